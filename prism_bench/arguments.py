@@ -1,0 +1,86 @@
+"""The arguments of a kernel, in the order of its CUDA signature."""
+
+from dataclasses import dataclass, field
+
+from prism_bench.errors import SpecError
+from prism_bench.inputs import Fill, normal
+
+
+@dataclass(frozen=True)
+class Array:
+    """A device buffer. `shape` names axes (or holds numbers), separated by blanks: `"rows cols"`, `"1"`."""
+
+    name: str
+    shape: str
+    dtype: str = "float32"
+
+    reads = False
+    writes = False
+    scratch = False
+
+    def extents(self, axes) -> tuple[int, ...]:
+        """The shape in numbers."""
+        return tuple(self._extent(word, axes) for word in self.shape.split())
+
+    def _extent(self, word, axes):
+        if word.isdigit():
+            return int(word)
+        if word not in axes:
+            raise SpecError(f"{self.name}: shape '{self.shape}' names '{word}', which is no axis")
+        return int(axes[word])
+
+
+@dataclass(frozen=True)
+class In(Array):
+    """Read by the kernel, never written; filled by `fill` (normal by default)."""
+
+    fill: Fill = field(default_factory=normal)
+    reads = True
+
+
+@dataclass(frozen=True)
+class Out(Array):
+    """Written by the kernel: every element, whatever stood there."""
+
+    writes = True
+
+
+@dataclass(frozen=True)
+class InOut(Array):
+    """Read and written in place."""
+
+    fill: Fill = field(default_factory=normal)
+    reads = True
+    writes = True
+
+
+@dataclass(frozen=True)
+class Scratch(Array):
+    """Working memory of the kernel's own: allocated once, not counted among the compulsory bytes."""
+
+    scratch = True
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number passed by value: the axis or parameter of the same name, converted to `dtype`."""
+
+    name: str
+    dtype: str = "float32"
+
+    def value(self, axes):
+        """The NumPy scalar to pass; a SpecError where it does not fit."""
+        import numpy as np
+
+        if self.name not in axes:
+            raise SpecError(f"scalar '{self.name}' is neither axis nor parameter")
+        if np.dtype(self.dtype).kind in "iu":
+            limits = np.iinfo(self.dtype)
+            if not limits.min <= axes[self.name] <= limits.max:
+                raise SpecError(f"{self.name}={axes[self.name]} does not fit {self.dtype}")
+        return np.dtype(self.dtype).type(axes[self.name])
+
+
+def Size(name: str, dtype: str = "int32") -> Scalar:  # noqa: N802 - reads as a noun in specs
+    """An axis passed by value, as a 32-bit integer unless `dtype` says otherwise."""
+    return Scalar(name, dtype)

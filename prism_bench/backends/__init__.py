@@ -1,0 +1,33 @@
+"""Backends touch the device. They are found by file name, opened by name, and loaded only then."""
+
+from importlib import import_module
+from pathlib import Path
+
+from prism_bench.backends.base import Backend, Peer, Runnable
+from prism_bench.errors import BackendUnavailable, unknown
+
+__all__ = ["Backend", "Peer", "Runnable", "names", "open_backend", "open_default"]
+
+_HERE = Path(__file__).parent
+
+
+def names() -> tuple[str, ...]:
+    """Every backend's name."""
+    found = {path.stem for path in _HERE.glob("*.py")} | {path.parent.name for path in _HERE.glob("*/__init__.py")}
+    return tuple(sorted(found - {"__init__", "base"}))
+
+
+def open_backend(name: str) -> Backend:
+    """The backend `name`, ready; BackendUnavailable says what is missing and what works without it."""
+    if name not in names():
+        raise unknown("backend", name, names())
+    return import_module(f"prism_bench.backends.{name}").open_backend()
+
+
+def open_default() -> tuple[Backend, str]:
+    """`cuda` where a device answers, else `numpy_reference`; with the sentence that says so."""
+    try:
+        backend = open_backend("cuda")
+        return backend, f"backend cuda: {backend.facts()['device']}"
+    except BackendUnavailable as error:
+        return open_backend("numpy_reference"), f"backend numpy_reference, because {error}"

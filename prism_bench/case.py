@@ -1,0 +1,142 @@
+"""A case: a kernel (or one of its variants) at a workload."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import SimpleNamespace
+
+import numpy as np
+
+from prism_bench import byname
+from prism_bench.errors import SpecError
+from prism_bench.inputs import InputArray, draw, given
+from prism_bench.kernel import Golden, KernelSpec, Launch, Zero
+from prism_bench.workload import Workload
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a launch may ask of the device it runs on."""
+
+    sm_count: int = 4
+    max_shared_bytes: int = 48 * 1024
+    compute_capability: int = 90
+
+
+@dataclass(frozen=True)
+class Case:
+    """`spec` is the kernel's, with the variant's changes already made; `label` is S0, S1, S2, edge or golden."""
+
+    spec: KernelSpec
+    workload: Workload
+    label: str
+    variant: str | None = None
+    golden: Golden | None = field(default=None, compare=False)
+
+    def __post_init__(self):
+        for rule in self.spec.rules:
+            if not byname.call(rule.holds, self.axes, f"{self.spec.name}: rule '{rule.text}'"):
+                raise SpecError(f"{self.name}: needs {rule.text}")
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's name, with its variant: `pixel_entropy` or `pixel_entropy:naive`."""
+        return f"{self.spec.name}:{self.variant}" if self.variant else self.spec.name
+
+    @property
+    def name(self) -> str:
+        """The case's identity: kernel, variant and every axis of the workload."""
+        return f"{self.kernel}[{self.workload}]"
+
+    @cached_property
+    def axes(self) -> Mapping[str, object]:
+        """Parameters, workload and derived sizes, by name."""
+        axes = {**self.spec.parameters, **self.workload}
+        for name, function in self.spec.derived.items():
+            axes[name] = byname.call(function, axes, f"{self.spec.name}: derived '{name}'")
+        return axes
+
+    def shape(self, argument: str) -> tuple[int, ...]:
+        return self.spec.argument(argument).extents(self.axes)
+
+    def inputs(self, seed: int = 0) -> dict[str, InputArray]:
+        """Seeded inputs by name, the same on every backend; a golden case's own data whatever the seed."""
+        if self.golden:
+            return {a.name: self._given(a) for a in self.spec.inputs}
+        drawn = {}
+        for position, array in enumerate(self.spec.inputs):
+            rng = np.random.default_rng((seed, position))
+            drawn[array.name] = draw(array.fill, array.extents(self.axes), array.dtype, rng, self.axes)
+        return drawn
+
+    def _given(self, array):
+        value = self.golden.inputs[array.name]
+        value = byname.call(value, self.axes, f"{self.name}: golden {array.name}") if callable(value) else value
+        return given(np.broadcast_to(np.asarray(value), array.extents(self.axes)), array.dtype)
+
+    def steps(self, device: Device) -> tuple[Launch | Zero, ...]:
+        """The host plan on `device`: launches and zero fills in order."""
+        plan = byname.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")
+        return plan if isinstance(plan, tuple) else tuple(plan) if isinstance(plan, list) else (plan,)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Compulsory bytes: each input read once, each output written once, unless the spec says otherwise."""
+        if self.spec.bytes_moved:
+            return int(byname.call(self.spec.bytes_moved, self.axes, f"{self.spec.name}: bytes_moved"))
+        return sum(self.nbytes(a.name) * (a.reads + a.writes) for a in self.spec.arrays)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Device memory that all buffers of the case take."""
+        return sum(self.nbytes(a.name) for a in self.spec.arrays)
+
+    def nbytes(self, argument: str) -> int:
+        array = self.spec.argument(argument)
+        return int(np.prod(self.shape(argument), dtype=np.int64)) * np.dtype(array.dtype).itemsize
+
+    @property
+    def flops(self) -> int | None:
+        """Floating-point operations, an FMA counting two; None where the spec does not say."""
+        if not self.spec.flops:
+            return None
+        return int(byname.call(self.spec.flops, self.axes, f"{self.spec.name}: flops"))
+
+    def expected(self, arrays: Mapping, xp, special) -> dict[str, object]:
+        """The reference's outputs by name, from float64 copies of `arrays` (or the golden values)."""
+        if self.golden and self.golden.expected:
+            return {o.name: self._golden_output(o, xp) for o in self.spec.outputs if o.name in self.golden.expected}
+        result = byname.call(self.spec.reference, self._offered(arrays, xp, special), f"{self.spec.name}: reference")
+        results = result if isinstance(result, tuple) else (result,)
+        if len(results) != len(self.spec.outputs):
+            raise SpecError(f"{self.spec.name}: reference gives {len(results)} outputs, not {len(self.spec.outputs)}")
+        return {
+            output.name: self._shaped(output, value, xp)
+            for output, value in zip(self.spec.outputs, results, strict=True)
+        }
+
+    def _golden_output(self, output, xp):
+        value = self.golden.expected[output.name]
+        value = byname.call(value, self.axes, f"{self.name}: golden {output.name}") if callable(value) else value
+        return xp.asarray(np.broadcast_to(np.asarray(value), output.extents(self.axes)))
+
+    def _shaped(self, output, value, xp):
+        value, shape = xp.asarray(value), output.extents(self.axes)
+        if value.size != int(np.prod(shape, dtype=np.int64)):
+            raise SpecError(f"{self.name}: reference gives {output.name} of shape {value.shape}, not {shape}")
+        return value.reshape(shape)
+
+    def allowance(self, output: str, arrays: Mapping, xp, special) -> SimpleNamespace:
+        """The tolerance of `output` with its `terms` and `magnitude` evaluated."""
+        tolerance = self.spec.tolerance_of(output)
+        if self.golden and self.golden.tolerance:
+            tolerance = self.golden.tolerance
+        offered = self._offered(arrays, xp, special)
+        where = f"{self.spec.name}: tolerance of {output}"
+        terms = byname.call(tolerance.terms, offered, where) if callable(tolerance.terms) else tolerance.terms
+        magnitude = byname.call(tolerance.magnitude, offered, where) if tolerance.magnitude else None
+        return SimpleNamespace(tolerance=tolerance, terms=terms, magnitude=magnitude)
+
+    def _offered(self, arrays, xp, special):
+        wide = {n: a.astype("float64") if a.dtype.kind == "f" else a for n, a in arrays.items()}
+        return {**self.axes, **wide, "xp": xp, "special": special}

@@ -1,0 +1,183 @@
+"""Finds every pair of source and spec, and lists every case. The folder is the registry."""
+
+import importlib.util
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from prism_bench.case import Case
+from prism_bench.errors import PrismBenchError, SpecError, unknown
+from prism_bench.kernel import KernelSpec
+from prism_bench.workload import LABELS
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def default_folder() -> Path:
+    """The catalogue that came with the package: inside it when installed, beside it in a checkout."""
+    inside = _PACKAGE / "kernels"
+    return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with one file of the catalogue; the rest of it still works."""
+
+    path: Path
+    message: str
+
+    def __str__(self):
+        return f"{self.path}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Every kernel of a folder by name, and the problems met on the way."""
+
+    folder: Path
+    kernels: dict[str, KernelSpec]
+    problems: tuple[Problem, ...] = ()
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def kernel(self, name: str) -> KernelSpec:
+        """The kernel called `name`, or known by that alias; a UsageError with the nearest names otherwise."""
+        canonical = self.aliases.get(name, name)
+        if canonical not in self.kernels:
+            raise unknown("kernel", name, [*self.kernels, *self.aliases])
+        return self.kernels[canonical]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        return tuple(sorted({spec.family for spec in self.kernels.values()}))
+
+    def cases(self, filters=(), labels=LABELS) -> list[Case]:
+        """Every timed case that the filters (kernel, alias, `kernel:variant`, family, or part of a name) leave."""
+        for label in labels:
+            if label not in LABELS:
+                raise unknown("label", label, LABELS)
+        chosen = [case for case in self._all_cases() if case.label in labels]
+        return self._filtered(chosen, filters)
+
+    def edges(self, filters=()) -> list[Case]:
+        """Every edge and golden case, verified but never timed."""
+        cases = [case for spec in self._specs() for case in _edge_cases(*spec)]
+        return self._filtered(cases, filters)
+
+    def case(self, name: str) -> Case:
+        """The case of that full name, such as `softmax[rows=32,cols=1000]`."""
+        by_name = {case.name: case for case in self._all_cases()}
+        if name not in by_name:
+            raise unknown("case", name, by_name)
+        return by_name[name]
+
+    def _specs(self):
+        for spec in self.kernels.values():
+            yield spec, None
+            for variant in spec.variants:
+                yield spec.with_variant(variant), variant
+
+    def _all_cases(self):
+        return [case for spec in self._specs() for case in _timed_cases(*spec)]
+
+    def _filtered(self, cases, filters):
+        if not filters:
+            return cases
+        kept = []
+        for word in filters:
+            canonical = self.aliases.get(word, word)
+            matching = [case for case in cases if _matches(case, canonical)]
+            if not matching and not self._known(canonical):
+                raise unknown("kernel, family or case", word, [*self.kernels, *self.aliases, *self.families])
+            kept += [case for case in matching if case not in kept]
+        return [case for case in cases if case in kept]
+
+    def _known(self, word):
+        return word.split(":")[0] in self.kernels or word in self.families
+
+
+def _matches(case, word):
+    return word in (case.spec.name, case.kernel, case.spec.family, case.name)
+
+
+def _timed_cases(spec, variant):
+    labels = spec.only_labels or tuple(spec.workloads)
+    return [Case(spec, spec.workloads[label], label, variant) for label in LABELS if label in labels]
+
+
+def _edge_cases(spec, variant):
+    edges = [Case(spec, workload, "edge", variant) for workload in spec.edges]
+    return edges + [Case(spec, golden.workload, "golden", variant, golden) for golden in spec.golden]
+
+
+def discover(folder: Path | str | None = None) -> Catalogue:
+    """Read a catalogue folder. A broken pair becomes a problem, never an exception; a missing folder is an error."""
+    root = Path(folder) if folder else default_folder()
+    if not root.is_dir():
+        raise SpecError(f"no catalogue at {root}: a catalogue is a folder of <family>/<name>.cu and <name>.py")
+    kernels, problems = {}, []
+    for path in sorted(root.glob("*/*.py")):
+        try:
+            spec = _load(path)
+            if spec.name in kernels:
+                raise SpecError(f"kernel '{spec.name}' stands in family '{kernels[spec.name].family}' too")
+            _check(spec)
+            kernels[spec.name] = spec
+        except PrismBenchError as error:
+            problems.append(Problem(path, str(error)))
+    problems += _sources_without_spec(root)
+    kernels, aliases, doubled = _resolve_aliases(kernels)
+    return Catalogue(root, kernels, tuple(problems + doubled), aliases)
+
+
+def _load(path):
+    module_name = f"prism_bench_catalogue.{path.parent.name}.{path.stem}"
+    module_spec = importlib.util.spec_from_file_location(module_name, path)
+    module = importlib.util.module_from_spec(module_spec)
+    sys.modules[module_name] = module
+    try:
+        module_spec.loader.exec_module(module)
+    except PrismBenchError:
+        raise
+    except Exception as error:  # whatever a spec's author wrote must not stop the other kernels
+        raise SpecError(f"line {_line_in(path, error)}: {type(error).__name__}: {error}") from error
+    spec = getattr(module, "spec", None)
+    if not isinstance(spec, KernelSpec):
+        raise SpecError("defines no 'spec = KernelSpec(...)'")
+    source = path.with_suffix(".cu")
+    if not source.is_file():
+        raise SpecError(f"has no source {source.name} beside it")
+    return replace(spec, name=path.stem, family=path.parent.name, source=source)
+
+
+def _line_in(path, error):
+    lines = [error.lineno] if isinstance(error, SyntaxError) else []
+    trace = error.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return lines[-1] if lines else "?"
+
+
+def _check(spec):
+    """Build every case once, so that a contradiction shows here and not in the middle of a run."""
+    for one, variant in [(spec, None), *((spec.with_variant(v), v) for v in spec.variants)]:
+        for case in [*_timed_cases(one, variant), *_edge_cases(one, variant)]:
+            for array in one.arrays:
+                case.shape(array.name)
+
+
+def _sources_without_spec(root):
+    lonely = [path for path in sorted(root.glob("*/*.cu")) if not path.with_suffix(".py").is_file()]
+    return [Problem(path, f"has no spec {path.stem}.py beside it") for path in lonely]
+
+
+def _resolve_aliases(kernels):
+    aliases, problems = {}, []
+    for spec in kernels.values():
+        for alias in spec.aliases:
+            if alias in kernels or alias in aliases:
+                problems.append(Problem(spec.source, f"alias '{alias}' is taken"))
+            else:
+                aliases[alias] = spec.name
+    return kernels, aliases, problems

@@ -1,0 +1,159 @@
+"""KernelSpec: what one kernel computes and how it is launched."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+
+from prism_bench.arguments import Array, In, InOut, Out, Scalar, Scratch, Size
+from prism_bench.budget import Budget
+from prism_bench.errors import SpecError, unknown
+from prism_bench.tolerance import Tolerance, elementwise
+from prism_bench.workload import Workload
+
+__all__ = [
+    "Array", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Rule", "Scalar", "Scratch", "Size", "Variant",
+    "Zero",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch. `entry` and `arguments` (names) default to the spec's; a zero in `grid` means nothing to launch."""
+
+    grid: int | tuple
+    block: int | tuple
+    shared: int = 0
+    entry: str | None = None
+    arguments: tuple[str, ...] | None = None
+    cooperative: bool = False
+
+
+@dataclass(frozen=True)
+class Zero:
+    """A step of a host plan: fill the named buffer with zero bytes, asynchronously."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a workload must keep: `text` says it in words, `holds` asks for axes by name."""
+
+    text: str
+    holds: Callable
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Inputs and outputs known beforehand: `inputs` and `expected` are arrays by name, or functions of the axes.
+
+    `source` says who vouches for the numbers. Verified on every backend; never used for timing.
+    """
+
+    workload: Workload
+    inputs: Mapping[str, object]
+    expected: Mapping[str, object]
+    source: str
+    tolerance: Tolerance | None = None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another implementation of the same spec: the fields of KernelSpec that differ, by name."""
+
+    meaning: str
+    changes: Mapping[str, object]
+
+    def __init__(self, meaning: str, **changes):
+        object.__setattr__(self, "meaning", meaning)
+        object.__setattr__(self, "changes", changes)
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """What a kernel computes (`reference`, in float64), how it is launched, and what it is held to.
+
+    `launch` returns one Launch or a sequence of Launch and Zero steps; it may ask for axes, parameters, derived sizes
+    and `device` (with `sm_count`, `max_shared_bytes`, `compute_capability`). `reference` and `tolerance` functions may
+    ask for inputs by name (floats as float64), axes, `xp` (NumPy or CuPy) and `special` (scipy.special or CuPy's);
+    `reference` returns the output, or a tuple in the order of the outputs. `peers` ask for `torch`, `cupy` or `numpy`
+    and for inputs by name as arrays of that library, and return what `reference` returns.
+    `name`, `family` and `source` are filled in by the catalogue.
+    """
+
+    entry: str
+    arguments: tuple
+    launch: Callable
+    reference: Callable
+    workloads: Mapping[str, Workload]
+    edges: tuple[Workload, ...] = ()
+    golden: tuple[Golden, ...] = ()
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    derived: Mapping[str, Callable] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    tolerance: Tolerance | Mapping[str, Tolerance] = field(default_factory=elementwise)
+    peers: Mapping[str, Callable] = field(default_factory=dict)
+    peer_tolerance: Tolerance | None = None
+    flops: Callable | None = None
+    bytes_moved: Callable | None = None
+    budgets: tuple[Budget, ...] = ()
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    ceiling: str | None = None
+    options: tuple[str, ...] = ()
+    only_labels: tuple[str, ...] | None = None
+    name: str = ""
+    family: str = ""
+    source: Path | None = None
+
+    def __post_init__(self):
+        names = [argument.name for argument in self.arguments]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise SpecError(f"{self.label_in_errors}: two arguments named {', '.join(doubled)}")
+        odd = sorted(set(self.workloads) - {"S0", "S1", "S2"})
+        if odd:
+            raise SpecError(f"{self.label_in_errors}: workload label {', '.join(odd)}; labels are S0, S1, S2")
+
+    @property
+    def label_in_errors(self) -> str:
+        return self.name or f"spec of '{self.entry}'"
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return tuple(argument for argument in self.arguments if isinstance(argument, Array))
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        return tuple(array for array in self.arrays if array.reads)
+
+    @property
+    def outputs(self) -> tuple[Array, ...]:
+        return tuple(array for array in self.arrays if array.writes)
+
+    def argument(self, name: str):
+        """The argument called `name`."""
+        for argument in self.arguments:
+            if argument.name == name:
+                return argument
+        raise SpecError(f"{self.label_in_errors}: no argument is called '{name}'")
+
+    def tolerance_of(self, output: str) -> Tolerance:
+        """The tolerance for one output."""
+        if isinstance(self.tolerance, Tolerance):
+            return self.tolerance
+        if output not in self.tolerance:
+            raise SpecError(f"{self.label_in_errors}: no tolerance for output '{output}'")
+        return self.tolerance[output]
+
+    def with_variant(self, name: str) -> "KernelSpec":
+        """The spec of the variant `name`: the same kernel with that variant's changes and no variants of its own."""
+        if name not in self.variants:
+            raise unknown(f"variant of {self.name}", name, self.variants)
+        changes = dict(self.variants[name].changes)
+        known = {f.name for f in fields(self)}
+        odd = sorted(set(changes) - known)
+        if odd:
+            raise SpecError(f"{self.name}: variant '{name}' changes {', '.join(odd)}, which no spec has")
+        return replace(self, **{"variants": {}, "aliases": (), "peers": {}, **changes})

@@ -1,0 +1,42 @@
+"""What can be measured, and what follows from it: one line per metric.
+
+Only measured metrics are stored. The derived ones are computed when a record is read (`analysis/`).
+Lower is better unless `better` says `higher`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One quantity: its `unit` (SI), which direction is `better`, the `clock` that read it, and what it means."""
+
+    name: str
+    unit: str
+    clock: str
+    meaning: str
+    better: str = "lower"
+
+
+MEASURED = {
+    metric.name: metric
+    for metric in (
+        Metric("cold_time", "s", "events", "one launch, caches cleared before it, host launch cost hidden"),
+        Metric("hot_time", "s", "graph", "one launch of a CUDA graph of many, back to back, caches warm"),
+        Metric("launch_time", "s", "host", "what the host spends to enqueue the kernel once"),
+        Metric("first_call_time", "s", "host", "compile (not from the cache), load and first launch"),
+        Metric("end_to_end_time", "s", "host", "inputs to the device, kernel, outputs back to the host"),
+        Metric("wall_time", "s", "host", "one call on the CPU, caches as they are"),
+    )
+}
+
+DERIVED = {
+    metric.name: metric
+    for metric in (
+        Metric("bandwidth", "B/s", "derived", "compulsory bytes over cold time", "higher"),
+        Metric("flop_rate", "FLOP/s", "derived", "operations over cold time", "higher"),
+        Metric("bandwidth_share", "1", "derived", "bandwidth over the copy ceiling of the same run", "higher"),
+        Metric("flop_share", "1", "derived", "operation rate over the FP32 ceiling of the same run", "higher"),
+        Metric("peer_ratio", "1", "derived", "best peer's cold time over the kernel's", "higher"),
+    )
+}

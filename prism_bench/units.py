@@ -1,0 +1,55 @@
+"""SI inside, words for people at the edge: seconds, bytes, hertz and operations become short text here."""
+
+import math
+
+_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def time_text(seconds: float | None) -> str:
+    """`1.18 us`; a dash where nothing was measured."""
+    if seconds is None or math.isnan(seconds):
+        return "-"
+    for scale, unit in _TIME:
+        if abs(seconds) >= scale * 0.9995:
+            return f"{_three(seconds / scale)} {unit}"
+    return f"{_three(seconds / 1e-9)} ns"
+
+
+def rate_text(per_second: float | None, unit: str) -> str:
+    """`4.28 TB/s` for a rate of 4.28e12 and the unit `B/s`; a dash where nothing was measured."""
+    return _scaled(per_second, unit)
+
+
+def bytes_text(count: float | None) -> str:
+    """`1.07 GB`, decimal."""
+    return _scaled(count, "B")
+
+
+def share_text(share: float | None) -> str:
+    """`87 %`; a dash where nothing was measured."""
+    if share is None or math.isnan(share):
+        return "-"
+    return f"{share * 100:.0f} %" if abs(share) >= 0.1 else f"{share * 100:.1f} %"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """`1.25x`; a dash where nothing was measured."""
+    return "-" if ratio is None or math.isnan(ratio) else f"{ratio:.3g}x"
+
+
+def _scaled(value, unit):
+    if value is None or math.isnan(value):
+        return "-"
+    for scale, prefix in _DECIMAL:
+        if abs(value) >= scale * 0.9995:
+            return f"{_three(value / scale)} {prefix}{unit}"
+    return f"{_three(value)} {unit}"
+
+
+def _three(value):
+    """Three significant digits, without an exponent."""
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value)) + 1e-12))
+    return f"{value:.{digits}f}"
