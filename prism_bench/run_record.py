@@ -1,0 +1,143 @@
+"""A run record: everything one run measured on one machine at one commit, and its schema.
+
+A record is one JSON object (stored compressed, see `store.py`):
+
+    schema        1; a newer one is refused
+    created       UTC time the run began, ISO 8601
+    commit        full hash of the measured sources, or null;  dirty: whether they had uncommitted changes
+    backend       name of the backend;  catalogue: "built-in" or the folder
+    machine       id (folder name), host facts, device facts (name, uuid, sm_count, l2_bytes, memory_bytes, driver, ...)
+    software      package and toolkit versions
+    protocol      version and settings of the measuring protocol: what a series must share to be compared
+    complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
+    duration      seconds the whole run took
+    cases         list of cases:
+        name, kernel, variant, family, label, workload, bytes, flops, ceiling
+        status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
+        code           sass (hash of the machine code), registers, spills, shared_bytes, launches per call
+        verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
+                       actual, expected, tolerance, error}
+        measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks}:
+                       `processes` are groups {"unit": seconds per count, "counts": [...]} of samples rounded to four significant digits;
+                       `clocks` are lists of SM clocks in MHz
+
+Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.
+"""
+
+import math
+from dataclasses import asdict, dataclass, field
+
+from prism_bench.errors import ResultsError
+from prism_bench.measurement import Measurement
+
+SCHEMA = 1
+STATUSES = ("ok", "wrong", "skipped", "crashed", "timed out", "failed")
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What a run found out about one case; `measurements` is empty unless the status is ok."""
+
+    name: str
+    kernel: str
+    family: str
+    label: str
+    workload: dict
+    bytes: int
+    flops: int | None
+    status: str
+    variant: str | None = None
+    ceiling: str | None = None
+    reason: str | None = None
+    code: dict = field(default_factory=dict)
+    verification: tuple[dict, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+
+    def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
+        """The measurement of `metric` of `subject`, or None."""
+        for one in self.measurements:
+            if (one.metric, one.subject) == (metric, subject):
+                return one
+        return None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """See the module's docstring for every field."""
+
+    created: str
+    backend: str
+    machine: dict
+    software: dict
+    protocol: dict
+    cases: tuple[CaseResult, ...]
+    commit: str | None = None
+    dirty: bool = False
+    catalogue: str = "built-in"
+    complete: bool = True
+    duration: float = 0.0
+
+    def case(self, name: str) -> CaseResult | None:
+        """The result of the case called `name`, or None."""
+        return next((case for case in self.cases if case.name == name), None)
+
+
+def encode(record: RunRecord) -> dict:
+    """The record as plain JSON values."""
+    plain = {key: value for key, value in vars(record).items() if key != "cases"}
+    return {"schema": SCHEMA, **plain, "cases": [_encode_case(case) for case in record.cases]}
+
+
+def _encode_case(case):
+    plain = {key: value for key, value in vars(case).items() if key not in ("measurements", "verification")}
+    measurements = [encode_measurement(one) for one in case.measurements]
+    return {**plain, "verification": list(case.verification), "measurements": measurements}
+
+
+def encode_measurement(measurement: Measurement) -> dict:
+    """The measurement as plain JSON values; samples keep four significant digits."""
+    plain = asdict(measurement)
+    plain["processes"] = [_pack(process) for process in measurement.processes]
+    plain["clocks"] = [[round(clock / 1e6) for clock in process] for process in measurement.clocks]
+    return plain
+
+
+def _pack(samples):
+    """Samples as integer counts of one decimal unit that leaves the smallest at least four digits."""
+    positive = [sample for sample in samples if sample > 0]
+    exponent = math.floor(math.log10(min(positive))) - 3 if positive else 0
+    unit = float(f"1e{exponent}")
+    return {"unit": unit, "counts": [round(sample / unit) for sample in samples]}
+
+
+def decode(data: object, origin: str) -> RunRecord:
+    """The record that `data` (parsed JSON) holds; a ResultsError naming `origin` where it holds none."""
+    if not isinstance(data, dict) or "schema" not in data or "cases" not in data:
+        raise ResultsError(f"{origin}: not a run record (no 'schema' and 'cases')")
+    if not isinstance(data["schema"], int) or data["schema"] > SCHEMA:
+        raise ResultsError(f"{origin}: schema {data['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
+    try:
+        fields = {key: value for key, value in data.items() if key in RunRecord.__dataclass_fields__}
+        cases = tuple(_decode_case(case) for case in data["cases"])
+        return RunRecord(**{**fields, "cases": cases})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ResultsError(f"{origin}: damaged run record ({type(error).__name__}: {error})") from error
+
+
+def _decode_case(plain):
+    if plain["status"] not in STATUSES:
+        raise ValueError(f"status '{plain['status']}' is none of {', '.join(STATUSES)}")
+    fields = {key: value for key, value in plain.items() if key in CaseResult.__dataclass_fields__}
+    fields["measurements"] = tuple(decode_measurement(one) for one in plain.get("measurements", ()))
+    fields["verification"] = tuple(plain.get("verification", ()))
+    return CaseResult(**fields)
+
+
+def decode_measurement(plain: dict) -> Measurement:
+    """The inverse of `encode_measurement`."""
+    fields = {key: value for key, value in plain.items() if key in Measurement.__dataclass_fields__}
+    groups = plain["processes"]
+    fields["processes"] = tuple(tuple(count * group["unit"] for count in group["counts"]) for group in groups)
+    fields["clocks"] = tuple(tuple(mhz * 1e6 for mhz in process) for process in plain.get("clocks", ()))
+    fields["notes"] = tuple(plain.get("notes", ()))
+    return Measurement(**fields)

@@ -1,0 +1,95 @@
+"""Run records on disk: written whole or not at all, read as records or as one tidy table."""
+
+import gzip
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from prism_bench.errors import ResultsError
+from prism_bench.run_record import RunRecord, decode, encode
+
+
+def path_for(record: RunRecord, root: Path) -> Path:
+    """`<root>/<machine>/<UTC>-<commit>.json.gz`."""
+    stamp = record.created.replace("-", "").replace(":", "").split(".")[0].split("+")[0]
+    commit = (record.commit or "nocommit")[:8]
+    return root / record.machine["id"] / f"{stamp}Z-{commit}{'-dirty' if record.dirty else ''}.json.gz"
+
+
+def save(record: RunRecord, path: Path) -> Path:
+    """Write the record to `path` (gzip where the name ends so) by way of a temporary file; returns the path."""
+    text = json.dumps(encode(record), separators=(",", ":"), allow_nan=False, default=str)
+    data = gzip.compress(text.encode(), 9, mtime=0) if path.suffix == ".gz" else text.encode()
+    try:
+        write_atomically(path, data)
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put `data` at `path` so that a reader sees the old file or the new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path | str) -> RunRecord:
+    """The record at `path`; a ResultsError naming it where it is missing, cut, foreign or of a newer schema."""
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        return decode(json.loads(text), str(path))
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such record") from None
+    except (OSError, EOFError, ValueError) as error:
+        raise ResultsError(f"{path}: not a readable run record ({error})") from error
+
+
+def records_in(root: Path | str) -> list[Path]:
+    """The paths of all records below `root`, oldest first."""
+    return sorted(Path(root).glob("*/*.json.gz"), key=lambda path: path.name)
+
+
+def newest(root: Path | str) -> Path:
+    """The newest record below `root`; a ResultsError where there is none."""
+    paths = records_in(root)
+    if not paths:
+        raise ResultsError(f"no run record below {root}; 'prism-bench run' makes one")
+    return paths[-1]
+
+
+def table(record: RunRecord):
+    """One row per sample: case, kernel, variant, family, label, metric, subject, process, sample, seconds, clock, valid."""
+    import pandas
+
+    rows = [row for case in record.cases for row in _rows(case)]
+    columns = ["case", "kernel", "variant", "family", "label", "metric", "subject", "process", "sample", "seconds"]
+    return pandas.DataFrame(rows, columns=[*columns, "clock", "valid"])
+
+
+def _rows(case):
+    fixed = (case.name, case.kernel, case.variant, case.family, case.label)
+    for one in case.measurements:
+        for process, samples in enumerate(one.processes):
+            clocks = one.clocks[process] if process < len(one.clocks) else ()
+            for index, seconds in enumerate(samples):
+                clock = clocks[index] if index < len(clocks) else None
+                yield (*fixed, one.metric, one.subject, process, index, seconds, clock, one.valid)
+
+
+def load(path: Path | str):
+    """The record at `path` as a tidy pandas table, one row per sample, with the record's facts in `.attrs`."""
+    record = read(path)
+    frame = table(record)
+    frame.attrs.update(machine=record.machine, commit=record.commit, created=record.created, backend=record.backend)
+    return frame
