@@ -2,11 +2,10 @@
 
 import gzip
 import json
-import os
-import tempfile
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
+from prism_bench.files import write_atomically
 from prism_bench.run_record import RunRecord, decode, encode
 
 
@@ -26,20 +25,6 @@ def save(record: RunRecord, path: Path) -> Path:
     except OSError as error:
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error
     return path
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Put `data` at `path` so that a reader sees the old file or the new one, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def read(path: Path | str) -> RunRecord:

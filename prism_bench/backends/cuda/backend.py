@@ -1,0 +1,67 @@
+"""The backend itself: one device, one stream, one harness."""
+
+from prism_bench.backends.base import Backend
+from prism_bench.backends.cuda.device import describe, open_cupy, software
+from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer, available
+from prism_bench.backends.cuda.runnable import CudaRunnable
+from prism_bench.units import bytes_text
+
+
+def open_backend() -> "CudaBackend":
+    """The backend on the current device; BackendUnavailable where there is none."""
+    return CudaBackend(open_cupy())
+
+
+class CudaBackend(Backend):
+    """Cases on the current CUDA device, all on one non-blocking stream of ours."""
+
+    name = "cuda"
+
+    def __init__(self, cupy, stream=None):
+        self.xp = cupy
+        self._device = describe(cupy)
+        self._stream = stream or cupy.cuda.Stream(non_blocking=True)
+        self._stream.use()
+        self.harness = Harness(cupy, self._device, self._stream)
+
+    @property
+    def special(self):
+        import cupyx.scipy.special
+
+        return cupyx.scipy.special
+
+    @property
+    def device(self):
+        return self._device
+
+    def facts(self):
+        device = self._device
+        return {
+            "device": device.name,
+            "uuid": device.uuid,
+            "sm_count": device.sm_count,
+            "compute_capability": device.compute_capability,
+            "l2_bytes": device.l2_bytes,
+            "memory_bytes": device.memory_bytes,
+            "software": software(self.xp),
+        }
+
+    def prepare(self, case, inputs):
+        free, _ = self.xp.cuda.runtime.memGetInfo()
+        if case.allocated_bytes > free:
+            raise MemoryError(f"wants {bytes_text(case.allocated_bytes)}, {bytes_text(free)} are free")
+        try:
+            return CudaRunnable(self.xp, self._device, self.harness, case, inputs)
+        except self.xp.cuda.memory.OutOfMemoryError as error:
+            raise MemoryError(f"wants {bytes_text(case.allocated_bytes)}: {error}") from error
+
+    def peers(self, case):
+        return available(case)
+
+    def prepare_peer(self, case, name, runnable):
+        return CudaPeer(self.xp, self.harness, case, name, runnable)
+
+    def callable_timers(self, call, library):
+        """Timers for any callable that enqueues on the current stream."""
+        return CallableTimers(self.harness, call, library).timers()

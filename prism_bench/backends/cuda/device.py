@@ -1,0 +1,102 @@
+"""The device: is one there, what is it, what does it run."""
+
+import ctypes
+from dataclasses import dataclass
+
+from prism_bench.case import Device
+from prism_bench.errors import BackendUnavailable
+
+WITHOUT = "references, the emulator, stored records and reports work without it"
+_OLDEST_DRIVER = 12000
+
+
+@dataclass(frozen=True)
+class CudaDevice(Device):
+    """The device's limits, as launches and the harness ask for them."""
+
+    l2_bytes: int = 0
+    memory_bytes: int = 0
+    name: str = ""
+    uuid: str = ""
+
+
+def open_cupy():
+    """CuPy with a device that answers; BackendUnavailable says in one sentence what is missing otherwise."""
+    try:
+        import cupy
+    except ImportError as error:
+        raise BackendUnavailable(f"CuPy is not installed ({error}); install prism-bench[cuda13]; {WITHOUT}") from None
+    driver = _driver_version(cupy)
+    if driver == 0:
+        raise BackendUnavailable(f"no NVIDIA driver answers; {WITHOUT}")
+    if driver < _OLDEST_DRIVER:
+        raise BackendUnavailable(f"the driver supports CUDA {_dotted(driver)}, 12.0 is the oldest usable; {WITHOUT}")
+    try:
+        if cupy.cuda.runtime.getDeviceCount() == 0:
+            raise BackendUnavailable(f"the driver finds no GPU; {WITHOUT}")
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise BackendUnavailable(f"the GPU does not answer ({error}); {WITHOUT}") from None
+    return cupy
+
+
+def _driver_version(cupy):
+    try:
+        return cupy.cuda.runtime.driverGetVersion()
+    except Exception:  # a broken runtime library raises several kinds of errors; all mean the same here
+        return 0
+
+
+def _dotted(version):
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def describe(cupy) -> CudaDevice:
+    """The current device."""
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    return CudaDevice(
+        sm_count=properties["multiProcessorCount"],
+        max_shared_bytes=properties["sharedMemPerBlockOptin"],
+        compute_capability=properties["major"] * 10 + properties["minor"],
+        l2_bytes=properties["l2CacheSize"],
+        memory_bytes=properties["totalGlobalMem"],
+        name=properties["name"].decode(),
+        uuid=_uuid(properties),
+    )
+
+
+def _uuid(properties):
+    raw = properties.get("uuid", b"")
+    raw = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
+    return raw[:16].hex() if any(raw) else ""
+
+
+def software(cupy) -> dict:
+    """Versions of driver, toolkit and libraries."""
+    from prism_bench.compilation import nvrtc_version
+
+    return {
+        "driver": _driver_text(),
+        "driver_cuda": _dotted(cupy.cuda.runtime.driverGetVersion()),
+        "runtime": _dotted(cupy.cuda.runtime.runtimeGetVersion()),
+        "nvrtc": nvrtc_version(),
+        "cupy": cupy.__version__,
+    }
+
+
+def _driver_text():
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        version = pynvml.nvmlSystemGetDriverVersion()
+        return version.decode() if isinstance(version, bytes) else version
+    except Exception:  # NVML is a witness here, not a requirement
+        return None
+
+
+def reset_persisting_lines() -> bool:
+    """Give back cache lines that an access policy pinned in L2; False where the driver does not offer it."""
+    try:
+        return ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache() == 0
+    except (OSError, AttributeError):
+        return False

@@ -1,0 +1,87 @@
+"""The honest clock's machinery on one stream: cold caches, a held stream, event pairs, SM clocks."""
+
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from prism_bench.backends.cuda.device import reset_persisting_lines
+from prism_bench.compilation import compile_source
+from prism_bench.errors import MeasurementInvalid
+from prism_bench.measurement import Sample
+
+HOLD_LIMIT = 0.5
+_SOURCE = Path(__file__).with_name("harness.cu")
+_ENTRIES = ("hold", "stamp", "overwrite", "sweep")
+_CACHE_SIZES = 2  # how many times L2's size is written, then read, before a cold launch
+
+
+class Harness:
+    """Times whatever a callable enqueues on `stream`."""
+
+    def __init__(self, cupy, device, stream):
+        self._cupy, self._device, self.stream = cupy, device, stream
+        compiled = compile_source(_SOURCE, _ENTRIES, str(device.compute_capability))
+        module = cupy.RawModule(path=str(compiled.path))
+        self._kernels = {entry: module.get_function(compiled.lowered[entry]) for entry in _ENTRIES}
+        self._flag_memory = cupy.cuda.alloc_pinned_memory(64)
+        self._flag = np.frombuffer(self._flag_memory, np.int32, 2)
+        self._stamps = cupy.zeros((2, 4 * device.sm_count, 2), np.uint64)
+        self._sink = cupy.zeros(1, np.float32)
+        self._written = cupy.zeros((_CACHE_SIZES * device.l2_bytes) // 4, np.float32)
+        self._swept = cupy.zeros_like(self._written)
+        self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
+        reset_persisting_lines()
+
+    def clear_caches(self) -> None:
+        """Enqueue: nothing the kernel touches is in L2 afterwards, and no line there is dirty."""
+        blocks, count = 4 * self._device.sm_count, np.int64(self._written.size // 4)
+        self._kernels["overwrite"]((blocks,), (256,), (self._written, count, np.float32(0)))
+        self._kernels["sweep"]((blocks,), (256,), (self._swept, count, self._sink))
+
+    def timed(self, call, cold: bool) -> Sample:
+        """One sample of `call()`: device seconds between events around it, SM clock, and the host's cost to enqueue."""
+        if cold:
+            self.clear_caches()
+        self._hold()
+        self._stamp(0)
+        self._start.record(self.stream)
+        before = perf_counter()
+        try:
+            call()
+            launch_seconds = perf_counter() - before
+        finally:
+            self._stop.record(self.stream)
+            self._stamp(1)
+            self._flag[0] = 1
+        self.stream.synchronize()
+        if self._flag[1]:
+            raise MeasurementInvalid("the call waits for the device, so its launch cost cannot be hidden from the events")
+        seconds = self._cupy.cuda.get_elapsed_time(self._start, self._stop) * 1e-3
+        return Sample(seconds, self._clock(), launch_seconds)
+
+    def leftover(self, call) -> float:
+        """Seconds that the device works on after this stream is done: work that `call` put on another stream."""
+        self._cupy.cuda.runtime.deviceSynchronize()
+        call()
+        self.stream.synchronize()
+        done = perf_counter()
+        self._cupy.cuda.runtime.deviceSynchronize()
+        return perf_counter() - done
+
+    def _hold(self):
+        self._flag[:] = 0
+        self._kernels["hold"]((1,), (1,), (np.uint64(self._flag_memory.ptr), np.uint64(HOLD_LIMIT * 1e9)))
+
+    def _stamp(self, which):
+        self._kernels["stamp"]((self._device.sm_count,), (32,), (self._stamps[which],))
+
+    def _clock(self):
+        """Cycles per second between the two stamps: the median of the multiprocessors that made both."""
+        before, after = self._stamps.get().astype(np.int64)
+        wall = after[:, 0] - before[:, 0]
+        seen = (before[:, 0] > 0) & (wall > 0)
+        if not seen.any():
+            return None
+        cycles = after[seen, 1] - before[seen, 1]
+        return float(np.median(cycles / (wall[seen] * 1e-9)))

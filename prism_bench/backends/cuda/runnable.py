@@ -1,0 +1,155 @@
+"""A case on the device: buffers, compiled code, and the host plan turned into calls."""
+
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+
+from prism_bench.backends.base import Runnable
+from prism_bench.backends.cuda.timers import ColdTimer, EndToEndTimer, FirstCallTimer, HotTimer
+from prism_bench.case import Case
+from prism_bench.compilation import compile_source, sass_hash
+from prism_bench.errors import SpecError
+from prism_bench.kernel import Array, InOut, Launch, Scratch, Zero
+
+POISON = {"f": 0xFF, "default": 0xA5}
+END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
+_STATIC_SHARED = 48 << 10
+
+
+class CudaRunnable(Runnable):
+    """Everything the case needs, on the device."""
+
+    def __init__(self, cupy, device, harness, case: Case, inputs):
+        self._cupy, self._device, self._harness, self.case = cupy, device, harness, case
+        self._steps = case.steps(device)
+        self._buffers = {a.name: cupy.empty(case.shape(a.name), a.dtype) for a in case.spec.arrays}
+        self._pristine = {}
+        self.reset(inputs)
+        self._compiled = self._compile(cache=True)
+        self._calls = self._load(self._compiled)
+
+    def __call__(self):
+        for call in self._calls:
+            call()
+
+    def reset(self, inputs):
+        for array in self.case.spec.arrays:
+            self._reset_one(array, inputs)
+        self._cupy.cuda.runtime.deviceSynchronize()
+
+    def arrays(self, names):
+        self._cupy.cuda.runtime.deviceSynchronize()
+        return {name: self._buffers[name] for name in names}
+
+    def restore(self):
+        """Put the inputs of in-place arguments back, on the stream."""
+        for name, pristine in self._pristine.items():
+            self._buffers[name].data.copy_from_device_async(pristine.data, pristine.nbytes, self._harness.stream)
+
+    def timers(self):
+        stream = self._harness.stream
+        timers = {
+            "cold_time": lambda: ColdTimer(self._harness, self, self.restore if self._pristine else None),
+            "hot_time": lambda: HotTimer(self._harness, self, self._capture),
+        }
+        if self.case.bytes_moved <= END_TO_END_BYTES:
+            host = {a.name: self._buffers[a.name].get() for a in self.case.spec.inputs}
+            timers["end_to_end_time"] = lambda: EndToEndTimer(
+                stream, self, lambda: self._upload(host), self._download
+            )
+        if self.case.label == "S0":
+            timers["first_call_time"] = lambda: FirstCallTimer(stream, self._first_call)
+        return MappingProxyType(timers)
+
+    def evidence(self):
+        used = [self._compiled.resources[self._compiled.lowered[entry]] for entry in self._entries]
+        return {
+            "sass": sass_hash(self._compiled.cubin),
+            "architecture": f"sm_{self._device.compute_capability}",
+            "entries": list(self._entries),
+            "registers": max((one.registers for one in used), default=0),
+            "spill_bytes": sum(one.spill_stores + one.spill_loads for one in used),
+            "shared_bytes": max((one.shared_bytes for one in used), default=0),
+            "launches": len(self._calls),
+        }
+
+    def __exit__(self, *exception):
+        self._buffers, self._pristine, self._calls = {}, {}, ()
+        self._cupy.get_default_memory_pool().free_all_blocks()
+
+    def _reset_one(self, array, inputs):
+        buffer = self._buffers[array.name]
+        if array.reads:
+            buffer[...] = inputs[array.name].on(self._cupy)
+            if isinstance(array, InOut):
+                self._pristine[array.name] = buffer.copy()
+        elif isinstance(array, Scratch):
+            buffer.data.memset(0, buffer.nbytes)
+        else:
+            buffer.data.memset(POISON.get(buffer.dtype.kind, POISON["default"]), buffer.nbytes)
+
+    @cached_property
+    def _entries(self):
+        names = [step.entry or self.case.spec.entry for step in self._steps if isinstance(step, Launch)]
+        return tuple(dict.fromkeys(names)) or (self.case.spec.entry,)
+
+    def _compile(self, cache):
+        architecture = str(self._device.compute_capability)
+        return compile_source(self.case.spec.source, self._entries, architecture, self.case.spec.options, cache)
+
+    def _load(self, compiled):
+        calls = [self._call_for(step, compiled) for step in self._steps]
+        return tuple(call for call in calls if call)
+
+    def _call_for(self, step, compiled):
+        if isinstance(step, Zero):
+            buffer, stream = self._buffers[step.name], self._harness.stream
+            return lambda: buffer.data.memset_async(0, buffer.nbytes, stream)
+        grid, block = _triple(step.grid), _triple(step.block)
+        if 0 in grid:
+            return None
+        kernel = self._kernel(step, compiled)
+        names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
+        values = tuple(self._value(name) for name in names)
+        return lambda: kernel(grid, block, values, shared_mem=step.shared)
+
+    def _kernel(self, step, compiled):
+        module = self._cupy.RawModule(path=str(compiled.path), enable_cooperative_groups=step.cooperative)
+        kernel = module.get_function(compiled.lowered[step.entry or self.case.spec.entry])
+        if step.shared > self._device.max_shared_bytes:
+            raise SpecError(f"{self.case.name}: {step.shared} bytes of shared memory; a block has "
+                            f"{self._device.max_shared_bytes} here")  # fmt: skip
+        if step.shared > _STATIC_SHARED:
+            kernel.max_dynamic_shared_size_bytes = step.shared
+        return kernel
+
+    def _value(self, name):
+        argument = self.case.spec.argument(name)
+        return self._buffers[name] if isinstance(argument, Array) else argument.value(self.case.axes)
+
+    def _capture(self, launches):
+        stream = self._harness.stream
+        stream.synchronize()
+        stream.begin_capture()
+        for _ in range(launches):
+            self()
+        graph = stream.end_capture()
+        graph.upload(stream)
+        return lambda: graph.launch(stream)
+
+    def _upload(self, host):
+        for name, values in host.items():
+            self._buffers[name].set(values)
+
+    def _download(self):
+        return [self._buffers[output.name].get() for output in self.case.spec.outputs]
+
+    def _first_call(self):
+        for call in self._load(self._compile(cache=False)):
+            call()
+
+
+def _triple(extent):
+    numbers = extent if isinstance(extent, tuple) else (extent,)
+    return tuple(int(np.int64(number)) for number in numbers) + (1,) * (3 - len(numbers))

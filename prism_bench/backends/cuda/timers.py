@@ -1,0 +1,76 @@
+"""One class per metric of the CUDA backend: called, it takes one sample."""
+
+from time import perf_counter
+
+from prism_bench.errors import MeasurementInvalid
+from prism_bench.measurement import Sample
+
+GRAPH_SECONDS = 400e-6  # a graph this long makes the cost of starting it vanish
+GRAPH_LAUNCHES = (4, 400)
+LEFTOVER_SECONDS = 50e-6
+
+
+class ColdTimer:
+    """One launch after the caches were cleared; `restore` puts in-place inputs back first."""
+
+    def __init__(self, harness, call, restore=None):
+        self._harness, self._call, self._restore = harness, call, restore
+        self._refuse_other_streams()
+
+    def __call__(self) -> Sample:
+        if self._restore:
+            self._restore()
+        return self._harness.timed(self._call, cold=True)
+
+    def _refuse_other_streams(self):
+        """The smallest leftover of five counts: one late wake-up of the host is not evidence."""
+        leftover = min(self._harness.leftover(self._call) for _ in range(5))
+        if leftover > LEFTOVER_SECONDS:
+            raise MeasurementInvalid(
+                f"the device worked {leftover * 1e6:.0f} us longer than the timed stream: the call uses another stream"
+            )
+
+
+class HotTimer:
+    """One launch out of a CUDA graph of many; `capture(n)` returns what replays `n` launches."""
+
+    def __init__(self, harness, call, capture):
+        self._harness = harness
+        estimate = min(harness.timed(call, cold=False).seconds for _ in range(3))
+        low, high = GRAPH_LAUNCHES
+        self.launches = max(low, min(high, round(GRAPH_SECONDS / max(estimate, 1e-9))))
+        self._replay = capture(self.launches)
+        self._replay()
+
+    def __call__(self) -> Sample:
+        sample = self._harness.timed(self._replay, cold=False)
+        return Sample(sample.seconds / self.launches, sample.clock)
+
+
+class EndToEndTimer:
+    """Inputs from host memory, the kernel, outputs back: what a caller without resident data waits for."""
+
+    def __init__(self, stream, call, upload, download):
+        self._stream, self._call, self._upload, self._download = stream, call, upload, download
+
+    def __call__(self) -> Sample:
+        self._stream.synchronize()
+        before = perf_counter()
+        self._upload()
+        self._call()
+        self._download()
+        return Sample(perf_counter() - before)
+
+
+class FirstCallTimer:
+    """Compile without the cache, load, launch once."""
+
+    def __init__(self, stream, first_call):
+        self._stream, self._first_call = stream, first_call
+
+    def __call__(self) -> Sample:
+        self._stream.synchronize()
+        before = perf_counter()
+        self._first_call()
+        self._stream.synchronize()
+        return Sample(perf_counter() - before)

@@ -1,0 +1,87 @@
+"""The two ways to NVRTC: CuPy's bindings (the GPU extras) or `cuda.bindings` (the `compile` extra)."""
+
+from functools import cache
+
+from prism_bench.errors import BackendUnavailable
+
+MISSING = (
+    "NVRTC is not installed; install prism-bench[compile] (no GPU needed) or prism-bench[cuda13]. "
+    "References, stored records and reports work without it"
+)
+
+
+@cache
+def load():
+    """An object with `version()` and `compile(text, name, entries, flags)`; BackendUnavailable where neither is there."""
+    for kind in (_CupyBindings, _CudaBindings):
+        try:
+            return kind()
+        except (ImportError, OSError, RuntimeError):
+            continue
+    raise BackendUnavailable(MISSING)
+
+
+class _CupyBindings:
+    def __init__(self):
+        from cupy.cuda import nvrtc
+
+        self._nvrtc = nvrtc
+        self.version()
+
+    def version(self):
+        return tuple(self._nvrtc.getVersion())
+
+    def compile(self, text, name, entries, flags):
+        """(cubin, mangled names, log); the cubin is None where the compiler refused."""
+        nvrtc = self._nvrtc
+        program = nvrtc.createProgram(text, name, [], [])
+        try:
+            for entry in entries:
+                nvrtc.addNameExpression(program, entry)
+            try:
+                nvrtc.compileProgram(program, list(flags))
+            except nvrtc.NVRTCError:
+                return None, {}, nvrtc.getProgramLog(program)
+            lowered = {entry: nvrtc.getLoweredName(program, entry) for entry in entries}
+            return bytes(nvrtc.getCUBIN(program)), lowered, nvrtc.getProgramLog(program)
+        finally:
+            nvrtc.destroyProgram(program)
+
+
+class _CudaBindings:
+    def __init__(self):
+        from cuda.bindings import nvrtc
+
+        self._nvrtc = nvrtc
+        self.version()
+
+    def version(self):
+        return tuple(self._checked(self._nvrtc.nvrtcVersion()))
+
+    def compile(self, text, name, entries, flags):
+        """(cubin, mangled names, log); the cubin is None where the compiler refused."""
+        nvrtc = self._nvrtc
+        (program,) = self._checked(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+        try:
+            for entry in entries:
+                self._checked(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
+            (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
+            log = self._text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode()
+            if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+                return None, {}, log
+            lowered = {e: self._checked(nvrtc.nvrtcGetLoweredName(program, e.encode()))[0].decode() for e in entries}
+            return self._text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program, 0), lowered, log
+        finally:
+            nvrtc.nvrtcDestroyProgram(program)
+
+    def _text(self, size_of, fill, program, trailing=1):
+        (size,) = self._checked(size_of(program))
+        buffer = b" " * size
+        self._checked(fill(program, buffer))
+        return buffer[: size - trailing]
+
+    def _checked(self, result):
+        status, *values = result
+        if status != self._nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise RuntimeError(str(status))
+        return values

@@ -1,0 +1,52 @@
+"""What the machine code says about itself: a hash that changes only when instructions do, and resources."""
+
+import hashlib
+import io
+import re
+from dataclasses import dataclass
+
+_ENTRY = re.compile(r"Compiling entry function '(?P<entry>[^']+)'")
+_STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+_BARRIERS = re.compile(r"used (\d+) barriers")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one entry function takes, as ptxas reports it; bytes per thread for stack and spills."""
+
+    registers: int = 0
+    stack_bytes: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared_bytes: int = 0
+    barriers: int = 0
+
+
+def sass_hash(cubin: bytes) -> str:
+    """A hash of the instructions alone: names, build times and paths in the file do not change it."""
+    from elftools.elf.elffile import ELFFile
+
+    digest = hashlib.sha256()
+    for section in sorted(ELFFile(io.BytesIO(cubin)).iter_sections(), key=lambda section: section.name):
+        if section.name.startswith(".text."):
+            digest.update(section.data())
+    return digest.hexdigest()[:16]
+
+
+def resources(log: str) -> dict[str, Resources]:
+    """Resources by mangled entry name, read from the log that `--ptxas-options=-v` gives."""
+    found = {}
+    parts = _ENTRY.split(log)
+    for entry, text in zip(parts[1::2], parts[2::2], strict=True):
+        stack = _STACK.search(text)
+        stack_bytes, stores, loads = (int(number) for number in stack.groups()) if stack else (0, 0, 0)
+        found[entry] = Resources(_number(_USED, text), stack_bytes, stores, loads, _number(_SHARED, text),
+                                 _number(_BARRIERS, text))  # fmt: skip
+    return found
+
+
+def _number(pattern, text):
+    match = pattern.search(text)
+    return int(match.group(1)) if match else 0

@@ -1,0 +1,107 @@
+"""One source file through NVRTC, cached on disk by everything that can change the result."""
+
+import hashlib
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench.compilation import bindings
+from prism_bench.compilation.code import Resources, resources
+from prism_bench.compilation.headers import include_folders
+from prism_bench.errors import CompilationFailed
+from prism_bench.files import write_atomically
+
+BASE_OPTIONS = ("-std=c++17", "--device-as-default-execution-space", "-lineinfo", "--ptxas-options=-v")
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled source: `path` of the CUBIN, the mangled name of every entry asked for, and what it takes.
+
+    `seconds` is what the compiler took, whether now or when the cached file was made.
+    """
+
+    path: Path
+    lowered: dict[str, str]
+    resources: dict[str, Resources]
+    log: str
+    seconds: float
+    cached: bool
+
+    @property
+    def cubin(self) -> bytes:
+        return self.path.read_bytes()
+
+
+def nvrtc_version() -> str:
+    """`13.5`; BackendUnavailable where there is no NVRTC."""
+    return ".".join(str(part) for part in bindings.load().version())
+
+
+def compile_source(source: Path, entries, architecture: str, options=(), cache: bool = True) -> Compiled:
+    """Compile `source` for `architecture` (`90`) with the given entries (names or template instances).
+
+    CompilationFailed holds NVRTC's log with file and line; BackendUnavailable says that NVRTC is missing.
+    """
+    nvrtc = bindings.load()
+    text = source.read_text()
+    flags = _flags(source, architecture, options)
+    key = _key(source, text, entries, flags, nvrtc.version())
+    path = _cache_folder() / f"{source.stem}-sm{architecture}-{key}.cubin"
+    if cache and path.is_file() and path.with_suffix(".json").is_file():
+        return _from_cache(path)
+    started = time.perf_counter()
+    cubin, lowered, log = nvrtc.compile(text, str(source), entries, flags)
+    if cubin is None:
+        raise CompilationFailed(f"{source} for sm_{architecture}:\n{log.strip()}")
+    seconds = time.perf_counter() - started
+    _to_cache(path, cubin, {"lowered": lowered, "log": log, "seconds": seconds})
+    return Compiled(path, lowered, resources(log), log, seconds, cached=False)
+
+
+def _flags(source, architecture, options):
+    folders = (str(source.parent), *(str(folder) for folder in _own_includes(source)), *include_folders())
+    return (f"-arch=sm_{architecture}", *BASE_OPTIONS, *options, *(f"-I{folder}" for folder in folders))
+
+
+def _own_includes(source):
+    """`include/` beside the family folders of the source's catalogue."""
+    return [folder for folder in (source.parent.parent / "include",) if folder.is_dir()]
+
+
+def _key(source, text, entries, flags, version):
+    digest = hashlib.sha256(repr((tuple(entries), flags, version)).encode())
+    for part in (text, *_included(source, text, set())):
+        digest.update(part.encode())
+    return digest.hexdigest()[:20]
+
+
+def _included(source, text, seen):
+    """The texts of the catalogue's own headers that `text` includes, directly or not."""
+    for name in _INCLUDE.findall(text):
+        for folder in (source.parent, *_own_includes(source)):
+            header = (folder / name).resolve()
+            if header.is_file() and header not in seen:
+                seen.add(header)
+                body = header.read_text()
+                yield body
+                yield from _included(source, body, seen)
+
+
+def _cache_folder():
+    home = os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench"
+    return Path(home) / "cubin"
+
+
+def _from_cache(path):
+    facts = json.loads(path.with_suffix(".json").read_text())
+    return Compiled(path, facts["lowered"], resources(facts["log"]), facts["log"], facts["seconds"], cached=True)
+
+
+def _to_cache(path, cubin, facts):
+    write_atomically(path, cubin)
+    write_atomically(path.with_suffix(".json"), json.dumps(facts).encode())

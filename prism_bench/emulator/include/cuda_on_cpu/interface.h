@@ -1,0 +1,86 @@
+// What a kernel asks of the runtime: barriers, warp collectives, waiting, and the end of a launch.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace cuda_cpu {
+
+// A place in the source. `counter` tells apart two barriers on one line.
+struct Site {
+    const char* file;
+    int line;
+    int counter;
+};
+
+// What the lanes of one warp brought to a collective: a pointer into each arrived lane's own stack.
+struct Gathering;
+using Combine = void (*)(Gathering&);
+
+struct Gathering {
+    unsigned mask;
+    unsigned arrived;
+    void* slots[32];
+    const char* name;
+    Site site;
+    Combine combine;
+};
+
+// Returns once every living lane of `mask` has called it; the last one runs `combine` for all.
+void warp_collective(unsigned mask, const char* name, void* slot, Combine combine, Site site);
+void block_barrier(Site site);
+// The barrier that also counts (0), ands (1) or ors (2) a predicate over the block.
+int block_barrier_reduce(int kind, int predicate, Site site);
+void grid_barrier(Site site);
+
+unsigned lane_index();
+unsigned living_lanes();
+
+// Lets other threads run; the caller is waiting for one of them.
+void yield(const char* waiting_for, Site site);
+// Counts fruitless polls of one address and yields when they look like a spin-wait.
+void polled(const volatile void* address, bool changed, Site site);
+
+void fence();
+void atomic_access(const volatile void* address, size_t bytes);
+void memory_access(const volatile void* address, size_t bytes, bool is_write);
+
+void copy_async(void* to, const void* from, size_t bytes, size_t zero_filled);
+void commit_copies();
+void wait_for_copies(size_t allowed_pending);
+
+void report_undefined_lane(const Gathering& gathering, unsigned reader, unsigned source);
+[[noreturn]] void stop_launch(const char* kind, const char* message, Site site);
+
+long long nanoseconds();
+
+// Set while a thread must not be preempted: it is inside the runtime, or in the middle of an atomic.
+extern volatile int uninterruptible;
+
+struct Uninterruptible {
+    Uninterruptible() { uninterruptible = uninterruptible + 1; }
+    ~Uninterruptible() { uninterruptible = uninterruptible - 1; }
+};
+
+// CUDA's largest block may ask for 227 KB; one fixed place serves every block in turn.
+constexpr size_t dynamic_shared_limit = 227 * 1024;
+extern char dynamic_shared[dynamic_shared_limit + 4096];
+
+}  // namespace cuda_cpu
+
+#define CUDA_CPU_SITE (::cuda_cpu::Site{__FILE__, __LINE__, __COUNTER__})
+// For functions, whose default argument is evaluated where they are called.
+#define CUDA_CPU_CALLER \
+    ::cuda_cpu::Site { __builtin_FILE(), __builtin_LINE(), 0 }
+
+// Code of the emulator itself must stay invisible to the checks that watch a kernel's accesses.
+#if defined(__SANITIZE_THREAD__)
+#define CUDA_CPU_UNCHECKED __attribute__((no_sanitize("thread"), noinline))
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CUDA_CPU_UNCHECKED __attribute__((no_sanitize("thread"), noinline))
+#endif
+#endif
+#ifndef CUDA_CPU_UNCHECKED
+#define CUDA_CPU_UNCHECKED inline
+#endif

@@ -1,0 +1,29 @@
+// CUDA's keywords, as far as a C++ compiler needs to know them.
+#pragma once
+
+#define CPU_CUDA 1
+#define __CUDA_ARCH__ 900
+#define __CUDACC__ 1
+#define __CUDACC_RTC__ 1
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#define CUDART_VERSION 13000
+#define CUDA_VERSION 13000
+
+#define __global__
+#define __device__
+#define __host__
+#define __managed__
+#define __constant__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+// always_inline breaks calls through a function pointer, and inlining is the optimiser's to decide.
+#define __forceinline__
+#define __noinline__
+#define __inline_hint__
+#define __builtin_align__(bytes) __attribute__((aligned(bytes)))
+
+// All static shared memory lies in one section, so that it can be filled, saved and guarded as a whole.
+#define __shared__ static __attribute__((section("cuda_cpu_shared")))

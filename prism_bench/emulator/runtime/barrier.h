@@ -1,0 +1,69 @@
+// Barriers of a block and of the grid.
+#pragma once
+
+#include "scheduler.h"
+
+namespace cuda_cpu {
+
+inline bool same_site(Site a, Site b) {
+    return a.line == b.line && a.counter == b.counter && (a.file == b.file || !strcmp(a.file, b.file));
+}
+
+inline void check_divergence(Block& block, Site site) {
+    if (same_site(block.barrier_site, site) || already_found("divergent barrier", block.barrier_site)) return;
+    const Thread* first = nullptr;
+    for (const Thread& thread : block.threads)
+        if (thread.state == State::AtBlockBarrier) first = &thread;
+    Finding* finding = add_finding("divergent barrier", "threads of one block wait at different __syncthreads: line %d and line %d",
+                                   block.barrier_site.line, site.line);
+    add_access(finding, access_of(first, block.barrier_site));
+    add_access(finding, access_of(scheduler.current, site));
+}
+
+// Called whenever a thread has arrived or ended: threads that ended are not waited for.
+inline void open_block_barrier(Block& block) {
+    if (!block.at_barrier || block.at_barrier != block.alive) return;
+    block.at_barrier = 0;
+    block.barrier_true = block.predicates_true;
+    block.barrier_seen = block.predicates_seen;
+    block.predicates_true = block.predicates_seen = 0;
+    observe_block_barrier(block);
+    note_progress();
+    release(block, State::AtBlockBarrier);
+}
+
+static void arrive_at_block_barrier(Site site, const char* name) {
+    Block& block = *scheduler.current->block;
+    if (block.at_barrier++) check_divergence(block, site);
+    else block.barrier_site = site;
+    Thread* self = scheduler.current;
+    self->state = State::AtBlockBarrier;
+    open_block_barrier(block);
+    if (self->state == State::Ready) suspend(State::Ready, name, site);
+    else suspend(State::AtBlockBarrier, name, site);
+}
+
+void block_barrier(Site site) {
+    uninterruptible = 1;
+    arrive_at_block_barrier(site, "__syncthreads");
+}
+
+int block_barrier_reduce(int kind, int predicate, Site site) {
+    uninterruptible = 1;
+    Block& block = *scheduler.current->block;
+    block.predicates_seen += 1;
+    block.predicates_true += predicate;
+    arrive_at_block_barrier(site, "__syncthreads");
+    if (kind == 0) return block.barrier_true;
+    return kind == 1 ? block.barrier_true == block.barrier_seen : block.barrier_true > 0;
+}
+
+void grid_barrier(Site site) {
+    uninterruptible = 1;
+    if (!scheduler.request.cooperative)
+        stop_launch("grid sync", "grid.sync() needs a cooperative launch, and this launch is not one", site);
+    ++scheduler.current->block->at_grid;
+    suspend(State::AtGridBarrier, "grid.sync", site);
+}
+
+}  // namespace cuda_cpu

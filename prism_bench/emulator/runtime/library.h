@@ -1,0 +1,109 @@
+// The runtime's storage, and the functions that the Python side calls.
+#pragma once
+
+#include <stdlib.h>
+
+#include "grid.h"
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace cuda_cpu {
+
+volatile int uninterruptible = 1;
+alignas(4096) char dynamic_shared[dynamic_shared_limit + 4096];
+Scheduler scheduler;
+std::vector<Finding> findings;
+
+// Made at the end of each kernel's source.
+extern const Entry entries[];
+extern const size_t entry_count;
+extern const Symbol symbols[];
+extern const size_t symbol_count;
+
+long long nanoseconds() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+[[noreturn]] static void abandon() {
+    scheduler.stopped = true;
+    void* unused;
+    switch_from(&unused, nullptr);
+    __builtin_unreachable();
+}
+
+[[noreturn]] void stop_launch(const char* kind, const char* message, Site site) {
+    uninterruptible = 1;
+    add_access(add_finding(kind, "%s", message), access_of(scheduler.current, site));
+    abandon();
+}
+
+// The ELF header is where the library begins in memory; code is told as an offset from there.
+extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern "C" const char _end[] __attribute__((visibility("hidden")));
+
+inline uint64_t code_offset(const void* code) { return static_cast<uint64_t>(static_cast<const char*>(code) - __ehdr_start); }
+
+[[noreturn]] void end_without_progress(const void* code) {
+    uninterruptible = 1;
+    Thread* self = scheduler.current;
+    if (code) {
+        self->state = State::Spinning;
+        self->waiting_for = "a loop";
+        self->site = Site{nullptr, 0, 0};
+    }
+    char opening[96];
+    const bool idle = watchdog.all_ticks <= scheduler.request.patience_seconds * 1e9 / tick_nanoseconds * most_patiences;
+    snprintf(opening, sizeof opening, "%s %.3g s of CPU time", idle ? "no progress for" : "not ended after",
+             scheduler.request.patience_seconds * (idle ? 1 : most_patiences));
+    report_waiting("no progress", opening, grid.live);
+    if (code && !findings.empty()) {
+        findings.back().accesses = 1;
+        findings.back().access[0] = access_of(self, Site{nullptr, 0, 0});
+        findings.back().access[0].code = code_offset(code);
+    }
+    abandon();
+}
+
+static void begin(const Request& request) {
+    scheduler.request = request;
+    scheduler.entry = entries[request.entry];
+    scheduler.random = request.seed * 0x9E3779B97F4A7C15ull | 1;
+    scheduler.stopped = false;
+    findings.clear();
+    blockDim = dim3(request.block[0], request.block[1], request.block[2]);
+    gridDim = dim3(request.grid[0], request.grid[1], request.grid[2]);
+    grid.count = uint64_t(request.grid[0]) * request.grid[1] * request.grid[2];
+    grid.started = 0;
+    grid.numbers.clear();
+    if (request.order != 2) return;
+    for (uint64_t i = 0; i < grid.count; ++i) grid.numbers.push_back(i);
+    shuffle_order(grid.numbers.data(), grid.numbers.size());
+}
+
+}  // namespace cuda_cpu
+
+#define CUDA_CPU_EXPORT extern "C" __attribute__((visibility("default")))
+
+CUDA_CPU_EXPORT int cuda_cpu_launch(const cuda_cpu::Request* request) {
+    using namespace cuda_cpu;
+    begin(*request);
+    guard_shared(request->shared_bytes);
+    observe_launch(*request, static_shared_bytes());
+    start_watchdog();
+    run_grid();
+    stop_watchdog();
+    drop_live_blocks();
+    observe_launch_end();
+    fflush(stdout);
+    return static_cast<int>(findings.size());
+}
+
+CUDA_CPU_EXPORT const cuda_cpu::Finding* cuda_cpu_finding(int which) { return &cuda_cpu::findings[static_cast<size_t>(which)]; }
+CUDA_CPU_EXPORT size_t cuda_cpu_entry_count() { return cuda_cpu::entry_count; }
+CUDA_CPU_EXPORT const cuda_cpu::Entry* cuda_cpu_entry(size_t which) { return &cuda_cpu::entries[which]; }
+CUDA_CPU_EXPORT size_t cuda_cpu_symbol_count() { return cuda_cpu::symbol_count; }
+CUDA_CPU_EXPORT const cuda_cpu::Symbol* cuda_cpu_symbol(size_t which) { return &cuda_cpu::symbols[which]; }
+CUDA_CPU_EXPORT size_t cuda_cpu_static_shared() { return cuda_cpu::static_shared_bytes(); }

@@ -1,0 +1,110 @@
+// The threads, warps and blocks of one launch, and what the launch was asked to do.
+#pragma once
+
+#include <stdint.h>
+
+#include <string>
+#include <vector>
+
+#include "../include/cuda_on_cpu/builtins.h"
+#include "../include/cuda_on_cpu/entry.h"
+#include "fiber.h"
+
+namespace cuda_cpu {
+
+enum class State : uint8_t { New, Ready, AtBlockBarrier, AtWarp, AtGridBarrier, Spinning, Finished };
+
+struct Block;
+
+// An asynchronous copy that has been asked for and not yet been waited for; `group` says which commit it belongs to.
+struct PendingCopy {
+    void* to;
+    const void* from;
+    uint32_t bytes, zero_filled;
+    uint64_t group;
+};
+
+struct CopyQueue {
+    std::vector<PendingCopy> copies;
+    uint64_t commits = 0;
+};
+
+struct Thread {
+    void* context = nullptr;
+    char* stack = nullptr;
+    Block* block = nullptr;
+    CopyQueue* copies = nullptr;
+    uint3 index{};
+    uint32_t rank = 0;
+    State state = State::New;
+    const char* waiting_for = "";
+    Site site{};
+};
+
+struct Warp {
+    unsigned present = 0;
+    unsigned finished = 0;
+    std::vector<Gathering> gatherings;
+};
+
+struct Block {
+    uint3 index{};
+    uint64_t number = 0;
+    std::vector<Thread> threads;
+    std::vector<Warp> warps;
+    std::vector<uint32_t> order;
+    uint32_t ready[1024];  // a ring: each thread stands in it once at most
+    uint32_t ready_head = 0, ready_count = 0;
+    uint32_t next_new = 0;
+    uint32_t alive = 0;
+    uint32_t at_barrier = 0;
+    uint32_t at_grid = 0;
+    uint32_t spinning = 0;
+    Site barrier_site{};
+    int predicates_true = 0, predicates_seen = 0;
+    int barrier_true = 0, barrier_seen = 0;
+    std::vector<char> saved_shared;
+    uint64_t observer_slot = 0;
+};
+
+struct Buffer {
+    char* begin;
+    uint64_t bytes;
+    int32_t argument;
+    int32_t reserved;
+};
+
+// Laid out for ctypes.
+struct Request {
+    int32_t entry;
+    uint32_t grid[3];
+    uint32_t block[3];
+    int32_t cooperative;
+    int32_t order;  // 0 forward, 1 reverse, 2 shuffled
+    int32_t buffer_count;
+    uint64_t shared_bytes;
+    uint64_t seed;
+    double patience_seconds;
+    void** arguments;
+    const Buffer* buffers;
+};
+
+// One side of a finding: who, where. `code` is an offset into the library when file is not known.
+struct Access {
+    uint32_t block[3];
+    uint32_t thread[3];
+    int32_t line;
+    int32_t is_write;
+    uint64_t code;
+    char file[256];
+};
+
+struct Finding {
+    char kind[32];
+    char message[1024];
+    int32_t argument;
+    int32_t accesses;
+    Access access[2];
+};
+
+}  // namespace cuda_cpu

@@ -1,0 +1,110 @@
+// The watchdog: a timer of this thread's CPU time ends what makes no progress, and takes turns in spin-waits.
+#pragma once
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "warp.h"
+
+namespace cuda_cpu {
+
+constexpr long tick_nanoseconds = 10'000'000;
+// A launch that goes on making progress (an endless loop around a barrier) ends after this many patiences.
+constexpr double most_patiences = 12;
+
+struct Watchdog {
+    timer_t timer{};
+    volatile long idle_ticks = 0;
+    volatile long all_ticks = 0;
+    volatile long ticks_since_switch = 0;
+    bool preempted = false;
+};
+
+static Watchdog watchdog;
+
+void note_progress() {
+    watchdog.idle_ticks = 0;
+    scheduler.progressed = true;
+}
+
+void watch_switch() { watchdog.ticks_since_switch = 0; }
+
+inline bool out_of_patience() {
+    const double patience = scheduler.request.patience_seconds * 1e9 / tick_nanoseconds;
+    return watchdog.idle_ticks > patience || watchdog.all_ticks > patience * most_patiences;
+}
+
+inline uint64_t code_offset(const void* code);
+
+inline const void* interrupted_at(void* context) {
+    const mcontext_t& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+    return reinterpret_cast<const void*>(machine.gregs[REG_RIP]);
+#else
+    return reinterpret_cast<const void*>(machine.pc);
+#endif
+}
+
+[[noreturn]] void end_without_progress(const void* code);
+
+// Runs on the stack of the kernel's thread; the handler is left by switching away, so the signal stays unblocked.
+static void tick(void* context) {
+    watchdog.idle_ticks = watchdog.idle_ticks + 1;
+    watchdog.all_ticks = watchdog.all_ticks + 1;
+    watchdog.ticks_since_switch = watchdog.ticks_since_switch + 1;
+    if (uninterruptible || !scheduler.current) return;
+    if (out_of_patience()) end_without_progress(interrupted_at(context));
+    if (watchdog.ticks_since_switch < (watchdog.preempted ? 1 : 5)) return;
+    watchdog.preempted = true;
+    ++scheduler.current->block->spinning;
+    suspend(State::Spinning, "a loop", Site{nullptr, 0, 0});
+}
+
+// Modules share one signal, so the handler finds its module's own tick through the timer's value.
+static void on_signal(int, siginfo_t* info, void* context) {
+    if (info->si_code == SI_TIMER && info->si_value.sival_ptr) reinterpret_cast<void (*)(void*)>(info->si_value.sival_ptr)(context);
+}
+
+inline void start_watchdog() {
+    watchdog = Watchdog{};
+    struct sigaction action {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART;
+    sigaction(SIGRTMIN + 7, &action, nullptr);
+    struct sigevent event {};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGRTMIN + 7;
+    event.sigev_value.sival_ptr = reinterpret_cast<void*>(tick);
+    event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+    timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &watchdog.timer);
+    const itimerspec every{{0, tick_nanoseconds}, {0, tick_nanoseconds}};
+    timer_settime(watchdog.timer, 0, &every, nullptr);
+}
+
+inline void stop_watchdog() { timer_delete(watchdog.timer); }
+
+void yield(const char* waiting_for, Site site) {
+    uninterruptible = 1;
+    if (out_of_patience()) end_without_progress(nullptr);
+    ++scheduler.current->block->spinning;
+    suspend(State::Spinning, waiting_for, site);
+}
+
+// A poll is fruitless when it changed nothing; a few in a row at one address are a spin-wait.
+void polled(const volatile void* address, bool changed, Site site) {
+    static const volatile void* last_address = nullptr;
+    static const Thread* last_thread = nullptr;
+    static int fruitless = 0;
+    const bool again = address == last_address && scheduler.current == last_thread;
+    last_address = address;
+    last_thread = scheduler.current;
+    fruitless = changed || !again ? 0 : fruitless + 1;
+    if (fruitless < 8) return;
+    fruitless = 0;
+    yield("an atomic", site);
+}
+
+}  // namespace cuda_cpu
