@@ -1,0 +1,163 @@
+#pragma once
+
+// 16-byte accesses to float arrays, and the walk of a whole grid over arrays of any length and alignment.
+
+__device__ inline float4 load4(const float* p) { return *reinterpret_cast<const float4*>(p); }
+
+__device__ inline void store4(float* p, float4 v) { *reinterpret_cast<float4*>(p) = v; }
+
+/// Streamed accesses mark their lines as first to leave the cache: for data that is touched once.
+__device__ inline float4 load4_streamed(const float* p) { return __ldcs(reinterpret_cast<const float4*>(p)); }
+
+__device__ inline void store4_streamed(float* p, float4 v) { __stcs(reinterpret_cast<float4*>(p), v); }
+
+/// Bytes by which p lies past a 16-byte boundary.
+__device__ inline int misalignment(const float* p) {
+    return static_cast<int>(reinterpret_cast<unsigned long long>(p) & 15);
+}
+
+/// An array of n floats as `head` single floats, `vectors` aligned groups of four, and single floats again.
+struct Span {
+    long long head;
+    long long vectors;
+
+    /// How many floats stand outside the vectors, and the index of the i-th of them.
+    __device__ long long singles(long long n) const { return n - 4 * vectors; }
+    __device__ long long single(long long i) const { return i < head ? i : i + 4 * vectors; }
+};
+
+/// The span that fits every one of the arrays; all singles where they are not misaligned alike.
+template <class... Others>
+__device__ Span aligned_span(long long n, const float* first, const Others*... others) {
+    const int offset = misalignment(first);
+    const bool alike = ((misalignment(others) == offset) && ... && true);
+    const long long head = (16 - offset) % 16 / 4;
+    if (!alike || offset % 4 != 0 || n < head + 4) return {n, 0};
+    return {head, (n - head) / 4};
+}
+
+/// This block's contiguous share of `count` items, a multiple of blockDim.x except at the end; any grid covers all.
+struct Share {
+    long long begin;
+    long long end;
+};
+
+__device__ inline Share block_share(long long count) {
+    const long long rounds = (count + static_cast<long long>(gridDim.x) * blockDim.x - 1)
+                             / (static_cast<long long>(gridDim.x) * blockDim.x);
+    const long long begin = blockIdx.x * rounds * blockDim.x;
+    const long long end = begin + rounds * blockDim.x;
+    return {begin, end < count ? end : count};
+}
+
+__device__ inline long long grid_thread() { return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+__device__ inline long long grid_threads() { return static_cast<long long>(gridDim.x) * blockDim.x; }
+
+/// Hands the share of this thread in `count` vectors to `many(at)`, UNROLL at a time and blockDim.x apart, while that
+/// many are left, and to `one(at)` singly at the end.
+template <int UNROLL, class Many, class One>
+__device__ void walk(long long count, Many many, One one) {
+    const Share share = block_share(count);
+    long long at = share.begin + threadIdx.x;
+    for (; at + (UNROLL - 1) * blockDim.x < share.end; at += UNROLL * blockDim.x) many(at);
+    for (; at < share.end; at += blockDim.x) one(at);
+}
+
+/// f on each of the four.
+template <class F>
+__device__ float4 map4(float4 v, F f) {
+    return make_float4(f(v.x), f(v.y), f(v.z), f(v.w));
+}
+
+template <class F>
+__device__ float4 map4(float4 u, float4 v, F f) {
+    return make_float4(f(u.x, v.x), f(u.y, v.y), f(u.z, v.z), f(u.w, v.w));
+}
+
+/// y[i] = f(x[i]) for i < n, by a 1-D grid of any size; y may be x. UNROLL loads are in flight per thread.
+template <int UNROLL = 4, class F>
+__device__ void map_elements(const float* x, float* y, long long n, F f) {
+    const Span span = aligned_span(n, x, y);
+    const float* const from = x + span.head;
+    float* const to = y + span.head;
+    const auto many = [=](long long at) {
+        float4 v[UNROLL];
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) v[k] = load4_streamed(from + 4 * (at + k * blockDim.x));
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) store4_streamed(to + 4 * (at + k * blockDim.x), map4(v[k], f));
+    };
+    walk<UNROLL>(span.vectors, many, [=](long long at) { store4(to + 4 * at, map4(load4(from + 4 * at), f)); });
+    for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
+        const long long at = span.single(i);
+        y[at] = f(x[at]);
+    }
+}
+
+/// y[i] = f(a[i], b[i]) for i < n, as map_elements; y may be a or b.
+template <int UNROLL = 4, class F>
+__device__ void map_pairs(const float* a, const float* b, float* y, long long n, F f) {
+    const Span span = aligned_span(n, a, b, y);
+    const float* const first = a + span.head;
+    const float* const second = b + span.head;
+    float* const to = y + span.head;
+    const auto many = [=](long long at) {
+        float4 u[UNROLL], v[UNROLL];
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) {
+            u[k] = load4_streamed(first + 4 * (at + k * blockDim.x));
+            v[k] = load4_streamed(second + 4 * (at + k * blockDim.x));
+        }
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) store4_streamed(to + 4 * (at + k * blockDim.x), map4(u[k], v[k], f));
+    };
+    walk<UNROLL>(span.vectors, many, [=](long long at) {
+        store4(to + 4 * at, map4(load4(first + 4 * at), load4(second + 4 * at), f));
+    });
+    for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
+        const long long at = span.single(i);
+        y[at] = f(a[at], b[at]);
+    }
+}
+
+/// Calls f(x[i], slot) for every i < n of the grid's walk; slot is 0 to 3, for four independent accumulators.
+template <int UNROLL = 4, class F>
+__device__ void visit_elements(const float* x, long long n, F f) {
+    const Span span = aligned_span(n, x);
+    const float* const from = x + span.head;
+    const auto four = [&](float4 v) { f(v.x, 0), f(v.y, 1), f(v.z, 2), f(v.w, 3); };
+    const auto many = [&](long long at) {
+        float4 v[UNROLL];
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) v[k] = load4_streamed(from + 4 * (at + k * blockDim.x));
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) four(v[k]);
+    };
+    walk<UNROLL>(span.vectors, many, [&](long long at) { four(load4(from + 4 * at)); });
+    for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) f(x[span.single(i)], 0);
+}
+
+/// Calls f(a[i], b[i], slot) for every i < n, as visit_elements.
+template <int UNROLL = 4, class F>
+__device__ void visit_pairs(const float* a, const float* b, long long n, F f) {
+    const Span span = aligned_span(n, a, b);
+    const float* const first = a + span.head;
+    const float* const second = b + span.head;
+    const auto four = [&](float4 u, float4 v) { f(u.x, v.x, 0), f(u.y, v.y, 1), f(u.z, v.z, 2), f(u.w, v.w, 3); };
+    const auto many = [&](long long at) {
+        float4 u[UNROLL], v[UNROLL];
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) {
+            u[k] = load4_streamed(first + 4 * (at + k * blockDim.x));
+            v[k] = load4_streamed(second + 4 * (at + k * blockDim.x));
+        }
+#pragma unroll
+        for (int k = 0; k < UNROLL; ++k) four(u[k], v[k]);
+    };
+    walk<UNROLL>(span.vectors, many, [&](long long at) { four(load4(first + 4 * at), load4(second + 4 * at)); });
+    for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
+        const long long at = span.single(i);
+        f(a[at], b[at], 0);
+    }
+}
