@@ -106,14 +106,16 @@ class Case:
         """The reference's outputs by name, from float64 copies of `arrays` (or the golden values)."""
         if self.golden and self.golden.expected:
             return {o.name: self._golden_output(o, xp) for o in self.spec.outputs if o.name in self.golden.expected}
-        result = byname.call(self.spec.reference, self._offered(arrays, xp, special), f"{self.spec.name}: reference")
+        return self.reference_outputs(self.offered(arrays, xp, special))
+
+    def reference_outputs(self, offered: Mapping) -> dict[str, object]:
+        """The reference's outputs by name, shaped as the kernel's; `offered` comes from the method of that name."""
+        result = byname.call(self.spec.reference, offered, f"{self.spec.name}: reference")
         results = result if isinstance(result, tuple) else (result,)
         if len(results) != len(self.spec.outputs):
             raise SpecError(f"{self.spec.name}: reference gives {len(results)} outputs, not {len(self.spec.outputs)}")
-        return {
-            output.name: self._shaped(output, value, xp)
-            for output, value in zip(self.spec.outputs, results, strict=True)
-        }
+        pairs = zip(self.spec.outputs, results, strict=True)
+        return {output.name: self._shaped(output, value, offered["xp"]) for output, value in pairs}
 
     def _golden_output(self, output, xp):
         value = self.golden.expected[output.name]
@@ -131,12 +133,13 @@ class Case:
         tolerance = self.spec.tolerance_of(output)
         if self.golden and self.golden.tolerance:
             tolerance = self.golden.tolerance
-        offered = self._offered(arrays, xp, special)
+        offered = self.offered(arrays, xp, special)
         where = f"{self.spec.name}: tolerance of {output}"
         terms = byname.call(tolerance.terms, offered, where) if callable(tolerance.terms) else tolerance.terms
         magnitude = byname.call(tolerance.magnitude, offered, where) if tolerance.magnitude else None
         return SimpleNamespace(tolerance=tolerance, terms=terms, magnitude=magnitude)
 
-    def _offered(self, arrays, xp, special):
+    def offered(self, arrays: Mapping, xp, special) -> dict[str, object]:
+        """What references and tolerances may ask for: float64 copies of the arrays, axes, `xp` and `special`."""
         wide = {n: a.astype("float64") if a.dtype.kind == "f" else a for n, a in arrays.items()}
         return {**self.axes, **wide, "xp": xp, "special": special}

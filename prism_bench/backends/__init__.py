@@ -3,10 +3,10 @@
 from importlib import import_module
 from pathlib import Path
 
-from prism_bench.backends.base import Backend, Peer, Runnable
+from prism_bench.backends.base import Backend, Runnable
 from prism_bench.errors import BackendUnavailable, unknown
 
-__all__ = ["Backend", "Peer", "Runnable", "names", "open_backend", "open_default"]
+__all__ = ["Backend", "Runnable", "names", "open_backend", "open_default"]
 
 _HERE = Path(__file__).parent
 

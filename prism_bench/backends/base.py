@@ -29,8 +29,11 @@ class Runnable(ABC, AbstractContextManager):
     def arrays(self, names) -> dict[str, object]:
         """The named buffers as arrays of the backend's `xp`, after all work is done."""
 
-    def timers(self) -> Mapping[str, Callable[[], Sample]]:
-        """Per metric, a function that takes one sample; a metric that cannot be measured here is left out."""
+    def timers(self) -> Mapping[str, Callable[[], Callable[[], Sample]]]:
+        """Per metric, a function that sets its clock up and returns what takes one sample.
+
+        Setting up raises MeasurementInvalid where the metric cannot be had; one that makes no sense here is left out.
+        """
         return {}
 
     def evidence(self) -> dict:
@@ -41,17 +44,12 @@ class Runnable(ABC, AbstractContextManager):
         return None
 
 
-class Peer(Runnable):
-    """A library call on the same inputs; its arrays are its results by output name."""
-
-
 class Backend(ABC):
     """Where cases run."""
 
     name: str
     xp: object
     special: object
-    timed = True
 
     @property
     def device(self) -> Device:
@@ -64,12 +62,12 @@ class Backend(ABC):
 
     @abstractmethod
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
-        """The case, ready to launch; MemoryError (with the bytes it wanted) where it does not fit."""
+        """The case, ready to launch. CompilationFailed, SpecError, or MemoryError with the bytes it wanted."""
 
     def peers(self, case: Case) -> tuple[str, ...]:
         """The names of the peers that can run here."""
         return ()
 
-    def prepare_peer(self, case: Case, name: str, inputs: Mapping[str, InputArray]) -> Runnable:
-        """The library call `name` on the same inputs."""
+    def prepare_peer(self, case: Case, name: str, runnable: Runnable) -> Runnable:
+        """The library call `name` on the inputs of the case's own `runnable`; its arrays are its results."""
         raise LookupError(name)

@@ -1,0 +1,82 @@
+"""What a run has to say: everything that is wrong, cannot be trusted, was left out or broke a promise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prism_bench.analysis.budgets import BudgetVerdict
+from prism_bench.metric import DERIVED, MEASURED
+from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.units import rate_text, share_text, time_text
+
+GRAVITY = ("bad", "untrusted", "note")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`gravity` is `bad`, `untrusted` or `note`; `kind` is one word for it, `case` None where it is about the run."""
+
+    gravity: str
+    kind: str
+    case: str | None
+    message: str
+
+
+def findings(record: RunRecord, verdicts: Sequence[BudgetVerdict] = ()) -> list[Finding]:
+    """All findings of the record, the gravest first, each kind in the record's order."""
+    found = [] if record.complete else [_cut_short(record)]
+    for case in record.cases:
+        found += _of_case(case)
+    found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
+    return sorted(found, key=lambda finding: GRAVITY.index(finding.gravity))
+
+
+def exit_code(found: Sequence[Finding]) -> int:
+    """What a command ends with: 3 where something cannot be trusted, 1 where something is bad, 0 otherwise."""
+    gravities = {finding.gravity for finding in found}
+    return 3 if "untrusted" in gravities else 1 if "bad" in gravities else 0
+
+
+def _cut_short(record):
+    count = len(record.cases)
+    words = "the one case" if count == 1 else f"the {count} cases"
+    return Finding("note", "incomplete", None, f"The run was cut short; {words} it had finished are kept.")
+
+
+def _of_case(case: CaseResult):
+    found = []
+    if case.status != "ok":
+        gravity = "note" if case.status == "skipped" else "bad"
+        found.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
+    for one in case.measurements:
+        if not one.valid:
+            reason = one.reason or "the record gives no reason"
+            found.append(Finding("untrusted", "invalid", case.name, f"{one.subject}, {metric_words(one.metric)}: {reason}"))
+    throttled = sum(one.throttled for one in case.measurements)
+    if throttled:
+        words = "1 sample was" if throttled == 1 else f"{throttled} samples were"
+        found.append(Finding("note", "throttled", case.name, f"{words} taken at a throttled clock and repeated"))
+    return found
+
+
+def _missed(verdict):
+    budget = verdict.budget
+    limit, word = (budget.at_least, "at least") if budget.at_most is None else (budget.at_most, "at most")
+    value, promise = value_text(budget.metric, verdict.value), value_text(budget.metric, limit)
+    return Finding("bad", "missed", verdict.case, f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}")
+
+
+def metric_words(metric: str) -> str:
+    """`cold time` for `cold_time`."""
+    return metric.replace("_", " ")
+
+
+def value_text(metric: str, value: float | None) -> str:
+    """A value of a metric in words for people; a plain number where the metric is not one of ours."""
+    unit = {**MEASURED, **DERIVED}[metric].unit if metric in MEASURED or metric in DERIVED else None
+    if value is None:
+        return "-"
+    if unit == "s":
+        return time_text(value)
+    if unit == "1":
+        return share_text(value) if metric.endswith("share") else f"{value:.3g}x"
+    return rate_text(value, unit) if unit else f"{value:g}"

@@ -1,0 +1,56 @@
+"""The roofline: what rate the measured ceilings allow, and which limit a case meets first.
+
+S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model", CACM 52(4), 2009.
+"""
+
+from collections.abc import Mapping
+
+from prism_bench.measure.limits import Limits
+from prism_bench.measure.plausibility import is_fp32
+from prism_bench.run_record import CaseResult
+
+
+def intensity(flops: int | None, bytes_moved: int | None) -> float | None:
+    """Operations per compulsory byte; None where either is unknown."""
+    return flops / bytes_moved if flops and bytes_moved else None
+
+
+def attainable(per_byte: float, bandwidth: float, peak: float) -> float:
+    """Operations per second that a kernel of `per_byte` operations per byte can reach at most."""
+    return min(per_byte * bandwidth, peak)
+
+
+def ridge(bandwidth: float, peak: float) -> float:
+    """Operations per byte from which arithmetic is the limit, and no longer memory."""
+    return peak / bandwidth
+
+
+def peak_of(case: CaseResult, limits: Limits) -> float | None:
+    """The measured ceiling of the arithmetic that the case does: FP32, or tensor where it is not FP32."""
+    return limits.ceilings.get("fp32" if is_fp32(case) else "tensor")
+
+
+def least_times(case: CaseResult, limits: Limits) -> dict[str, float]:
+    """Seconds that the case takes at least, by what demands them: `memory`, `compute`, `launch`; unknown ones absent."""
+    bandwidth, peak = limits.ceilings.get("bandwidth"), peak_of(case, limits)
+    times = {
+        "memory": case.bytes / bandwidth if bandwidth and case.bytes else None,
+        "compute": case.flops / peak if peak and case.flops else None,
+        "launch": limits.floors.get("cold_time"),
+    }
+    return {name: seconds for name, seconds in times.items() if seconds}
+
+
+def binding(case: CaseResult, limits: Limits) -> tuple[str, float] | None:
+    """What limits the case and the seconds it demands: the largest of `least_times`.
+
+    None where the run did not measure a limit that might have been the largest.
+    """
+    times = least_times(case, limits)
+    needed = {"memory", "launch"} | ({"compute"} if case.flops else set())
+    return max(times.items(), key=lambda item: item[1]) if needed <= set(times) else None
+
+
+def roofs(limits: Limits) -> Mapping[str, float]:
+    """The horizontal roofs, operations per second by name: every ceiling but that of memory."""
+    return {name: rate for name, rate in limits.ceilings.items() if name != "bandwidth"}

@@ -1,0 +1,124 @@
+"""From a run record to one tidy row per case: medians, rates, shares of the measured limits, ratios to rivals."""
+
+import math
+
+import pandas
+
+from prism_bench.analysis import rivals, roofline
+from prism_bench.measure.limits import Limits, measured_limits, valid_median
+from prism_bench.metric import MEASURED
+from prism_bench.run_record import CaseResult, RunRecord
+
+IDENTITY = ("case", "kernel", "variant", "family", "label", "workload", "bytes", "flops", "ceiling", "status", "reason")
+CODE = ("registers", "spills", "shared_bytes", "launches")
+DERIVED = (
+    "bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time", "bound_share",
+    "best_peer", "best_peer_time", "peer_ratio", "cpu_time", "cpu_ratio", "cpu_ratio_end_to_end",
+    "error", "invalid", "throttled",
+)  # fmt: skip
+SPREADS = tuple(f"{metric}_spread" for metric in MEASURED)
+COLUMNS = (*IDENTITY, *MEASURED, *SPREADS, *DERIVED, *CODE)
+_TEXT = {"case", "kernel", "variant", "family", "label", "workload", "ceiling", "status", "reason", "bound",
+         "best_peer", "invalid"}  # fmt: skip
+
+
+def limits_of(record: RunRecord) -> Limits:
+    """The floors and ceilings that the record's own `machine/` kernels measured."""
+    return measured_limits(record.cases, cache_bytes(record.machine))
+
+
+def cache_bytes(machine: dict) -> int:
+    """The size of the last cache before memory, in bytes, from the machine's facts; 0 where they do not say."""
+    nested = [value for value in machine.values() if isinstance(value, dict)]
+    sizes = [facts["l2_bytes"] for facts in (machine, *nested) if isinstance(facts.get("l2_bytes"), int)]
+    return sizes[0] if sizes else 0
+
+
+def summary(record: RunRecord) -> pandas.DataFrame:
+    """One row per case in the record's order, with the columns of `COLUMNS`.
+
+    Times are medians in seconds over the processes' medians, spreads relative. What was not measured, or measured but
+    invalid, is NaN (None where the column is text). Ratios are above 1 where the kernel is faster than its rival.
+    """
+    limits = limits_of(record)
+    frame = pandas.DataFrame([row(case, limits) for case in record.cases], columns=list(COLUMNS))
+    for column in COLUMNS:
+        wanted = object if column in _TEXT else float
+        frame[column] = frame[column].astype(wanted)
+    return frame
+
+
+def row(case: CaseResult, limits: Limits) -> dict:
+    """What `summary` says about one case; None where nothing is known."""
+    return {
+        **_identity(case),
+        **_times(case),
+        **_rates(case, limits),
+        **_comparisons(case),
+        **_trust(case),
+        **{name: case.code.get(name) for name in CODE},
+    }
+
+
+def _identity(case):
+    workload = ", ".join(f"{axis}={value}" for axis, value in case.workload.items())
+    fixed = {name: getattr(case, name) for name in IDENTITY[1:] if name != "workload"}
+    return {"case": case.name, "workload": workload, **fixed}
+
+
+def _times(case):
+    times = {metric: valid_median(case, metric) for metric in MEASURED}
+    spreads = {f"{metric}_spread": case.measurement(metric).spread for metric in MEASURED if times[metric]}
+    return {**times, **spreads}
+
+
+def _rates(case, limits):
+    cold = valid_median(case, "cold_time")
+    bandwidth, flop_rate = _over(case.bytes, cold), _over(case.flops, cold)
+    bound, least = roofline.binding(case, limits) or (None, None)
+    return {
+        "bandwidth": bandwidth,
+        "bandwidth_share": _over(bandwidth, limits.ceilings.get("bandwidth")),
+        "flop_rate": flop_rate,
+        "flop_share": _over(flop_rate, roofline.peak_of(case, limits)),
+        "intensity": roofline.intensity(case.flops, case.bytes),
+        "bound": bound,
+        "least_time": least,
+        "bound_share": _over(least, cold),
+    }
+
+
+def _comparisons(case):
+    own, cpu = valid_median(case, rivals.clock_of(case)), rivals.cpu_seconds(case)
+    best = next(iter(rivals.peers(case)), None)
+    return {
+        "best_peer": best.name if best else None,
+        "best_peer_time": best.seconds if best else None,
+        "peer_ratio": _over(best.seconds, own) if best else None,
+        "cpu_time": cpu,
+        "cpu_ratio": _over(cpu, valid_median(case, "cold_time")),
+        "cpu_ratio_end_to_end": _over(cpu, valid_median(case, "end_to_end_time")),
+    }
+
+
+def _trust(case):
+    invalid = [f"{one.subject} {one.metric}: {one.reason}" for one in case.measurements if not one.valid]
+    errors = [number(check.get("norm_error")) for check in case.verification]
+    return {
+        "error": max((error for error in errors if error is not None), default=None),
+        "invalid": "; ".join(invalid) or None,
+        "throttled": sum(one.throttled for one in case.measurements),
+    }
+
+
+def number(value: object) -> float | None:
+    """The value as a float; None where it is missing, not a number, or NaN."""
+    try:
+        plain = float(value)
+    except (TypeError, ValueError):
+        return None
+    return None if math.isnan(plain) else plain
+
+
+def _over(value, by):
+    return value / by if value and by else None

@@ -1,0 +1,101 @@
+"""The scripted backend: no device, made-up times, planned faults. Every command can be tried on it in milliseconds.
+
+The script is a JSON file named by PRISM_BENCH_NULL: {pattern of case names: behaviour}. A behaviour may hold `seconds`
+(the median, 1e-6), `noise` (relative, 0.01), `clock` (Hz), and the faults `wrong`, `mutates`, `crash`, `hang`, `fails`, `memory`
+(true or false).
+"""
+
+import json
+import os
+import time
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+
+from prism_bench.backends.base import Backend
+from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
+from prism_bench.errors import MeasurementInvalid, UsageError
+from prism_bench.measurement import Sample
+
+SCRIPT = "PRISM_BENCH_NULL"
+
+
+def open_backend() -> "NullBackend":
+    """The backend with the script of the environment, or well-behaved without one."""
+    path = os.environ.get(SCRIPT)
+    if not path:
+        return NullBackend()
+    try:
+        return NullBackend(json.loads(Path(path).read_text()))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{SCRIPT}={path}: not a readable JSON script ({error})") from error
+
+
+class NullRunnable(NumpyRunnable):
+    """A case whose outputs are the reference's and whose times are scripted."""
+
+    def __init__(self, case, inputs, special, behaviour):
+        self._behaviour = behaviour
+        self._rng = np.random.default_rng(7)
+        super().__init__(case, inputs, special)
+
+    def __call__(self):
+        if self._behaviour.get("crash"):
+            os.abort()
+        if self._behaviour.get("hang"):
+            time.sleep(3600)
+        super().__call__()
+        for name, output in self._results.items():
+            self._results[name] = output + 1 if self._behaviour.get("wrong") else output
+        if self._behaviour.get("mutates"):
+            for array in self._inputs.values():
+                array += 1
+
+    def timers(self):
+        return {"cold_time": lambda: self._sample, "hot_time": self._hot}
+
+    def evidence(self):
+        return {"sass": self._behaviour.get("sass", "null"), "registers": 0, "spill_bytes": 0, "launches": 1}
+
+    def _hot(self):
+        if self._behaviour.get("fails"):
+            raise MeasurementInvalid("scripted to fail")
+        return self._sample
+
+    def _sample(self):
+        noise = 1 + self._behaviour.get("noise", 0.01) * self._rng.standard_normal()
+        seconds = self._behaviour.get("seconds", 1e-6) * max(noise, 0.1)
+        return Sample(seconds, self._behaviour.get("clock"), seconds)
+
+
+class NullBackend(Backend):
+    """Scripted behaviour by pattern of case names; the first pattern that matches counts."""
+
+    name = "null"
+    xp = np
+
+    def __init__(self, script=None):
+        self._script = script or {}
+        self._numpy = NumpyBackend()
+
+    @property
+    def special(self):
+        return self._numpy.special
+
+    def facts(self):
+        return {"device": "no device (scripted times)", "software": {"numpy": np.__version__}}
+
+    def prepare(self, case, inputs):
+        behaviour = self._behaviour(case.name)
+        if behaviour.get("memory"):
+            raise MemoryError("wants 1 PB, scripted")
+        return NullRunnable(case, inputs, self.special, behaviour)
+
+    def _behaviour(self, name):
+        return next((b for pattern, b in self._script.items() if fnmatchcase(name, _literal(pattern))), {})
+
+
+def _literal(pattern):
+    """Case names hold brackets, which fnmatch would read as a set of characters."""
+    return pattern.replace("[", "[[]")

@@ -1,0 +1,78 @@
+"""The CPU baseline: the float64 reference itself, on NumPy, timed by the wall clock."""
+
+import platform
+from time import perf_counter
+from types import MappingProxyType
+
+import numpy as np
+
+from prism_bench.backends.base import Backend, Runnable
+from prism_bench.measurement import Sample
+
+
+def open_backend() -> "NumpyBackend":
+    """Always there."""
+    return NumpyBackend()
+
+
+class NumpyRunnable(Runnable):
+    """A case's reference on NumPy arrays."""
+
+    def __init__(self, case, inputs, special):
+        self.case, self._special = case, special
+        self.reset(inputs)
+
+    def __call__(self):
+        self._results = self.case.reference_outputs(self._offered)
+
+    def reset(self, inputs):
+        self._inputs = {name: array.on(np) for name, array in inputs.items()}
+        self._offered = self.case.offered(self._inputs, np, self._special)
+        self._results = {}
+
+    def arrays(self, names):
+        """Inputs as they are, outputs rounded to the dtype the kernel would write."""
+        dtypes = {output.name: output.dtype for output in self.case.spec.outputs}
+        found = {}
+        for name in names:
+            written = name in self._results
+            found[name] = self._results[name].astype(dtypes[name]) if written else self._inputs[name]
+        return found
+
+    def timers(self):
+        return MappingProxyType({"wall_time": lambda: self._once})
+
+    def _once(self):
+        before = perf_counter()
+        self()
+        return Sample(perf_counter() - before)
+
+
+class NumpyBackend(Backend):
+    """References on the CPU."""
+
+    name = "numpy_reference"
+    xp = np
+
+    @property
+    def special(self):
+        import scipy.special
+
+        return scipy.special
+
+    def facts(self):
+        import scipy
+
+        return {"device": _processor(), "software": {"numpy": np.__version__, "scipy": scipy.__version__}}
+
+    def prepare(self, case, inputs):
+        return NumpyRunnable(case, inputs, self.special)
+
+
+def _processor():
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()
