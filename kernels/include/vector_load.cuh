@@ -61,6 +61,7 @@ __device__ void walk(long long count, Many many, One one) {
     const Share share = block_share(count);
     long long at = share.begin + threadIdx.x;
     for (; at + (UNROLL - 1) * blockDim.x < share.end; at += UNROLL * blockDim.x) many(at);
+#pragma unroll 1
     for (; at < share.end; at += blockDim.x) one(at);
 }
 
@@ -89,6 +90,7 @@ __device__ void map_elements(const float* x, float* y, long long n, F f) {
         for (int k = 0; k < UNROLL; ++k) store4_streamed(to + 4 * (at + k * blockDim.x), map4(v[k], f));
     };
     walk<UNROLL>(span.vectors, many, [=](long long at) { store4(to + 4 * at, map4(load4(from + 4 * at), f)); });
+#pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
         const long long at = span.single(i);
         y[at] = f(x[at]);
@@ -115,6 +117,7 @@ __device__ void map_pairs(const float* a, const float* b, float* y, long long n,
     walk<UNROLL>(span.vectors, many, [=](long long at) {
         store4(to + 4 * at, map4(load4(first + 4 * at), load4(second + 4 * at), f));
     });
+#pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
         const long long at = span.single(i);
         y[at] = f(a[at], b[at]);
@@ -135,6 +138,7 @@ __device__ void visit_elements(const float* x, long long n, F f) {
         for (int k = 0; k < UNROLL; ++k) four(v[k]);
     };
     walk<UNROLL>(span.vectors, many, [&](long long at) { four(load4(from + 4 * at)); });
+#pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) f(x[span.single(i)], 0);
 }
 
@@ -156,6 +160,7 @@ __device__ void visit_pairs(const float* a, const float* b, long long n, F f) {
         for (int k = 0; k < UNROLL; ++k) four(u[k], v[k]);
     };
     walk<UNROLL>(span.vectors, many, [&](long long at) { four(load4(first + 4 * at), load4(second + 4 * at)); });
+#pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
         const long long at = span.single(i);
         f(a[at], b[at], 0);
