@@ -1,0 +1,52 @@
+#include "gemm_tile.cuh"
+
+template <class T, int WIDTH>
+__device__ void store_rows(float* c, int m, int n, int row, int col, const Place<T>& place,
+                           const float (&sum)[T::ROWS][T::COLS]) {
+#pragma unroll
+    for (int i = 0; i < T::ROWS; ++i) {
+        if (row + place.row_at(i) >= m) continue;
+        float* const line = c + static_cast<long long>(row + place.row_at(i)) * n;
+#pragma unroll
+        for (int j = 0; j < T::COLS; j += WIDTH) {
+            const int at = col + place.col_at(j);
+            if (at >= n) continue;
+            if constexpr (WIDTH == 4) store4(line + at, make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]));
+            else line[at] = sum[i][j];
+        }
+    }
+}
+
+/// c = a b, a tile per block. WIDTH is 4 where the rows of b and c are whole groups of four floats, else 1.
+template <class T, int WIDTH>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+matmul(const float* a, const float* b, float* c, int m, int n, int k) {
+    __shared__ __align__(16) float shared[T::SHARED];
+    const BlockTile tile((m + T::M - 1) / T::M, (n + T::N - 1) / T::N, 16);
+    const int row = tile.row * T::M, col = tile.col * T::N;
+    const Place<T> place;
+    TurningCopy<T, T::M> left;
+    StraightCopy<T, T::N, WIDTH> right;
+    left.start([=](int i) { return a + static_cast<long long>(min(row + i, m - 1)) * k; });
+    right.start(b, n, col);
+    int depth = k;
+    const auto load = [&](float* stage) {
+        left.copy(stage, depth);
+        right.copy(stage + T::DEPTH * T::PITCH_M, depth);
+        depth -= T::DEPTH;
+    };
+    float sum[T::ROWS][T::COLS] = {};
+    multiply_tiles<T>(load, (k + T::DEPTH - 1) / T::DEPTH, shared, place, sum);
+    combine_slices<T>(shared, place, sum);
+    if (place.slice == 0) store_rows<T, WIDTH>(c, m, n, row, col, place, sum);
+}
+
+extern "C" __global__ void matmul_naive(const float* a, const float* b, float* c, int m, int n, int k) {
+    const int col = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= m || col >= n) return;
+    const float* const line = a + static_cast<long long>(row) * k;
+    float sum = 0.0f;
+    for (int i = 0; i < k; ++i) sum = fmaf(line[i], b[static_cast<long long>(i) * n + col], sum);
+    c[static_cast<long long>(row) * n + col] = sum;
+}

@@ -1,0 +1,194 @@
+#pragma once
+
+#include <cuda_pipeline.h>
+
+#include "vector_load.cuh"
+
+// Tiled FP32 products. Both operands lie in shared memory depth-major ([k][row] and [k][column]), STAGES tiles deep;
+// copies are asynchronous, fragments are read one step ahead, so that the FMA pipe never waits at a tile's border.
+
+/// A block's tile of M x N outputs. SLICES warps share each output, every one a part of the depth.
+template <int M_, int N_, int DEPTH_, int STAGES_, int WARPS_M_, int WARPS_N_, int SLICES_, int RESIDENT_>
+struct Tile {
+    static constexpr int M = M_, N = N_, DEPTH = DEPTH_, STAGES = STAGES_, WARPS_M = WARPS_M_, WARPS_N = WARPS_N_;
+    static constexpr int SLICES = SLICES_, RESIDENT = RESIDENT_, THREADS = 32 * WARPS_M * WARPS_N * SLICES;
+    static constexpr int LANES_M = 4, LANES_N = 8;
+    static constexpr int ROWS = M / WARPS_M / LANES_M, COLS = N / WARPS_N / LANES_N;
+    static constexpr int STEPS = DEPTH / SLICES;
+    // Rows 4 floats longer than the tile: the transposing copies then meet no bank twice.
+    static constexpr int PITCH_M = M + 4, PITCH_N = N + 4, STAGE = DEPTH * (PITCH_M + PITCH_N);
+    static constexpr int SHARED = STAGES * STAGE;
+    static_assert(ROWS % 4 == 0 && COLS % 4 == 0 && STEPS % 2 == 0 && STAGES >= 3 && STAGES <= 8);
+    static_assert((SLICES - 1) * M * N <= SHARED && SHARED * 4 <= 48 * 1024);
+};
+
+using Large = Tile<128, 256, 8, 3, 2, 4, 1, 1>;
+using Medium = Tile<128, 128, 8, 3, 4, 2, 1, 2>;
+using Narrow = Tile<64, 64, 8, 4, 2, 2, 1, 4>;
+using Small = Tile<16, 32, 32, 6, 1, 1, 8, 1>;
+
+/// Where a thread's outputs lie in the block's tile: quads of four rows and four columns, strewn over the warp's part.
+template <class T>
+struct Place {
+    int row, col, slice;
+
+    __device__ Place() {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % (T::WARPS_M * T::WARPS_N);
+        slice = warp / (T::WARPS_M * T::WARPS_N);
+        row = part / T::WARPS_N * (T::M / T::WARPS_M) + lane / T::LANES_N * 4;
+        col = part % T::WARPS_N * (T::N / T::WARPS_N) + lane % T::LANES_N * 4;
+    }
+
+    __device__ int row_at(int i) const { return row + i / 4 * 4 * T::LANES_M + i % 4; }
+    __device__ int col_at(int j) const { return col + j / 4 * 4 * T::LANES_N + j % 4; }
+};
+
+/// The tile of a 1-D grid's block: `group` tile rows are walked side by side, so that a wave stays in the L2 cache.
+struct BlockTile {
+    int row, col;
+
+    __device__ BlockTile(int tile_rows, int tile_cols, int group) {
+        const int in_group = blockIdx.x % (group * tile_cols), first = blockIdx.x / (group * tile_cols) * group;
+        const int rows = min(group, tile_rows - first);
+        row = first + in_group % rows;
+        col = in_group / rows;
+    }
+};
+
+/// Copies LINES lines that run along the depth, turning them: shared[k][line]. Single floats, so any alignment will do.
+template <class T, int LINES>
+struct TurningCopy {
+    static constexpr int APART = T::THREADS / T::DEPTH, COUNT = LINES / APART, PITCH = LINES + 4;
+    static_assert(T::THREADS % T::DEPTH == 0 && LINES % APART == 0);
+    const float* from[COUNT];
+
+    /// `line(i)` is where line i of the tile begins.
+    template <class Line>
+    __device__ void start(Line line) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) from[i] = line(threadIdx.x / T::DEPTH + i * APART) + threadIdx.x % T::DEPTH;
+    }
+
+    /// The next tile; what lies `left` or more deep is zero.
+    __device__ void copy(float* shared, int left) {
+        const int k = threadIdx.x % T::DEPTH;
+        float* const to = shared + k * PITCH + threadIdx.x / T::DEPTH;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            if (left >= T::DEPTH || k < left) __pipeline_memcpy_async(to + i * APART, from[i], 4);
+            else to[i * APART] = 0.0f;
+            from[i] += T::DEPTH;
+        }
+    }
+};
+
+/// Copies COLS columns of a row-major matrix, WIDTH floats at a time: shared[k][column].
+template <class T, int COLS, int WIDTH>
+struct StraightCopy {
+    static constexpr int ACROSS = COLS / WIDTH, APART = T::THREADS / ACROSS, COUNT = T::DEPTH / APART, PITCH = COLS + 4;
+    static_assert(T::THREADS % ACROSS == 0 && T::DEPTH % APART == 0);
+    const float* from;
+    long long length;
+
+    __device__ void start(const float* matrix, int columns, int first) {
+        const int column = first + threadIdx.x % ACROSS * WIDTH;
+        length = columns;
+        from = matrix + threadIdx.x / ACROSS * length + (column < columns ? column : 0);
+    }
+
+    __device__ void copy(float* shared, int left) {
+        float* const to = shared + threadIdx.x / ACROSS * PITCH + threadIdx.x % ACROSS * WIDTH;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            float* const here = to + i * APART * PITCH;
+            if (left >= T::DEPTH || threadIdx.x / ACROSS + i * APART < left) {
+                __pipeline_memcpy_async(here, from + i * APART * length, 4 * WIDTH);
+            } else {
+#pragma unroll
+                for (int j = 0; j < WIDTH; ++j) here[j] = 0.0f;
+            }
+        }
+        from += T::DEPTH * length;
+    }
+};
+
+template <class T>
+struct Fragments {
+    float a[T::ROWS], b[T::COLS];
+
+    __device__ void read(const float* stage, int k, const Place<T>& place) {
+        const float* const left = stage + k * T::PITCH_M + place.row;
+        const float* const right = stage + T::DEPTH * T::PITCH_M + k * T::PITCH_N + place.col;
+#pragma unroll
+        for (int i = 0; i < T::ROWS / 4; ++i) put4(a + 4 * i, load4(left + i * 4 * T::LANES_M));
+#pragma unroll
+        for (int j = 0; j < T::COLS / 4; ++j) put4(b + 4 * j, load4(right + j * 4 * T::LANES_N));
+    }
+
+    __device__ static void put4(float* to, float4 v) { to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w; }
+
+    /// Columns to and fro, so that neighbouring FMAs share an operand.
+    __device__ void multiply(float (&sum)[T::ROWS][T::COLS]) const {
+#pragma unroll
+        for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+            for (int n = 0; n < T::COLS; ++n) {
+                const int j = i % 2 ? T::COLS - 1 - n : n;
+                sum[i][j] = fmaf(a[i], b[j], sum[i][j]);
+            }
+    }
+};
+
+/// Adds the product of `tiles` depth tiles to `sum`. `load(stage)` starts the copies of the next tile.
+template <class T, class Load>
+__device__ void multiply_tiles(Load load, int tiles, float* shared, const Place<T>& place,
+                               float (&sum)[T::ROWS][T::COLS]) {
+    if (tiles == 0) return;
+    for (int stage = 0; stage < T::STAGES - 1; ++stage) {
+        if (stage < tiles) load(shared + stage * T::STAGE);
+        __pipeline_commit();
+    }
+    __pipeline_wait_prior(T::STAGES - 2);
+    __syncthreads();
+    const int first = place.slice * T::STEPS;
+    Fragments<T> fragments[2];
+    fragments[0].read(shared, first, place);
+    int read = 0, write = T::STAGES - 1;
+    for (int tile = 0; tile < tiles; ++tile) {
+#pragma unroll
+        for (int step = 0; step < T::STEPS; ++step) {
+            if (step == T::STEPS - 1) {
+                __pipeline_wait_prior(T::STAGES - 2);
+                __syncthreads();
+                read = read + 1 == T::STAGES ? 0 : read + 1;
+            }
+            fragments[(step + 1) % 2].read(shared + read * T::STAGE, first + (step + 1) % T::STEPS, place);
+            if (step == 0) {
+                if (tile + T::STAGES - 1 < tiles) load(shared + write * T::STAGE);
+                __pipeline_commit();
+                write = write + 1 == T::STAGES ? 0 : write + 1;
+            }
+            fragments[step % 2].multiply(sum);
+        }
+    }
+}
+
+/// Adds the slices' sums in order; slice 0 has the total. All threads of the block call it.
+template <class T>
+__device__ void combine_slices(float* shared, const Place<T>& place, float (&sum)[T::ROWS][T::COLS]) {
+    if constexpr (T::SLICES > 1) {
+        constexpr int OUTPUTS = T::ROWS * T::COLS, LANES = T::THREADS / T::SLICES;
+        __syncthreads();
+        float* const mine = shared + threadIdx.x % LANES;
+#pragma unroll
+        for (int i = 0; i < OUTPUTS; ++i)
+            if (place.slice > 0) mine[((place.slice - 1) * OUTPUTS + i) * LANES] = sum[i / T::COLS][i % T::COLS];
+        __syncthreads();
+        if (place.slice > 0) return;
+#pragma unroll
+        for (int slice = 1; slice < T::SLICES; ++slice)
+#pragma unroll
+            for (int i = 0; i < OUTPUTS; ++i)
+                sum[i / T::COLS][i % T::COLS] += mine[((slice - 1) * OUTPUTS + i) * LANES];
+    }
+}
