@@ -1,0 +1,15 @@
+#include "accumulate.cuh"
+#include "reduce.cuh"
+#include "vector_load.cuh"
+
+__device__ unsigned int arrived;
+
+// result = sum of a[i] b[i]: four accumulators per thread, double precision from the thread upwards, one launch.
+template <class Accumulator, class Result>
+__global__ void __launch_bounds__(512) dot_product(const float* a, const float* b, Result* result, double* by_block,
+                                                   long long n) {
+    Accumulator part[4];
+    visit_pairs<4>(a, b, n, [&](float x, float y, int slot) { part[slot].add_product(x, y); });
+    double total = (part[0].value() + part[1].value()) + (part[2].value() + part[3].value());
+    if (grid_sum(total, by_block, &arrived, &total)) *result = static_cast<Result>(total);
+}

@@ -1,0 +1,24 @@
+#include "accumulate.cuh"
+#include "reduce.cuh"
+#include "vector_load.cuh"
+
+__device__ unsigned int arrived;
+
+// result = sum of x[i]: four accumulators per thread, double precision from the thread upwards, one launch.
+template <class Accumulator, class Result>
+__global__ void __launch_bounds__(512) reduce_sum(const float* x, Result* result, double* by_block, long long n) {
+    Accumulator part[4];
+    visit_elements<8>(x, n, [&](float value, int slot) { part[slot].add(value); });
+    double total = (part[0].value() + part[1].value()) + (part[2].value() + part[3].value());
+    if (grid_sum(total, by_block, &arrived, &total)) *result = static_cast<Result>(total);
+}
+
+// result[r] = sum of x[r, :], one block per row.
+extern "C" __global__ void reduce_rows(const float* x, float* result, int cols) {
+    const float* const row = x + static_cast<long long>(blockIdx.x) * cols;
+    float part = 0.0f;
+#pragma unroll 8
+    for (int c = threadIdx.x; c < cols; c += blockDim.x) part += __ldcs(row + c);
+    const double total = block_sum(static_cast<double>(part));
+    if (threadIdx.x == 0) result[blockIdx.x] = static_cast<float>(total);
+}

@@ -1,0 +1,111 @@
+"""result = sum of x_i in one launch: the last block to finish adds what the blocks found, in a fixed order."""
+
+from functools import partial
+
+import numpy as np
+
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    elementwise,
+    exact,
+    reduction,
+)
+
+MOST_BLOCKS = 8192
+
+
+def launch(n, device):
+    """One vector per thread until every SM has its fill three times over, so that late blocks even out the SMs."""
+    return Launch(grid=max(1, min(-(-n // 2048), 12 * device.sm_count, MOST_BLOCKS)), block=512)
+
+
+def arguments(result):
+    """The signature for a result of that dtype."""
+    blocks = Scratch("by_block", str(MOST_BLOCKS), dtype="float64")
+    return (In("x", "n"), Out("result", "1", dtype=result), blocks, Size("n", "int64"))
+
+
+def close(terms):
+    """Within `terms` of the sum of the absolute values."""
+    return reduction(magnitude=lambda x, xp: xp.abs(x).sum(), terms=terms)
+
+
+def one_large(n):
+    """2^24 and then ones, which a single float sum would never notice."""
+    return np.where(np.arange(n) == 0, 2.0**24, 1.0)
+
+
+stagnating = partial(
+    Golden,
+    Workload(n=1 << 20),
+    inputs={"x": one_large},
+    expected={"result": 2.0**24 + 2.0**20 - 1},
+    source="2^24 + (n - 1) ones, by hand",
+)
+infinite = Golden(
+    Workload(n=5),
+    inputs={"x": [1, np.inf, 2, 3, 4]},
+    expected={"result": np.inf},
+    source="IEEE 754",
+    tolerance=exact(),
+)
+undefined = Golden(
+    Workload(n=5),
+    inputs={"x": [1, np.inf, 2, -np.inf, 4]},
+    expected={"result": np.nan},
+    source="IEEE 754: inf - inf",
+    tolerance=exact(),
+)
+
+spec = KernelSpec(
+    entry="reduce_sum<Plain<float>, float>",
+    arguments=arguments("float32"),
+    launch=launch,
+    reference=lambda x: x.sum(),
+    tolerance=close(1e-6),
+    peers={"torch": lambda torch, x: torch.sum(x), "cupy": lambda cupy, x: cupy.sum(x)},
+    flops=lambda n: n,
+    workloads={"S0": Workload(n=256), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
+    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=2049), Workload(n=40_961)),
+    golden=(stagnating(tolerance=elementwise(ulps=1, floor=0)), infinite, undefined),
+    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"), Budget("bandwidth_share", at_least=0.85, label="S2")),
+    variants={
+        "f64": Variant(
+            "accumulated and returned in double precision",
+            entry="reduce_sum<Plain<double>, double>",
+            arguments=arguments("float64"),
+            tolerance=close(1e-15),
+            golden=(stagnating(tolerance=exact()), infinite, undefined),
+        ),
+        "compensated": Variant(
+            "float accumulators that carry what they lose, for devices with slow double precision",
+            entry="reduce_sum<Compensated, double>",
+            arguments=arguments("float64"),
+            tolerance=close(1e-12),
+            golden=(stagnating(tolerance=exact()), infinite, undefined),
+        ),
+        "rows": Variant(
+            "along the last axis",
+            entry="reduce_rows",
+            arguments=(In("x", "rows cols"), Out("result", "rows"), Size("cols")),
+            launch=lambda rows, cols: Launch(grid=rows, block=32 if cols <= 512 else 256),
+            reference=lambda x: x.sum(axis=1),
+            tolerance=reduction(magnitude=lambda x, xp: xp.abs(x).sum(axis=1)),
+            peers={"torch": lambda torch, x: torch.sum(x, dim=1), "cupy": lambda cupy, x: cupy.sum(x, axis=1)},
+            flops=lambda rows, cols: rows * cols,
+            workloads={"S0": Workload(rows=32, cols=1000), "S1": Workload(rows=65_536, cols=4096)},
+            edges=(Workload(rows=3, cols=0), Workload(rows=2, cols=1), Workload(rows=5, cols=513)),
+            golden=(),
+            budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+        ),
+    },
+)

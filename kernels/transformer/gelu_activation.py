@@ -1,0 +1,62 @@
+"""y = x Phi(x), the Gaussian error linear unit; `approximate="tanh"` is the older closed form, up to 5e-4 away."""
+
+import numpy as np
+
+from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, elementwise
+
+
+def launch(n, approximate):
+    """256 threads a block, one group of four floats per thread; four groups each once that fills the device."""
+    entry = "gelu_tanh" if approximate == "tanh" else "gelu"
+    return Launch(grid=-(-n // (4096 if n >= 1 << 21 else 1024)), block=256, entry=entry)
+
+
+def reference(x, approximate, xp, special):
+    """x times the probability of staying below it; clipped below so that -inf gives -0 instead of NaN."""
+    x = xp.maximum(x, -1e3)
+    if approximate == "tanh":
+        return x * special.expit(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+    return x * special.ndtr(x)
+
+
+SPECIAL = {"x": [-np.inf, np.inf, np.nan, -0.0, 0.0, -3e38, 3e38, -14.5, -5.5, -1e-30, 1e-45, 6.0]}
+special_values = Golden(Workload(n=12), inputs=SPECIAL, expected={}, source="the limits: -inf gives -0, NaN passes")
+
+spec = KernelSpec(
+    entry="gelu",
+    arguments=(In("x", "n"), Out("y", "n"), Size("n", "int64")),
+    parameters={"approximate": "none"},
+    rules=(Rule("approximate to be 'none' or 'tanh'", lambda approximate: approximate in ("none", "tanh")),),
+    launch=launch,
+    reference=reference,
+    tolerance=elementwise(ulps=4),
+    peers={"torch": lambda torch, x, approximate: torch.nn.functional.gelu(x, approximate=approximate)},
+    flops=lambda n: 8 * n,
+    workloads={"S0": Workload(n=1000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
+    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=4099), Workload(n=40_961)),
+    golden=(
+        special_values,
+        Golden(
+            Workload(n=2),
+            inputs={"x": [1.0, -1.0]},
+            expected={"y": [0.8413447460685429, -0.15865525393145707]},
+            source="tables of the normal distribution: Phi(1) = 0.8413447460685429",
+        ),
+    ),
+    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"), Budget("bandwidth_share", at_least=0.85, label="S2")),
+    variants={
+        "tanh": Variant(
+            "the tanh form",
+            parameters={"approximate": "tanh"},
+            peers={"torch": lambda torch, x, approximate: torch.nn.functional.gelu(x, approximate=approximate)},
+            golden=(special_values,),
+        ),
+        "fast": Variant(
+            "the tanh form with the hardware's exponential and division",
+            parameters={"approximate": "tanh"},
+            launch=lambda n: Launch(grid=-(-n // (4096 if n >= 1 << 21 else 1024)), block=256, entry="gelu_fast"),
+            tolerance=elementwise(ulps=16, floor=1e-6),
+            golden=(special_values,),
+        ),
+    },
+)
