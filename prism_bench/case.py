@@ -38,6 +38,9 @@ class Case:
             if not byname.call(rule.holds, self.axes, f"{self.spec.name}: rule '{rule.text}'"):
                 raise SpecError(f"{self.name}: needs {rule.text}")
 
+    def __hash__(self):
+        return hash(self.name)
+
     @property
     def kernel(self) -> str:
         """The kernel's name, with its variant: `pixel_entropy` or `pixel_entropy:naive`."""

@@ -85,13 +85,20 @@ class RunRecord:
 def encode(record: RunRecord) -> dict:
     """The record as plain JSON values."""
     plain = {key: value for key, value in vars(record).items() if key != "cases"}
-    return {"schema": SCHEMA, **plain, "cases": [_encode_case(case) for case in record.cases]}
+    return {"schema": SCHEMA, **plain, "cases": [encode_case(case) for case in record.cases]}
 
 
-def _encode_case(case):
+def encode_case(case: CaseResult) -> dict:
+    """One case as plain JSON values."""
     plain = {key: value for key, value in vars(case).items() if key not in ("measurements", "verification")}
     measurements = [encode_measurement(one) for one in case.measurements]
-    return {**plain, "verification": list(case.verification), "measurements": measurements}
+    verification = [{key: _finite(value) for key, value in entry.items()} for entry in case.verification]
+    return {**plain, "verification": verification, "measurements": measurements}
+
+
+def _finite(value):
+    """JSON has no NaN and no infinity: those become the words `nan` and `inf`."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def encode_measurement(measurement: Measurement) -> dict:
@@ -118,13 +125,14 @@ def decode(data: object, origin: str) -> RunRecord:
         raise ResultsError(f"{origin}: schema {data['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
     try:
         fields = {key: value for key, value in data.items() if key in RunRecord.__dataclass_fields__}
-        cases = tuple(_decode_case(case) for case in data["cases"])
+        cases = tuple(decode_case(case) for case in data["cases"])
         return RunRecord(**{**fields, "cases": cases})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ResultsError(f"{origin}: damaged run record ({type(error).__name__}: {error})") from error
 
 
-def _decode_case(plain):
+def decode_case(plain: dict) -> CaseResult:
+    """The inverse of `encode_case`."""
     if plain["status"] not in STATUSES:
         raise ValueError(f"status '{plain['status']}' is none of {', '.join(STATUSES)}")
     fields = {key: value for key, value in plain.items() if key in CaseResult.__dataclass_fields__}

@@ -41,11 +41,12 @@ def summary(record: RunRecord) -> pandas.DataFrame:
     invalid, is NaN (None where the column is text). Ratios are above 1 where the kernel is faster than its rival.
     """
     limits = limits_of(record)
-    frame = pandas.DataFrame([row(case, limits) for case in record.cases], columns=list(COLUMNS))
-    for column in COLUMNS:
-        wanted = object if column in _TEXT else float
-        frame[column] = frame[column].astype(wanted)
-    return frame
+    rows = [row(case, limits) for case in record.cases]
+    return pandas.DataFrame({column: _series(column, rows) for column in COLUMNS})
+
+
+def _series(column, rows):
+    return pandas.Series([row.get(column) for row in rows], dtype=object if column in _TEXT else float)
 
 
 def row(case: CaseResult, limits: Limits) -> dict:

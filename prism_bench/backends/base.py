@@ -12,10 +12,11 @@ from prism_bench.inputs import InputArray
 from prism_bench.measurement import Sample
 
 
-class Runnable(ABC, AbstractContextManager):
+class Runnable(AbstractContextManager):
     """A case prepared on a backend: buffers allocated, code compiled. Use it in a `with` block to free its memory."""
 
     case: Case
+    inputs: Mapping[str, InputArray]
 
     @abstractmethod
     def __call__(self) -> None:

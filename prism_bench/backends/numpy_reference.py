@@ -26,6 +26,7 @@ class NumpyRunnable(Runnable):
         self._results = self.case.reference_outputs(self._offered)
 
     def reset(self, inputs):
+        self.inputs = inputs
         self._inputs = {name: array.on(np) for name, array in inputs.items()}
         self._offered = self.case.offered(self._inputs, np, self._special)
         self._results = {}

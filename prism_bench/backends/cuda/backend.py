@@ -21,8 +21,10 @@ class CudaBackend(Backend):
     def __init__(self, cupy, stream=None):
         self.xp = cupy
         self._device = describe(cupy)
-        self._stream = stream or cupy.cuda.Stream(non_blocking=True)
-        self._stream.use()
+        self._stream = stream
+        if stream is None:
+            self._stream = cupy.cuda.Stream(non_blocking=True)
+            self._stream.use()
         self.harness = Harness(cupy, self._device, self._stream)
 
     @property
@@ -65,3 +67,9 @@ class CudaBackend(Backend):
     def callable_timers(self, call, library):
         """Timers for any callable that enqueues on the current stream."""
         return CallableTimers(self.harness, call, library).timers()
+
+    def peak_bandwidth(self) -> float | None:
+        """Bytes per second that memory clock and bus width allow; None where the device does not say."""
+        properties = self.xp.cuda.runtime.getDeviceProperties(self.xp.cuda.Device().id)
+        clock, bits = properties.get("memoryClockRate", 0), properties.get("memoryBusWidth", 0)
+        return 2 * clock * 1e3 * bits / 8 if clock and bits else None

@@ -75,7 +75,7 @@ class CudaPeer(Runnable):
     """A peer of a case on the arrays of the case's own runnable."""
 
     def __init__(self, cupy, harness, case, name, runnable):
-        self._cupy, self._harness, self.case = cupy, harness, case
+        self._cupy, self._harness, self.case, self.inputs = cupy, harness, case, runnable.inputs
         self._function = case.spec.peers[name]
         self._library = library_of(self._function)
         arrays = runnable.arrays(array.name for array in case.spec.inputs)

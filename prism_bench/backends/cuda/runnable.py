@@ -34,6 +34,7 @@ class CudaRunnable(Runnable):
             call()
 
     def reset(self, inputs):
+        self.inputs = inputs
         for array in self.case.spec.arrays:
             self._reset_one(array, inputs)
         self._cupy.cuda.runtime.deviceSynchronize()

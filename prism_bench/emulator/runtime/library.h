@@ -16,9 +16,9 @@ Scheduler scheduler;
 std::vector<Finding> findings;
 
 // Made at the end of each kernel's source.
-extern const Entry entries[];
+extern const Entry* const entries;
 extern const size_t entry_count;
-extern const Symbol symbols[];
+extern const Symbol* const symbols;
 extern const size_t symbol_count;
 
 long long nanoseconds() {
@@ -83,6 +83,12 @@ static void begin(const Request& request) {
     shuffle_order(grid.numbers.data(), grid.numbers.size());
 }
 
+static void check_shared_overrun(size_t used) {
+    const long place = shared_overrun(used);
+    if (place >= 0)
+        add_finding("out of bounds", "write to byte %ld of dynamic shared memory, which has %zu bytes", place, used);
+}
+
 }  // namespace cuda_cpu
 
 #define CUDA_CPU_EXPORT extern "C" __attribute__((visibility("default")))
@@ -96,6 +102,7 @@ CUDA_CPU_EXPORT int cuda_cpu_launch(const cuda_cpu::Request* request) {
     run_grid();
     stop_watchdog();
     drop_live_blocks();
+    check_shared_overrun(request->shared_bytes);
     observe_launch_end();
     fflush(stdout);
     return static_cast<int>(findings.size());

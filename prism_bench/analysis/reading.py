@@ -1,0 +1,56 @@
+"""A reading: everything that analysis has to say about one record, made once and handed to every kind of report."""
+
+from dataclasses import dataclass
+from statistics import median
+
+import pandas
+
+from prism_bench.analysis.budgets import BudgetVerdict, PublishedVerdict, budget_verdicts, published_verdicts
+from prism_bench.analysis.findings import Finding, findings
+from prism_bench.analysis.summary import limits_of, summary
+from prism_bench.catalogue import Catalogue
+from prism_bench.measure.limits import Limits
+from prism_bench.run_record import RunRecord
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A record with its limits, its summary (one row per case), the verdicts on its budgets and its findings.
+
+    `budgets` is empty where no catalogue was at hand: budgets stand in the specs, not in the record.
+    """
+
+    record: RunRecord
+    limits: Limits
+    frame: pandas.DataFrame
+    budgets: tuple[BudgetVerdict, ...]
+    published: tuple[PublishedVerdict, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def trusted(self) -> int:
+        """How many cases ended well and have no invalid measurement."""
+        return int(((self.frame["status"] == "ok") & self.frame["invalid"].isna()).sum())
+
+    def values(self, column: str) -> list[float]:
+        """The known values of a column of the summary, machine kernels left out."""
+        return self.frame.loc[self.frame["ceiling"].isna(), column].dropna().tolist()
+
+    @property
+    def busy_shares(self) -> list[float]:
+        """How much of its limit each case reaches that memory or arithmetic binds, and not the launch."""
+        rows = self.frame[self.frame["ceiling"].isna() & self.frame["bound"].isin(["memory", "compute"])]
+        return rows["bound_share"].dropna().tolist()
+
+
+def read(record: RunRecord, catalogue: Catalogue | None = None) -> Reading:
+    """The reading of a record; with the catalogue, the budgets of its specs are judged too."""
+    frame = summary(record)
+    budgets = tuple(budget_verdicts(frame, catalogue)) if catalogue else ()
+    found = tuple(findings(record, budgets))
+    return Reading(record, limits_of(record), frame, budgets, tuple(published_verdicts(frame)), found)
+
+
+def middle(values: list[float]) -> float | None:
+    """The median; None where there are no values."""
+    return median(values) if values else None

@@ -1,0 +1,32 @@
+"""The backend for somebody else's callable: the libraries' current streams are ours meanwhile, and theirs again afterwards."""
+
+import sys
+from contextlib import ExitStack, contextmanager
+
+from prism_bench.backends.cuda.backend import CudaBackend
+from prism_bench.backends.cuda.device import open_cupy
+from prism_bench.backends.cuda.peer import torch_stream
+
+
+@contextmanager
+def borrowed_backend(stream=None):
+    """A backend on `stream` (CuPy's or PyTorch's, or one of ours), current in CuPy and, if loaded, in PyTorch.
+
+    Gives the backend and the library whose graphs can capture the callable: `torch` where it is loaded.
+    """
+    cupy = open_cupy()
+    chosen = _as_cupy(cupy, stream) if stream is not None else cupy.cuda.Stream(non_blocking=True)
+    with ExitStack() as stack:
+        stack.enter_context(chosen)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.cuda.synchronize()
+            stack.enter_context(torch.cuda.stream(torch_stream(chosen)))
+        cupy.cuda.runtime.deviceSynchronize()
+        yield CudaBackend(cupy, chosen), "torch" if torch is not None else "cupy"
+        chosen.synchronize()
+
+
+def _as_cupy(cupy, stream):
+    """The stream as CuPy's, whichever library made it."""
+    return stream if hasattr(stream, "ptr") else cupy.cuda.ExternalStream(stream.cuda_stream)

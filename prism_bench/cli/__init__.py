@@ -1,0 +1,31 @@
+"""The command line: each command parses, calls one function of the library, and prints. One file per command."""
+
+import sys
+
+import typer
+
+from prism_bench.cli import list_cases, report, run, show, verify
+from prism_bench.errors import PrismBenchError
+
+app = typer.Typer(
+    help="Honest times for CUDA kernels: verified, cold and hot, against measured ceilings and library peers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+for module in (list_cases, verify, run, show, report):
+    app.command(module.NAME)(module.command)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends in one line and the error's exit code, never in a traceback."""
+    try:
+        app()
+    except PrismBenchError as error:
+        print(f"prism-bench: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,54 @@
+"""`prism-bench run`: the main job."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options
+from prism_bench.cli.progress import progress_bar
+from prism_bench.cli.verify import backend_name
+
+NAME = "run"
+
+
+def command(
+    filter: options.FilterOption = None,
+    label: options.LabelOption = None,
+    backend: options.BackendOption = None,
+    catalogue: options.CatalogueOption = None,
+    processes: Annotated[int, typer.Option(min=1, help="fresh processes that measure every case")] = 3,
+    seed: Annotated[int, typer.Option(help="of the order of cases")] = 0,
+    timeout: Annotated[float, typer.Option(min=1, help="seconds one case may take in one process")] = 180.0,
+    peers: Annotated[bool, typer.Option(help="time the library peers beside the kernels")] = True,
+    output: Annotated[Path | None, typer.Option(help="record to write, instead of <runs>/<machine>/<UTC>-<commit>.json.gz")] = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    json: options.JsonOption = False,
+) -> None:
+    """Verify, then time every case in several fresh processes, and write one run record. Labels default to S0 off the GPU."""
+    from prism_bench import store, workbench
+    from prism_bench.report.json_view import json_view
+    from prism_bench.report.terminal import print_record
+
+    opened = options.choose_backend(backend, quiet=json)
+    found = options.open_catalogue(catalogue)
+    labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("S0",))
+    cases = found.cases(filter or (), labels)
+    settings = workbench.Settings(processes=processes, seed=seed, timeout=timeout, peers=peers)
+    with progress_bar() as report:
+        record = workbench.run(found, backend_name(backend), cases, settings, report)
+    path = store.save(record, output or store.path_for(record, runs))
+    if json:
+        options.print_json(json_view(record))
+    else:
+        print_record(record, options.out(), found)
+        options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
+    raise SystemExit(exit_code(record, found))
+
+
+def exit_code(record, catalogue) -> int:
+    """1 when a kernel is bad, 3 when what was measured cannot be trusted, 0 when all is well."""
+    if any(case.status not in ("ok", "skipped") for case in record.cases) or catalogue.problems:
+        return 1
+    kernels = [m for case in record.cases for m in case.measurements if m.subject == "kernel"]
+    return 3 if any(m.samples and not m.valid for m in kernels) or not record.complete else 0

@@ -1,0 +1,13 @@
+"""Runs unmodified CUDA C++ kernels on the CPU, and says what a GPU would hide.
+
+Three modes. `fast` runs a kernel under a chosen thread order. `race` watches each access: races, accesses out of
+bounds, unwritten shared memory, and the bytes that move. `address` compiles with the address and undefined-behaviour
+sanitizers and runs in a child process.
+"""
+
+from prism_bench.emulator.buffers import DeviceBuffer
+from prism_bench.emulator.module import Module, compile_source
+from prism_bench.emulator.report import Access, ArgumentTraffic, Finding, LaunchReport, Traffic
+from prism_bench.emulator.request import ORDERS
+
+__all__ = ["ORDERS", "Access", "ArgumentTraffic", "DeviceBuffer", "Finding", "LaunchReport", "Module", "Traffic", "compile_source"]

@@ -1,0 +1,107 @@
+"""Checks what is passed against what a kernel takes, and gives each argument its place in memory."""
+
+import numpy as np
+
+from prism_bench.errors import SpecError
+from prism_bench.emulator.buffers import DeviceBuffer
+from prism_bench.emulator.library import Parameter, Region
+
+_WORDS = {"f": "float", "i": "int", "u": "unsigned int", "b": "bool", "h": "half", "g": "bfloat16", "s": "struct", "v": "void"}
+# NumPy has no bfloat16 of its own: its bits travel as uint16, or as a 2-byte type of another package.
+_ACCEPTED = {"f": "fc", "i": "iub", "u": "iub", "b": "iub", "h": "fu", "g": "uV"}
+
+
+class Arguments:
+    """The arguments of one launch: `addresses` for the launch table, `regions` for the checks."""
+
+    def __init__(self, entry: str, signature: tuple[Parameter, ...], arguments):
+        _check_count(entry, signature, arguments)
+        self.addresses, self.regions, self._kept = [], [], []
+        self._buffers = {}
+        self._results = []
+        for index, (parameter, argument) in enumerate(zip(signature, arguments)):
+            _check(entry, index, parameter, argument)
+            if parameter.is_pointer:
+                self._place_buffer(index, parameter, argument)
+            else:
+                self._place_scalar(argument)
+
+    def _place_buffer(self, index, parameter, argument):
+        # One array passed twice is one buffer, as it is on the device.
+        buffer = self._buffers.get(id(argument))
+        if buffer is None:
+            buffer = argument if isinstance(argument, DeviceBuffer) else DeviceBuffer(argument)
+            self._buffers[id(argument)] = buffer
+            self.regions.append(Region(buffer.address, buffer.bytes, index, 0))
+        if buffer is not argument and not parameter.is_const:
+            self._results.append((buffer, argument))
+        self._keep(np.array(buffer.address, np.uint64))
+
+    def _place_scalar(self, argument):
+        self._keep(np.array(argument))
+
+    def _keep(self, value: np.ndarray):
+        self._kept.append(value)
+        self.addresses.append(value.ctypes.data)
+
+    def copy_back(self):
+        """Copies what the kernel wrote into the caller's arrays; arrays passed as const stay untouched."""
+        for buffer, array in self._results:
+            array[...] = buffer.array
+
+    def overruns(self):
+        """The arguments outside whose buffers something was written, and how far."""
+        buffers = {buffer.address: buffer for buffer in self._buffers.values()}
+        for region in self.regions:
+            distance = buffers[region.begin].overrun()
+            if distance:
+                yield region.argument, distance
+
+
+def _check_count(entry, signature, arguments):
+    if len(arguments) != len(signature):
+        raise SpecError(f"{entry}: {len(arguments)} argument(s) passed, kernel takes {len(signature)}")
+
+
+def _check(entry: str, index: int, parameter: Parameter, argument):
+    fits = _fits_pointer if parameter.is_pointer else _fits_scalar
+    if not fits(parameter, argument):
+        raise SpecError(f"{entry}: argument {index}: {_passed(argument)} passed, kernel takes {_taken(parameter)}")
+
+
+def _fits_pointer(parameter, argument) -> bool:
+    if not isinstance(argument, np.ndarray | DeviceBuffer):
+        return False
+    return _fits_type(parameter, argument.dtype)
+
+
+def _fits_scalar(parameter, argument) -> bool:
+    if not isinstance(argument, np.generic):
+        return False
+    if parameter.kind == b"s":
+        return argument.nbytes == parameter.bytes
+    return argument.dtype.kind != "c" and _fits_type(parameter, argument.dtype)
+
+
+def _fits_type(parameter, dtype) -> bool:
+    kind = parameter.kind.decode()
+    if kind in "vs":
+        return True
+    size = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+    return dtype.kind in _ACCEPTED[kind] and size == parameter.bytes
+
+
+def _passed(argument) -> str:
+    if isinstance(argument, np.ndarray | DeviceBuffer):
+        return f"array of {argument.dtype}"
+    if isinstance(argument, np.generic):
+        return str(argument.dtype)
+    return f"Python {type(argument).__name__} (say its type: np.int32(...), np.float32(...))"
+
+
+def _taken(parameter) -> str:
+    kind = parameter.kind.decode()
+    word = f"{parameter.bytes}-byte {_WORDS[kind]}" if kind != "v" else "void"
+    if not parameter.is_pointer:
+        return word
+    return f"pointer to {'const ' if parameter.is_const else ''}{word}"

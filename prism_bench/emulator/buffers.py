@@ -1,0 +1,51 @@
+"""Device buffers: exactly sized, 256-byte aligned copies of arrays, with margins that show an overrun."""
+
+import numpy as np
+
+ALIGNMENT = 256
+# An overrun by less than this lands in the margin: found afterwards, and harmless to others.
+MARGIN_BYTES = 4096
+MARGIN_FILL = 0xA5
+
+
+class DeviceBuffer:
+    """A copy of `array` on the emulated device; it lives as long as this object, over any number of launches."""
+
+    def __init__(self, array: np.ndarray):
+        source = np.ascontiguousarray(array)
+        self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
+        self._memory = np.full(self.bytes + 2 * MARGIN_BYTES + ALIGNMENT, MARGIN_FILL, np.uint8)
+        start = self._memory.ctypes.data + MARGIN_BYTES
+        self._first = MARGIN_BYTES + -start % ALIGNMENT
+        self._content[:] = source.reshape(-1).view(np.uint8)
+
+    @property
+    def _content(self) -> np.ndarray:
+        return self._memory[self._first : self._first + self.bytes]
+
+    @property
+    def address(self) -> int:
+        """Where the first byte lies."""
+        return self._memory.ctypes.data + self._first
+
+    @property
+    def array(self) -> np.ndarray:
+        """The device's own memory as an array of the original shape and type; writes go through."""
+        return self._content.view(self.dtype).reshape(self.shape)
+
+    def to_host(self) -> np.ndarray:
+        """A copy of the present content."""
+        return self.array.copy()
+
+    def overrun(self) -> int:
+        """How far outside the buffer something was written: 0 not at all, n the nth byte past it, -n before it.
+
+        The margins are clean again afterwards, so that a buffer tells each overrun once.
+        """
+        before = self._memory[self._first - MARGIN_BYTES : self._first]
+        after = self._memory[self._first + self.bytes : self._first + self.bytes + MARGIN_BYTES]
+        past, early = np.flatnonzero(after != MARGIN_FILL), np.flatnonzero(before != MARGIN_FILL)
+        before[:], after[:] = MARGIN_FILL, MARGIN_FILL
+        if past.size:
+            return int(past[0]) + 1
+        return int(early[-1]) - MARGIN_BYTES if early.size else 0

@@ -1,0 +1,37 @@
+"""One launch in this process: pack, run, read what was found."""
+
+from prism_bench.emulator.arguments import Arguments
+from prism_bench.emulator.library import Library, RawAccess, RawFinding
+from prism_bench.emulator.locate import locate
+from prism_bench.emulator.report import Access, Finding, LaunchReport
+from prism_bench.emulator.request import LaunchRequest
+
+
+def execute(library: Library, request: LaunchRequest, arguments) -> LaunchReport:
+    """Runs the launch on `arguments` (NumPy arrays, DeviceBuffers, NumPy scalars); what the kernel wrote is copied back."""
+    packed = Arguments(request.entry, library.signatures[request.entry], arguments)
+    raw = library.launch(request, packed.addresses, packed.regions)
+    packed.copy_back()
+    findings = (*_findings(library, raw), *map(_overrun, packed.overruns()))
+    return LaunchReport(request.entry, findings, library.traffic(packed.regions))
+
+
+def _overrun(found) -> Finding:
+    argument, distance = found
+    where = f"{distance} byte(s) past the end" if distance > 0 else f"{-distance} byte(s) before the beginning"
+    return Finding("out of bounds", f"write {where} of argument {argument}", argument=argument)
+
+
+def _findings(library: Library, raw: list[RawFinding]):
+    offsets = {access.code for finding in raw for access in finding.accesses[: finding.count] if access.code}
+    # A return address lies behind the call; one byte before it is inside.
+    places = locate(library.path, {offset - 1 for offset in offsets})
+    for finding in raw:
+        accesses = tuple(_access(access, places) for access in finding.accesses[: finding.count])
+        argument = finding.argument if finding.argument >= 0 else None
+        yield Finding(finding.kind.decode(), finding.message.decode(), accesses, argument)
+
+
+def _access(raw: RawAccess, places) -> Access:
+    file, line = (raw.file.decode(), raw.line) if raw.file else places.get(raw.code - 1, ("", 0))
+    return Access(tuple(raw.block), tuple(raw.thread), file, line, bool(raw.is_write))

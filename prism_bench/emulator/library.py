@@ -1,0 +1,118 @@
+"""A built library, loaded into this process: its tables, and the one call that launches."""
+
+import ctypes
+from pathlib import Path
+
+from prism_bench.emulator.report import Traffic
+from prism_bench.emulator.request import ORDERS, LaunchRequest
+
+_u32x3 = ctypes.c_uint32 * 3
+
+
+class Parameter(ctypes.Structure):
+    """One parameter of a kernel; for a pointer, kind and bytes are those of what it points at."""
+
+    _fields_ = [("kind", ctypes.c_char), ("is_pointer", ctypes.c_bool), ("is_const", ctypes.c_bool), ("padding", ctypes.c_char), ("bytes", ctypes.c_uint)]
+
+
+class _Entry(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("parameters", ctypes.POINTER(Parameter)),
+        ("count", ctypes.c_uint),
+        ("call", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+    ]
+
+
+class _Symbol(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("address", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+
+
+class Region(ctypes.Structure):
+    """A device buffer and the argument that it was passed for."""
+
+    _fields_ = [("begin", ctypes.c_void_p), ("bytes", ctypes.c_uint64), ("argument", ctypes.c_int32), ("reserved", ctypes.c_int32)]
+
+
+class _Request(ctypes.Structure):
+    _fields_ = [
+        ("entry", ctypes.c_int32),
+        ("grid", _u32x3),
+        ("block", _u32x3),
+        ("cooperative", ctypes.c_int32),
+        ("order", ctypes.c_int32),
+        ("buffer_count", ctypes.c_int32),
+        ("shared_bytes", ctypes.c_uint64),
+        ("seed", ctypes.c_uint64),
+        ("patience_seconds", ctypes.c_double),
+        ("arguments", ctypes.POINTER(ctypes.c_void_p)),
+        ("buffers", ctypes.POINTER(Region)),
+    ]
+
+
+class RawAccess(ctypes.Structure):
+    """One side of a finding, its place still an offset into the library where `file` is empty."""
+
+    _fields_ = [
+        ("block", _u32x3),
+        ("thread", _u32x3),
+        ("line", ctypes.c_int32),
+        ("is_write", ctypes.c_int32),
+        ("code", ctypes.c_uint64),
+        ("file", ctypes.c_char * 256),
+    ]
+
+
+class RawFinding(ctypes.Structure):
+    """A finding as the runtime wrote it down."""
+
+    _fields_ = [
+        ("kind", ctypes.c_char * 32),
+        ("message", ctypes.c_char * 1024),
+        ("argument", ctypes.c_int32),
+        ("count", ctypes.c_int32),
+        ("accesses", RawAccess * 2),
+    ]
+
+
+class Library:
+    """The kernels and global variables of one built source."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._so = ctypes.CDLL(str(path))
+        for name, kind in (("finding", RawFinding), ("entry", _Entry), ("symbol", _Symbol)):
+            getattr(self._so, f"cuda_cpu_{name}").restype = ctypes.POINTER(kind)
+        for name in ("entry_count", "symbol_count", "static_shared"):
+            getattr(self._so, f"cuda_cpu_{name}").restype = ctypes.c_size_t
+        self.signatures = {}
+        self._numbers = {}
+        for number in range(self._so.cuda_cpu_entry_count()):
+            entry = self._so.cuda_cpu_entry(ctypes.c_size_t(number)).contents
+            self._numbers[entry.name.decode()] = number
+            self.signatures[entry.name.decode()] = tuple(entry.parameters[: entry.count])
+        found = (self._so.cuda_cpu_symbol(ctypes.c_size_t(i)).contents for i in range(self._so.cuda_cpu_symbol_count()))
+        self.symbols = {symbol.name.decode(): (symbol.address, symbol.bytes) for symbol in found}
+
+    @property
+    def static_shared_bytes(self) -> int:
+        """Static shared memory of all kernels of the source together."""
+        return self._so.cuda_cpu_static_shared()
+
+    def launch(self, request: LaunchRequest, addresses: list[int], regions: list[Region]) -> list[RawFinding]:
+        """Runs one launch; `addresses` say where each argument's value lies."""
+        arguments = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
+        buffers = (Region * max(len(regions), 1))(*regions)
+        asked = _Request(
+            entry=self._numbers[request.entry], grid=_u32x3(*request.grid), block=_u32x3(*request.block),
+            cooperative=request.cooperative, order=ORDERS.index(request.order), buffer_count=len(regions),
+            shared_bytes=request.shared_bytes, seed=request.seed, patience_seconds=request.patience,
+            arguments=arguments, buffers=buffers,
+        )  # fmt: skip
+        count = self._so.cuda_cpu_launch(ctypes.byref(asked))
+        return [RawFinding.from_buffer_copy(self._so.cuda_cpu_finding(number).contents) for number in range(count)]
+
+    def traffic(self, regions: list[Region]) -> Traffic | None:
+        """What the last launch moved; None in the modes that do not count."""
+        return None

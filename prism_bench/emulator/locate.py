@@ -1,0 +1,37 @@
+"""From an offset into a built library to the line of the kernel's source."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from prism_bench.emulator.compiler import INCLUDE, RUNTIME
+
+
+def locate(library: Path, offsets: set[int]) -> dict[int, tuple[str, int]]:
+    """File and line of each code offset; the emulator's own inlined frames are skipped. Unknown ones are left out."""
+    tool = shutil.which("addr2line")
+    ordered = sorted(offsets)
+    if not ordered or tool is None:
+        return {}
+    command = [tool, "-a", "-i", "-e", str(library), *map(hex, ordered)]
+    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    return dict(_places(lines))
+
+
+def _places(lines):
+    """Each address line is followed by its frames, innermost first."""
+    address, found = None, False
+    for line in lines:
+        if line.startswith("0x"):
+            address, found = int(line, 16), False
+            continue
+        file, _, number = line.rpartition(":")
+        number = number.split(" ")[0]
+        if found or not number.isdigit() or number == "0" or _is_own(file):
+            continue
+        found = True
+        yield address, (file, int(number))
+
+
+def _is_own(file: str) -> bool:
+    return file.startswith((str(INCLUDE), str(RUNTIME))) or file == "launch table"

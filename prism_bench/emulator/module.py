@@ -1,0 +1,74 @@
+"""A compiled source: launch its kernels, set its `__constant__` variables."""
+
+import ctypes
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from prism_bench.errors import SpecError
+from prism_bench.emulator.compiler import MODES, build
+from prism_bench.emulator.execute import execute
+from prism_bench.emulator.library import Library
+from prism_bench.emulator.report import LaunchReport
+from prism_bench.emulator.request import PATIENCE_SECONDS, LaunchRequest, three
+from prism_bench.emulator.source import host_source
+
+
+def compile_source(path_or_text, include_dirs=(), entries=(), mode="fast", defines=()) -> "Module":
+    """Compiles a CUDA source for the CPU, or finds it in the cache.
+
+    `path_or_text` is a path, or source text (which has a newline). `entries` are names of kernels or template
+    instantiations (`softmax<256, float>`). `defines` are `NAME` or `NAME=VALUE`, or a dictionary of them.
+    Raises CompilationFailed with the compiler's words, BackendUnavailable where there is no compiler.
+    """
+    if mode not in MODES:
+        raise SpecError(f"mode '{mode}' is none of {', '.join(MODES)}")
+    names = tuple(f"{name}={value}" for name, value in defines.items()) if isinstance(defines, dict) else tuple(defines)
+    source = host_source(path_or_text, tuple(Path(folder) for folder in include_dirs), tuple(entries))
+    return Module(build(source.text, mode, names), mode)
+
+
+class Module:
+    """The kernels of one source in one mode. Launches of one module do not overlap."""
+
+    def __init__(self, path: Path, mode: str):
+        self.path, self.mode = path, mode
+        self._lock = threading.Lock()
+        self._library = Library(path)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The kernels that can be launched."""
+        return tuple(self._library.signatures)
+
+    def launch(
+        self, entry, grid, block, arguments, shared_bytes=0, cooperative=False, order="forward", seed=0, patience=PATIENCE_SECONDS
+    ) -> LaunchReport:
+        """Runs a kernel; arrays that it takes by non-const pointer hold its results afterwards.
+
+        Returns what was found; raises SpecError where the arguments do not fit the kernel or the device.
+        """
+        if entry not in self._library.signatures:
+            raise SpecError(f"no kernel '{entry}' in this module; it has {', '.join(self.entries)}")
+        request = LaunchRequest(entry, three(grid), three(block), shared_bytes, cooperative, order, seed, patience)
+        with self._lock:
+            return execute(self._library, request, arguments)
+
+    def set_symbol(self, name: str, value: np.ndarray):
+        """Sets a `__constant__` or `__device__` variable; `value` must have its size in bytes."""
+        address, size = self._symbol(name)
+        content = np.ascontiguousarray(value)
+        if content.nbytes != size:
+            raise SpecError(f"{name}: {content.nbytes} bytes passed, the variable has {size}")
+        ctypes.memmove(address, content.ctypes.data, size)
+
+    def get_symbol(self, name: str, dtype) -> np.ndarray:
+        """The present content of a `__constant__` or `__device__` variable."""
+        address, size = self._symbol(name)
+        return np.frombuffer(ctypes.string_at(address, size), dtype).copy()
+
+    def _symbol(self, name: str):
+        if name not in self._library.symbols:
+            raise SpecError(f"no variable '{name}' in this module; it has {', '.join(self._library.symbols) or 'none'}")
+        return self._library.symbols[name]

@@ -1,0 +1,113 @@
+"""What a launch on the emulator has to say: findings, and in race mode the traffic."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+Index = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Access:
+    """One side of a finding: which thread, at which line of the kernel's source."""
+
+    block: Index
+    thread: Index
+    file: str
+    line: int
+    is_write: bool = False
+
+    @property
+    def place(self) -> str:
+        """The file's name and the line, `softmax.cu:12`."""
+        return f"{Path(self.file).name}:{self.line}" if self.file else "unknown place"
+
+    def __str__(self) -> str:
+        return f"{self.place} by block {self.block} thread {self.thread}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong with a launch. `argument` is the index of the kernel's argument that it is about, if any."""
+
+    kind: str
+    message: str
+    accesses: tuple[Access, ...] = ()
+    argument: int | None = None
+
+    @property
+    def file(self) -> str:
+        """The source file of the first access, or an empty string."""
+        return self.accesses[0].file if self.accesses else ""
+
+    @property
+    def line(self) -> int:
+        """The line of the first access, or 0."""
+        return self.accesses[0].line if self.accesses else 0
+
+    def __str__(self) -> str:
+        places = " and ".join(str(access) for access in self.accesses)
+        return f"{self.kind}: {self.message}" + (f" [{places}]" if places else "")
+
+
+@dataclass(frozen=True)
+class ArgumentTraffic:
+    """Bytes that all threads together asked of one buffer, and how many different bytes those were."""
+
+    argument: int
+    bytes_read: int
+    bytes_written: int
+    unique_read: int
+    unique_written: int
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a launch asked of memory, counted per source-level access.
+
+    A request is one access of one warp; a sector is 32 bytes of global memory; a wavefront is one pass over
+    the 32 banks of shared memory.
+    """
+
+    arguments: tuple[ArgumentTraffic, ...] = ()
+    global_requests: int = 0
+    global_sectors: int = 0
+    shared_requests: int = 0
+    shared_wavefronts: int = 0
+    atomics: int = 0
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read from all buffers."""
+        return sum(argument.bytes_read for argument in self.arguments)
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes written to all buffers."""
+        return sum(argument.bytes_written for argument in self.arguments)
+
+    @property
+    def unique_bytes(self) -> int:
+        """Different bytes read plus different bytes written: what must move if caches were perfect."""
+        return sum(argument.unique_read + argument.unique_written for argument in self.arguments)
+
+    @property
+    def sectors_per_request(self) -> float:
+        """4 is a warp that reads 32 neighbouring floats."""
+        return self.global_sectors / self.global_requests if self.global_requests else 0.0
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """One launch: what was found, and (race mode only) what it moved."""
+
+    entry: str
+    findings: tuple[Finding, ...] = ()
+    traffic: Traffic | None = None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.entry}: {len(self.findings)} finding(s)", *map(str, self.findings)])

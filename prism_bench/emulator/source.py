@@ -1,0 +1,131 @@
+"""Makes a host C++ source of a CUDA source, keeping its file names and line numbers.
+
+Project includes are put in place of their `#include`, system includes move to the top, and the rest stands in
+an unnamed namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function.
+Two things cannot be said with macros and are rewritten: `extern __shared__` and `extern "C"`.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench.errors import SpecError
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
+_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
+_DYNAMIC_SHARED = re.compile(
+    r"extern\s+__shared__\s+(?:(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)\s*)?"
+    r"(?P<type>[\w:<>,\s]+?)\s+(?:__align__\s*\([^)]*\)\s*)?(?P<name>\w+)\s*\[\s*\](?P<more>(?:\s*\[[^\]]*\])*)\s*;"
+)
+_C_LINKAGE = re.compile(r'\bextern\s+"C"\s*(?P<block>\{)?')
+_SYMBOL = re.compile(r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]")
+
+
+@dataclass(frozen=True)
+class HostSource:
+    """A translation unit for the host compiler."""
+
+    text: str
+    entries: tuple[str, ...]
+    symbols: tuple[str, ...]
+
+
+def host_source(path_or_text: Path | str, include_dirs: tuple[Path, ...], entries: tuple[str, ...]) -> HostSource:
+    """The host source of a kernel file, or of source text itself, exporting `entries` and its global variables."""
+    flat = _Flattener(include_dirs)
+    body = _rewrite(flat.read(path_or_text))
+    symbols = tuple(_symbols(body))
+    hoisted = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in flat.system)
+    text = f'#include "cuda_on_cpu.h"\n{hoisted}namespace {{\n#include "cuda_on_cpu/kernel_scope.h"\n{body}\n{_tables(entries, symbols)}'
+    return HostSource(text, entries, symbols)
+
+
+class _Flattener:
+    """Reads a source with its project includes in place; `system` gathers the others in order."""
+
+    def __init__(self, include_dirs):
+        self.include_dirs = include_dirs
+        self.system = []
+        self.read_once = set()
+
+    def read(self, path_or_text) -> str:
+        if isinstance(path_or_text, str) and "\n" in path_or_text:
+            return self._lines(path_or_text, "kernel.cu", Path.cwd())
+        path = Path(path_or_text)
+        if not path.is_file():
+            raise SpecError(f"no kernel source at {path}")
+        return self._file(path)
+
+    def _file(self, path: Path) -> str:
+        return self._lines(path.read_text(encoding="utf-8"), str(path), path.parent)
+
+    def _lines(self, text: str, name: str, folder: Path) -> str:
+        lines = [f'#line 1 "{name}"']
+        for number, line in enumerate(text.split("\n"), start=1):
+            include = _INCLUDE.match(line)
+            if include:
+                lines.append(self._include(include[1], include[2].strip(), folder))
+                lines.append(f'#line {number + 1} "{name}"')
+            else:
+                lines.append("" if _ONCE.match(line) else line)
+        return "\n".join(lines)
+
+    def _include(self, bracket: str, name: str, folder: Path) -> str:
+        found = self._find(name, folder if bracket == '"' else None)
+        if found is None:
+            if name not in self.system:
+                self.system.append(name)
+            return '#include "cuda_on_cpu/kernel_scope.h"' if "assert" in name else ""
+        if found in self.read_once:
+            return ""
+        if any(_ONCE.match(line) for line in found.read_text(encoding="utf-8").split("\n")):
+            self.read_once.add(found)
+        return self._file(found)
+
+    def _find(self, name: str, folder: Path | None) -> Path | None:
+        places = ([folder] if folder else []) + list(self.include_dirs)
+        return next((place / name for place in places if (place / name).is_file()), None)
+
+
+def _rewrite(text: str) -> str:
+    """Replaces what macros cannot express; every newline stays."""
+    return _C_LINKAGE.sub(_plain_linkage, _DYNAMIC_SHARED.sub(_dynamic_shared, text))
+
+
+def _plain_linkage(match) -> str:
+    newlines = "\n" * match[0].count("\n")
+    return newlines + ("namespace {" if match["block"] else "")
+
+
+def _dynamic_shared(match) -> str:
+    kind, name, more = " ".join(match["type"].split()), match["name"], match["more"]
+    newlines = "\n" * match[0].count("\n")
+    return f"{kind} (* const {name}){more} = ({kind} (*){more})::cuda_cpu::dynamic_shared;{newlines}"
+
+
+def _symbols(text: str):
+    """Names of `__constant__` and `__device__` variables at the outermost level."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", "", text, flags=re.DOTALL)
+    seen = set()
+    for match in _SYMBOL.finditer(code):
+        before = code[: match.start()]
+        if before.count("{") == before.count("}") and match["name"] not in seen:
+            seen.add(match["name"])
+            yield match["name"]
+
+
+def _tables(entries, symbols) -> str:
+    """The launch table and the symbol table; inside the namespace, where a kernel named `fma` hides the host's."""
+    kernels = "".join(f'    ::cuda_cpu::make_entry("{entry}", {entry}),\n' for entry in entries)
+    variables = "".join(f'    {{"{name}", const_cast<void*>(static_cast<const volatile void*>(&{name})), sizeof({name})}},\n' for name in symbols)
+    return (
+        f'#line 1 "launch table"\nconst ::cuda_cpu::Entry cuda_cpu_entries[] = {{\n{kernels}    {{}}}};\n'
+        f"const ::cuda_cpu::Symbol cuda_cpu_symbols[] = {{\n{variables}    {{}}}};\n"
+        "}  // namespace\n"
+        "namespace cuda_cpu {\n"
+        "extern const Entry* const entries = ::cuda_cpu_entries;\n"
+        f"extern const size_t entry_count = {len(entries)};\n"
+        "extern const Symbol* const symbols = ::cuda_cpu_symbols;\n"
+        f"extern const size_t symbol_count = {len(symbols)};\n"
+        "}\n"
+    )

@@ -1,0 +1,1 @@
+"""Findings in, text and pictures out: the HTML page, the terminal's tables, the JSON view."""

@@ -1,0 +1,89 @@
+"""Rows, kept columns and footnotes of the table of cases."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from prism_bench.analysis.findings import metric_words, value_text
+from prism_bench.analysis.reading import Reading
+from prism_bench.metric import MEASURED
+from prism_bench.report.cells import COLUMNS, Cell, Column
+from prism_bench.run_record import CaseResult
+from prism_bench.units import time_text
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case: its cells by column, its verdict on the budgets, and the numbers of its footnotes by column."""
+
+    case: CaseResult
+    workload: str
+    cells: dict[str, Cell]
+    budget: Cell
+    notes: dict[str, int]
+
+    @property
+    def state(self) -> str:
+        """The status; `invalid` where the case is ok but some measurement of it is not."""
+        invalid = any(not one.valid for one in self.case.measurements)
+        return "invalid" if self.case.status == "ok" and invalid else self.case.status
+
+    @property
+    def plain_kernel(self) -> str:
+        """The kernel's name without its variant."""
+        return self.case.kernel.split(":")[0]
+
+
+@dataclass(frozen=True)
+class CaseTable:
+    """The table: `columns` that hold anything, `rows`, the `notes` that cells point at, `absent` metrics."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+    absent: tuple[str, ...]
+
+    @property
+    def has_budgets(self) -> bool:
+        return any(row.budget.sort is not None for row in self.rows)
+
+
+def case_table(reading: Reading) -> CaseTable:
+    """The table of the record's cases; a column that is empty throughout is left out and named in `absent`."""
+    notes: dict[str, int] = {}
+    budgets = _budget_cells(reading)
+    rows = []
+    for (_, row), case in zip(reading.frame.iterrows(), reading.record.cases, strict=True):
+        cells = {column.key: column.make(row, case) for column in COLUMNS}
+        marks = {key: notes.setdefault(cell.reason, len(notes) + 1) for key, cell in cells.items() if cell.reason}
+        rows.append(Row(case, row["workload"], cells, budgets.get(case.name, Cell()), marks))
+    kept = tuple(column for column in COLUMNS if any(_filled(row.cells[column.key]) for row in rows))
+    absent = tuple(metric_words(metric) for metric in MEASURED if not _measured(reading, metric))
+    return CaseTable(kept, tuple(rows), tuple(notes), absent)
+
+
+def _filled(cell):
+    return cell.sort is not None or bool(cell.reason)
+
+
+def _measured(reading, metric):
+    return any(one.metric == metric and one.samples for case in reading.record.cases for one in case.measurements)
+
+
+def _budget_cells(reading):
+    """Per case one cell: the spec's budgets together with the published one."""
+    verdicts, words = defaultdict(list), defaultdict(list)
+    for one in reading.budgets:
+        verdicts[one.case].append(one.verdict)
+        words[one.case].append(f"{metric_words(one.budget.metric)} {value_text(one.budget.metric, one.value)}: {one.verdict}")
+    for one in reading.published:
+        if one.verdict:
+            verdicts[one.case].append(one.verdict)
+            words[one.case].append(f"published {time_text(one.published.budget)}: {one.verdict}")
+    return {case: _budget_cell(verdicts[case], words[case]) for case in verdicts}
+
+
+def _budget_cell(verdicts, words):
+    worst = next(verdict for verdict in ("missed", "unmeasured", "met") if verdict in verdicts)
+    tone = {"missed": "bad", "unmeasured": "muted", "met": "good"}[worst]
+    count = f"{verdicts.count(worst)} of {len(verdicts)}" if len(verdicts) > 1 else ""
+    return Cell(worst, worst, count, tone=tone, reason="; ".join(words))

@@ -1,0 +1,109 @@
+"""The table of cases as every report shows it: one column per question, one cell per case, reasons for the gaps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prism_bench.analysis.summary import number
+from prism_bench.run_record import CaseResult
+from prism_bench.units import rate_text, ratio_text, share_text, time_text
+
+GAP = "-"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in one cell: `text`, a `small` addition, a `share` to draw, a `tone`, and why it is empty (`reason`)."""
+
+    text: str = GAP
+    sort: float | str | None = None
+    small: str = ""
+    share: float | None = None
+    tone: str = ""
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A question to every case: `make` answers from a row of the summary and the case's result."""
+
+    key: str
+    title: str
+    meaning: str
+    make: Callable[[dict, CaseResult], Cell]
+
+
+def _time(metric):
+    def make(row, case):
+        seconds = number(row[metric])
+        if seconds is None:
+            return _gap(case, metric)
+        spread = number(row[f"{metric}_spread"])
+        return Cell(time_text(seconds), seconds, f"±{share_text(spread)}" if spread is not None else "")
+
+    return make
+
+
+def _gap(case, metric):
+    """An empty cell with the reason that the record gives: why nothing was measured, or why it is not to be trusted."""
+    found = case.measurement(metric)
+    if found is None:
+        return Cell()
+    if not found.valid:
+        return Cell("invalid", tone="bad", reason=found.reason)
+    return Cell(reason=found.reason)
+
+
+def _rate(column, share, unit):
+    def make(row, case):
+        rate = number(row[column])
+        return Cell(rate_text(rate, unit), rate, share_text(number(row[share])).replace(GAP, ""), number(row[share]))
+
+    return make
+
+
+def _limit(row, case):
+    share = number(row["bound_share"])
+    if row["bound"] is None or share is None:
+        return Cell()
+    return Cell(share_text(share), share, row["bound"])
+
+
+def _peer(row, case):
+    ratio = number(row["peer_ratio"])
+    if ratio is None:
+        return Cell(reason=_peer_reason(case))
+    tone = "good" if ratio >= 1 else "warn" if ratio < 0.8 else ""
+    return Cell(ratio_text(ratio), ratio, row["best_peer"], tone=tone)
+
+
+def _peer_reason(case):
+    reasons = [one.reason for one in case.measurements if one.subject.startswith("peer:") and one.reason]
+    return reasons[0] if reasons else None
+
+
+def _cpu(row, case):
+    ratio, whole = number(row["cpu_ratio"]), number(row["cpu_ratio_end_to_end"])
+    small = f"{ratio_text(whole)} with copies" if whole else ""
+    return Cell(ratio_text(ratio), ratio, small) if ratio else Cell()
+
+
+def _error(row, case):
+    error = number(row["error"])
+    return Cell() if error is None else Cell("exact" if error == 0 else f"{error:.1e}", error)
+
+
+COLUMNS = (
+    Column("cold_time", "Cold", "one launch, caches cleared before it", _time("cold_time")),
+    Column("hot_time", "Hot", "replay of a CUDA graph, caches warm", _time("hot_time")),
+    Column("launch_time", "Launch", "what the host spends to enqueue it", _time("launch_time")),
+    Column("end_to_end_time", "End to end", "with copies from and to the host", _time("end_to_end_time")),
+    Column("wall_time", "Wall", "one call on the CPU", _time("wall_time")),
+    Column("bandwidth", "Bandwidth", "compulsory bytes over cold time; share of the copy ceiling",
+           _rate("bandwidth", "bandwidth_share", "B/s")),
+    Column("flop_rate", "Arithmetic", "operations over cold time; share of the measured peak",
+           _rate("flop_rate", "flop_share", "FLOP/s")),
+    Column("limit", "Of its limit", "share of what memory, arithmetic or the launch allows", _limit),
+    Column("peer_ratio", "Peer", "best library's time over the kernel's; above 1 the kernel is faster", _peer),
+    Column("cpu_ratio", "CPU", "the CPU's wall time over the kernel's cold time", _cpu),
+    Column("error", "Error", "worst error against the float64 reference, normwise", _error),
+)  # fmt: skip

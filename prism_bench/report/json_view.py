@@ -1,0 +1,48 @@
+"""What `--json` prints: the encoded record, with the derived values beside what was measured."""
+
+from prism_bench.analysis.reading import Reading, read
+from prism_bench.analysis.summary import DERIVED, number
+from prism_bench.catalogue import Catalogue
+from prism_bench.metric import MEASURED
+from prism_bench.run_record import RunRecord, encode
+
+_TEXT = ("bound", "best_peer", "invalid")
+
+
+def view(record: RunRecord, catalogue: Catalogue | None = None) -> dict:
+    """The record as plain JSON values.
+
+    `limits` holds the measured floors and ceilings, `findings` what the run has to say; every case has a `derived`
+    object: medians and spreads of its valid times, rates, shares, ratios, budgets. Unknown values are null.
+    """
+    reading = read(record, catalogue)
+    plain = encode(record)
+    for case, (_, row) in zip(plain["cases"], reading.frame.iterrows(), strict=True):
+        case["derived"] = {**_derived(row), "budgets": _budgets(reading, case["name"])}
+    limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}
+    return {**plain, "limits": limits, "findings": [vars(finding) for finding in reading.findings]}
+
+
+def _derived(row):
+    times = {metric: _time(row, metric) for metric in MEASURED}
+    rest = {name: row[name] if name in _TEXT else number(row[name]) for name in DERIVED}
+    return {"times": {metric: time for metric, time in times.items() if time}, **rest}
+
+
+def _time(row, metric):
+    median = number(row[metric])
+    return None if median is None else {"median": median, "spread": number(row[f"{metric}_spread"])}
+
+
+def _budgets(reading: Reading, case):
+    specs = [
+        {"from": "spec", "metric": one.budget.metric, "at_most": one.budget.at_most, "at_least": one.budget.at_least,
+         "value": one.value, "verdict": one.verdict}
+        for one in reading.budgets if one.case == case
+    ]  # fmt: skip
+    quoted = [
+        {"from": one.published.source, "metric": "end_to_end_time", "at_most": one.published.budget, "at_least": None,
+         "value": one.end_to_end, "verdict": one.verdict}
+        for one in reading.published if one.case == case and one.verdict
+    ]  # fmt: skip
+    return specs + quoted

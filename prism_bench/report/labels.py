@@ -1,0 +1,45 @@
+"""Names beside points, placed so that none covers another."""
+
+from matplotlib.axes import Axes
+from matplotlib.text import Text
+
+_PLACES = ((7, 0, "left", "center"), (0, -8, "center", "top"), (0, 8, "center", "bottom"), (-7, 0, "right", "center"))
+
+
+def place(axes: Axes, points: list[tuple[float, float, str]], **style) -> list[Text]:
+    """Write each point's name at the first free place around it; a name with no free place is left out.
+
+    Earlier points come first, and no name covers a point. Returns the texts that stand.
+    """
+    figure = axes.figure
+    renderer = figure.canvas.get_renderer()
+    taken = [_around(axes.transData.transform(point[:2])) for point in points]
+    frame = axes.get_window_extent(renderer)
+    standing = []
+    for index, (x, y, name) in enumerate(points):
+        others = taken[:index] + taken[index + 1 :]
+        text = _first_free(axes, (x, y, name), others, frame, renderer, style)
+        if text is not None:
+            standing.append(text)
+            taken.append(text.get_window_extent(renderer))
+    return standing
+
+
+def _first_free(axes, point, taken, frame, renderer, style):
+    x, y, name = point
+    for dx, dy, across, up in _PLACES:
+        text = axes.annotate(name, (x, y), (dx, dy), textcoords="offset points", ha=across, va=up, **style)
+        text.set_parse_math(False)
+        box = text.get_window_extent(renderer)
+        inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+        if inside and not any(box.overlaps(other) for other in taken):
+            return text
+        text.remove()
+    return None
+
+
+def _around(point):
+    from matplotlib.transforms import Bbox
+
+    x, y = point
+    return Bbox.from_extents(x - 4, y - 4, x + 4, y + 4)

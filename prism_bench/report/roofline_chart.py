@@ -1,0 +1,113 @@
+"""The roofline of a record: every case by operations per byte and by the rate it reached, under the measured roofs."""
+
+import math
+
+import numpy as np
+
+from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.roofline import attainable, ridge, roofs
+from prism_bench.report.labels import place
+from prism_bench.report.svg import INK, canvas, inline
+from prism_bench.units import rate_text, share_text, time_text
+
+# A label's look: S0 is hollow, larger workloads are darker and larger.
+_LOOKS = {"S0": ("none", 4.2), "S1": (INK["second"], 5.0), "S2": (INK["accent"], 6.0)}
+
+
+def roofline_chart(reading: Reading, width: int, height: int) -> str | None:
+    """The chart as inline SVG, `width` x `height` pixels; None where no case has both operations and a cold time."""
+    rows = plotted(reading)
+    if rows.empty:
+        return None
+    name = f"roof{width}"
+    context, figure_of = canvas(width, height, name)
+    with context:
+        figure = figure_of()
+        axes = figure.add_subplot()
+        figure.subplots_adjust(left=70 / width, right=1 - 14 / width, bottom=50 / height, top=1 - 14 / height)
+        _scale(axes, rows, reading.limits)
+        _draw_roofs(axes, reading.limits)
+        titles = _draw_points(axes, rows)
+        _name_points(axes, rows)
+        return inline(figure, f"Roofline of {len(rows)} cases", titles, prefix=f"{name}-")
+
+
+def plotted(reading: Reading):
+    """The rows of the summary that have a place in the chart."""
+    frame = reading.frame
+    return frame[frame["intensity"].notna() & frame["flop_rate"].notna() & frame["ceiling"].isna()]
+
+
+def _scale(axes, rows, limits):
+    axes.set(xscale="log", yscale="log", xlabel="operations per compulsory byte", ylabel="operations per second")
+    low, high = rows["intensity"].min(), rows["intensity"].max()
+    top = max([rows["flop_rate"].max(), *roofs(limits).values()])
+    bandwidth, peak = limits.ceilings.get("bandwidth"), limits.ceilings.get("fp32")
+    if bandwidth and peak:
+        high = max(high, ridge(bandwidth, peak) * 4)
+    axes.set_xlim(low / 2.5, high * 3)
+    axes.set_ylim(rows["flop_rate"].min() / 3, top * 2.5)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_major_formatter(lambda value, _: rate_text(value, "").strip())
+    axes.grid(True, which="major", color=INK["rule"], linewidth=0.5, alpha=0.6)
+    axes.set_axisbelow(True)
+
+
+def _draw_roofs(axes, limits):
+    left, right = axes.get_xlim()
+    bandwidth, peak = limits.ceilings.get("bandwidth"), limits.ceilings.get("fp32")
+    per_byte = np.geomspace(left, right, 200)
+    if bandwidth:
+        rates = [attainable(x, bandwidth, peak or math.inf) for x in per_byte]
+        axes.plot(per_byte, rates, color=INK["ink"], linewidth=1.4)
+        start = max(left, axes.get_ylim()[0] / bandwidth)
+        _on_slope(axes, start, bandwidth)
+    elif peak:
+        axes.axhline(peak, color=INK["ink"], linewidth=1.4)
+    if peak:
+        _on_roof(axes, right, peak, f"FP32 {rate_text(peak, 'FLOP/s')}")
+    for name, rate in roofs(limits).items():
+        if name != "fp32":
+            axes.axhline(rate, color=INK["muted"], linewidth=0.9, linestyle=(0, (4, 3)))
+            _on_roof(axes, right, rate, f"{name} {rate_text(rate, 'FLOP/s')}")
+
+
+def _on_roof(axes, right, rate, words):
+    axes.annotate(words, (right, rate), (-4, 4), textcoords="offset points", ha="right", color=INK["muted"], fontsize=10)
+
+
+def _on_slope(axes, start, bandwidth):
+    """The memory roof's name, written along it."""
+    x = start * 1.35
+    (x0, y0), (x1, y1) = axes.transData.transform([(x, x * bandwidth), (x * 10, x * 10 * bandwidth)])
+    angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
+    words = f"memory {rate_text(bandwidth, 'B/s')}"
+    axes.annotate(words, (x, x * bandwidth), (-3, 5), textcoords="offset points", rotation=angle, color=INK["muted"],
+                  rotation_mode="anchor", fontsize=10)  # fmt: skip
+
+
+def _draw_points(axes, rows):
+    titles = {}
+    for position, (_, row) in enumerate(rows.iterrows()):
+        face, size = _LOOKS.get(row["label"], _LOOKS["S1"])
+        gid = f"point-{position}"
+        marker = "D" if row["variant"] else "o"
+        scaled = size * (0.85 if row["variant"] else 1)
+        axes.plot(row["intensity"], row["flop_rate"], marker, gid=gid, markersize=scaled, markerfacecolor=face,
+                  markeredgecolor=INK["accent"], markeredgewidth=1.1, clip_on=False)  # fmt: skip
+        titles[gid] = _title(row)
+    return titles
+
+
+def _title(row):
+    share = f", {share_text(row['bound_share'])} of its {row['bound']} limit" if row["bound"] else ""
+    return f"{row['case']}: {rate_text(row['flop_rate'], 'FLOP/s')} in {time_text(row['cold_time'])}{share}"
+
+
+def _name_points(axes, rows):
+    """Each kernel's largest workload is named, the fastest first."""
+    largest = rows.sort_values("label").groupby("kernel").tail(1).sort_values("flop_rate", ascending=False)
+    points = [(row["intensity"], row["flop_rate"], row["kernel"]) for _, row in largest.iterrows()]
+    others = rows.drop(largest.index)
+    points += [(row["intensity"], row["flop_rate"], "") for _, row in others.iterrows()]
+    place(axes, points, color=INK["ink"], fontsize=10)

@@ -1,0 +1,56 @@
+"""Which machine, which commit, which software: what makes two numbers comparable."""
+
+import os
+import platform
+import re
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+MACHINE = "PRISM_BENCH_MACHINE"
+_PACKAGES = ("prism-bench", "numpy", "scipy", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x")
+
+
+def machine(facts: dict) -> dict:
+    """The machine's facts with its `id`: the name in PRISM_BENCH_MACHINE, else the GPU's, else the host's."""
+    device = facts.get("device", "")
+    name = os.environ.get(MACHINE) or (device if facts.get("uuid") else platform.node()) or "unknown"
+    host = {"system": platform.system(), "release": platform.release(), "processor": platform.machine()}
+    rest = {key: value for key, value in facts.items() if key != "software"}
+    return {"id": slug(name), "host": {**host, "cores": os.cpu_count()}, **rest}
+
+
+def slug(name: str) -> str:
+    """The name in letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unknown"
+
+
+def software(facts: dict) -> dict:
+    """Versions of Python and of every package that can change a number, with the backend's own."""
+    return {"python": platform.python_version(), **_installed(), **facts}
+
+
+def _installed():
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit_of(folder: Path) -> tuple[str | None, bool]:
+    """The commit that the folder's checkout stands at and whether it has changes; (None, False) outside a checkout."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None, False
+    return commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!/reports"))
+
+
+def _git(folder, *words):
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,0 +1,102 @@
+"""Measure one prepared case: its metrics, its peers, and the CPU beside it."""
+
+from dataclasses import replace
+
+from prism_bench.backends import Backend, Runnable
+from prism_bench.backends.numpy_reference import NumpyBackend
+from prism_bench.errors import MeasurementInvalid, PrismBenchError
+from prism_bench.measure import ClockGate, Criterion, sample
+from prism_bench.measurement import Measurement
+from prism_bench.tolerance import normwise
+from prism_bench.workbench.settings import Settings
+from prism_bench.workbench.verification import compare_outputs
+
+PEER_TOLERANCE = normwise(1e-3)
+WARM_UP = 3
+
+
+def measure_kernel(runnable: Runnable, settings: Settings, gate: ClockGate, process: int) -> list[Measurement]:
+    """Every metric the runnable offers (those of the first process only there), and the host's launch cost."""
+    skipped = settings.first_process_only if process else ()
+    return _measure(runnable, "kernel", settings, gate, skipped)
+
+
+def measure_peers(backend: Backend, runnable: Runnable, settings: Settings, gate: ClockGate) -> list[Measurement]:
+    """Every peer that can run here, on the same inputs by the same clock; a wrong peer has no time either."""
+    found = []
+    for name in backend.peers(runnable.case) if settings.peers else ():
+        try:
+            with backend.prepare_peer(runnable.case, name, runnable) as peer:
+                _check_peer(backend, runnable.case, peer)
+                found += _measure(peer, f"peer:{name}", settings, gate, ())
+        except Exception as error:  # a library's failure belongs in its cell; the kernel's own times stand
+            if is_sticky(backend, error):
+                raise
+            found.append(empty("cold_time", f"peer:{name}", _first_line(error)))
+    return found
+
+
+def measure_cpu(runnable: Runnable, settings: Settings) -> list[Measurement]:
+    """The float64 NumPy reference on the same inputs, by the wall clock."""
+    case = runnable.case
+    if not settings.cpu_baseline or case.label != "S0" or case.variant:
+        return []
+    with NumpyBackend().prepare(case, case.inputs(settings.seeds[-1])) as reference:
+        return _measure(reference, "cpu", settings, ClockGate(), ())
+
+
+def empty(metric: str, subject: str, reason: str) -> Measurement:
+    """A cell without a number, and why."""
+    return Measurement(metric, subject, (), valid=False, reason=reason)
+
+
+def is_sticky(backend: Backend, error: BaseException) -> bool:
+    """Whether a device error has made the whole process useless, so that it must end."""
+    return backend.name == "cuda" and any(
+        word in f"{type(error).__name__} {error}"
+        for word in ("illegal", "IllegalAddress", "launch failure", "LaunchFailed", "misaligned", "device-side assert")
+    )
+
+
+def _measure(runnable, subject, settings, gate, skipped):
+    found = []
+    for metric, set_up in runnable.timers().items():
+        if metric in skipped:
+            continue
+        try:
+            found += measure_metric(metric, subject, set_up(), settings.criteria[metric], gate)
+        except MeasurementInvalid as error:
+            found.append(empty(metric, subject, str(error)))
+    return found
+
+
+def measure_metric(metric: str, subject: str, once, criterion: Criterion, gate: ClockGate) -> list[Measurement]:
+    """One measurement of `once`; with it `launch_time`, where cold samples carry the host's cost."""
+    if criterion.max_samples > 1:
+        for _ in range(WARM_UP):
+            once()
+    series = sample(once, criterion, gate)
+    seconds = tuple(one.seconds for one in series.samples)
+    clocks = tuple(one.clock for one in series.samples if one.clock)
+    reason = "throttled throughout: the clock never came back to 75 % of its best" if series.gave_up else None
+    measured = Measurement(metric, subject, (seconds,), (clocks,) if clocks else (), series.throttled,
+                           valid=not series.gave_up, reason=reason)  # fmt: skip
+    launches = tuple(one.launch_seconds for one in series.samples if one.launch_seconds is not None)
+    if metric != "cold_time" or not launches:
+        return [measured]
+    return [measured, replace(measured, metric="launch_time", processes=(launches,), clocks=(), valid=True, reason=None)]
+
+
+def _check_peer(backend, case, peer):
+    peer()
+    outputs = peer.arrays([output.name for output in case.spec.outputs])
+    tolerance = case.spec.peer_tolerance or PEER_TOLERANCE
+    inputs = peer.inputs
+    for entry in compare_outputs(backend, case, inputs, outputs, 0, tolerance):
+        if not entry["passed"]:
+            raise PrismBenchError(f"its {entry['output']} differs from the reference by {entry.get('norm_error', 0):.2g}")
+
+
+def _first_line(error):
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__

@@ -1,0 +1,80 @@
+"""A measuring process seen from outside: started, listened to, ended when it hangs."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from queue import Empty, Queue
+from threading import Thread
+
+from prism_bench.errors import BackendUnavailable
+
+START_SECONDS = 180.0
+
+
+class WorkerDied(Exception):
+    """The process ended or was ended; `task` is what it was doing, `status` says how, `reason` why."""
+
+    def __init__(self, task: str | None, status: str, reason: str):
+        super().__init__(reason)
+        self.task, self.status, self.reason = task, status, reason
+
+
+def work(order: dict, timeout: float) -> Iterator[dict]:
+    """Start a process on `order` and yield its events; WorkerDied when it crashes or a task takes too long."""
+    with tempfile.TemporaryFile() as words:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "prism_bench.workbench.worker"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True,
+        )  # fmt: skip
+        try:
+            process.stdin.write(json.dumps(order))
+            process.stdin.close()
+            yield from _events(process, timeout, words)
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+def _events(process, timeout, words):
+    lines, task, limit = _lines_of(process), None, START_SECONDS
+    while True:
+        try:
+            line = lines.get(timeout=limit)
+        except Empty:
+            raise WorkerDied(task, "timed out", f"no answer within {limit:.0f} s") from None
+        if line is None:
+            raise WorkerDied(task, "crashed", _last_words(process, words))
+        event = json.loads(line)
+        task, limit = event.get("begin", task), timeout
+        yield event
+        if event.get("end"):
+            return
+
+
+def _lines_of(process):
+    """The process's lines in a queue, None at their end; a thread reads them so that waiting can have a limit."""
+    lines: Queue = Queue()
+
+    def read():
+        for line in process.stdout:
+            lines.put(line)
+        lines.put(None)
+
+    Thread(target=read, daemon=True).start()
+    return lines
+
+
+def _last_words(process, words):
+    code = process.wait()
+    words.seek(0)
+    said = words.read().decode(errors="replace").strip().splitlines()
+    how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+    return f"the process ended ({how})" + (f": {said[-1][:300]}" if said else "")
+
+
+def died_at_start(error: WorkerDied, backend: str) -> BackendUnavailable:
+    """The error for a process that never came to its first task."""
+    return BackendUnavailable(f"backend {backend} does not start: {error.reason}")

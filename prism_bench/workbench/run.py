@@ -1,0 +1,180 @@
+"""A run: the catalogue's cases through several fresh processes into one run record."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue, default_folder
+from prism_bench.errors import PrismBenchError
+from prism_bench.measure import shuffled
+from prism_bench.measure.limits import measured_limits
+from prism_bench.measure.plausibility import judged
+from prism_bench.measurement import merged
+from prism_bench.run_record import CaseResult, RunRecord, decode_case
+from prism_bench.workbench import identity
+from prism_bench.workbench.process import WorkerDied, died_at_start, work
+from prism_bench.workbench.settings import Settings
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: tasks `done` of `total`, in which process, and what is being done."""
+
+    process: int
+    done: int
+    total: int
+    task: str
+
+
+class Run:
+    """One run in the making: results grow case by case, so that an interrupted run keeps what it has."""
+
+    def __init__(self, catalogue: Catalogue, backend: str, settings: Settings, report: Callable = lambda _: None):
+        self._catalogue, self._backend, self._settings, self._report = catalogue, backend, settings, report
+        self._results: dict[str, list[CaseResult]] = {}
+        self._facts: dict = {}
+        self._done = self._total = 0
+
+    def measure(self, cases: list[Case], timed: bool = True) -> None:
+        """Verify edges and cases in a first process, time the right ones in every process."""
+        kernels = list(dict.fromkeys(case.kernel for case in cases))
+        edges = [f"edges:{kernel}" for kernel in kernels]
+        processes = self._settings.processes if timed else 1
+        self._total = len(edges) + len(cases) * processes
+        self._work(0, edges, timed=False)
+        for process in range(processes):
+            right = [case for case in cases if self._still_right(case)]
+            self._work(process, self._order(right, process), timed)
+
+    def _order(self, cases, process):
+        """Machine kernels first, since they wake the clocks; the rest shuffled."""
+        names = [case.name for case in cases if case.spec.ceiling]
+        others = [case.name for case in cases if not case.spec.ceiling]
+        return names + shuffled(others, self._settings.seed, process)
+
+    def _still_right(self, case):
+        """No result so far is bad, neither of the case nor of its kernel's edges."""
+        own = self._results.get(case.name, [])
+        edges = [r for rs in self._results.values() for r in rs if r.label in ("edge", "golden")]
+        mine = [edge for edge in edges if (edge.kernel, edge.variant) == (case.spec.name, case.variant)]
+        bad = next((r for r in [*own, *mine] if r.status != "ok"), None)
+        if bad and not own:
+            self._results[case.name] = [_without_time(case, bad)]
+        return bad is None
+
+    def _work(self, process, tasks, timed):
+        """Send the tasks to a process; when it dies, mark what it was doing and go on with the rest in another."""
+        while tasks:
+            finished, died = [], None
+            try:
+                for event in work(self._order_for(process, tasks, timed), self._settings.timeout):
+                    self._take(event, process, finished)
+            except WorkerDied as error:
+                died = error
+            if died and died.task is None:
+                raise died_at_start(died, self._backend)
+            if died:
+                self._bury(died)
+                finished.append(died.task)
+            tasks = [task for task in tasks if task not in finished]
+
+    def _order_for(self, process, tasks, timed):
+        return {
+            "backend": self._backend,
+            "catalogue": str(self._catalogue.folder),
+            "settings": asdict(self._settings),
+            "process": process,
+            "timed": timed,
+            "tasks": tasks,
+        }
+
+    def _take(self, event, process, finished):
+        self._facts = event.get("facts", self._facts)
+        if "begin" in event:
+            self._report(Progress(process, self._done, self._total, event["begin"]))
+            self._current = event["begin"]
+        for plain in event.get("results", ()):
+            result = decode_case(plain)
+            self._results.setdefault(result.name, []).append(result)
+        if "results" in event:
+            finished.append(self._current)
+            self._done += 1
+
+    def _bury(self, died):
+        self._done += 1
+        if not died.task.startswith("edges:"):
+            case = self._catalogue.case(died.task)
+            self._results.setdefault(case.name, []).append(_buried(case, died))
+            return
+        for case in self._catalogue.edges([died.task.removeprefix("edges:")])[:1]:
+            self._results.setdefault(case.name, []).append(_buried(case, died))
+
+    def record(self, started: datetime, seconds: float, complete: bool) -> RunRecord:
+        """What was measured so far, as a record; impossible measurements are marked."""
+        folder = self._catalogue.folder
+        commit, dirty = identity.commit_of(folder)
+        facts = dict(self._facts)
+        cases = tuple(_combined(results) for results in self._results.values())
+        return RunRecord(
+            created=started.isoformat(timespec="seconds").replace("+00:00", ""),
+            backend=self._backend,
+            machine=identity.machine(facts),
+            software=identity.software(facts.get("software", {})),
+            protocol=self._settings.protocol(),
+            cases=judged(cases, measured_limits(cases, facts.get("l2_bytes", 0))),
+            commit=commit,
+            dirty=dirty,
+            catalogue="built-in" if folder == default_folder() else str(folder),
+            complete=complete,
+            duration=round(seconds, 1),
+        )
+
+
+def run(catalogue, backend: str, cases: list[Case], settings: Settings, report=lambda _: None, timed=True) -> RunRecord:
+    """Measure the cases on the backend; Ctrl-C ends the run and keeps what was measured, in a record marked incomplete."""
+    if not cases:
+        raise PrismBenchError("no case is left to run: every filter and label together exclude all of them")
+    started, before = datetime.now(UTC), time.perf_counter()
+    session, complete = Run(catalogue, backend, settings, report), True
+    rulers = ceiling_cases(catalogue) if timed and backend == "cuda" else []
+    cases = [case for case in cases if not case.variant] if backend == "numpy_reference" else cases
+    try:
+        session.measure(list(dict.fromkeys([*rulers, *cases])), timed)
+    except KeyboardInterrupt:
+        complete = False
+    return session.record(started, time.perf_counter() - before, complete)
+
+
+def ceiling_cases(catalogue) -> list[Case]:
+    """The kernels that measure the machine, each at its largest workload: no run is without its floor and ceilings."""
+    largest = {case.kernel: case for case in catalogue.cases() if case.spec.ceiling and not case.variant}
+    return list(largest.values())
+
+
+def _combined(results):
+    """One result per case: the first process's facts, everybody's samples, the worst status."""
+    bad = next((result for result in results if result.status != "ok"), None)
+    groups: dict[tuple, list] = {}
+    for result in results:
+        for one in result.measurements:
+            groups.setdefault((one.metric, one.subject), []).append(one)
+    measurements = () if bad else tuple(merged(parts) for parts in groups.values())
+    status, reason = (bad.status, bad.reason) if bad else ("ok", None)
+    return replace(results[0], measurements=measurements, status=status, reason=reason)
+
+
+def _buried(case, died):
+    return replace(_blank(case), status=died.status, reason=f"{case.name}: {died.reason}")
+
+
+def _without_time(case, bad):
+    return replace(_blank(case), status="wrong", reason=f"not timed, because {bad.reason}")
+
+
+def _blank(case):
+    return CaseResult(
+        name=case.name, kernel=case.spec.name, family=case.spec.family, label=case.label, workload=dict(case.workload),
+        bytes=case.bytes_moved, flops=case.flops, status="failed", variant=case.variant, ceiling=case.spec.ceiling,
+    )  # fmt: skip

@@ -1,0 +1,89 @@
+"""What one measuring process does with one case."""
+
+from prism_bench.backends import Backend
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import PrismBenchError
+from prism_bench.measure import ClockGate
+from prism_bench.run_record import CaseResult
+from prism_bench.workbench.measuring import is_sticky, measure_cpu, measure_kernel, measure_peers
+from prism_bench.workbench.settings import Settings
+from prism_bench.workbench.verification import complaint, passed, verify, verify_prepared
+
+
+class Session:
+    """One process of a run: a backend that stays open, a clock gate that remembers the fastest clock."""
+
+    def __init__(self, backend: Backend, catalogue: Catalogue, settings: Settings, process: int, timed: bool = True):
+        self._backend, self._catalogue, self._settings = backend, catalogue, settings
+        self._process, self._timed = process, timed
+        self._gate = ClockGate()
+
+    def task(self, name: str) -> list[CaseResult]:
+        """A case by its name, or `edges:<kernel>`: every edge and golden case of that kernel or variant."""
+        if name.startswith("edges:"):
+            return [self.edge(case) for case in self._catalogue.edges([name.removeprefix("edges:")])]
+        return [self.case(self._catalogue.case(name))]
+
+    def edge(self, case: Case) -> CaseResult:
+        """The edge, verified."""
+        try:
+            entries = verify(self._backend, case, self._settings.seeds)
+        except (PrismBenchError, MemoryError) as error:
+            return _result(case, _status_of(error), str(error))
+        return self._judged(case, entries)
+
+    def case(self, case: Case) -> CaseResult:
+        """The case, verified in the first process and timed in each, if it is right."""
+        try:
+            with self._backend.prepare(case, case.inputs(self._settings.seeds[0])) as runnable:
+                return self._on(runnable)
+        except MemoryError as error:
+            return _result(case, "skipped", f"out of memory: {error}")
+        except PrismBenchError as error:
+            return _result(case, _status_of(error), str(error))
+        except Exception as error:
+            if is_sticky(self._backend, error):
+                raise
+            return _result(case, "failed", f"{type(error).__name__}: {error}")
+
+    def _on(self, runnable):
+        entries = verify_prepared(self._backend, runnable, self._settings.seeds) if self._process == 0 else []
+        if not passed(entries):
+            return self._judged(runnable.case, entries)
+        measurements = self._measure(runnable) if self._timed else []
+        return _result(runnable.case, "ok", None, entries, measurements, runnable.evidence())
+
+    def _measure(self, runnable):
+        measurements = measure_kernel(runnable, self._settings, self._gate, self._process)
+        measurements += measure_peers(self._backend, runnable, self._settings, self._gate)
+        on_cpu = self._process == 0 and self._backend.name == "cuda"
+        return measurements + (measure_cpu(runnable, self._settings) if on_cpu else [])
+
+    def _judged(self, case, entries):
+        if passed(entries):
+            return _result(case, "ok", None, entries)
+        return _result(case, "wrong", complaint(case, self._backend.name, entries), entries)
+
+
+def _status_of(error):
+    return "skipped" if isinstance(error, MemoryError) else "failed"
+
+
+def _result(case, status, reason, entries=(), measurements=(), code=None):
+    return CaseResult(
+        name=case.name,
+        kernel=case.spec.name,
+        family=case.spec.family,
+        label=case.label,
+        workload=dict(case.workload),
+        bytes=case.bytes_moved,
+        flops=case.flops,
+        status=status,
+        variant=case.variant,
+        ceiling=case.spec.ceiling,
+        reason=reason,
+        code=code or {},
+        verification=tuple(entries),
+        measurements=tuple(measurements),
+    )

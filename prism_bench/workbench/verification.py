@@ -1,0 +1,109 @@
+"""The correctness gate: poisoned outputs, two seeds, the float64 reference, inputs left as they were."""
+
+from dataclasses import asdict
+
+import numpy as np
+
+from prism_bench.backends import Backend, Runnable
+from prism_bench.case import Case
+from prism_bench.kernel import InOut
+from prism_bench.tolerance import compare
+
+HOST_ELEMENTS = 1 << 20  # above this the reference is evaluated in float64 on the device, if there is one
+
+
+def verify(backend: Backend, case: Case, seeds=(0, 1)) -> list[dict]:
+    """Run the case once per seed and compare every output whole; one entry per seed and output, as a record keeps them."""
+    with backend.prepare(case, case.inputs(seeds[0])) as runnable:
+        return verify_prepared(backend, runnable, seeds)
+
+
+def verify_prepared(backend: Backend, runnable: Runnable, seeds=(0, 1)) -> list[dict]:
+    """The same on a runnable that is already there; it holds the last seed's inputs afterwards."""
+    golden = runnable.case.golden is not None
+    return [entry for seed in (seeds[:1] if golden else seeds) for entry in _one_seed(backend, runnable, seed)]
+
+
+def passed(entries: list[dict]) -> bool:
+    """Whether every entry passed."""
+    return all(entry["passed"] for entry in entries)
+
+
+def complaint(case: Case, backend: str, entries: list[dict]) -> str:
+    """The first failure in words: where, what, and what would have been right."""
+    entry = next(entry for entry in entries if not entry["passed"])
+    if entry.get("error"):
+        return f"{case.name} on {backend}: {entry['error']}"
+    place = ", ".join(str(index) for index in entry["place"])
+    return (
+        f"{case.name} on {backend}: {entry['output']}[{place}] is {entry['actual']:.9g}, reference "
+        f"{entry['expected']:.9g} ({entry['tolerance']}; normwise {entry['norm_error']:.2g}); "
+        f"{entry['differing']} of {entry['compared']} elements differ (seed {entry['seed']})"
+    )
+
+
+def _one_seed(backend, runnable, seed):
+    case = runnable.case
+    inputs = case.inputs(seed)
+    runnable.reset(inputs)
+    runnable()
+    outputs = runnable.arrays(output.name for output in case.spec.outputs)
+    entries = compare_outputs(backend, case, inputs, outputs, seed)
+    changed = _changed_inputs(backend, runnable, inputs)
+    if changed:
+        entries.append({"seed": seed, "output": changed, "passed": False, "error": f"input {changed} was changed"})
+    return entries
+
+
+def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, tolerance=None) -> list[dict]:
+    """Compare `outputs` (by name) with the reference on `inputs`, on the host where that is quick, else on the device."""
+    elements = sum(int(np.prod(case.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
+    on_host = backend.xp is np or elements <= HOST_ELEMENTS
+    xp, special = (np, _scipy_special()) if on_host else (backend.xp, backend.special)
+    arrays = {name: array.on(xp) for name, array in inputs.items()}
+    expected = case.expected(arrays, xp, special)
+    where = "float64 on the host" if on_host else "float64 on the device"
+    return [
+        _entry(case, name, _bring(outputs[name], xp), want, arrays, xp, special, tolerance)
+        | {"seed": seed, "output": name, "where": where, "of": int(want.size)}
+        for name, want in expected.items()
+        if name in outputs
+    ]
+
+
+def _entry(case, name, actual, want, arrays, xp, special, tolerance):
+    allowance = case.allowance(name, arrays, xp, special)
+    chosen = tolerance or allowance.tolerance
+    if tuple(actual.shape) != tuple(want.shape):
+        if actual.size != want.size:
+            return {"passed": False, "error": f"{name} has shape {actual.shape}, the reference {want.shape}"}
+        actual = actual.reshape(want.shape)
+    found = compare(actual, want, chosen, xp, allowance.terms, allowance.magnitude)
+    return {**asdict(found), "place": list(found.place), "tolerance": chosen.name}
+
+
+def _changed_inputs(backend, runnable, inputs):
+    """The name of the first input that no longer holds what was put there, or None."""
+    xp = backend.xp
+    for array in runnable.case.spec.inputs:
+        if isinstance(array, InOut):
+            continue
+        now = runnable.arrays([array.name])[array.name]
+        if not bool((_bits(now, xp) == _bits(inputs[array.name].on(xp), xp)).all()):
+            return array.name
+    return None
+
+
+def _bits(array, xp):
+    return xp.ascontiguousarray(array).reshape(-1).view(xp.uint8)
+
+
+def _bring(array, xp):
+    """The array as `xp`'s: from the device where the comparison is on the host."""
+    return array.get() if xp is np and hasattr(array, "get") else xp.asarray(array)
+
+
+def _scipy_special():
+    import scipy.special
+
+    return scipy.special
