@@ -132,8 +132,9 @@ inline void* fresh_context(char* top, void (*body)()) {
     uintptr_t aligned = reinterpret_cast<uintptr_t>(top) & ~uintptr_t(15);
     void** frame = reinterpret_cast<void**>(aligned);
 #if defined(__x86_64__)
-    frame -= 8;
-    for (int i = 0; i < 8; ++i) frame[i] = nullptr;
+    // Nine words: the first step must begin with its stack aligned to 16 bytes.
+    frame -= 9;
+    for (int i = 0; i < 9; ++i) frame[i] = nullptr;
     frame[4] = reinterpret_cast<void*>(body);                 // rbx
     frame[6] = reinterpret_cast<void*>(cuda_cpu_first_step);  // the return address
 #else
