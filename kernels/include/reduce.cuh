@@ -23,13 +23,15 @@ struct MaxSum {
     float sum;
 };
 
-/// Merges two softmax states; the same bits whichever comes first.
+/// Merges two softmax states of exp(scale (x - max)); the same bits whichever comes first.
 struct MergeMaxSum {
+    float scale = 1.0f;
+
     __device__ MaxSum operator()(MaxSum a, MaxSum b) const {
         const MaxSum low = a.max < b.max ? a : b;
         const MaxSum high = a.max < b.max ? b : a;
         if (low.max == high.max) return {high.max, low.sum + high.sum};
-        return {high.max, fmaf(low.sum, expf(low.max - high.max), high.sum)};
+        return {high.max, fmaf(low.sum, expf(scale * (low.max - high.max)), high.sum)};
     }
 };
 

@@ -1,0 +1,112 @@
+#include "reduce.cuh"
+#include "vector_load.cuh"
+
+// Loads up to ITEMS floats of `from` per thread, WIDTH side by side; -inf beyond `count`.
+template <int ITEMS, int WIDTH>
+__device__ void load_items(const float* from, int count, float (&item)[ITEMS]) {
+#pragma unroll
+    for (int k = 0; k < ITEMS; k += WIDTH) {
+        const int at = k * blockDim.x + threadIdx.x * WIDTH;
+        if constexpr (WIDTH == 4) {
+            float4 v = make_float4(-infinity(), -infinity(), -infinity(), -infinity());
+            if (at < count) v = load4_streamed(from + at);
+            item[k] = v.x, item[k + 1] = v.y, item[k + 2] = v.z, item[k + 3] = v.w;
+        } else {
+            item[k] = at < count ? __ldcs(from + at) : -infinity();
+        }
+    }
+}
+
+// Stores factor * item where load_items loaded it.
+template <int ITEMS, int WIDTH>
+__device__ void store_items(float* to, int count, const float (&item)[ITEMS], float factor) {
+#pragma unroll
+    for (int k = 0; k < ITEMS; k += WIDTH) {
+        const int at = k * blockDim.x + threadIdx.x * WIDTH;
+        if (at >= count) continue;
+        if constexpr (WIDTH == 4)
+            store4_streamed(to + at, make_float4(factor * item[k], factor * item[k + 1], factor * item[k + 2],
+                                                 factor * item[k + 3]));
+        else __stcs(to + at, factor * item[k]);
+    }
+}
+
+// exp(scale (x - max)); 0 for x = -inf even where the maximum is -inf too.
+__device__ inline float weight(float x, float max, float scale) {
+    return expf(scale * (x - (max == -infinity() ? 0.0f : max)));
+}
+
+// What turns weights relative to `max` into probabilities. 1 / 0 for a row of -inf, whose probabilities are NaN.
+__device__ inline float norm(float max, MaxSum row, float scale) {
+    return (max == row.max ? 1.0f : expf(scale * (max - row.max))) / row.sum;
+}
+
+// Publishes this part's state and merges those of all parts of the row, in a fixed order. A state is one word, never
+// 0: its sum is at least 1, or NaN, or its maximum is -inf. The parts of a row are neighbours in the grid, which is
+// started in order, so a block waits only for blocks that are running or next in line.
+__device__ inline MaxSum merge_parts(MaxSum own, unsigned long long* states, int part, int parts, MergeMaxSum merge) {
+    __shared__ MaxSum row;
+    if (threadIdx.x < 32) {
+        const unsigned long long word =
+            static_cast<unsigned long long>(__float_as_uint(own.sum)) << 32 | __float_as_uint(own.max);
+        if (threadIdx.x == 0) atomicExch(states + part, word);
+        MaxSum all = {-infinity(), 0.0f};
+        for (int p = threadIdx.x; p < parts; p += 32) {
+            unsigned long long other = atomicAdd(states + p, 0ull);
+            for (; other == 0; other = atomicAdd(states + p, 0ull)) __nanosleep(50);
+            all = merge(all, {__uint_as_float(static_cast<unsigned int>(other)),
+                              __uint_as_float(static_cast<unsigned int>(other >> 32))});
+        }
+        all = warp_reduce(all, merge);
+        if (threadIdx.x == 0) row = all;
+    }
+    __syncthreads();
+    return row;
+}
+
+// Softmax of x / temperature over rows, each held in the registers of `parts` blocks, `size` columns in each: one read
+// and one write. WIDTH is 4 where rows begin on 16-byte boundaries, else 1. `states` is zero where parts > 1.
+template <int ITEMS, int WIDTH>
+__global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 3)
+    softmax(const float* x, float* y, unsigned long long* states, int cols, int size, int parts, float temperature) {
+    const long long row = blockIdx.x / parts;
+    const int part = blockIdx.x % parts;
+    const long long begin = row * cols + static_cast<long long>(part) * size;
+    const int count = min(size, cols - part * size);
+    const float scale = 1.0f / temperature;
+    const MergeMaxSum merge = {scale};
+    float item[ITEMS];
+    load_items<ITEMS, WIDTH>(x + begin, count, item);
+    MaxSum own = {-infinity(), 0.0f};
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) own.max = fmaxf(own.max, item[k]);
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) own.sum += item[k] = weight(item[k], own.max, scale);
+    MaxSum all = block_reduce(own, merge, MaxSum{-infinity(), 0.0f});
+    if (parts > 1) all = merge_parts(all, states + row * parts, part, parts, merge);
+    store_items<ITEMS, WIDTH>(y + begin, count, item, norm(own.max, all, scale));
+}
+
+// Rows of any length, one block each: once through for maximum and sum, once more to write. Two reads and one write.
+extern "C" __global__ void __launch_bounds__(1024) softmax_two_reads(const float* x, float* y, int cols,
+                                                                     float temperature) {
+    const float* const from = x + static_cast<long long>(blockIdx.x) * cols;
+    float* const to = y + static_cast<long long>(blockIdx.x) * cols;
+    const float scale = 1.0f / temperature;
+    const MergeMaxSum merge = {scale};
+    MaxSum own = {-infinity(), 0.0f};
+    for (int begin = 0; begin < cols; begin += 8 * blockDim.x) {
+        float item[8];
+        load_items<8, 1>(from + begin, cols - begin, item);
+        MaxSum next = {-infinity(), 0.0f};
+#pragma unroll
+        for (int k = 0; k < 8; ++k) next.max = fmaxf(next.max, item[k]);
+#pragma unroll
+        for (int k = 0; k < 8; ++k) next.sum += weight(item[k], next.max, scale);
+        own = merge(own, next);
+    }
+    const MaxSum row = block_reduce(own, merge, MaxSum{-infinity(), 0.0f});
+    const float factor = 1.0f / row.sum;
+#pragma unroll 8
+    for (int c = threadIdx.x; c < cols; c += blockDim.x) __stcs(to + c, factor * weight(from[c], row.max, scale));
+}
