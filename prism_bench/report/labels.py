@@ -2,6 +2,7 @@
 
 from matplotlib.axes import Axes
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 _PLACES = ((7, 0, "left", "center"), (0, -8, "center", "top"), (0, 8, "center", "bottom"), (-7, 0, "right", "center"))
 
@@ -9,7 +10,7 @@ _PLACES = ((7, 0, "left", "center"), (0, -8, "center", "top"), (0, 8, "center", 
 def place(axes: Axes, points: list[tuple[float, float, str]], **style) -> list[Text]:
     """Write each point's name at the first free place around it; a name with no free place is left out.
 
-    Earlier points come first, and no name covers a point. Returns the texts that stand.
+    Earlier points come first, no name covers a point, and a point without a name only keeps its place. Returns the texts that stand.
     """
     figure = axes.figure
     renderer = figure.canvas.get_renderer()
@@ -27,6 +28,8 @@ def place(axes: Axes, points: list[tuple[float, float, str]], **style) -> list[T
 
 def _first_free(axes, point, taken, frame, renderer, style):
     x, y, name = point
+    if not name:
+        return None
     for dx, dy, across, up in _PLACES:
         text = axes.annotate(name, (x, y), (dx, dy), textcoords="offset points", ha=across, va=up, **style)
         text.set_parse_math(False)
@@ -39,7 +42,5 @@ def _first_free(axes, point, taken, frame, renderer, style):
 
 
 def _around(point):
-    from matplotlib.transforms import Bbox
-
     x, y = point
     return Bbox.from_extents(x - 4, y - 4, x + 4, y + 4)

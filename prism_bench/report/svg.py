@@ -9,6 +9,7 @@ from html import escape
 from types import MappingProxyType
 
 import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 # Colours that nobody would draw with, by the CSS variable that replaces them.
@@ -28,7 +29,12 @@ _NO_METADATA = MappingProxyType(dict.fromkeys(("Creator", "Date", "Format", "Typ
 
 def canvas(width: float, height: float, name: str):
     """A context in which to draw and a Figure of that many CSS pixels; `name` keeps its ids apart from other figures'."""
-    return matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}), lambda: Figure((width / 72, height / 72))
+    return matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}), lambda: _figure(width, height)
+
+
+def _figure(width, height):
+    """One inch is 72 pixels, as SVG has it; the Agg canvas can tell how wide a text is."""
+    return FigureCanvasAgg(Figure((width / 72, height / 72), dpi=72)).figure
 
 
 def inline(figure: Figure, label: str, titles: dict[str, str] | None = None, prefix: str = "") -> str:

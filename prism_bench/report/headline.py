@@ -1,0 +1,84 @@
+"""The verdict of a run at a glance: one sentence, the counts behind it, and four numbers."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from prism_bench.analysis.reading import Reading, middle
+from prism_bench.units import ratio_text, share_text
+
+_TONES = {"bad": "bad", "untrusted": "bad", "note": "muted"}
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number of the run with the words around it."""
+
+    title: str
+    value: str
+    words: str
+
+
+def headline(reading: Reading) -> str:
+    """The one sentence that a reader takes away."""
+    total, trusted = len(reading.record.cases), reading.trusted
+    if not total:
+        return "Nothing was measured."
+    cases = "case" if total == 1 else "cases"
+    timed = reading.frame[["cold_time", "wall_time"]].notna().any(axis=None)
+    verbs = "verified and timed" if timed else "verified"
+    if trusted == total:
+        return f"The one case {verbs}." if total == 1 else f"All {total} {cases} {verbs}."
+    return f"{trusted} of {total} {cases} {verbs}."
+
+
+def chips(reading: Reading) -> list[tuple[str, str]]:
+    """Words and tone for everything that was found, by kind, gravest first."""
+    counts = Counter((finding.kind, finding.gravity) for finding in reading.findings)
+    return [(_counted(kind, count), _TONES[gravity]) for (kind, gravity), count in counts.items()]
+
+
+def _counted(kind, count):
+    if kind == "incomplete":
+        return "run cut short"
+    if kind == "missed":
+        return f"{count} budget{'s' if count > 1 else ''} missed"
+    return f"{count} {kind}"
+
+
+def tiles(reading: Reading) -> list[Tile]:
+    """Four numbers: share of the limit, against the library, against the CPU, budgets. A dash says what is missing."""
+    return [_limit_tile(reading), _peer_tile(reading), _cpu_tile(reading), _budget_tile(reading)]
+
+
+def _limit_tile(reading):
+    shares = reading.busy_shares
+    if not shares:
+        return Tile("Of the machine's limit", "–", "no case was timed against a measured ceiling")
+    words = f"median of {len(shares)} cases that memory or arithmetic limits"
+    return Tile("Of the machine's limit", share_text(middle(shares)), words)
+
+
+def _peer_tile(reading):
+    ratios = reading.values("peer_ratio")
+    if not ratios:
+        return Tile("Against libraries", "–", "no library was timed beside the kernels")
+    faster = sum(ratio >= 1 for ratio in ratios)
+    return Tile("Against libraries", ratio_text(middle(ratios)), f"median; as fast or faster in {faster} of {len(ratios)} cases")
+
+
+def _cpu_tile(reading):
+    ratios = reading.values("cpu_ratio")
+    if not ratios:
+        return Tile("Against the CPU", "–", "CPU and device were not both timed")
+    return Tile("Against the CPU", ratio_text(middle(ratios)), f"median of {len(ratios)} cases, copies left out")
+
+
+def _budget_tile(reading):
+    verdicts = [one.verdict for one in reading.budgets]
+    if not verdicts:
+        kept = [one.verdict for one in reading.published if one.verdict]
+        measured = [verdict for verdict in kept if verdict != "unmeasured"]
+        if not measured:
+            return Tile("Budgets", "–", "none could be judged")
+        return Tile("Published budgets", f"{measured.count('met')}/{len(kept)}", "met by our end-to-end times")
+    return Tile("Budgets", f"{verdicts.count('met')}/{len(verdicts)}", f"met; {verdicts.count('unmeasured')} unmeasured")

@@ -1,0 +1,45 @@
+"""The machine, the software and the protocol of a record as pairs of words."""
+
+from prism_bench.run_record import RunRecord
+from prism_bench.units import bytes_text
+
+_WORDS = {
+    "sm_count": "multiprocessors", "l2_bytes": "L2 cache", "memory_bytes": "memory", "uuid": "UUID", "cpu": "CPU",
+    "compute_capability": "compute capability", "id": "machine",
+}  # fmt: skip
+
+
+def machine_name(record: RunRecord) -> str:
+    """What the numbers were measured on: the device's name, else the CPU's, else the machine's id."""
+    device, host = record.machine.get("device"), record.machine.get("host")
+    if isinstance(device, dict) and device.get("name"):
+        return str(device["name"])
+    if isinstance(device, str):
+        return device
+    if isinstance(host, dict) and host.get("cpu"):
+        return str(host["cpu"])
+    return str(record.machine.get("id", "an unnamed machine"))
+
+
+def facts(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Titled groups of (name, value) pairs: device, host, software, protocol; empty groups are left out."""
+    loose = {key: value for key, value in record.machine.items() if not isinstance(value, dict)}
+    nested = [(key.capitalize(), value) for key, value in record.machine.items() if isinstance(value, dict)]
+    groups = [("Machine", loose), *nested, ("Software", record.software), ("Protocol", record.protocol)]
+    return [(title, [_pair(*item) for item in values.items()]) for title, values in groups if values]
+
+
+def _pair(key, value):
+    return _WORDS.get(key, key.replace("_", " ")), _text(key, value)
+
+
+def _text(key, value):
+    if key.endswith("_bytes") and isinstance(value, int):
+        return bytes_text(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(str(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {item}" for name, item in value.items())
+    return "-" if value is None else str(value)

@@ -1,0 +1,76 @@
+"""What the comparison with the references found, in words."""
+
+from dataclasses import dataclass
+
+from prism_bench.analysis.summary import number
+from prism_bench.run_record import RunRecord
+
+
+@dataclass(frozen=True)
+class Check:
+    """One output of one case against its reference; `words` says where it is worst and what stood there."""
+
+    case: str
+    output: str
+    seed: str
+    passed: bool
+    worst: str
+    relative: str
+    norm: str
+    tolerance: str
+    compared: str
+    words: str
+
+
+def checks(record: RunRecord) -> list[Check]:
+    """Every comparison in the record, the failed ones first."""
+    made = [_check(case, entry) for case in record.cases for entry in case.verification]
+    return sorted(made, key=lambda check: check.passed)
+
+
+def _check(case, entry):
+    return Check(
+        case=case.name,
+        output=_plain(entry.get("output")),
+        seed=_plain(entry.get("seed")),
+        passed=bool(entry.get("passed")),
+        worst=_error(entry.get("max_error")),
+        relative=_error(entry.get("max_relative")),
+        norm=_error(entry.get("norm_error")),
+        tolerance=_plain(entry.get("tolerance")),
+        compared=_compared(entry),
+        words=_words(entry),
+    )
+
+
+def _plain(value):
+    return "-" if value is None else str(value)
+
+
+def _error(value):
+    error = number(value)
+    return "-" if error is None else "0" if error == 0 else f"{error:.1e}"
+
+
+def _compared(entry):
+    compared, of = number(entry.get("compared")), number(entry.get("of"))
+    if compared is None:
+        return "-"
+    if of is None or compared >= of:
+        return f"all {compared:,.0f}"
+    return f"{compared:,.0f} of {of:,.0f}, {entry.get('where') or 'sampled'}"
+
+
+def _words(entry):
+    if entry.get("error"):
+        return str(entry["error"])
+    place = entry.get("place")
+    if entry.get("passed") or not isinstance(place, list | tuple):
+        return ""
+    index = ", ".join(str(part) for part in place)
+    actual, expected = number(entry.get("actual")), number(entry.get("expected"))
+    return f"{entry.get('output')}[{index}] is {_value(actual)}, the reference says {_value(expected)}"
+
+
+def _value(value):
+    return "not a number" if value is None else f"{value:.8g}"
