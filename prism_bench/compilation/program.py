@@ -49,7 +49,7 @@ def compile_source(source: Path, entries, architecture: str, options=(), cache: 
     """
     nvrtc = bindings.load()
     text = source.read_text()
-    flags = _flags(source, architecture, options)
+    flags = _flags(source, architecture, options, nvrtc.version())
     key = _key(source, text, entries, flags, nvrtc.version())
     path = _cache_folder() / f"{source.stem}-sm{architecture}-{key}.cubin"
     if cache and path.is_file() and path.with_suffix(".json").is_file():
@@ -59,13 +59,16 @@ def compile_source(source: Path, entries, architecture: str, options=(), cache: 
     if cubin is None:
         raise CompilationFailed(f"{source} for sm_{architecture}:\n{log.strip()}")
     seconds = time.perf_counter() - started
-    _to_cache(path, cubin, {"lowered": lowered, "log": log, "seconds": seconds})
+    if not (path.is_file() and path.with_suffix(".json").is_file()):
+        _to_cache(path, cubin, {"lowered": lowered, "log": log, "seconds": seconds})
     return Compiled(path, lowered, resources(log), log, seconds, cached=False)
 
 
-def _flags(source, architecture, options):
+def _flags(source, architecture, options, version):
+    """NVRTC's own cache (since 12.9) is off: what comes out of it has no log, and its time is not the compiler's."""
+    own = ("-no-cache",) if version >= (12, 9) else ()
     folders = (str(source.parent), *(str(folder) for folder in _own_includes(source)), *include_folders())
-    return (f"-arch=sm_{architecture}", *BASE_OPTIONS, *options, *(f"-I{folder}" for folder in folders))
+    return (f"-arch=sm_{architecture}", *BASE_OPTIONS, *own, *options, *(f"-I{folder}" for folder in folders))
 
 
 def _own_includes(source):

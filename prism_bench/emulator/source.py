@@ -17,6 +17,7 @@ _DYNAMIC_SHARED = re.compile(
     r"extern\s+__shared__\s+(?:(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)\s*)?"
     r"(?P<type>[\w:<>,\s]+?)\s+(?:__align__\s*\([^)]*\)\s*)?(?P<name>\w+)\s*\[\s*\](?P<more>(?:\s*\[[^\]]*\])*)\s*;"
 )
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _C_LINKAGE = re.compile(r'\bextern\s+"C"\s*(?P<block>\{)?')
 _SYMBOL = re.compile(r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]")
 
@@ -38,6 +39,22 @@ def host_source(path_or_text: Path | str, include_dirs: tuple[Path, ...], entrie
     hoisted = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in flat.system)
     text = f'#include "cuda_on_cpu.h"\n{hoisted}namespace {{\n#include "cuda_on_cpu/kernel_scope.h"\n{body}\n{_tables(entries, symbols)}'
     return HostSource(text, entries, symbols)
+
+
+def flat_text(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> str:
+    """The source with its project includes in place, its system includes at the end."""
+    flat = _Flattener(include_dirs)
+    text = flat.read(path_or_text)
+    return text + "".join(f"\n#include <{name}>" for name in flat.system)
+
+
+def without_comments(code: str) -> str:
+    """The code without comments and without what stands in string literals; newlines stay."""
+
+    def blank(match):
+        return '""' if match[0].startswith('"') else "\n" * match[0].count("\n")
+
+    return _COMMENT.sub(blank, code)
 
 
 class _Flattener:
@@ -105,7 +122,7 @@ def _dynamic_shared(match) -> str:
 
 def _symbols(text: str):
     """Names of `__constant__` and `__device__` variables at the outermost level."""
-    code = re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", "", text, flags=re.DOTALL)
+    code = without_comments(text)
     seen = set()
     for match in _SYMBOL.finditer(code):
         before = code[: match.start()]

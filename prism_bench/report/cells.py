@@ -56,9 +56,16 @@ def _gap(case, metric):
 def _rate(column, share, unit):
     def make(row, case):
         rate = number(row[column])
-        return Cell(rate_text(rate, unit), rate, share_text(number(row[share])).replace(GAP, ""), number(row[share]))
+        part = number(row[share])
+        return Cell(rate_text(rate, unit), rate, _small_share(part), part)
 
     return make
+
+
+def _small_share(share):
+    if share is None:
+        return ""
+    return share_text(share) if share >= 0.0005 else "<0.1 %"
 
 
 def _limit(row, case):

@@ -40,11 +40,20 @@ def page(reading: Reading) -> str:
     record = reading.record
     return _environment().get_template("record.html").render(
         record=record, reading=reading, limits=reading.limits, table=case_table(reading), headline=headline(reading),
-        chips=chips(reading), tiles=tiles(reading), facts=facts(record), machine_name=machine_name(record),
-        created=_moment(record.created), duration=_span(record.duration), findings=_by_gravity(reading),
+        lede=_lede(record), chips=chips(reading), tiles=tiles(reading), facts=facts(record), machine_name=machine_name(record),
+        created=_moment(record.created), findings=_by_gravity(reading),
         rooflines=[Markup(svg) for svg in _rooflines(reading)], plotted=len(plotted(reading)),
         bars=_bars(reading), checks=checks(record), middle=middle,
     )  # fmt: skip
+
+
+def _lede(record):
+    """What, where, when, how long, from which sources."""
+    parts = [machine_name(record), f"{record.backend} backend", _moment(record.created)]
+    parts += [_span(record.duration)] if record.duration else []
+    changed = " with uncommitted changes" if record.dirty else ""
+    parts.append(f"commit {record.commit[:8]}{changed}" if record.commit else "no commit")
+    return parts + ([f"catalogue {record.catalogue}"] if record.catalogue != "built-in" else [])
 
 
 def _rooflines(reading):
@@ -80,7 +89,7 @@ def _span(seconds):
 def quantity(text: str) -> Markup:
     """A number with its unit set apart, so that numbers and units align in a column: `1.18 us` as `1.18` and `µs`."""
     text = text.replace(" us", " µs")
-    found = re.fullmatch(r"(-?[\d.]+) ?([^\d\s]\S*)", text)
+    found = re.fullmatch(r"(-?[\d.]+) ?([^\d\s]\D*)", text)
     if not found:
         return Markup('<span class="q">{}</span>').format("–" if text == "-" else text)
     number, unit = found.groups()

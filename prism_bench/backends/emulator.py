@@ -1,0 +1,118 @@
+"""The emulator as a backend: a kernel's real source on the CPU, under a chosen thread order, watched if asked."""
+
+import platform
+from pathlib import Path
+
+import numpy as np
+
+from prism_bench.backends.base import Backend, Runnable
+from prism_bench.emulator import DeviceBuffer, compile_source, not_emulated
+from prism_bench.emulator.compiler import find_compiler
+from prism_bench.errors import BackendUnavailable, VerificationFailed
+from prism_bench.kernel import Array, Launch, Scratch, Zero
+
+POISON = {"f": 0xFF, "c": 0xFF, "default": 0xA5}
+
+
+def open_backend() -> "EmulatorBackend":
+    """The emulator in fast mode; BackendUnavailable where there is no C++ compiler."""
+    return EmulatorBackend()
+
+
+class EmulatorRunnable(Runnable):
+    """A case compiled for the CPU. `reports` holds one LaunchReport per launch of the latest call."""
+
+    def __init__(self, backend: "EmulatorBackend", case, inputs):
+        self.case, self._backend = case, backend
+        self._steps = tuple(step for step in case.steps(backend.device) if isinstance(step, Zero) or 0 not in _extents(step.grid))
+        self._module = compile_source(case.spec.source, _include_dirs(case), self._entries(), backend.mode, _defines(case))
+        self.reports = ()
+        self.reset(inputs)
+
+    def __call__(self):
+        self.reports = tuple(report for step in self._steps if (report := self._take(step)))
+        found = [finding for report in self.reports for finding in report.findings]
+        if found:
+            raise VerificationFailed(f"{self.case.name} on emulator ({self._backend.mode}): " + "; ".join(map(str, found[:4])))
+
+    def reset(self, inputs):
+        self.inputs = inputs
+        self._buffers = {array.name: DeviceBuffer(self._laid_out(array, inputs)) for array in self.case.spec.arrays}
+
+    def arrays(self, names):
+        return {name: self._buffers[name].array for name in names}
+
+    def evidence(self):
+        launches = sum(isinstance(step, Launch) for step in self._steps)
+        return {"mode": self._backend.mode, "order": self._backend.order, "launches": launches}
+
+    def __exit__(self, *exception):
+        self._module.close()
+
+    def _entries(self):
+        names = [step.entry or self.case.spec.entry for step in self._steps if isinstance(step, Launch)]
+        return tuple(dict.fromkeys(names)) or (self.case.spec.entry,)
+
+    def _take(self, step):
+        if isinstance(step, Zero):
+            self._buffers[step.name].array[...] = 0
+            return None
+        names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
+        return self._module.launch(
+            step.entry or self.case.spec.entry, step.grid, step.block, [self._value(name) for name in names],
+            shared_bytes=step.shared, cooperative=step.cooperative, order=self._backend.order, seed=self._backend.seed,
+            isolate=self._backend.isolate,
+        )  # fmt: skip
+
+    def _value(self, name):
+        argument = self.case.spec.argument(name)
+        return self._buffers[name] if isinstance(argument, Array) else argument.value(self.case.axes)
+
+    def _laid_out(self, array, inputs):
+        if array.reads:
+            return np.asarray(inputs[array.name].on(np)).reshape(self.case.shape(array.name))
+        content = np.empty(self.case.shape(array.name), array.dtype)
+        fill = 0 if isinstance(array, Scratch) else POISON.get(content.dtype.kind, POISON["default"])
+        content.reshape(-1).view(np.uint8)[:] = fill
+        return content
+
+
+class EmulatorBackend(Backend):
+    """Kernels on the CPU in one mode (`fast`, `race`, `address`) and one thread order; `isolate` runs them in a child process."""
+
+    name = "emulator"
+    xp = np
+
+    def __init__(self, mode="fast", order="forward", seed=0, isolate=False):
+        self.mode, self.order, self.seed, self.isolate = mode, order, seed, isolate
+        self._compiler = find_compiler()
+
+    @property
+    def special(self):
+        import scipy.special
+
+        return scipy.special
+
+    def facts(self):
+        return {"device": f"emulated on {platform.machine()}", "software": {"numpy": np.__version__, "compiler": self._compiler.version}}
+
+    def prepare(self, case, inputs):
+        reason = not_emulated(case.spec.source, _include_dirs(case))
+        if reason:
+            raise BackendUnavailable(f"{case.name}: not emulated: {reason}; the compile check and the GPU take it")
+        return EmulatorRunnable(self, case, inputs)
+
+
+def _include_dirs(case) -> tuple[Path, ...]:
+    """`include/` beside the family folders of the kernel's catalogue."""
+    folder = case.spec.source.parent.parent / "include"
+    return (folder,) if folder.is_dir() else ()
+
+
+def _defines(case) -> tuple[str, ...]:
+    """The definitions among the spec's compiler options; the others steer NVRTC alone."""
+    return tuple(option[2:] for option in case.spec.options if option.startswith("-D"))
+
+
+def _extents(grid):
+    return grid if isinstance(grid, tuple) else (grid,)

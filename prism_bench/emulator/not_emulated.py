@@ -1,0 +1,50 @@
+"""Says which kernels the emulator does not claim to run, and why."""
+
+import re
+from pathlib import Path
+
+from prism_bench.emulator.source import flat_text, without_comments
+
+# The first that matches names the reason, so the more telling ones stand first.
+_REASONS = (
+    ("wgmma", r"\bwgmma\b"),
+    ("tensor memory accelerator", r"\bCUtensorMap\b|\bcp\.async\.bulk\b|\bcp_async_bulk\w*"),
+    ("fifth-generation tensor cores", r"\btcgen05\b"),
+    ("mbarrier", r"\bmbarrier\b|\bcuda::barrier\b|\b__mbarrier_\w+"),
+    ("thread block clusters", r"\b__cluster_dims__\b|\bthis_cluster\b|\bcluster_group\b|\b__cluster_\w+"),
+    ("textures or surfaces", r"\bcudaTextureObject_t\b|\bcudaSurfaceObject_t\b|\btex[123]D\w*\s*[<(]|\bsurf[123]D\w*\s*[<(]"),
+    ("dynamic parallelism", r"<<<"),
+    ("8-bit and smaller floating types", r"\b__nv_fp[468]\w*|\bcuda_fp[468]\.h\b"),
+    ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
+    ("inline PTX", r"\basm\s*(?:volatile\s*)?\("),
+)  # fmt: skip
+_CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")
+
+
+def not_emulated(path_or_text, include_dirs=()) -> str | None:
+    """Why the emulator cannot run this source, or None if it can. Code that stands in for the CPU is what counts:
+    the device's branch of an `#ifdef CPU_CUDA` is not looked at."""
+    code = _seen_by_cpu(without_comments(flat_text(path_or_text, tuple(map(Path, include_dirs)))))
+    return next((reason for reason, pattern in _REASONS if re.search(pattern, code)), None)
+
+
+def _seen_by_cpu(code: str) -> str:
+    """The lines outside the device's branches. Each open conditional is True (seen), False (not), or None (not ours)."""
+    open_branches, kept = [], []
+    for line in code.split("\n"):
+        condition = _CONDITION.match(line)
+        if condition:
+            _follow(open_branches, condition[1], condition[2])
+        elif False not in open_branches:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _follow(open_branches: list, directive: str, rest: str):
+    if directive in ("if", "ifdef", "ifndef"):
+        negated = directive == "ifndef" or "!" in rest
+        open_branches.append(not negated if "CPU_CUDA" in rest else None)
+    elif directive == "endif" and open_branches:
+        open_branches.pop()
+    elif open_branches and open_branches[-1] is not None:
+        open_branches[-1] = not open_branches[-1]
