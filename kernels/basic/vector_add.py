@@ -24,7 +24,7 @@ spec = KernelSpec(
     peers={"torch": lambda torch, a, b: torch.add(a, b), "cupy": lambda cupy, a, b: cupy.add(a, b)},
     flops=lambda n: n,
     workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
-    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=1023), Workload(n=4099), Workload(n=40_961)),
+    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=1023), Workload(n=4099), Workload(n=(1 << 21) + 4099)),
     golden=(
         Golden(
             Workload(n=100_000),

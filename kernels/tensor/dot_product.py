@@ -72,7 +72,7 @@ spec = KernelSpec(
     peers={"torch": lambda torch, a, b: torch.dot(a, b), "cupy": lambda cupy, a, b: cupy.dot(a, b)},
     flops=lambda n: 2 * n,
     workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
-    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=2049), Workload(n=40_961)),
+    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=2049), Workload(n=(1 << 20) + 3)),
     golden=(guide(tolerance=elementwise(ulps=1, floor=0)), cancelling(), infinite, undefined),
     budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"), Budget("bandwidth_share", at_least=0.85, label="S2")),
     variants={

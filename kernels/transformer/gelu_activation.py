@@ -5,10 +5,13 @@ import numpy as np
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, elementwise
 
 
-def launch(n, approximate):
+def launch_of(entry):
     """256 threads a block, one group of four floats per thread; four groups each once that fills the device."""
-    entry = "gelu_tanh" if approximate == "tanh" else "gelu"
-    return Launch(grid=-(-n // (4096 if n >= 1 << 21 else 1024)), block=256, entry=entry)
+    return lambda n: Launch(grid=-(-n // (4096 if n >= 1 << 21 else 1024)), block=256, entry=entry)
+
+
+def launch(n, approximate):
+    return launch_of("gelu_tanh" if approximate == "tanh" else "gelu")(n)
 
 
 def reference(x, approximate, xp, special):
@@ -33,7 +36,7 @@ spec = KernelSpec(
     peers={"torch": lambda torch, x, approximate: torch.nn.functional.gelu(x, approximate=approximate)},
     flops=lambda n: 8 * n,
     workloads={"S0": Workload(n=1000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
-    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=4099), Workload(n=40_961)),
+    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=4099), Workload(n=(1 << 21) + 4099)),
     golden=(
         special_values,
         Golden(
@@ -51,10 +54,11 @@ spec = KernelSpec(
             peers={"torch": lambda torch, x, approximate: torch.nn.functional.gelu(x, approximate=approximate)},
             golden=(special_values,),
         ),
+        "erfc": Variant("the library's erfcf, twice the instructions", launch=launch_of("gelu_erfc")),
         "fast": Variant(
             "the tanh form with the hardware's exponential and division",
             parameters={"approximate": "tanh"},
-            launch=lambda n: Launch(grid=-(-n // (4096 if n >= 1 << 21 else 1024)), block=256, entry="gelu_fast"),
+            launch=launch_of("gelu_fast"),
             tolerance=elementwise(ulps=16, floor=1e-6),
             golden=(special_values,),
         ),
