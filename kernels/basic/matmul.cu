@@ -17,6 +17,22 @@ __device__ void store_rows(float* c, int m, int n, int row, int col, const Place
     }
 }
 
+template <class T, int WIDTH>
+struct OperandCopies {
+    TurningCopy<T, T::M> left;
+    StraightCopy<T, T::N, WIDTH> right;
+    int depth, tiles;
+
+    __device__ void copy(float* stage) {
+        left.copy(stage, depth);
+        right.copy(stage + T::DEPTH * T::PITCH_M, depth);
+        depth -= T::DEPTH;
+        --tiles;
+    }
+
+    __device__ void next() {}
+};
+
 /// c = a b, a tile per block. WIDTH is 4 where the rows of b and c are whole groups of four floats, else 1.
 template <class T, int WIDTH>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
@@ -25,18 +41,14 @@ matmul(const float* a, const float* b, float* c, int m, int n, int k) {
     const BlockTile tile((m + T::M - 1) / T::M, (n + T::N - 1) / T::N, 16);
     const int row = tile.row * T::M, col = tile.col * T::N;
     const Place<T> place;
-    TurningCopy<T, T::M> left;
-    StraightCopy<T, T::N, WIDTH> right;
-    left.start([=](int i) { return a + static_cast<long long>(min(row + i, m - 1)) * k; });
-    right.start(b, n, col);
-    int depth = k;
-    const auto load = [&](float* stage) {
-        left.copy(stage, depth);
-        right.copy(stage + T::DEPTH * T::PITCH_M, depth);
-        depth -= T::DEPTH;
-    };
+    OperandCopies<T, WIDTH> source;
+    source.left.start(a + (row + source.left.first()) * static_cast<long long>(k),
+                      source.left.APART * static_cast<long long>(k), m - row);
+    source.right.start(b, n, col);
+    source.depth = k;
+    source.tiles = depth_tiles<T>(k);
     float sum[T::ROWS][T::COLS] = {};
-    multiply_tiles<T>(load, (k + T::DEPTH - 1) / T::DEPTH, shared, place, sum);
+    multiply_tiles<T>(source, source.tiles, shared, place, sum);
     combine_slices<T>(shared, place, sum);
     if (place.slice == 0) store_rows<T, WIDTH>(c, m, n, row, col, place, sum);
 }

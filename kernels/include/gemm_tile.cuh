@@ -27,6 +27,11 @@ using Medium = Tile<128, 128, 8, 3, 4, 2, 1, 2>;
 using Narrow = Tile<64, 64, 8, 4, 2, 2, 1, 4>;
 using Small = Tile<16, 32, 32, 6, 1, 1, 8, 1>;
 
+template <class T>
+__device__ constexpr int depth_tiles(int depth) {
+    return (depth + T::DEPTH - 1) / T::DEPTH;
+}
+
 /// Where a thread's outputs lie in the block's tile: quads of four rows and four columns, strewn over the warp's part.
 template <class T>
 struct Place {
@@ -60,25 +65,35 @@ template <class T, int LINES>
 struct TurningCopy {
     static constexpr int APART = T::THREADS / T::DEPTH, COUNT = LINES / APART, PITCH = LINES + 4;
     static_assert(T::THREADS % T::DEPTH == 0 && LINES % APART == 0);
-    const float* from[COUNT];
+    const float* from;
+    long long step;
+    int lines;
 
-    /// `line(i)` is where line i of the tile begins.
-    template <class Line>
-    __device__ void start(Line line) {
-#pragma unroll
-        for (int i = 0; i < COUNT; ++i) from[i] = line(threadIdx.x / T::DEPTH + i * APART) + threadIdx.x % T::DEPTH;
+    /// The first of the lines that this thread copies; the others follow APART lines apart.
+    __device__ static int first() { return threadIdx.x / T::DEPTH; }
+
+    /// The first line begins at `line`, the next ones `apart` floats apart; the matrix has `count` lines from the tile's first.
+    __device__ void start(const float* line, long long apart, int count) {
+        from = line + threadIdx.x % T::DEPTH;
+        step = apart;
+        lines = count;
     }
 
-    /// The next tile; what lies `left` or more deep is zero.
+    /// The next tile; what lies `left` or more deep, or outside the matrix, is zero.
     __device__ void copy(float* shared, int left) {
         const int k = threadIdx.x % T::DEPTH;
-        float* const to = shared + k * PITCH + threadIdx.x / T::DEPTH;
+        float* const to = shared + k * PITCH + first();
+        if (left >= T::DEPTH && lines >= LINES) {
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            if (left >= T::DEPTH || k < left) __pipeline_memcpy_async(to + i * APART, from[i], 4);
-            else to[i * APART] = 0.0f;
-            from[i] += T::DEPTH;
+            for (int i = 0; i < COUNT; ++i) __pipeline_memcpy_async(to + i * APART, from + i * step, 4);
+        } else {
+#pragma unroll
+            for (int i = 0; i < COUNT; ++i) {
+                if (k < left && first() + i * APART < lines) __pipeline_memcpy_async(to + i * APART, from + i * step, 4);
+                else to[i * APART] = 0.0f;
+            }
         }
+        from += T::DEPTH;
     }
 };
 
@@ -97,15 +112,18 @@ struct StraightCopy {
     }
 
     __device__ void copy(float* shared, int left) {
-        float* const to = shared + threadIdx.x / ACROSS * PITCH + threadIdx.x % ACROSS * WIDTH;
+        const int k = threadIdx.x / ACROSS;
+        float* const to = shared + k * PITCH + threadIdx.x % ACROSS * WIDTH;
+        if (left >= T::DEPTH) {
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            float* const here = to + i * APART * PITCH;
-            if (left >= T::DEPTH || threadIdx.x / ACROSS + i * APART < left) {
-                __pipeline_memcpy_async(here, from + i * APART * length, 4 * WIDTH);
-            } else {
+            for (int i = 0; i < COUNT; ++i)
+                __pipeline_memcpy_async(to + i * APART * PITCH, from + i * APART * length, 4 * WIDTH);
+        } else {
 #pragma unroll
-                for (int j = 0; j < WIDTH; ++j) here[j] = 0.0f;
+            for (int i = 0; i < COUNT * WIDTH; ++i) {
+                const int row = i / WIDTH * APART, at = i % WIDTH;
+                if (k + row >= left) to[row * PITCH + at] = 0.0f;
+                else if (at == 0) __pipeline_memcpy_async(to + row * PITCH, from + row * length, 4 * WIDTH);
             }
         }
         from += T::DEPTH * length;
@@ -139,13 +157,15 @@ struct Fragments {
     }
 };
 
-/// Adds the product of `tiles` depth tiles to `sum`. `load(stage)` starts the copies of the next tile.
-template <class T, class Load>
-__device__ void multiply_tiles(Load load, int tiles, float* shared, const Place<T>& place,
+/// Adds the product of `tiles` depth tiles to `sum`. `source.copy(stage)` starts the copies of the next tile;
+/// `source.tiles` counts those left until `source.next()` turns to other operands, if there are any.
+template <class T, class Source>
+__device__ void multiply_tiles(Source& source, int tiles, float* shared, const Place<T>& place,
                                float (&sum)[T::ROWS][T::COLS]) {
     if (tiles == 0) return;
     for (int stage = 0; stage < T::STAGES - 1; ++stage) {
-        if (stage < tiles) load(shared + stage * T::STAGE);
+        if (source.tiles == 0) source.next();
+        if (source.tiles > 0) source.copy(shared + stage * T::STAGE);
         __pipeline_commit();
     }
     __pipeline_wait_prior(T::STAGES - 2);
@@ -154,21 +174,25 @@ __device__ void multiply_tiles(Load load, int tiles, float* shared, const Place<
     Fragments<T> fragments[2];
     fragments[0].read(shared, first, place);
     int read = 0, write = T::STAGES - 1;
-    for (int tile = 0; tile < tiles; ++tile) {
+    while (tiles > 0) {
+        if (source.tiles == 0) source.next();
+        const bool copying = source.tiles > 0;
+        for (int left = copying ? source.tiles : tiles; left > 0; --left, --tiles) {
 #pragma unroll
-        for (int step = 0; step < T::STEPS; ++step) {
-            if (step == T::STEPS - 1) {
-                __pipeline_wait_prior(T::STAGES - 2);
-                __syncthreads();
-                read = read + 1 == T::STAGES ? 0 : read + 1;
+            for (int step = 0; step < T::STEPS; ++step) {
+                if (step == T::STEPS - 1) {
+                    __pipeline_wait_prior(T::STAGES - 2);
+                    __syncthreads();
+                    if (tiles > 1) read = read + 1 == T::STAGES ? 0 : read + 1;
+                }
+                fragments[(step + 1) % 2].read(shared + read * T::STAGE, first + (step + 1) % T::STEPS, place);
+                if (step == 0) {
+                    if (copying) source.copy(shared + write * T::STAGE);
+                    __pipeline_commit();
+                    write = write + 1 == T::STAGES ? 0 : write + 1;
+                }
+                fragments[step % 2].multiply(sum);
             }
-            fragments[(step + 1) % 2].read(shared + read * T::STAGE, first + (step + 1) % T::STEPS, place);
-            if (step == 0) {
-                if (tile + T::STAGES - 1 < tiles) load(shared + write * T::STAGE);
-                __pipeline_commit();
-                write = write + 1 == T::STAGES ? 0 : write + 1;
-            }
-            fragments[step % 2].multiply(sum);
         }
     }
 }

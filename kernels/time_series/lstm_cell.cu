@@ -1,0 +1,80 @@
+#include "gemm_tile.cuh"
+
+// The gates are one product, [x h] [W_ih W_hh]^T. A tile's columns take the four gates of each unit in turn, so that
+// every thread holds all gates of its units and the cell is finished in registers.
+
+struct Sizes {
+    int batch, inputs, hidden;
+};
+
+/// Starts the copies of the depth tiles: first those of x and W_ih, then those of h and W_hh.
+template <class T>
+struct GateCopies {
+    TurningCopy<T, T::M> states;
+    TurningCopy<T, T::N> weights;
+    Sizes sizes;
+    const float *h, *w_hh;
+    int sample, unit, depth, tiles;
+
+    __device__ void start(const float* state, const float* weight, int width) {
+        const long long wide = width, gate = weights.first() % 4, first = weights.first() / 4;
+        states.start(state + (sample + states.first()) * wide, states.APART * wide, sizes.batch - sample);
+        weights.start(weight + (gate * sizes.hidden + unit + first) * wide, weights.APART / 4 * wide,
+                      4 * (sizes.hidden - unit));
+        depth = width;
+        tiles = depth_tiles<T>(width);
+    }
+
+    __device__ void copy(float* stage) {
+        states.copy(stage, depth);
+        weights.copy(stage + T::DEPTH * T::PITCH_M, depth);
+        depth -= T::DEPTH;
+        --tiles;
+    }
+
+    __device__ void next() {
+        if (h != nullptr) start(h, w_hh, sizes.hidden);
+        h = nullptr;
+    }
+};
+
+__device__ float logistic(float a) { return 1.0f / (1.0f + expf(-a)); }
+
+/// The cell of one unit from its four gate sums, in the order i, f, g, o.
+__device__ void finish(const float* sum, const float* bias, int hidden, int unit, float c, float* h_next, float* c_next) {
+    const float i = logistic(sum[0] + bias[unit]);
+    const float f = logistic(sum[1] + bias[hidden + unit]);
+    const float g = tanhf(sum[2] + bias[2 * hidden + unit]);
+    const float o = logistic(sum[3] + bias[3 * hidden + unit]);
+    *c_next = fmaf(f, c, i * g);
+    *h_next = o * tanhf(*c_next);
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+lstm_cell(const float* x, const float* h, const float* c, const float* w_ih, const float* w_hh, const float* bias,
+          float* h_next, float* c_next, int batch, int inputs, int hidden) {
+    __shared__ __align__(16) float shared[T::SHARED];
+    const BlockTile tile((batch + T::M - 1) / T::M, (4 * hidden + T::N - 1) / T::N, 16);
+    const Place<T> place;
+    GateCopies<T> source;
+    source.sizes = {batch, inputs, hidden};
+    source.sample = tile.row * T::M;
+    source.unit = tile.col * T::N / 4;
+    source.h = h, source.w_hh = w_hh;
+    source.start(x, w_ih, inputs);
+    float sum[T::ROWS][T::COLS] = {};
+    multiply_tiles<T>(source, depth_tiles<T>(inputs) + depth_tiles<T>(hidden), shared, place, sum);
+    combine_slices<T>(shared, place, sum);
+    if (place.slice > 0) return;
+#pragma unroll
+    for (int i = 0; i < T::ROWS; ++i) {
+        const int sample = source.sample + place.row_at(i);
+#pragma unroll
+        for (int j = 0; j < T::COLS; j += 4) {
+            const int unit = source.unit + place.col_at(j) / 4;
+            const long long at = static_cast<long long>(sample) * hidden + unit;
+            if (sample < batch && unit < hidden) finish(sum[i] + j, bias, hidden, unit, c[at], h_next + at, c_next + at);
+        }
+    }
+}

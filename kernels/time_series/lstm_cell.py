@@ -1,0 +1,135 @@
+"""LSTM cell: one product [x h] [W_ih W_hh]^T whose tiles hold all four gates of a unit, finished in registers.
+
+Floors of S1 on an H200: 17.2 GFLOP / 67 TFLOP/s = 257 us, 50 MB / 4.28 TB/s = 12 us; 128 large tiles fill 132 multiprocessors once.
+Gate order i, f, g, o as in PyTorch; bias = b_ih + b_hh.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Workload, product
+from prism_bench.inputs import Fill
+
+# Samples and gate columns of the tiles of gemm_tile.cuh, and the share of the FMA rate that each keeps busy.
+TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64, 0.7), "Small": (16, 32, 0.35)}
+
+
+# As PyTorch begins: the gates then work between their limits.
+WEIGHTS = Fill(
+    lambda rng, count, axes: rng.uniform(-1, 1, count) / np.sqrt(max(axes["hidden"], 1)),
+    "uniform(-1, 1) / sqrt(hidden)",
+)
+
+
+def tiles(name, batch, gates):
+    rows, cols, _ = TILES[name]
+    return -(-batch // rows) * -(-gates // cols)
+
+
+def fastest(batch, gates, multiprocessors):
+    """The tile whose rounds over the multiprocessors take the least time."""
+
+    def time(name):
+        rows, cols, busy = TILES[name]
+        return -(-tiles(name, batch, gates) // multiprocessors) * rows * cols / busy
+
+    return min(TILES, key=time)
+
+
+def launch(batch, gates, tile, device):
+    name = fastest(batch, gates, device.sm_count) if tile == "auto" else tile
+    threads = 128 if name == "Narrow" else 256
+    return Launch(grid=tiles(name, batch, gates), block=threads, entry=f"lstm_cell<{name}>")
+
+
+def gates_of(product, hidden):
+    return tuple(product[:, k * hidden : (k + 1) * hidden] for k in range(4))
+
+
+def reference(x, h, c, w_ih, w_hh, bias, hidden, xp, special):
+    i, f, g, o = gates_of(x @ w_ih.T + h @ w_hh.T + bias, hidden)
+    c_next = special.expit(f) * c + special.expit(i) * xp.tanh(g)
+    return special.expit(o) * xp.tanh(c_next), c_next
+
+
+def cell_spread(x, h, c, w_ih, w_hh, bias, hidden, xp):
+    """How far c' moves with its gate sums (logistic' <= 1/4, tanh' <= 1), and the terms of c' itself."""
+    i, f, g, _ = gates_of(xp.abs(x) @ xp.abs(w_ih).T + xp.abs(h) @ xp.abs(w_hh).T + xp.abs(bias), hidden)
+    return i / 4 + f * xp.abs(c) / 4 + g + xp.abs(c) + 1
+
+
+def hidden_spread(x, h, c, w_ih, w_hh, bias, hidden, xp):
+    """The same for h' = o tanh(c'): what c' is off, and a quarter of what the output gate's sum is."""
+    o = gates_of(xp.abs(x) @ xp.abs(w_ih).T + xp.abs(h) @ xp.abs(w_hh).T + xp.abs(bias), hidden)[3]
+    return cell_spread(x, h, c, w_ih, w_hh, bias, hidden, xp) + o / 4
+
+
+@cache
+def no_bias(torch, length):
+    return torch.zeros(length, device="cuda")
+
+
+def torch_cell(torch, x, h, c, w_ih, w_hh, bias):
+    return torch.lstm_cell(x, (h, c), w_ih, w_hh, bias, no_bias(torch, len(bias)))
+
+
+def rounding(magnitude):
+    """GEMM32 over both products; the pointwise part rounds a few times more."""
+    return product(magnitude=magnitude, depth=lambda inputs, hidden: inputs + hidden + 16)
+
+
+def saturated(sign):
+    return {"x": sign, "h": 0.0, "c": 3.0, "w_ih": 200.0, "w_hh": 0.0, "bias": 0.0}
+
+
+spec = KernelSpec(
+    entry="lstm_cell",
+    aliases=("lstm_cell_forward",),
+    arguments=(
+        In("x", "batch inputs"),
+        In("h", "batch hidden"),
+        In("c", "batch hidden"),
+        In("w_ih", "gates inputs", fill=WEIGHTS),
+        In("w_hh", "gates hidden", fill=WEIGHTS),
+        In("bias", "gates", fill=WEIGHTS),
+        Out("h_next", "batch hidden"),
+        Out("c_next", "batch hidden"),
+        Size("batch"),
+        Size("inputs"),
+        Size("hidden"),
+    ),
+    parameters={"tile": "auto"},
+    derived={"gates": lambda hidden: 4 * hidden},
+    rules=(Rule("tile is auto, Large, Medium, Narrow or Small", lambda tile: tile == "auto" or tile in TILES),),
+    launch=launch,
+    reference=reference,
+    tolerance={"h_next": rounding(hidden_spread), "c_next": rounding(cell_spread)},
+    peers={"torch": torch_cell},
+    flops=lambda batch, inputs, hidden: 8 * batch * hidden * (inputs + hidden) + 10 * batch * hidden,
+    workloads={
+        "S0": Workload(batch=32, inputs=64, hidden=128),
+        "S1": Workload(batch=1024, inputs=1024, hidden=1024),
+        "S2": Workload(batch=4096, inputs=2048, hidden=2048),
+    },
+    edges=(
+        *(Workload(batch=b, inputs=64, hidden=h) for b, h in ((16, 64), (64, 256))),
+        *(Workload(batch=b, inputs=i, hidden=h) for b, i, h in ((1, 1, 1), (0, 3, 4), (5, 0, 7), (17, 33, 13), (3, 200, 1))),
+        *(Workload(batch=b, inputs=i, hidden=h, tile="Large") for b, i, h in ((130, 9, 65), (128, 5, 64), (128, 24, 64))),
+        Workload(batch=129, inputs=17, hidden=35, tile="Medium"),
+        Workload(batch=65, inputs=40, hidden=17, tile="Narrow"),
+    ),
+    golden=(
+        Golden(
+            Workload(batch=32, inputs=64, hidden=128),
+            inputs={"x": 0.1, "h": 0.0, "c": 0.0, "w_ih": 0.01, "w_hh": 0.01, "bias": 0.0},
+            expected={"h_next": 0.0170106298, "c_next": 0.0329786361},
+            source="profiling guide: x = 0.1, weights 0.01, states 0",
+        ),
+        *(
+            Golden(Workload(batch=batch, inputs=5, hidden=6), saturated(sign), {}, "gates saturate without overflow")
+            for batch, sign in ((3, 1.0), (4, -1.0))
+        ),
+    ),
+    budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),
+)
