@@ -1,0 +1,134 @@
+#include "vector_load.cuh"
+
+// y[t] = c + sum over i = 1..p of phi[i-1] y[t-i], one thread per series, lag 1 first. The last P values stand in a
+// ring of registers whose slots are known when the loop is unrolled; shared memory turns the series' outputs into rows.
+
+constexpr int WARP = 32, WARPS = 4;
+
+/// The ring holds a multiple of four values, so that four steps always begin at the same slots.
+template <int P>
+struct Ring {
+    static constexpr int SIZE = (P + 3) / 4 * 4;
+    static constexpr int CHUNK = SIZE >= 32 ? SIZE : 32 / SIZE * SIZE;
+    static constexpr int PITCH = CHUNK + 4;
+    float value[SIZE];
+
+    __device__ void take(int slot, float4 v) {
+        value[slot] = v.x, value[slot + 1] = v.y, value[slot + 2] = v.z, value[slot + 3] = v.w;
+    }
+
+    /// Four steps from `slot` on; old terms first, so that four sums run side by side.
+    __device__ float4 step4(int slot, const float (&phi)[P], float intercept) {
+        float next[4];
+#pragma unroll
+        for (int q = 0; q < 4; ++q) next[q] = intercept;
+#pragma unroll
+        for (int lag = P; lag > 0; --lag)
+#pragma unroll
+            for (int q = 0; q < 4; ++q)
+                if (lag > q) next[q] = fmaf(phi[lag - 1], value[(slot + q - lag + 2 * SIZE) % SIZE], next[q]);
+#pragma unroll
+        for (int q = 1; q < 4; ++q)
+#pragma unroll
+            for (int lag = q; lag > 0; --lag)
+                if (lag <= P) next[q] = fmaf(phi[lag - 1], next[q - lag], next[q]);
+        const float4 out = make_float4(next[0], next[1], next[2], next[3]);
+        take(slot, out);
+        return out;
+    }
+};
+
+/// The last P values of the warp's series, turned through `stage` into each lane's ring; slots before them stay unused.
+template <int P>
+__device__ void load_history(const float* history, int rows, int length, float* stage, Ring<P>& ring) {
+    using R = Ring<P>;
+    const int lane = threadIdx.x % WARP;
+    const float* const from = history + length - P;
+    if (P % 4 == 0 && length % 4 == 0) {
+        float4 ahead[R::SIZE / 4];
+#pragma unroll
+        for (int i = 0; i < P / 4; ++i) {
+            const int at = lane + i * WARP, row = at / (R::SIZE / 4), col = at % (R::SIZE / 4) * 4;
+            ahead[i] = row < rows ? load4_streamed(from + static_cast<long long>(row) * length + col) : float4{};
+        }
+#pragma unroll
+        for (int i = 0; i < P / 4; ++i) {
+            const int at = lane + i * WARP;
+            store4(stage + at / (R::SIZE / 4) * R::PITCH + at % (R::SIZE / 4) * 4, ahead[i]);
+        }
+    } else {
+        for (int i = lane; i < WARP * P; i += WARP) {
+            const int row = i / P, col = i % P;
+            stage[row * R::PITCH + R::SIZE - P + col] = row < rows ? from[static_cast<long long>(row) * length + col] : 0.0f;
+        }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int slot = 0; slot < R::SIZE; ++slot)
+        ring.value[slot] = slot < R::SIZE - P ? 0.0f : stage[lane * R::PITCH + slot];
+    __syncwarp();
+}
+
+/// Writes the first `count` columns of the staged chunk to the rows of `forecast`.
+template <int P>
+__device__ void store_chunk(const float* stage, float* forecast, int rows, int horizon, int count) {
+    using R = Ring<P>;
+    const int lane = threadIdx.x % WARP;
+    if (horizon % 4 == 0) {
+#pragma unroll
+        for (int i = 0; i < R::CHUNK / 4; ++i) {
+            const int at = lane + i * WARP, row = at / (R::CHUNK / 4), col = at % (R::CHUNK / 4) * 4;
+            if (row < rows && col < count)
+                store4_streamed(forecast + static_cast<long long>(row) * horizon + col, load4(stage + row * R::PITCH + col));
+        }
+    } else {
+        for (int i = lane; i < WARP * R::CHUNK; i += WARP) {
+            const int row = i / R::CHUNK, col = i % R::CHUNK;
+            if (row < rows && col < count) forecast[static_cast<long long>(row) * horizon + col] = stage[row * R::PITCH + col];
+        }
+    }
+}
+
+template <int P>
+__global__ void __launch_bounds__(WARP * WARPS, P <= 16 ? 8 : P <= 32 ? 5 : 2)
+ar_forecast(const float* history, const float* coefficients, float* forecast, float intercept, int series, int length,
+            int lags, int horizon) {
+    using R = Ring<P>;
+    __shared__ __align__(16) float stages[WARPS][WARP * R::PITCH];
+    const int warp = threadIdx.x / WARP, first = (blockIdx.x * WARPS + warp) * WARP;
+    const int rows = min(WARP, series - first);
+    float* const stage = stages[warp];
+    if (rows <= 0) return;
+    float phi[P];
+#pragma unroll
+    for (int i = 0; i < P; ++i) phi[i] = __ldg(coefficients + i);
+    Ring<P> ring;
+    load_history<P>(history + static_cast<long long>(first) * length, rows, length, stage, ring);
+    float* to = forecast + static_cast<long long>(first) * horizon;
+    float* const mine = stage + threadIdx.x % WARP * R::PITCH;
+    for (int done = 0; done < horizon; done += R::CHUNK, to += R::CHUNK) {
+        const int count = min(R::CHUNK, horizon - done);
+        for (int turn = 0; turn < count; turn += R::SIZE) {
+#pragma unroll
+            for (int slot = 0; slot < R::SIZE; slot += 4) store4(mine + turn + slot, ring.step4(slot, phi, intercept));
+        }
+        __syncwarp();
+        store_chunk<P>(stage, to, rows, horizon, count);
+        __syncwarp();
+    }
+}
+
+/// Any number of lags: the past is read back from memory.
+extern "C" __global__ void ar_forecast_long(const float* history, const float* coefficients, float* forecast,
+                                            float intercept, int series, int length, int lags, int horizon) {
+    const long long at = grid_thread();
+    if (at >= series) return;
+    const float* const past = history + (at + 1) * length;
+    float* const mine = forecast + at * horizon;
+    for (int step = 0; step < horizon; ++step) {
+        float next = intercept;
+        for (int lag = lags; lag > 0; --lag)
+            next = fmaf(coefficients[lag - 1], lag > step ? past[step - lag] : mine[step - lag], next);
+        mine[step] = next;
+    }
+}

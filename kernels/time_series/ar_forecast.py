@@ -1,0 +1,139 @@
+"""Forecasts of many series by one AR(p) model: a thread per series keeps the last p values in registers.
+
+Floors of S2 on an H200: 2.7 GB / 4.28 TB/s = 627 us, 34 GFLOP / 67 TFLOP/s = 514 us; only 8 % of the inner loop is not FFMA.
+y[T+h] = c + sum of phi[i-1] y[T+h-i], lag 1 first; beyond T the forecasts themselves.
+"""
+
+import numpy as np
+
+from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, absolute, reduction
+from prism_bench.inputs import Fill
+
+IN_REGISTERS = 64
+GUIDE = (36.445779, 2.494969, 5.930700, 4.262145, 2.410816, 2.685697, 1.003711, 0.048630, 0.232367, 0.154308)
+
+
+def stable(rng, count, axes):
+    """Coefficients whose absolute values sum to 0.95: all roots lie outside the unit circle, forecasts stay bounded."""
+    phi = rng.normal(size=count)
+    return 0.95 * phi / np.abs(phi).sum()
+
+
+def launch(series, lags, horizon):
+    entry = f"ar_forecast<{lags}>" if lags <= IN_REGISTERS else "ar_forecast_long"
+    return Launch(grid=-(-series // 128) if horizon else 0, block=128, entry=entry)
+
+
+def recursion(past, phi, intercept, horizon, xp):
+    """The forecasts as rows of time; beside them |c| + sum of |phi_i y_{t-i}|, the terms that each one adds."""
+    lags = len(phi)
+    values = xp.empty((lags + horizon, past.shape[0]))
+    terms = xp.empty((horizon, past.shape[0]))
+    values[:lags] = past[:, past.shape[1] - lags :].T
+    backward = phi[::-1].copy()
+    for step in range(horizon):
+        window = values[step : step + lags]
+        values[lags + step] = intercept + backward @ window
+        terms[step] = abs(intercept) + xp.abs(backward) @ xp.abs(window)
+    return values[lags:], terms
+
+
+def reference(history, phi, intercept, horizon, xp):
+    return recursion(history, phi, intercept, horizon, xp)[0].T
+
+
+def growth(history, phi, intercept, horizon, xp):
+    """A bound on a forecast's rounding error in units of gamma_{p+1}: that of its own sum, and what |phi| carries on."""
+    terms = recursion(history, phi, intercept, horizon, xp)[1]
+    bound = xp.zeros((len(phi) + horizon, terms.shape[1]))
+    backward = xp.abs(phi[::-1])
+    for step in range(horizon):
+        bound[len(phi) + step] = terms[step] + backward @ bound[step : step + len(phi)]
+    return xp.nan_to_num(bound[len(phi) :].T, nan=0.0, posinf=0.0)
+
+
+def torch_loop(torch, history, phi, intercept, horizon):
+    lags, length = len(phi), history.shape[1]
+    values = torch.empty((history.shape[0], lags + horizon), device=history.device)
+    values[:, :lags] = history[:, length - lags :]
+    backward = phi.flip(0)
+    for step in range(horizon):
+        values[:, lags + step] = torch.mv(values[:, step : step + lags], backward) + intercept
+    return values[:, lags:]
+
+
+def with_nan(series, length):
+    """A NaN among the last values of series 1, and one too old to matter in series 2."""
+    history = np.random.default_rng(3).normal(size=(series, length))
+    history[1, length - 2], history[2, 0] = np.nan, np.nan
+    return history
+
+
+def seasonal(length):
+    at = np.arange(length)
+    return 100 + 0.01 * at + 10 * np.sin(0.1 * at)
+
+
+spec = KernelSpec(
+    entry="ar_forecast",
+    arguments=(
+        In("history", "series length"),
+        In("phi", "lags", fill=Fill(stable, "normal, scaled to sum |phi| = 0.95")),
+        Out("forecast", "series horizon"),
+        Scalar("intercept"),
+        Size("series"),
+        Size("length"),
+        Size("lags"),
+        Size("horizon"),
+    ),
+    parameters={"intercept": 0.5},
+    rules=(Rule("1 <= lags <= length", lambda lags, length: 1 <= lags <= length),),
+    launch=launch,
+    reference=reference,
+    tolerance=reduction(magnitude=growth, terms=lambda lags: (lags + 2) * 2.0**-24),
+    peers={"torch": torch_loop},
+    flops=lambda series, lags, horizon: 2 * lags * horizon * series,
+    bytes_moved=lambda series, lags, horizon: 4 * series * (lags + horizon) + 4 * lags,
+    workloads={
+        "S0": Workload(series=1, length=1000, lags=5, horizon=10),
+        "S1": Workload(series=1 << 20, length=64, lags=16, horizon=64),
+        "S2": Workload(series=1 << 22, length=64, lags=32, horizon=128),
+    },
+    edges=(
+        Workload(series=7, length=9, lags=4, horizon=0),
+        Workload(series=0, length=9, lags=4, horizon=3),
+        Workload(series=1, length=1, lags=1, horizon=1),
+        Workload(series=131, length=16, lags=16, horizon=65, intercept=0.0),
+        Workload(series=257, length=40, lags=32, horizon=100),
+        Workload(series=33, length=23, lags=20, horizon=44),
+        Workload(series=65, length=50, lags=3, horizon=37),
+        Workload(series=40, length=64, lags=64, horizon=129),
+        Workload(series=37, length=100, lags=65, horizon=70),
+        Workload(series=1, length=5, lags=5, horizon=10_000),
+    ),
+    golden=(
+        Golden(
+            Workload(series=1, length=1000, lags=5, horizon=10, intercept=0.0),
+            inputs={"history": seasonal, "phi": (0.5, -0.3, 0.2, -0.1, 0.05)},
+            expected={"forecast": GUIDE},
+            source="profiling guide: 100 + 0.01 i + 10 sin(0.1 i)",
+            tolerance=absolute(2e-5),
+        ),
+        Golden(
+            Workload(series=3, length=12, lags=4, horizon=12),
+            inputs={"history": with_nan, "phi": (0.4, 0.3, -0.1, 0.1)},
+            expected={},
+            source="a NaN among the last p values reaches every forecast, an older one none",
+        ),
+        Golden(
+            Workload(series=2, length=3, lags=2, horizon=400),
+            inputs={"history": 1.0, "phi": (0.0, 1.5)},
+            expected={},
+            source="roots inside the unit circle: values grow to 1e35, and rounding with them",
+        ),
+    ),
+    budgets=(
+        Budget("bandwidth_share", at_least=0.85, label="S1"),
+        Budget("bandwidth_share", at_least=0.85, label="S2"),
+    ),
+)
