@@ -119,7 +119,7 @@ spec = KernelSpec(
             source="a row of -inf, shared by two blocks",
         ),
     ),
-    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"), Budget("bandwidth_share", at_least=0.85, label="S2")),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
         "two_reads": Variant(
             "one block per row of any length, which reads the row twice",

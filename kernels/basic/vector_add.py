@@ -24,7 +24,7 @@ spec = KernelSpec(
     peers={"torch": lambda torch, a, b: torch.add(a, b), "cupy": lambda cupy, a, b: cupy.add(a, b)},
     flops=lambda n: n,
     workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
-    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=1023), Workload(n=4099), Workload(n=(1 << 21) + 4099)),
+    edges=tuple(Workload(n=n) for n in (0, 1, 3, 1023, 4099, (1 << 21) + 4099)),
     golden=(
         Golden(
             Workload(n=100_000),
@@ -39,7 +39,7 @@ spec = KernelSpec(
             source="IEEE 754: inf - inf is NaN, a sum beyond the range is inf, subnormals are kept",
         ),
     ),
-    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"), Budget("bandwidth_share", at_least=0.85, label="S2")),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
         "in_place": Variant(
             "a += b",

@@ -21,7 +21,7 @@ spec = KernelSpec(
     tolerance=exact(),
     peers={"torch": lambda torch, x: torch.clone(x), "cupy": lambda cupy, x: cupy.copy(x)},
     workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=512 << 20)},
-    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=1023), Workload(n=4099), Workload(n=(1 << 21) + 4099)),
+    edges=tuple(Workload(n=n) for n in (0, 1, 3, 1023, 4099, (1 << 21) + 4099)),
     ceiling="bandwidth",
     variants={
         "deep": Variant("eight loads in flight per thread", entry="copy_deep", launch=launch_with(8)),

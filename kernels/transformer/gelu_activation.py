@@ -46,7 +46,7 @@ spec = KernelSpec(
             source="tables of the normal distribution: Phi(1) = 0.8413447460685429",
         ),
     ),
-    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"), Budget("bandwidth_share", at_least=0.85, label="S2")),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
         "tanh": Variant(
             "the tanh form",
