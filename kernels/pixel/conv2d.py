@@ -81,7 +81,7 @@ guide = Workload(rows=256, cols=256, k=3)
 columns = {"x": lambda cols: np.arange(cols) % 256}
 
 spec = KernelSpec(
-    entry="conv2d",
+    entry="conv2d<3, true>",
     arguments=(
         In("x", "rows cols"), In("taps", "k k"), Out("y", "out_rows out_cols"), Size("rows"), Size("cols"),
         Size("out_rows"), Size("out_cols"), Size("k"), Size("stride"), Size("padding"),

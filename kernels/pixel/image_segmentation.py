@@ -1,0 +1,134 @@
+"""Label an image by three cuts around a threshold, then give each pixel the label that most of its neighbours share.
+
+Label 1 above 1.5 t, 2 above t, 3 above 0.5 t, else 0 (NaN too); `rule` says whether a pixel on a cut lies above it (`ge`).
+"""
+
+import numpy as np
+
+from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, exact, normal
+
+# Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 25 integer operations a pixel = 60 us: count four labels in one word.
+BLOCKS_PER_SM = 4  # of 256 threads
+
+
+def launch(rows, cols, rule, device):
+    """One wave of blocks over strips of rows, four columns a thread."""
+    block = min(256, max(1, -(-cols // 128)) * 32)
+    across = -(-cols // (4 * block))
+    blocks = BLOCKS_PER_SM * device.sm_count * 256 // block
+    down = min(-(-rows // 4), max(1, blocks // max(1, across)))
+    flags = f"{str(rule == 'ge').lower()}, {str(cols % 4 == 0).lower()}"
+    return Launch(grid=(across, down), block=block, entry=f"image_segmentation<{flags}>")
+
+
+def labels_of(x, threshold, rule, where):
+    """The labels before the vote; the cuts are float32, as the pixels are."""
+    t = np.float32(threshold)
+    high, middle, low = (float(np.float32(share) * t) for share in (1.5, 1.0, 0.5))
+    above = (lambda cut: x >= cut) if rule == "ge" else (lambda cut: x > cut)
+    return where(above(high), 1, where(above(middle), 2, where(above(low), 3, 0)))
+
+
+def neighbours(member, count):
+    """Adds to `count` how many of the in-image 8 neighbours are members."""
+    rows, cols = member.shape
+    for down in (-1, 0, 1):
+        for right in (-1, 0, 1):
+            if down or right:
+                to = slice(max(0, -down), rows - max(0, down)), slice(max(0, -right), cols - max(0, right))
+                near = slice(max(0, down), rows + min(0, down)), slice(max(0, right), cols + min(0, right))
+                count[to] += member[near]
+    return count
+
+
+def vote(first, majority, module):
+    """For NumPy, CuPy and PyTorch alike. More than half of 8 neighbours cannot share two labels."""
+    result = first
+    for label in range(4):
+        count = neighbours(first == label, module.zeros_like(first))
+        result = module.where(count > majority, label, result)
+    return result
+
+
+def reference(x, threshold, rule, majority, xp):
+    return vote(labels_of(x, threshold, rule, xp.where), majority, xp).astype("int32")
+
+
+def cupy_segment(cupy, x, threshold, rule, majority):
+    return vote(labels_of(x, threshold, rule, cupy.where).astype("int8"), majority, cupy).astype("int32")
+
+
+def torch_segment(torch, x, threshold, rule, majority):
+    return vote(labels_of(x, threshold, rule, torch.where).to(torch.int8), majority, torch).int()
+
+
+def thirds(rows, cols):
+    """The guide's image: 50, 150 and 250 in flat thirds of the pixels, in storage order."""
+    third = rows * cols // 3
+    return np.repeat([50.0, 150.0, 250.0], [third, third, rows * cols - 2 * third]).reshape(rows, cols)
+
+
+def thirds_labels(*labels):
+    """The guide's image labelled; the vote leaves it as it is."""
+    return lambda rows, cols: np.select([thirds(rows, cols) == grey for grey in (50, 150, 250)], labels)
+
+
+def awkward(rows, cols):
+    """Pixels on and beside the cuts of t = 100, infinities and NaN."""
+    grey = [50, 100, 150, np.nextafter(np.float32(50), 0), np.nextafter(np.float32(150), 999), np.nan, np.inf, -np.inf]
+    return np.random.default_rng(5).choice(grey, size=(rows, cols))
+
+
+def lonely(rows, cols):
+    """A flat image with single odd pixels (8 neighbours vote them down), also at the border, where 5 cannot."""
+    image = np.full((rows, cols), 200.0)
+    image[1::3, 1::3] = 0.0
+    image[0, 0] = image[0, 3] = image[-1, -1] = 0.0
+    return image
+
+
+guide = Workload(rows=256, cols=256, threshold=100.0)
+
+spec = KernelSpec(
+    entry="image_segmentation<false, true>",
+    arguments=(
+        In("x", "rows cols", fill=normal(100, 60)), Out("labels", "rows cols", dtype="int32"), Scalar("threshold"),
+        Size("majority"), Size("rows"), Size("cols"),
+    ),
+    parameters={"threshold": 100.0, "rule": "gt", "majority": 5},
+    rules=(
+        Rule("rule to be gt or ge", lambda rule: rule in ("gt", "ge")),
+        Rule("4 <= majority <= 8, so that no two labels can win", lambda majority: 4 <= majority <= 8),
+    ),
+    launch=launch,
+    reference=reference,
+    tolerance=exact(),
+    peers={"cupy": cupy_segment, "torch": torch_segment},
+    peer_tolerance=exact(),
+    flops=lambda rows, cols: 30 * rows * cols,
+    workloads={
+        "S0": guide,
+        "S1": Workload(rows=8192, cols=8192, threshold=100.0),
+        "S2": Workload(rows=16_384, cols=16_384, threshold=100.0),
+    },
+    edges=(
+        *(Workload(rows=r, cols=c) for r, c in ((0, 5), (5, 0), (1, 1), (1, 4), (1, 131), (131, 1), (2, 2), (3, 3))),
+        *(Workload(rows=37, cols=c, rule=rule) for c in (4, 124, 128, 132, 1028) for rule in ("gt", "ge")),
+        *(Workload(rows=41, cols=c, rule=rule) for c in (5, 127, 129, 1027) for rule in ("gt", "ge")),
+        *(Workload(rows=19, cols=36, threshold=t) for t in (0.0, -40.0, -400.0, 0.3, 1e30)),
+        *(Workload(rows=19, cols=36, majority=m) for m in (4, 7, 8)),
+    ),
+    golden=(
+        Golden(guide, {"x": thirds}, {"labels": thirds_labels(0, 2, 1)}, source="21845, 21845, 21846 and 0 pixels (gt)"),
+        Golden(
+            Workload(rows=256, cols=256, rule="ge"), {"x": thirds}, {"labels": thirds_labels(3, 1, 1)},
+            source="the cuts belong to the labels above them (ge)",
+        ),
+        *(
+            Golden(Workload(rows=33, cols=c, rule=rule), {"x": awkward}, {}, source="on the cuts, infinities, NaN")
+            for c in (36, 41) for rule in ("gt", "ge")
+        ),
+        Golden(Workload(rows=10, cols=13), {"x": lonely}, {}, source="single pixels are voted down, corners are not"),
+    ),
+    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"), Budget("bandwidth_share", at_least=0.85, label="S2")),
+)  # fmt: skip
