@@ -64,8 +64,8 @@ def torch_segment(torch, x, threshold, rule, majority):
 
 def thirds(rows, cols):
     """The guide's image: 50, 150 and 250 in flat thirds of the pixels, in storage order."""
-    third = rows * cols // 3
-    return np.repeat([50.0, 150.0, 250.0], [third, third, rows * cols - 2 * third]).reshape(rows, cols)
+    ends = [round(rows * cols * part / 3) for part in range(4)]
+    return np.repeat([50.0, 150.0, 250.0], np.diff(ends)).reshape(rows, cols)
 
 
 def thirds_labels(*labels):
