@@ -51,7 +51,7 @@ class EmulatorRunnable(Runnable):
 
     def _entries(self):
         names = [step.entry or self.case.spec.entry for step in self._steps if isinstance(step, Launch)]
-        return tuple(dict.fromkeys(names)) or (self.case.spec.entry,)
+        return tuple(dict.fromkeys(names))
 
     def _take(self, step):
         if isinstance(step, Zero):

@@ -12,9 +12,9 @@ CUDA_CPU_UNCHECKED T atomic_change(T* address, Change change, Site site) {
     T before, after;
     {
         Uninterruptible section;
-        before = *const_cast<volatile T*>(address);
+        before = *address;
         after = change(before);
-        *const_cast<volatile T*>(address) = after;
+        *address = after;
     }
     polled(address, __builtin_memcmp(&before, &after, sizeof before) != 0, site);
     return before;

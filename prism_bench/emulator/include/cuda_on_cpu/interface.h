@@ -11,6 +11,9 @@ struct Site {
     const char* file;
     int line;
     int counter;
+
+    // As a default argument this names the place of the call.
+    static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line, 0}; }
 };
 
 // What the lanes of one warp brought to a collective: a pointer into each arrived lane's own stack.
@@ -57,9 +60,16 @@ long long nanoseconds();
 // Set while a thread must not be preempted: it is inside the runtime, or in the middle of an atomic.
 extern volatile int uninterruptible;
 
+// The empty assembly keeps the compiler from moving accesses to memory out of the section.
 struct Uninterruptible {
-    Uninterruptible() { uninterruptible = uninterruptible + 1; }
-    ~Uninterruptible() { uninterruptible = uninterruptible - 1; }
+    Uninterruptible() {
+        uninterruptible = uninterruptible + 1;
+        asm volatile("" ::: "memory");
+    }
+    ~Uninterruptible() {
+        asm volatile("" ::: "memory");
+        uninterruptible = uninterruptible - 1;
+    }
 };
 
 // CUDA's largest block may ask for 227 KB; one fixed place serves every block in turn.
@@ -69,9 +79,7 @@ extern char dynamic_shared[dynamic_shared_limit + 4096];
 }  // namespace cuda_cpu
 
 #define CUDA_CPU_SITE (::cuda_cpu::Site{__FILE__, __LINE__, __COUNTER__})
-// For functions, whose default argument is evaluated where they are called.
-#define CUDA_CPU_CALLER \
-    ::cuda_cpu::Site { __builtin_FILE(), __builtin_LINE(), 0 }
+#define CUDA_CPU_CALLER ::cuda_cpu::Site::here()
 
 // Code of the emulator itself must stay invisible to the checks that watch a kernel's accesses.
 #if defined(__SANITIZE_THREAD__)
