@@ -1,0 +1,182 @@
+"""Soma potentials of neurons with nonlinear dendrites: a warp per neuron, several branches loaded ahead.
+
+Floors of S2 on an H200: 2.15 GB / 4.28 TB/s = 502 us, 0.55 GFLOP / 67 TFLOP/s = 8 us: nothing but loads matters.
+Branch d of neuron n is driven by s = sum_i w x + coupling v, and y = mean over d of g(s), where `kind` chooses g:
+  sigmoid          1 / (1 + exp(-slope (s - threshold)))
+  nmda             gain (sum_i w x) B(v) (reversal - v) with Jahr and Stevens' block by magnesium,
+                   B(v) = 1 / (1 + magnesium / 3.57 mM exp(-0.062 v / mV)); the potential enters here, not in s
+  backpropagating  gain (s - threshold) exp(-decay |s|) above the threshold, 0.1 s below it
+  saturating       gain tanh(s)
+  sigma_pi         gain tanh(s) with s = sum over neighbouring pairs of (w x)(w x) + coupling v
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Size,
+    Variant,
+    Workload,
+    absolute,
+    reduction,
+)
+from prism_bench.inputs import Fill
+
+KINDS = ("sigmoid", "nmda", "backpropagating", "saturating", "sigma_pi")
+SIGMOID = {
+    "kind": "sigmoid", "coupling": 0.5, "slope": 10.0, "threshold": 0.5, "gain": 1.0, "decay": 0.5, "magnesium": 1.0,
+    "reversal": 0.0,
+}  # fmt: skip
+WEIGHTS = Fill(
+    lambda rng, count, axes: rng.normal(size=count) / np.sqrt(max(axes["inputs"], 1)), "normal / sqrt(inputs)"
+)
+POTENTIALS = Fill(
+    lambda rng, count, axes: rng.normal(-40, 25, count) if axes["kind"] == "nmda" else rng.normal(size=count),
+    "normal(-40, 25) mV for nmda, normal otherwise",
+)
+REDUCTION = 1e-6
+UNDERFLOW = 1e-30
+
+
+def launch(neurons, kind):
+    return Launch(grid=-(-neurons // 8), block=256, entry=f"dendritic_integration<{KINDS.index(kind)}>")
+
+
+def synapses(x, w, kind, xp):
+    """Each branch's sum over its synapses (or over clusters of two), and the sum of the absolute terms."""
+    terms = x * w
+    if kind == "sigma_pi":
+        even = terms.shape[2] // 2 * 2
+        clusters = terms[:, :, 0:even:2] * terms[:, :, 1:even:2]
+        return clusters.sum(axis=2) + terms[:, :, even:].sum(axis=2), (
+            xp.abs(clusters).sum(axis=2) + xp.abs(terms[:, :, even:]).sum(axis=2)
+        )
+    return terms.sum(axis=2), xp.abs(terms).sum(axis=2)
+
+
+def unblocked(v, magnesium, xp):
+    with np.errstate(over="ignore"):
+        return 1 / (1 + magnesium / 3.57 * xp.exp(-0.062 * v))
+
+
+def reference(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium, reversal, xp, special):
+    total = synapses(x, w, kind, xp)[0]
+    v = v[:, None]
+    s = total + coupling * v
+    if kind == "sigmoid":
+        g = special.expit(slope * (s - threshold))
+    elif kind == "nmda":
+        g = gain * total * unblocked(v, magnesium, xp) * (reversal - v)
+    elif kind == "backpropagating":
+        g = xp.where(s > threshold, gain * (s - threshold) * xp.exp(-decay * xp.abs(s)), 0.1 * s)
+    else:
+        g = gain * xp.tanh(s)
+    return g.mean(axis=1)
+
+
+def spread(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium, reversal, xp, special):
+    """How far y moves when each drive moves by its sum of absolute terms; beside it what g itself rounds."""
+    total, size = synapses(x, w, kind, xp)
+    v = v[:, None]
+    s, size = total + coupling * v, size + xp.abs(coupling * v)
+    if kind == "sigmoid":
+        g = special.expit(slope * (s - threshold))
+        moved = slope * g * (1 - g) * (size + abs(threshold)) + g
+    elif kind == "nmda":
+        moved = abs(gain) * size * unblocked(v, magnesium, xp) * xp.abs(reversal - v) * (2 + 0.062 * xp.abs(v))
+    elif kind == "backpropagating":
+        moved = backpropagated(s, size + abs(threshold), threshold, gain, decay, xp)
+    else:
+        moved = gain * ((1 - xp.tanh(s) ** 2) * size + xp.abs(xp.tanh(s)))
+    return moved.mean(axis=1) + UNDERFLOW
+
+
+def backpropagated(s, size, threshold, gain, decay, xp):
+    """Where rounding may decide whether the threshold is passed, the jump between both sides counts too."""
+    fade = gain * xp.exp(-decay * xp.abs(s))
+    above = fade * (1 + 2 * decay * xp.abs(s - threshold)) * size
+    undecided = xp.abs(s - threshold) <= REDUCTION * size
+    jump = 0.1 * xp.abs(s) + fade * xp.abs(s - threshold)
+    return xp.where(s > threshold, above, 0.1 * size) + xp.where(undecided, jump / REDUCTION, 0.0)
+
+
+def torch_sigmoid(torch, x, w, v, coupling, slope, threshold):
+    drive = torch.einsum("ndi,ndi->nd", x, w) + coupling * v[:, None]
+    return torch.sigmoid(slope * (drive - threshold)).mean(1)
+
+
+def other(meaning, kind, **constants):
+    return Variant(meaning, parameters={**SIGMOID, "kind": kind, **constants}, only_labels=("S0", "S1"))
+
+
+spec = KernelSpec(
+    entry="dendritic_integration",
+    arguments=(
+        In("x", "neurons dendrites inputs"),
+        In("w", "neurons dendrites inputs", fill=WEIGHTS),
+        In("v", "neurons", fill=POTENTIALS),
+        Out("y", "neurons"),
+        Size("neurons"),
+        Size("dendrites"),
+        Size("inputs"),
+        *(Scalar(name) for name in ("coupling", "slope", "threshold", "gain", "decay", "magnesium", "reversal")),
+    ),
+    parameters=SIGMOID,
+    rules=(
+        Rule(f"kind to be one of {', '.join(KINDS)}", lambda kind: kind in KINDS),
+        Rule("at least one dendrite", lambda dendrites: dendrites >= 1),
+    ),
+    launch=launch,
+    reference=reference,
+    tolerance=reduction(magnitude=spread, terms=REDUCTION),
+    peers={"torch": torch_sigmoid},
+    flops=lambda neurons, dendrites, inputs: 2 * neurons * dendrites * inputs + 6 * neurons * dendrites,
+    workloads={
+        "S0": Workload(neurons=10, dendrites=8, inputs=16),
+        "S1": Workload(neurons=16_384, dendrites=16, inputs=128),
+        "S2": Workload(neurons=65_536, dendrites=32, inputs=128),
+    },
+    edges=(
+        *(Workload(neurons=n, dendrites=d, inputs=i) for n, d, i in ((1, 1, 1), (0, 2, 3), (5, 3, 0), (1, 10, 20))),
+        *(Workload(neurons=n, dendrites=d, inputs=i) for n, d, i in ((1, 8, 16), (17, 33, 7), (9, 70, 4), (3, 5, 1001))),
+        *(Workload(neurons=n, dendrites=d, inputs=i) for n, d, i in ((256, 4, 12), (2, 6, 516), (11, 31, 130))),
+    ),
+    golden=(
+        Golden(
+            Workload(neurons=10, dendrites=8, inputs=16, kind="sigmoid", threshold=0.5),
+            inputs={"x": 0.5, "w": 0.1, "v": 0.0},
+            expected={"y": 0.952574127},
+            source="profiling guide: x = 0.5, w = 0.1, v = 0, type 0",
+        ),
+        Golden(
+            Workload(neurons=2, dendrites=3, inputs=8),
+            inputs={"x": -1000.0, "w": 1.0, "v": (-2000.0, 20.0)},
+            expected={},
+            source="exp overflows in the naive sigmoid and in the magnesium block",
+        ),
+        Golden(
+            Workload(neurons=2, dendrites=1, inputs=2, kind="backpropagating", coupling=0.0, threshold=0.25, gain=2.0),
+            inputs={"x": (((0.5, 0.0),), ((0.5, 1e-3),)), "w": 0.5, "v": 0.0},
+            expected={"y": (0.1 * 0.25, 2.0 * 5e-4 * np.exp(-0.5 * 0.2505))},
+            source="a drive on the threshold counts as below it, where g is not continuous",
+            tolerance=absolute(1e-6),
+        ),
+    ),
+    variants={
+        "nmda": other("conductance with magnesium block", "nmda"),
+        "backpropagating": other("active back-propagation", "backpropagating", threshold=0.3, gain=2.0),
+        "saturating": other("saturating sum, the public project's 'multiplicative'", "saturating"),
+        "sigma_pi": other("sigma-pi unit with clusters of two", "sigma_pi"),
+    },
+    budgets=(
+        Budget("bandwidth_share", at_least=0.85, label="S1"),
+        Budget("bandwidth_share", at_least=0.85, label="S2"),
+    ),
+)
