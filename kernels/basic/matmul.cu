@@ -11,8 +11,9 @@ __device__ void store_rows(float* c, int m, int n, int row, int col, const Place
         for (int j = 0; j < T::COLS; j += WIDTH) {
             const int at = col + place.col_at(j);
             if (at >= n) continue;
-            if constexpr (WIDTH == 4) store4(line + at, make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]));
-            else line[at] = sum[i][j];
+            const float* const from = sum[i] + j;
+            if constexpr (WIDTH == 4) store4(line + at, make_float4(from[0], from[1], from[2], from[3]));
+            else line[at] = from[0];
         }
     }
 }

@@ -72,7 +72,8 @@ struct TurningCopy {
     /// The first of the lines that this thread copies; the others follow APART lines apart.
     __device__ static int first() { return threadIdx.x / T::DEPTH; }
 
-    /// The first line begins at `line`, the next ones `apart` floats apart; the matrix has `count` lines from the tile's first.
+    /// This thread's first line begins at `line`, its next ones `apart` floats apart; from the tile's first line on the
+    /// matrix has `count` lines.
     __device__ void start(const float* line, long long apart, int count) {
         from = line + threadIdx.x % T::DEPTH;
         step = apart;
@@ -89,7 +90,8 @@ struct TurningCopy {
         } else {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
-                if (k < left && first() + i * APART < lines) __pipeline_memcpy_async(to + i * APART, from + i * step, 4);
+                const bool inside = k < left && first() + i * APART < lines;
+                if (inside) __pipeline_memcpy_async(to + i * APART, from + i * step, 4);
                 else to[i * APART] = 0.0f;
             }
         }

@@ -43,13 +43,14 @@ template <int P>
 __device__ void load_history(const float* history, int rows, int length, float* stage, Ring<P>& ring) {
     using R = Ring<P>;
     const int lane = threadIdx.x % WARP;
+    const long long wide = length;
     const float* const from = history + length - P;
     if (P % 4 == 0 && length % 4 == 0) {
         float4 ahead[R::SIZE / 4];
 #pragma unroll
         for (int i = 0; i < P / 4; ++i) {
             const int at = lane + i * WARP, row = at / (R::SIZE / 4), col = at % (R::SIZE / 4) * 4;
-            ahead[i] = row < rows ? load4_streamed(from + static_cast<long long>(row) * length + col) : float4{};
+            ahead[i] = row < rows ? load4_streamed(from + row * wide + col) : float4{};
         }
 #pragma unroll
         for (int i = 0; i < P / 4; ++i) {
@@ -59,7 +60,7 @@ __device__ void load_history(const float* history, int rows, int length, float* 
     } else {
         for (int i = lane; i < WARP * P; i += WARP) {
             const int row = i / P, col = i % P;
-            stage[row * R::PITCH + R::SIZE - P + col] = row < rows ? from[static_cast<long long>(row) * length + col] : 0.0f;
+            stage[row * R::PITCH + R::SIZE - P + col] = row < rows ? from[row * wide + col] : 0.0f;
         }
     }
     __syncwarp();
@@ -74,17 +75,18 @@ template <int P>
 __device__ void store_chunk(const float* stage, float* forecast, int rows, int horizon, int count) {
     using R = Ring<P>;
     const int lane = threadIdx.x % WARP;
+    const long long wide = horizon;
     if (horizon % 4 == 0) {
 #pragma unroll
         for (int i = 0; i < R::CHUNK / 4; ++i) {
             const int at = lane + i * WARP, row = at / (R::CHUNK / 4), col = at % (R::CHUNK / 4) * 4;
             if (row < rows && col < count)
-                store4_streamed(forecast + static_cast<long long>(row) * horizon + col, load4(stage + row * R::PITCH + col));
+                store4_streamed(forecast + row * wide + col, load4(stage + row * R::PITCH + col));
         }
     } else {
         for (int i = lane; i < WARP * R::CHUNK; i += WARP) {
             const int row = i / R::CHUNK, col = i % R::CHUNK;
-            if (row < rows && col < count) forecast[static_cast<long long>(row) * horizon + col] = stage[row * R::PITCH + col];
+            if (row < rows && col < count) forecast[row * wide + col] = stage[row * R::PITCH + col];
         }
     }
 }

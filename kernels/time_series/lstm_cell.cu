@@ -41,7 +41,8 @@ struct GateCopies {
 __device__ float logistic(float a) { return 1.0f / (1.0f + expf(-a)); }
 
 /// The cell of one unit from its four gate sums, in the order i, f, g, o.
-__device__ void finish(const float* sum, const float* bias, int hidden, int unit, float c, float* h_next, float* c_next) {
+__device__ void finish(const float* sum, const float* bias, int hidden, int unit, float c, float* h_next,
+                       float* c_next) {
     const float i = logistic(sum[0] + bias[unit]);
     const float f = logistic(sum[1] + bias[hidden + unit]);
     const float g = tanhf(sum[2] + bias[2 * hidden + unit]);
@@ -74,7 +75,8 @@ lstm_cell(const float* x, const float* h, const float* c, const float* w_ih, con
         for (int j = 0; j < T::COLS; j += 4) {
             const int unit = source.unit + place.col_at(j) / 4;
             const long long at = static_cast<long long>(sample) * hidden + unit;
-            if (sample < batch && unit < hidden) finish(sum[i] + j, bias, hidden, unit, c[at], h_next + at, c_next + at);
+            if (sample >= batch || unit >= hidden) continue;
+            finish(sum[i] + j, bias, hidden, unit, c[at], h_next + at, c_next + at);
         }
     }
 }
