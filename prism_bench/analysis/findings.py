@@ -23,7 +23,7 @@ class Finding:
 
 def findings(record: RunRecord, verdicts: Sequence[BudgetVerdict] = ()) -> list[Finding]:
     """All findings of the record, the gravest first, each kind in the record's order."""
-    found = [] if record.complete else [_cut_short(record)]
+    found = [] if record.complete else [Finding("note", "incomplete", None, "the run was cut short; what it had measured is kept")]
     for case in record.cases:
         found += _of_case(case)
     found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
@@ -36,12 +36,6 @@ def exit_code(found: Sequence[Finding]) -> int:
     return 3 if "untrusted" in gravities else 1 if "bad" in gravities else 0
 
 
-def _cut_short(record):
-    count = len(record.cases)
-    words = "the one case" if count == 1 else f"the {count} cases"
-    return Finding("note", "incomplete", None, f"The run was cut short; {words} it had finished are kept.")
-
-
 def _of_case(case: CaseResult):
     found = []
     if case.status != "ok":
@@ -49,13 +43,17 @@ def _of_case(case: CaseResult):
         found.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
     for one in case.measurements:
         if not one.valid:
-            reason = one.reason or "the record gives no reason"
-            found.append(Finding("untrusted", "invalid", case.name, f"{one.subject}, {metric_words(one.metric)}: {reason}"))
+            found.append(Finding("untrusted", "invalid", case.name, _doubt(one)))
     throttled = sum(one.throttled for one in case.measurements)
     if throttled:
         words = "1 sample was" if throttled == 1 else f"{throttled} samples were"
         found.append(Finding("note", "throttled", case.name, f"{words} taken at a throttled clock and repeated"))
     return found
+
+
+def _doubt(one):
+    whose = "" if one.subject == "kernel" else f"{one.subject.replace(':', ' ')}, "
+    return f"{whose}{metric_words(one.metric)}: {one.reason or 'the record gives no reason'}"
 
 
 def _missed(verdict):

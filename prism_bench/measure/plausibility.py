@@ -60,7 +60,7 @@ def _above(work, seconds, ceilings, name, unit, allowance, words):
     if not work or not ceiling or work / seconds <= ceiling * (1 + allowance):
         return None
     rate, limit = rate_text(work / seconds, unit), rate_text(ceiling, unit)
-    return f"{rate} is more than {allowance:.0%} above {words} of this run, {limit}"
+    return f"{rate} is more than {allowance * 100:.0f} % above {words} of this run, {limit}"
 
 
 def judged(cases: Iterable[CaseResult], limits: Limits) -> tuple[CaseResult, ...]:

@@ -32,6 +32,13 @@ class Column:
     make: Callable[[dict, CaseResult], Cell]
 
 
+def times_text(ratio: float) -> str:
+    """`0.90x`, `31.8x`, `2,519x`: two decimals below ten, so that a column of ratios near one lines up."""
+    if ratio >= 999.5:
+        return f"{ratio:,.0f}x"
+    return f"{ratio:.2f}x" if ratio < 9.995 else ratio_text(ratio)
+
+
 def _time(metric):
     def make(row, case):
         seconds = number(row[metric])
@@ -80,7 +87,7 @@ def _peer(row, case):
     if ratio is None:
         return Cell(reason=_peer_reason(case))
     tone = "good" if ratio >= 1 else "warn" if ratio < 0.8 else ""
-    return Cell(ratio_text(ratio), ratio, row["best_peer"], tone=tone)
+    return Cell(times_text(ratio), ratio, row["best_peer"], tone=tone)
 
 
 def _peer_reason(case):
@@ -90,8 +97,7 @@ def _peer_reason(case):
 
 def _cpu(row, case):
     ratio, whole = number(row["cpu_ratio"]), number(row["cpu_ratio_end_to_end"])
-    small = f"{ratio_text(whole)} with copies" if whole else ""
-    return Cell(ratio_text(ratio), ratio, small) if ratio else Cell()
+    return Cell(times_text(ratio), ratio, f"{times_text(whole)} e2e" if whole else "") if ratio else Cell()
 
 
 def _error(row, case):
@@ -111,6 +117,6 @@ COLUMNS = (
            _rate("flop_rate", "flop_share", "FLOP/s")),
     Column("limit", "Of its limit", "share of what memory, arithmetic or the launch allows", _limit),
     Column("peer_ratio", "Peer", "best library's time over the kernel's; above 1 the kernel is faster", _peer),
-    Column("cpu_ratio", "CPU", "the CPU's wall time over the kernel's cold time", _cpu),
+    Column("cpu_ratio", "CPU", "the CPU's wall time over the kernel's cold time, and over its end-to-end time (e2e)", _cpu),
     Column("error", "Error", "worst error against the float64 reference, normwise", _error),
 )  # fmt: skip

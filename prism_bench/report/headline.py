@@ -4,7 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from prism_bench.analysis.reading import Reading, middle
-from prism_bench.units import ratio_text, share_text
+from prism_bench.report.cells import times_text
+from prism_bench.units import share_text
 
 _TONES = {"bad": "bad", "untrusted": "bad", "note": "muted"}
 
@@ -63,14 +64,14 @@ def _peer_tile(reading):
     if not ratios:
         return Tile("Against libraries", "–", "no library was timed beside the kernels")
     faster = sum(ratio >= 1 for ratio in ratios)
-    return Tile("Against libraries", ratio_text(middle(ratios)), f"median; as fast or faster in {faster} of {len(ratios)} cases")
+    return Tile("Against libraries", times_text(middle(ratios)), f"median; as fast or faster in {faster} of {len(ratios)} cases")
 
 
 def _cpu_tile(reading):
     ratios = reading.values("cpu_ratio")
     if not ratios:
         return Tile("Against the CPU", "–", "CPU and device were not both timed")
-    return Tile("Against the CPU", ratio_text(middle(ratios)), f"median of {len(ratios)} cases, copies left out")
+    return Tile("Against the CPU", times_text(middle(ratios)), f"median of {len(ratios)} cases, copies left out")
 
 
 def _budget_tile(reading):

@@ -9,8 +9,8 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from prism_bench.analysis.findings import GRAVITY, metric_words, value_text
-from prism_bench.analysis.reading import Reading, middle, read
+from prism_bench.analysis.findings import GRAVITY
+from prism_bench.analysis.reading import Reading, read
 from prism_bench.catalogue import Catalogue
 from prism_bench.files import write_atomically
 from prism_bench.report.case_table import case_table
@@ -20,7 +20,7 @@ from prism_bench.report.rivals_chart import rivals_charts
 from prism_bench.report.roofline_chart import plotted, roofline_chart
 from prism_bench.report.verification import checks
 from prism_bench.run_record import RunRecord
-from prism_bench.units import bytes_text, rate_text, ratio_text, share_text, time_text
+from prism_bench.units import rate_text, time_text
 
 _WIDE, _NARROW = 1120, 400
 
@@ -43,7 +43,7 @@ def page(reading: Reading) -> str:
         lede=_lede(record), chips=chips(reading), tiles=tiles(reading), facts=facts(record), machine_name=machine_name(record),
         created=_moment(record.created), findings=_by_gravity(reading),
         rooflines=[Markup(svg) for svg in _rooflines(reading)], plotted=len(plotted(reading)),
-        bars=_bars(reading), checks=checks(record), middle=middle,
+        bars=_bars(reading), checks=checks(record),
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def _span(seconds):
 def quantity(text: str) -> Markup:
     """A number with its unit set apart, so that numbers and units align in a column: `1.18 us` as `1.18` and `µs`."""
     text = text.replace(" us", " µs")
-    found = re.fullmatch(r"(-?[\d.]+) ?([^\d\s]\D*)", text)
+    found = re.fullmatch(r"(-?[\d.,]+) ?([^\d\s]\D*)", text)
     if not found:
         return Markup('<span class="q">{}</span>').format("–" if text == "-" else text)
     number, unit = found.groups()
@@ -103,8 +103,7 @@ def _environment():
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(
-        time=lambda seconds: quantity(time_text(seconds)), bytes=bytes_text, rate=rate_text, share=share_text,
-        ratio=ratio_text, q=quantity, words=metric_words, micro=lambda text: text.replace(" us", " µs"),
+        time=lambda seconds: quantity(time_text(seconds)), rate=rate_text,
+        q=quantity, micro=lambda text: text.replace(" us", " µs"),
     )  # fmt: skip
-    environment.globals.update(value_text=value_text)
     return environment

@@ -26,6 +26,7 @@ def view(record: RunRecord, catalogue: Catalogue | None = None) -> dict:
 def _derived(row):
     times = {metric: _time(row, metric) for metric in MEASURED}
     rest = {name: row[name] if name in _TEXT else number(row[name]) for name in DERIVED}
+    rest["throttled"] = int(rest["throttled"])
     return {"times": {metric: time for metric, time in times.items() if time}, **rest}
 
 

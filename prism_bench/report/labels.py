@@ -4,21 +4,27 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-_PLACES = ((7, 0, "left", "center"), (0, -8, "center", "top"), (0, 8, "center", "bottom"), (-7, 0, "right", "center"))
+_PLACES = (
+    (7, 0, "left", "center"), (5, -5, "left", "top"), (-5, 5, "right", "bottom"), (5, 5, "left", "bottom"),
+    (0, -8, "center", "top"), (0, 8, "center", "bottom"), (-7, 0, "right", "center"), (-5, -5, "right", "top"),
+    (18, -16, "left", "top"), (-18, 16, "right", "bottom"),
+)  # fmt: skip
 
 
-def place(axes: Axes, points: list[tuple[float, float, str]], **style) -> list[Text]:
+def place(axes: Axes, points: list[tuple[float, float, str]], lines: list[tuple[float, float]], **style) -> list[Text]:
     """Write each point's name at the first free place around it; a name with no free place is left out.
 
-    Earlier points come first, no name covers a point, and a point without a name only keeps its place. Returns the texts that stand.
+    Earlier points come first. No name covers a point or one of the places on `lines`; a point without a name only keeps
+    its place free. Returns the texts that stand.
     """
     figure = axes.figure
     renderer = figure.canvas.get_renderer()
-    taken = [_around(axes.transData.transform(point[:2])) for point in points]
+    taken = [_around(axes.transData.transform(point[:2]), 4) for point in points]
+    drawn = [_around(axes.transData.transform(point), 1) for point in lines]
     frame = axes.get_window_extent(renderer)
     standing = []
     for index, (x, y, name) in enumerate(points):
-        others = taken[:index] + taken[index + 1 :]
+        others = taken[:index] + taken[index + 1 :] + drawn
         text = _first_free(axes, (x, y, name), others, frame, renderer, style)
         if text is not None:
             standing.append(text)
@@ -41,6 +47,6 @@ def _first_free(axes, point, taken, frame, renderer, style):
     return None
 
 
-def _around(point):
+def _around(point, reach):
     x, y = point
-    return Bbox.from_extents(x - 4, y - 4, x + 4, y + 4)
+    return Bbox.from_extents(x - reach, y - reach, x + reach, y + reach)

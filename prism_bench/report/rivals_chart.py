@@ -2,34 +2,40 @@
 
 import math
 
+from matplotlib.ticker import LogLocator
+
 from prism_bench.analysis.reading import Reading
-from prism_bench.report.svg import INK, canvas, inline
+from prism_bench.report.svg import INK, canvas, inline, tick
 from prism_bench.units import time_text
 
 _SERIES = (
-    ("own", "kernel", INK["accent"]),
-    ("best_peer_time", "best library", INK["second"]),
-    ("cpu_time", "CPU", INK["third"]),
+    ("cold_time", INK["accent"]),
+    ("best_peer_time", INK["second"]),
+    ("cpu", INK["third"]),
 )
-_BAR, _GROUP_GAP, _MARGIN = 10, 14, 44
+_BAR, _GROUP_GAP, _MARGIN = 12, 15, 44
 
 
 def rivals_charts(reading: Reading, width: int) -> dict[str, str]:
-    """Inline SVG by label, `width` pixels wide; a label where no case has a rival is absent."""
+    """Inline SVG by label, `width` pixels wide; a label where nothing can be compared is absent."""
     rows = compared(reading)
     labels = sorted(rows["label"].unique())
     return {label: _chart(rows[rows["label"] == label], label, width) for label in labels}
 
 
 def compared(reading: Reading):
-    """The rows of the summary with a time and a rival; `own` is the cold time, or the wall time of a CPU run."""
-    frame = reading.frame.assign(own=reading.frame["cold_time"].fillna(reading.frame["wall_time"]))
-    rival = frame["best_peer_time"].notna() | frame["cpu_time"].notna()
-    return frame[frame["own"].notna() & rival & frame["ceiling"].isna()]
+    """The rows of the summary with a kernel and a rival to it, or with the CPU alone where there was no device.
+
+    `cpu` is the CPU's wall time, whether it stood beside a device or was all that ran.
+    """
+    frame = reading.frame.assign(cpu=reading.frame["cpu_time"].fillna(reading.frame["wall_time"]))
+    beside = frame["cold_time"].notna() & (frame["best_peer_time"].notna() | frame["cpu"].notna())
+    alone = frame["cpu"].notna() & frame["cold_time"].isna().all()
+    return frame[(beside | alone) & frame["ceiling"].isna()]
 
 
 def _chart(rows, label, width):
-    bars = [[(row[key], colour) for key, _, colour in _SERIES if row[key] == row[key]] for _, row in rows.iterrows()]
+    bars = [[(row[key], colour) for key, colour in _SERIES if row[key] == row[key]] for _, row in rows.iterrows()]
     body = sum(len(group) * _BAR + _GROUP_GAP for group in bars)
     height, name = body + _MARGIN, f"bars{label}{width}"
     context, figure_of = canvas(width, height, name)
@@ -47,19 +53,13 @@ def _scale(axes, times, body, width):
     axes.set(xscale="log", ylim=(body, 0))
     low = 10 ** math.floor(math.log10(min(times)))
     axes.set_xlim(low / (2 if min(times) < low * 1.6 else 1), max(times) * 1.05)
-    axes.xaxis.set_major_formatter(lambda seconds, _: time_text(seconds).replace("us", "µs").replace(".00", ""))
+    axes.xaxis.set_major_formatter(lambda seconds, _: tick(time_text(seconds)))
     if width < 500:
-        axes.xaxis.set_major_locator(_sparse(axes))
+        axes.xaxis.set_major_locator(LogLocator(numticks=4))
     axes.grid(True, axis="x", which="major", color=INK["rule"], linewidth=0.5, alpha=0.6)
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0, pad=8)
-
-
-def _sparse(axes):
-    from matplotlib.ticker import LogLocator
-
-    return LogLocator(numticks=4)
 
 
 def _draw(axes, bars, names):
@@ -69,7 +69,7 @@ def _draw(axes, bars, names):
         for seconds, colour in group:
             axes.barh(top + _BAR / 2, seconds - left, _BAR - 2.5, left=left, color=colour, linewidth=0)
             axes.annotate(time_text(seconds).replace("us", "µs"), (seconds, top + _BAR / 2), (4, -0.4),
-                          textcoords="offset points", va="center", fontsize=8.5, color=INK["muted"])  # fmt: skip
+                          textcoords="offset points", va="center", fontsize=9.5, color=INK["muted"])  # fmt: skip
             top += _BAR
         top += _GROUP_GAP
     axes.set_yticks(places, names)

@@ -7,7 +7,7 @@ import numpy as np
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.roofline import attainable, ridge, roofs
 from prism_bench.report.labels import place
-from prism_bench.report.svg import INK, canvas, inline
+from prism_bench.report.svg import INK, canvas, inline, tick
 from prism_bench.units import rate_text, share_text, time_text
 
 # A label's look: S0 is hollow, larger workloads are darker and larger.
@@ -26,9 +26,9 @@ def roofline_chart(reading: Reading, width: int, height: int) -> str | None:
         axes = figure.add_subplot()
         figure.subplots_adjust(left=70 / width, right=1 - 14 / width, bottom=50 / height, top=1 - 14 / height)
         _scale(axes, rows, reading.limits)
-        _draw_roofs(axes, reading.limits)
+        drawn = _draw_roofs(axes, reading.limits)
         titles = _draw_points(axes, rows)
-        _name_points(axes, rows)
+        _name_points(axes, rows, drawn)
         return inline(figure, f"Roofline of {len(rows)} cases", titles, prefix=f"{name}-")
 
 
@@ -48,28 +48,29 @@ def _scale(axes, rows, limits):
     axes.set_xlim(low / 2.5, high * 3)
     axes.set_ylim(rows["flop_rate"].min() / 3, top * 2.5)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_major_formatter(lambda value, _: rate_text(value, "").strip())
+    axes.yaxis.set_major_formatter(lambda value, _: tick(rate_text(value, "")))
     axes.grid(True, which="major", color=INK["rule"], linewidth=0.5, alpha=0.6)
     axes.set_axisbelow(True)
 
 
 def _draw_roofs(axes, limits):
+    """Draw the roofs with their names, and return places along them."""
     left, right = axes.get_xlim()
     bandwidth, peak = limits.ceilings.get("bandwidth"), limits.ceilings.get("fp32")
-    per_byte = np.geomspace(left, right, 200)
-    if bandwidth:
-        rates = [attainable(x, bandwidth, peak or math.inf) for x in per_byte]
+    per_byte = np.geomspace(left, right, 300)
+    drawn = []
+    if bandwidth or peak:
+        rates = [attainable(x, bandwidth or math.inf, peak or math.inf) for x in per_byte]
         axes.plot(per_byte, rates, color=INK["ink"], linewidth=1.4)
-        start = max(left, axes.get_ylim()[0] / bandwidth)
-        _on_slope(axes, start, bandwidth)
-    elif peak:
-        axes.axhline(peak, color=INK["ink"], linewidth=1.4)
-    if peak:
-        _on_roof(axes, right, peak, f"FP32 {rate_text(peak, 'FLOP/s')}")
+        drawn = list(zip(per_byte, rates, strict=True))
+    if bandwidth:
+        _on_slope(axes, max(left, axes.get_ylim()[0] / bandwidth), bandwidth)
     for name, rate in roofs(limits).items():
         if name != "fp32":
             axes.axhline(rate, color=INK["muted"], linewidth=0.9, linestyle=(0, (4, 3)))
-            _on_roof(axes, right, rate, f"{name} {rate_text(rate, 'FLOP/s')}")
+        words = f"{'FP32' if name == 'fp32' else name} {rate_text(rate, 'FLOP/s')}"
+        _on_roof(axes, right, rate, words)
+    return drawn
 
 
 def _on_roof(axes, right, rate, words):
@@ -104,10 +105,10 @@ def _title(row):
     return f"{row['case']}: {rate_text(row['flop_rate'], 'FLOP/s')} in {time_text(row['cold_time'])}{share}"
 
 
-def _name_points(axes, rows):
+def _name_points(axes, rows, drawn):
     """Each kernel's largest workload is named, the fastest first."""
     largest = rows.sort_values("label").groupby("kernel").tail(1).sort_values("flop_rate", ascending=False)
     points = [(row["intensity"], row["flop_rate"], row["kernel"]) for _, row in largest.iterrows()]
     others = rows.drop(largest.index)
     points += [(row["intensity"], row["flop_rate"], "") for _, row in others.iterrows()]
-    place(axes, points, color=INK["ink"], fontsize=10)
+    place(axes, points, drawn, color=INK["ink"], fontsize=10)

@@ -60,3 +60,8 @@ def _opened(text, label):
     body = text[text.index(">") + 1 :]
     opening = f'<svg class="chart" role="img" aria-label="{escape(label, quote=True)}" viewBox="{box}"'
     return f'{opening} xmlns:xlink="http://www.w3.org/1999/xlink" xmlns="http://www.w3.org/2000/svg">{body}'
+
+
+def tick(text: str) -> str:
+    """An axis label from a quantity: `10 µs` from `10.0 us`."""
+    return re.sub(r"\.0+(?= |$)", "", text).replace("us", "µs").strip()
