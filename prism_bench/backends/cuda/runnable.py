@@ -64,6 +64,8 @@ class CudaRunnable(Runnable):
         return MappingProxyType(timers)
 
     def evidence(self):
+        if not self._entries:
+            return {"launches": 0}
         used = [self._compiled.resources[self._compiled.lowered[entry]] for entry in self._entries]
         return {
             "sass": sass_hash(self._compiled.cubin),
@@ -93,9 +95,11 @@ class CudaRunnable(Runnable):
     @cached_property
     def _entries(self):
         names = [step.entry or self.case.spec.entry for step in self._steps if isinstance(step, Launch)]
-        return tuple(dict.fromkeys(names)) or (self.case.spec.entry,)
+        return tuple(dict.fromkeys(names))
 
     def _compile(self, cache):
+        if not self._entries:
+            return None
         architecture = str(self._device.compute_capability)
         return compile_source(self.case.spec.source, self._entries, architecture, self.case.spec.options, cache)
 
