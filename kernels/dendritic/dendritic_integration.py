@@ -162,7 +162,7 @@ spec = KernelSpec(
             source="exp overflows in the naive sigmoid and in the magnesium block",
         ),
         Golden(
-            Workload(neurons=2, dendrites=1, inputs=2, kind="backpropagating", coupling=0.0, threshold=0.25, gain=2.0),
+            Workload(neurons=2, dendrites=1, inputs=2, kind=KINDS[2], coupling=0.0, threshold=0.25, gain=2.0),
             inputs={"x": (((0.5, 0.0),), ((0.5, 1e-3),)), "w": 0.5, "v": 0.0},
             expected={"y": (0.1 * 0.25, 2.0 * 5e-4 * np.exp(-0.5 * 0.2505))},
             source="a drive on the threshold counts as below it, where g is not continuous",
