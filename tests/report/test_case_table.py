@@ -1,0 +1,36 @@
+"""Kept columns, footnotes and verdicts of the table of cases."""
+
+from prism_bench.analysis.reading import read
+from prism_bench.measurement import Measurement
+from prism_bench.report.case_table import case_table
+from prism_bench.report.cells import times_text
+from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
+
+
+def test_columns_without_any_value_are_left_out_and_named():
+    table = case_table(read(cpu_record()))
+    assert [column.key for column in table.columns] == ["wall_time", "error"]
+    assert "cold time" in table.absent and "wall time" not in table.absent
+
+
+def test_equal_reasons_share_a_footnote():
+    empty = Measurement("hot_time", "kernel", (), reason="no graphs here")
+    table = case_table(read(record_of(*(case_result(name, measurements=(empty,)) for name in ("a", "b")))))
+    assert table.notes == ("no graphs here",)
+    assert [row.notes for row in table.rows] == [{"hot_time": 1}, {"hot_time": 1}]
+
+
+def test_an_invalid_time_is_shown_as_invalid_and_never_as_a_number():
+    refused = measurement("cold_time", 1e-9, valid=False, reason="below the floor")
+    (row,) = case_table(read(record_of(case_result("k", measurements=(refused,))))).rows
+    assert (row.cells["cold_time"].text, row.state) == ("invalid", "invalid")
+    assert row.cells["bandwidth"].sort is None
+
+
+def test_the_worst_verdict_stands_for_the_case():
+    row = next(row for row in case_table(read(gpu_record())).rows if row.case.name == "matmul[n=256]")
+    assert row.budget.text == "met"
+
+
+def test_ratios_line_up_around_one():
+    assert [times_text(ratio) for ratio in (0.9, 1.254, 31.84, 2519.4)] == ["0.90x", "1.25x", "31.8x", "2,519x"]

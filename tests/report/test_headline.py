@@ -1,0 +1,22 @@
+"""The run at a glance."""
+
+from prism_bench.analysis.reading import read
+from prism_bench.report.headline import chips, headline, tiles
+from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
+
+
+def test_the_headline_counts_what_can_be_trusted():
+    assert headline(read(record_of())) == "Nothing was measured."
+    assert headline(read(gpu_record())) == "41 of 45 cases verified and timed."
+    assert headline(read(cpu_record())) == "All 12 cases verified and timed."
+    assert headline(read(record_of(case_result("k")))) == "The one case verified."
+
+
+def test_chips_name_every_kind_of_finding():
+    words = [text for text, _ in chips(read(gpu_record(complete=False)))]
+    assert words == ["1 crashed", "1 wrong", "1 invalid", "run cut short", "1 throttled", "1 skipped"]
+
+
+def test_a_tile_without_a_number_says_what_is_missing():
+    assert all(tile.value == "–" and tile.words for tile in tiles(read(record_of())))
+    assert [tile.value for tile in tiles(read(gpu_record()))][-1] == "7/7"

@@ -1,0 +1,57 @@
+"""The schema: every field survives, samples keep four digits, unknown fields are passed over."""
+
+import json
+
+import pytest
+
+from prism_bench.measurement import Measurement
+from prism_bench.run_record import decode, decode_measurement, encode, encode_measurement
+from tests.report.synthetic import case_result, gpu_record, record_of
+
+
+def through_json(measurement):
+    return decode_measurement(json.loads(json.dumps(encode_measurement(measurement))))
+
+
+@pytest.mark.parametrize("scale", [1e-9, 3.7e-6, 1.0, 250.0])
+def test_samples_keep_four_digits_at_every_scale(scale):
+    samples = (scale, scale * 1.2345, scale * 9.876, scale * 1000)
+    found = through_json(Measurement("cold_time", "kernel", (samples,)))
+    assert found.samples == pytest.approx(samples, rel=5e-4)
+
+
+def test_processes_stay_apart_and_evidence_stays():
+    one = Measurement(
+        "cold_time", "peer:torch", ((1e-6, 2e-6), (3e-6,)), clocks=((1.98e9, 1.965e9), (1.2e9,)), throttled=3,
+        valid=False, reason="too fast", notes=("a note",),
+    )  # fmt: skip
+    found = through_json(one)
+    assert [len(group) for group in found.processes] == [2, 1]
+    assert found.clocks == one.clocks
+    assert (found.throttled, found.valid, found.reason, found.notes) == (3, False, "too fast", ("a note",))
+
+
+def test_empty_and_zero_samples_survive():
+    assert through_json(Measurement("cold_time", "kernel", (), reason="no graphs")).median is None
+    assert through_json(Measurement("cold_time", "kernel", ((0.0, 1e-6),))).samples[0] == 0.0
+
+
+def test_a_record_survives_json():
+    record = gpu_record(complete=False, dirty=True, catalogue="mine")
+    found = decode(json.loads(json.dumps(encode(record))), "here")
+    assert encode(found) == encode(record)
+    assert (found.complete, found.dirty, found.catalogue) == (False, True, "mine")
+
+
+def test_fields_that_nobody_knows_are_passed_over():
+    plain = encode(record_of(case_result("k", times={"cold_time": 1e-3})))
+    plain["mood"] = plain["cases"][0]["mood"] = plain["cases"][0]["measurements"][0]["mood"] = "sunny"
+    assert decode(plain, "here").cases[0].measurement("cold_time").median == pytest.approx(1e-3, rel=5e-4)
+
+
+def test_cases_and_measurements_are_found_by_name():
+    record = record_of(case_result("k", times={"cold_time": 1e-3}))
+    assert record.case("k[n=100]").measurement("cold_time").median == pytest.approx(1e-3)
+    assert record.case("gone") is None
+    assert record.cases[0].measurement("hot_time") is None
+    assert record.cases[0].measurement("cold_time", "peer:torch") is None
