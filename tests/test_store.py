@@ -21,9 +21,19 @@ def test_what_is_saved_is_read_back_to_four_digits(record, name, tmp_path):
         record.created, record.commit, record.machine, record.complete,
     )  # fmt: skip
     for ours, theirs in zip(record.cases, found.cases, strict=True):
-        assert (ours.name, ours.status, ours.reason, ours.workload) == (theirs.name, theirs.status, theirs.reason, theirs.workload)
+        assert (ours.name, ours.status, ours.reason, ours.workload) == (
+            theirs.name,
+            theirs.status,
+            theirs.reason,
+            theirs.workload,
+        )
         for one, other in zip(ours.measurements, theirs.measurements, strict=True):
-            assert (one.metric, one.subject, one.valid, one.reason) == (other.metric, other.subject, other.valid, other.reason)
+            assert (one.metric, one.subject, one.valid, one.reason) == (
+                other.metric,
+                other.subject,
+                other.valid,
+                other.reason,
+            )
             assert [len(group) for group in one.processes] == [len(group) for group in other.processes]
             assert other.samples == pytest.approx(one.samples, rel=5e-4)
 

@@ -34,15 +34,20 @@ def test_ratios():
     assert [ratio_text(ratio) for ratio in (1.254, 12.0, 0.5)] == ["1.25x", "12x", "0.5x"]
 
 
-@pytest.mark.xfail(strict=True, reason="units: a value that rounds up to the next unit gets four digits, a large ratio an exponent")
+@pytest.mark.xfail(
+    strict=True, reason="units: a value that rounds up to the next unit gets four digits, a large ratio an exponent"
+)
 @pytest.mark.parametrize(
-    ("found", "text"), [(time_text(9.996e-7), "1.00 us"), (rate_text(999.9e9, "B/s"), "1.00 TB/s"), (ratio_text(2519), "2519x")]
+    ("found", "text"),
+    [(time_text(9.996e-7), "1.00 us"), (rate_text(999.9e9, "B/s"), "1.00 TB/s"), (ratio_text(2519), "2519x")],
 )
 def test_rounding_up_keeps_three_digits(found, text):
     assert found == text
 
 
-@pytest.mark.parametrize("write", [time_text, bytes_text, share_text, ratio_text, lambda value: rate_text(value, "B/s")])
+@pytest.mark.parametrize(
+    "write", [time_text, bytes_text, share_text, ratio_text, lambda value: rate_text(value, "B/s")]
+)
 @pytest.mark.parametrize("nothing", [None, float("nan")])
 def test_nothing_is_a_dash(write, nothing):
     assert write(nothing) == "-"

@@ -53,7 +53,9 @@ class PublishedVerdict:
 def budget_verdicts(frame: pandas.DataFrame, catalogue: Catalogue) -> list[BudgetVerdict]:
     """The verdict on every budget of every case of the summary whose kernel the catalogue knows."""
     return [
-        BudgetVerdict(row["case"], budget, number(row.get(budget.metric)), budget.verdict(number(row.get(budget.metric))))
+        BudgetVerdict(
+            row["case"], budget, number(row.get(budget.metric)), budget.verdict(number(row.get(budget.metric)))
+        )
         for _, row in frame.iterrows()
         for budget in _budgets(row, catalogue)
     ]

@@ -23,7 +23,11 @@ class Finding:
 
 def findings(record: RunRecord, verdicts: Sequence[BudgetVerdict] = ()) -> list[Finding]:
     """All findings of the record, the gravest first, each kind in the record's order."""
-    found = [] if record.complete else [Finding("note", "incomplete", None, "the run was cut short; what it had measured is kept")]
+    found = (
+        []
+        if record.complete
+        else [Finding("note", "incomplete", None, "the run was cut short; what it had measured is kept")]
+    )
     for case in record.cases:
         found += _of_case(case)
     found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
@@ -60,7 +64,9 @@ def _missed(verdict):
     budget = verdict.budget
     limit, word = (budget.at_least, "at least") if budget.at_most is None else (budget.at_most, "at most")
     value, promise = value_text(budget.metric, verdict.value), value_text(budget.metric, limit)
-    return Finding("bad", "missed", verdict.case, f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}")
+    return Finding(
+        "bad", "missed", verdict.case, f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}"
+    )
 
 
 def metric_words(metric: str) -> str:

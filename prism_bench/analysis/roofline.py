@@ -31,7 +31,7 @@ def peak_of(case: CaseResult, limits: Limits) -> float | None:
 
 
 def least_times(case: CaseResult, limits: Limits) -> dict[str, float]:
-    """Seconds that the case takes at least, by what demands them: `memory`, `compute`, `launch`; unknown ones absent."""
+    """Seconds that the case takes at least, by what demands it: `memory`, `compute`, `launch`, where known."""
     bandwidth, peak = limits.ceilings.get("bandwidth"), peak_of(case, limits)
     times = {
         "memory": case.bytes / bandwidth if bandwidth and case.bytes else None,

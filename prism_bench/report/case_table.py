@@ -74,7 +74,9 @@ def _budget_cells(reading):
     verdicts, words = defaultdict(list), defaultdict(list)
     for one in reading.budgets:
         verdicts[one.case].append(one.verdict)
-        words[one.case].append(f"{metric_words(one.budget.metric)} {value_text(one.budget.metric, one.value)}: {one.verdict}")
+        words[one.case].append(
+            f"{metric_words(one.budget.metric)} {value_text(one.budget.metric, one.value)}: {one.verdict}"
+        )
     for one in reading.published:
         if one.verdict:
             verdicts[one.case].append(one.verdict)

@@ -12,7 +12,7 @@ GAP = "-"
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one cell: `text`, a `small` addition, a `share` to draw, a `tone`, and why it is empty (`reason`)."""
+    """One cell: its `text`, a `small` addition, a `share` to draw, a `tone`, and why it is empty (`reason`)."""
 
     text: str = GAP
     sort: float | str | None = None
@@ -116,7 +116,7 @@ COLUMNS = (
     Column("flop_rate", "Arithmetic", "operations over cold time; share of the measured peak",
            _rate("flop_rate", "flop_share", "FLOP/s")),
     Column("limit", "Of its limit", "share of what memory, arithmetic or the launch allows", _limit),
-    Column("peer_ratio", "Peer", "best library's time over the kernel's; above 1 the kernel is faster", _peer),
-    Column("cpu_ratio", "CPU", "the CPU's wall time over the kernel's cold time, and over its end-to-end time (e2e)", _cpu),
+    Column("peer_ratio", "Peer", "best library's time over the kernel's: above 1 the kernel wins", _peer),
+    Column("cpu_ratio", "CPU", "wall time of the CPU over the cold time, and over the end-to-end time (e2e)", _cpu),
     Column("error", "Error", "worst error against the float64 reference, normwise", _error),
 )  # fmt: skip

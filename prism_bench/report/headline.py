@@ -64,7 +64,9 @@ def _peer_tile(reading):
     if not ratios:
         return Tile("Against libraries", "–", "no library was timed beside the kernels")
     faster = sum(ratio >= 1 for ratio in ratios)
-    return Tile("Against libraries", times_text(middle(ratios)), f"median; as fast or faster in {faster} of {len(ratios)} cases")
+    return Tile(
+        "Against libraries", times_text(middle(ratios)), f"median; as fast or faster in {faster} of {len(ratios)} cases"
+    )
 
 
 def _cpu_tile(reading):
@@ -82,4 +84,6 @@ def _budget_tile(reading):
         if not measured:
             return Tile("Budgets", "–", "none could be judged")
         return Tile("Published budgets", f"{measured.count('met')}/{len(kept)}", "met by our end-to-end times")
-    return Tile("Budgets", f"{verdicts.count('met')}/{len(verdicts)}", f"met; {verdicts.count('unmeasured')} unmeasured")
+    return Tile(
+        "Budgets", f"{verdicts.count('met')}/{len(verdicts)}", f"met; {verdicts.count('unmeasured')} unmeasured"
+    )

@@ -28,7 +28,7 @@ _WIDE, _NARROW = 1120, 400
 def write_report(record: RunRecord, path: Path | str, catalogue: Catalogue | None = None) -> Path:
     """Write the record's page to `path`, whole or not at all, and return the path.
 
-    With the catalogue, the budgets of its specs are judged too; a ResultsError or OSError leaves the old page standing.
+    With the catalogue, the budgets of its specs are judged too; whatever goes wrong leaves the old page standing.
     """
     path = Path(path)
     write_atomically(path, page(read(record, catalogue)).encode())
@@ -40,8 +40,8 @@ def page(reading: Reading) -> str:
     record = reading.record
     return _environment().get_template("record.html").render(
         record=record, reading=reading, limits=reading.limits, table=case_table(reading), headline=headline(reading),
-        lede=_lede(record), chips=chips(reading), tiles=tiles(reading), facts=facts(record), machine_name=machine_name(record),
-        created=_moment(record.created), findings=_by_gravity(reading),
+        lede=_lede(record), chips=chips(reading), tiles=tiles(reading), facts=facts(record),
+        machine_name=machine_name(record), created=_moment(record.created), findings=_by_gravity(reading),
         rooflines=[Markup(svg) for svg in _rooflines(reading)], plotted=len(plotted(reading)),
         bars=_bars(reading), checks=checks(record),
     )  # fmt: skip

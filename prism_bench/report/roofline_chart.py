@@ -74,7 +74,9 @@ def _draw_roofs(axes, limits):
 
 
 def _on_roof(axes, right, rate, words):
-    axes.annotate(words, (right, rate), (-4, 4), textcoords="offset points", ha="right", color=INK["muted"], fontsize=10)
+    axes.annotate(
+        words, (right, rate), (-4, 4), textcoords="offset points", ha="right", color=INK["muted"], fontsize=10
+    )
 
 
 def _on_slope(axes, start, bandwidth):

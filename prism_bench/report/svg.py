@@ -28,7 +28,7 @@ _NO_METADATA = MappingProxyType(dict.fromkeys(("Creator", "Date", "Format", "Typ
 
 
 def canvas(width: float, height: float, name: str):
-    """A context in which to draw and a Figure of that many CSS pixels; `name` keeps its ids apart from other figures'."""
+    """A context to draw in and a maker of a Figure of that many CSS pixels; `name` keeps its ids apart from others."""
     return matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}), lambda: _figure(width, height)
 
 

@@ -58,7 +58,10 @@ class _Fitting:
     def __rich_console__(self, console: Console, options: ConsoleOptions):
         shown, dropped = list(self._table.columns), []
         for key in _DISPENSABLE:
-            if Measurement.get(console, options.update(max_width=10_000), _grid(self._table, shown)).maximum <= options.max_width:
+            if (
+                Measurement.get(console, options.update(max_width=10_000), _grid(self._table, shown)).maximum
+                <= options.max_width
+            ):
                 break
             dropped += [column.title.lower() for column in shown if column.key == key]
             shown = [column for column in shown if column.key != key]

@@ -22,7 +22,11 @@ def verdicts(case, catalogue):
 
 def test_a_budget_is_met_missed_or_unmeasured():
     case = case_result("softmax", times={"cold_time": 2e-6}, code={"registers": 70})
-    budgets = (Budget("cold_time", at_most=3e-6), Budget("registers", at_most=64), Budget("bandwidth_share", at_least=0.8))
+    budgets = (
+        Budget("cold_time", at_most=3e-6),
+        Budget("registers", at_most=64),
+        Budget("bandwidth_share", at_least=0.8),
+    )
     assert verdicts(case, catalogue(*budgets)) == ["met", "missed", "unmeasured"]
 
 

@@ -38,7 +38,12 @@ def test_planted_numbers_give_the_derived_values():
 
 @pytest.mark.parametrize(
     ("bytes", "flops", "bound"),
-    [(4_000_000_000, 1000, "memory"), (4000, 60_000_000_000, "compute"), (4000, 1000, "launch"), (4000, None, "launch")],
+    [
+        (4_000_000_000, 1000, "memory"),
+        (4000, 60_000_000_000, "compute"),
+        (4000, 1000, "launch"),
+        (4000, None, "launch"),
+    ],
 )
 def test_the_largest_least_time_binds(bytes, flops, bound):
     row = row_of(case_result("k", times={"cold_time": 2e-3}, bytes=bytes, flops=flops))

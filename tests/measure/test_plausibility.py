@@ -79,7 +79,13 @@ def test_peers_are_not_held_to_the_declared_operations():
 
 @pytest.mark.parametrize(
     ("changes", "answer"),
-    [({}, True), ({"family": "tensor"}, True), ({"family": "tensor_core"}, False), ({"variant": "tf32"}, False), ({"ceiling": "tensor"}, False)],
+    [
+        ({}, True),
+        ({"family": "tensor"}, True),
+        ({"family": "tensor_core"}, False),
+        ({"variant": "tf32"}, False),
+        ({"ceiling": "tensor"}, False),
+    ],
 )
 def test_other_arithmetic_is_not_held_to_the_fp32_ceiling(changes, answer):
     assert is_fp32(case_result("matmul", **changes)) == answer

@@ -9,7 +9,14 @@ from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult, RunRecord
 
 BANDWIDTH, FP32, COLD_FLOOR, HOT_FLOOR = 4.28e12, 60e12, 4.1e-6, 0.55e-6
-COUNTS = {"cold_time": 60, "hot_time": 20, "launch_time": 20, "end_to_end_time": 3, "first_call_time": 1, "wall_time": 5}
+COUNTS = {
+    "cold_time": 60,
+    "hot_time": 20,
+    "launch_time": 20,
+    "end_to_end_time": 3,
+    "first_call_time": 1,
+    "wall_time": 5,
+}
 MI = 1 << 20
 
 
@@ -36,7 +43,14 @@ def _square(side_of, bytes_of, ops_of, axis="n"):
     return {label: ({axis: n}, bytes_of(n), ops_of(n)) for label, n in side_of.items()}
 
 
-_IMAGE = {"S0": 512, "S1": 4096, "S2": 8192}
+def _image(ops, *sides):
+    """Images read and written once, with `ops` operations per pixel."""
+    sizes = dict(zip(("S0", "S1", "S2"), sides, strict=True))
+    return _square(sizes, lambda n: 8 * n * n, lambda n: ops * n * n, "side")
+
+
+_SERIES = _square({"S0": 1, "S1": MI, "S2": 4 * MI}, lambda n: 320 * n, lambda n: 2048 * n, "series")
+_NEURONS = _square({"S0": 10, "S1": 16384, "S2": 65536}, lambda n: 16384 * n, lambda n: 4100 * n, "neurons")
 _MATMUL = _square({"S0": 256, "S1": 4096, "S2": 8192}, lambda n: 12 * n * n, lambda n: 2 * n**3)
 _LSTM = {
     label: ({"batch": b, "inputs": i, "hidden": h}, 16 * h * (i + h) + 4 * b * (i + 4 * h), 8 * b * h * (i + h))
@@ -58,13 +72,13 @@ PLANS = (
     Plan("dot_product", "tensor", _streaming("n", 8, 2, 100_000), 0.95, 0.92),
     Plan("reduce_sum", "tensor", _streaming("n", 4, 1, 256), 0.93, 0.82),
     Plan("gelu_activation", "transformer", _streaming("n", 8, 14, 1000), 0.96, 0.965),
-    Plan("ar_forecast", "time_series", _square({"S0": 1, "S1": MI, "S2": 4 * MI}, lambda n: 320 * n, lambda n: 2048 * n, "series"), 0.87),
+    Plan("ar_forecast", "time_series", _SERIES, 0.87),
     Plan("lstm_cell", "time_series", _LSTM, 0.71, 0.77),
-    Plan("conv2d", "pixel", _square({"S0": 256, "S1": 8192, "S2": 16384}, lambda n: 8 * n * n, lambda n: 18 * n * n, "side"), 0.9, 0.03),
-    Plan("pixel_entropy", "pixel", _square(_IMAGE, lambda n: 8 * n * n, lambda n: 512 * n * n, "side"), 0.34),
-    Plan("pixel_entropy", "pixel", _square(_IMAGE, lambda n: 8 * n * n, lambda n: 512 * n * n, "side"), 0.021, variant="naive"),
-    Plan("image_segmentation", "pixel", _square({"S0": 256, "S1": 8192, "S2": 16384}, lambda n: 8 * n * n, lambda n: 30 * n * n, "side"), 0.88, 0.21),
-    Plan("dendritic_integration", "dendritic", _square({"S0": 10, "S1": 16384, "S2": 65536}, lambda n: 16384 * n, lambda n: 4100 * n, "neurons"), 0.94, 0.5),
+    Plan("conv2d", "pixel", _image(18, 256, 8192, 16384), 0.9, 0.03),
+    Plan("pixel_entropy", "pixel", _image(512, 512, 4096, 8192), 0.34),
+    Plan("pixel_entropy", "pixel", _image(512, 512, 4096, 8192), 0.021, variant="naive"),
+    Plan("image_segmentation", "pixel", _image(30, 256, 8192, 16384), 0.88, 0.21),
+    Plan("dendritic_integration", "dendritic", _NEURONS, 0.94, 0.5),
 )  # fmt: skip
 
 MACHINE = {
@@ -75,7 +89,14 @@ MACHINE = {
         "memory_bytes": 150_754_820_096, "compute_capability": 90, "driver": "580.159.03",
     },
 }  # fmt: skip
-SOFTWARE = {"python": "3.11.7", "numpy": "2.4.6", "cupy": "14.2.0", "torch": "2.11.0", "cuda": "13.0", "nvrtc": "13.0.48"}
+SOFTWARE = {
+    "python": "3.11.7",
+    "numpy": "2.4.6",
+    "cupy": "14.2.0",
+    "torch": "2.11.0",
+    "cuda": "13.0",
+    "nvrtc": "13.0.48",
+}
 PROTOCOL = {"version": 1, "processes": 3, "precision": 0.01, "l2_cleared": True, "seeds": [0, 1]}
 
 
@@ -174,7 +195,9 @@ def _gpu_case(plan, label, scale=1.0):
 
 
 def _cpu_time(plan, moved, ops, subject="cpu", processes=1):
-    return measurement("wall_time", 4e-6 + max(moved / 9e9, (ops or 0) / plan.cpu_rate), subject, processes=processes, noise=0.04)
+    return measurement(
+        "wall_time", 4e-6 + max(moved / 9e9, (ops or 0) / plan.cpu_rate), subject, processes=processes, noise=0.04
+    )
 
 
 def _cpu_case(plan):
@@ -198,8 +221,10 @@ def _mishap(case):
     """What went wrong in the synthetic run, by case; all other cases stay as they are."""
     key = (case.kernel, case.label)
     if key == ("conv2d", "S2"):
-        reason = "conv2d[side=16384] on cuda: y[3, 16383] is 0, reference -1.27 (rtol 1e-06); 16384 of 268435456 elements differ."
-        check = _check(0, passed=False, place=[3, 16383], actual=0.0, expected=-1.2713, max_error=1.2713, norm_error=0.0078)
+        reason = "conv2d[side=16384] on cuda: y[3, 16383] is 0, reference -1.27; 16384 of 268435456 elements differ."
+        check = _check(
+            0, passed=False, place=[3, 16383], actual=0.0, expected=-1.2713, max_error=1.2713, norm_error=0.0078
+        )
         return replace(case, status="wrong", reason=reason, verification=(check,), measurements=())
     if key == ("gelu_activation", "S2"):
         fast = measurement("cold_time", case.bytes / 6.1e12)

@@ -53,6 +53,8 @@ def test_without_a_device_the_cpu_stands_alone():
     assert list(rivals_charts(reading, 400)) == ["S0"]
 
 
-@pytest.mark.parametrize(("text", "shown"), [("10.0 us", "10 µs"), ("1.00 ms", "1 ms"), ("1.50 T", "1.50 T"), ("100", "100")])
+@pytest.mark.parametrize(
+    ("text", "shown"), [("10.0 us", "10 µs"), ("1.00 ms", "1 ms"), ("1.50 T", "1.50 T"), ("100", "100")]
+)
 def test_axis_labels_have_no_empty_digits(text, shown):
     assert tick(text) == shown

@@ -61,7 +61,9 @@ def test_the_page_has_every_case_and_every_section(tmp_path):
     assert page.rows == len(record.cases)
     for case in record.cases:
         assert case.kernel.split(":")[0] in page.text
-    assert {"findings", "machine", "cases", "roofline", "rivals", "published", "verification", "method"} <= set(page.ids)
+    assert {"findings", "machine", "cases", "roofline", "rivals", "published", "verification", "method"} <= set(
+        page.ids
+    )
 
 
 def test_the_page_fetches_nothing(tmp_path):
@@ -72,7 +74,12 @@ def test_the_page_fetches_nothing(tmp_path):
 def test_mishaps_stand_on_top_with_their_reasons(tmp_path):
     text = page_of(gpu_record(), tmp_path).text
     top = text[: text.index("The machine")]
-    for words in ("41 of 45 cases verified and timed", "illegal_address", "above the copy ceiling", "it wanted 4.29 gb"):
+    for words in (
+        "41 of 45 cases verified and timed",
+        "illegal_address",
+        "above the copy ceiling",
+        "it wanted 4.29 gb",
+    ):
         assert words.lower() in top.lower()
 
 
@@ -92,7 +99,12 @@ def test_markup_in_names_is_only_text(tmp_path):
 def test_a_cpu_record_explains_its_gaps(tmp_path):
     page = page_of(cpu_record(), tmp_path)
     assert page.rows == len(cpu_record().cases)
-    for words in ("All 12 cases verified and timed", "Not in this record: cold time", "No roofline", "the CPU stands alone"):
+    for words in (
+        "All 12 cases verified and timed",
+        "Not in this record: cold time",
+        "No roofline",
+        "the CPU stands alone",
+    ):
         assert words in page.text
 
 
@@ -146,6 +158,8 @@ def test_numbers_and_units_are_set_apart(text, number, unit):
     assert quantity(text) == f'<span class="q">{number}<span class="u">{unit}</span></span>'
 
 
-@pytest.mark.parametrize(("text", "shown"), [("-", "–"), ("6.2e-08", "6.2e-08"), ("exact", "exact"), ("<b>", "&lt;b&gt;")])
+@pytest.mark.parametrize(
+    ("text", "shown"), [("-", "–"), ("6.2e-08", "6.2e-08"), ("exact", "exact"), ("<b>", "&lt;b&gt;")]
+)
 def test_what_is_no_quantity_stays_as_it_is(text, shown):
     assert quantity(text) == f'<span class="q">{shown}</span>'

@@ -19,7 +19,7 @@
     const labels = chosen("label"), states = chosen("state");
     let shown = 0;
     for (const row of rows) {
-      const text = row.textContent.toLowerCase();
+      const text = `${row.cells[0].textContent} ${row.cells[1].textContent} ${row.dataset.state}`.toLowerCase();
       const fits = labels.has(row.dataset.label) && states.has(row.dataset.state) && words.every((word) => text.includes(word));
       row.hidden = !fits;
       shown += fits;
