@@ -1,19 +1,18 @@
 #include "vector_load.cuh"
 
-// y = x, four 16-byte loads in flight per thread before the first store.
+// y = x, one ordinary 16-byte load and store per thread.
 extern "C" __global__ void copy(const float* x, float* y, long long n) {
     map_elements(x, y, n, [](float value) { return value; });
 }
 
-// The same with eight.
-extern "C" __global__ void copy_deep(const float* x, float* y, long long n) {
-    map_elements<8>(x, y, n, [](float value) { return value; });
-}
-
-// The same with ordinary accesses instead of streamed ones, one vector per thread.
-extern "C" __global__ void copy_plain(const float* x, float* y, long long n) {
-    const long long at = 4 * grid_thread();
-    if (at + 4 <= n) store4(y + at, load4(x + at));
-    else
-        for (long long i = at; i < n; ++i) y[i] = x[i];
+// The same with four streamed loads in flight before the first store. n is a multiple of 4 and both are aligned.
+extern "C" __global__ void copy_streamed(const float* x, float* y, long long n) {
+    const long long first = 4 * (4LL * blockIdx.x * blockDim.x + threadIdx.x);
+    float4 v[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+        if (first + 4 * k * blockDim.x < n) v[k] = load4_streamed(x + first + 4 * k * blockDim.x);
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+        if (first + 4 * k * blockDim.x < n) store4_streamed(y + first + 4 * k * blockDim.x, v[k]);
 }

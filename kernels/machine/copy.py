@@ -1,30 +1,28 @@
-"""y = x: the bandwidth that any kernel of this machine can hope for."""
+"""y = x: the bandwidth that any kernel which reads and writes can hope for on this machine.
 
-from prism_bench import In, KernelSpec, Launch, Out, Size, Variant, Workload, exact
+On an H200 one 16-byte access per thread in blocks of 128 copies 4.29 TB/s; every form with more of them, or with streaming
+hints, was slower, down to 3.3 TB/s.
+"""
 
-
-def launch_with(vectors):
-    """Blocks of 256 threads, `vectors` groups of four floats each; one group each while that leaves SMs idle."""
-
-    def launch(n):
-        per_thread = 4 * vectors if n >= 1 << 21 else 4
-        return Launch(grid=-(-n // (256 * per_thread)), block=256)
-
-    return launch
-
+from prism_bench import In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, exact
 
 spec = KernelSpec(
     entry="copy",
     arguments=(In("x", "n"), Out("y", "n"), Size("n", "int64")),
-    launch=launch_with(4),
+    launch=lambda n: Launch(grid=-(-n // 512), block=128),
     reference=lambda x: x,
     tolerance=exact(),
     peers={"torch": lambda torch, x: torch.clone(x), "cupy": lambda cupy, x: cupy.copy(x)},
     workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=512 << 20)},
-    edges=tuple(Workload(n=n) for n in (0, 1, 3, 1023, 4099, (1 << 21) + 4099)),
+    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=1023), Workload(n=4099), Workload(n=40_961)),
     ceiling="bandwidth",
     variants={
-        "deep": Variant("eight loads in flight per thread", entry="copy_deep", launch=launch_with(8)),
-        "plain": Variant("one ordinary 16-byte load per thread", entry="copy_plain", launch=launch_with(1)),
+        "streamed": Variant(
+            "four streamed loads in flight per thread: what looks faster and is not",
+            entry="copy_streamed",
+            launch=lambda n: Launch(grid=-(-n // 4096), block=256),
+            rules=(Rule("n to be a multiple of 4", lambda n: n % 4 == 0),),
+            edges=(Workload(n=0), Workload(n=4), Workload(n=4096), Workload(n=4100), Workload(n=40_964)),
+        ),
     },
 )

@@ -1,0 +1,23 @@
+"""The sum of an array: the bandwidth that a kernel which only reads can hope for; a few percent above a copy's."""
+
+from prism_bench import In, KernelSpec, Launch, Out, Scratch, Size, Workload, reduction
+
+MOST_BLOCKS = 8192
+
+
+def launch(n, device):
+    """Blocks of 512 threads, at most twelve per SM."""
+    return Launch(grid=max(1, min(-(-n // 2048), 12 * device.sm_count, MOST_BLOCKS)), block=512)
+
+
+spec = KernelSpec(
+    entry="read_all",
+    arguments=(In("x", "n"), Out("total", "1"), Scratch("by_block", str(MOST_BLOCKS), dtype="float64"), Size("n", "int64")),
+    launch=launch,
+    reference=lambda x: x.sum(),
+    tolerance=reduction(magnitude=lambda x, xp: xp.abs(x).sum()),
+    flops=lambda n: n,
+    workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=1 << 30)},
+    edges=(Workload(n=0), Workload(n=1), Workload(n=4099), Workload(n=(1 << 20) + 3)),
+    ceiling="read_bandwidth",
+)
