@@ -25,6 +25,10 @@ _KERNEL = {
     "race": "-O1 -g1 -fwrapv -fsanitize=thread".split(),
     "address": ["-O1", "-g1", *_SANITIZE.split()],
 }
+# Splitting float4 into scalars would hide that it is one access; a static array that is known not to be aliased,
+# as most shared ones are, would not be watched at all.
+_RACE_GCC = ("-fno-tree-sra", "-fno-ipa-reference-addressable", "--param", "tsan-distinguish-volatile=1")
+_RACE_CLANG = ("-mllvm", "-tsan-distinguish-volatile=1")
 _LINK = {"fast": [], "race": [], "address": ["-fsanitize=address,undefined"]}
 MODES = tuple(_KERNEL)
 
@@ -79,7 +83,8 @@ def build(text: str, mode: str, defines: tuple[str, ...] = ()) -> Path:
 
 
 def _options(compiler: Compiler, mode: str) -> list[str]:
-    return [*_COMMON, *_KERNEL[mode], f"-I{INCLUDE}"]
+    by_compiler = _RACE_CLANG if compiler.is_clang else _RACE_GCC
+    return [*_COMMON, *_KERNEL[mode], *(by_compiler if mode == "race" else ()), f"-I{INCLUDE}"]
 
 
 def _build(compiler: Compiler, text: str, options: list[str], mode: str, library: Path):

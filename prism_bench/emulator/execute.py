@@ -13,7 +13,7 @@ def execute(library: Library, request: LaunchRequest, arguments) -> LaunchReport
     raw = library.launch(request, packed.addresses, packed.regions)
     packed.copy_back()
     findings = (*_findings(library, raw), *map(_overrun, packed.overruns()))
-    return LaunchReport(request.entry, findings, library.traffic(packed.regions))
+    return LaunchReport(request.entry, findings, library.traffic())
 
 
 def _overrun(found) -> Finding:

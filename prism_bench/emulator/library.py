@@ -3,7 +3,7 @@
 import ctypes
 from pathlib import Path
 
-from prism_bench.emulator.report import Traffic
+from prism_bench.emulator.report import ArgumentTraffic, Traffic
 from prism_bench.emulator.request import ORDERS, LaunchRequest
 
 _u32x3 = ctypes.c_uint32 * 3
@@ -76,6 +76,19 @@ class RawFinding(ctypes.Structure):
     ]
 
 
+class _Totals(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_uint64)
+        for name in ("global_requests", "global_sectors", "shared_requests", "shared_wavefronts", "atomics")
+    ]
+
+
+class _ArgumentTraffic(ctypes.Structure):
+    _fields_ = [("argument", ctypes.c_int), ("reserved", ctypes.c_int)] + [
+        (name, ctypes.c_uint64) for name in ("bytes_read", "bytes_written", "unique_read", "unique_written")
+    ]
+
+
 class Library:
     """The kernels and global variables of one built source."""
 
@@ -113,6 +126,18 @@ class Library:
         count = self._so.cuda_cpu_launch(ctypes.byref(asked))
         return [RawFinding.from_buffer_copy(self._so.cuda_cpu_finding(number).contents) for number in range(count)]
 
-    def traffic(self, regions: list[Region]) -> Traffic | None:
+    def traffic(self) -> Traffic | None:
         """What the last launch moved; None in the modes that do not count."""
-        return None
+        if not hasattr(self._so, "cuda_cpu_totals"):
+            return None
+        self._so.cuda_cpu_totals.restype = ctypes.POINTER(_Totals)
+        totals = self._so.cuda_cpu_totals().contents
+        return Traffic(tuple(self._arguments_traffic()), **{name: getattr(totals, name) for name, _ in _Totals._fields_})
+
+    def _arguments_traffic(self):
+        one = _ArgumentTraffic()
+        which = 0
+        while self._so.cuda_cpu_traffic(ctypes.c_size_t(which), ctypes.byref(one)):
+            which += 1
+            if one.argument >= 0:
+                yield ArgumentTraffic(one.argument, one.bytes_read, one.bytes_written, one.unique_read, one.unique_written)

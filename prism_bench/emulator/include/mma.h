@@ -29,10 +29,12 @@ template <typename Use, int M, int N, int K, typename T, typename Layout, typena
 inline void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& f, const P* memory, unsigned stride, cuda_cpu::Site site = CUDA_CPU_CALLER) {
     cuda_cpu::check_matrix(memory, stride * sizeof(P), site);
     constexpr bool by_rows = !std::is_same<Layout, col_major>::value;
-    for (int i = 0; i < f.num_elements; ++i) {
+    constexpr int once = f.num_elements / cuda_cpu::copies<Use, M, N, K, T>();
+    for (int i = 0; i < once; ++i) {
         const cuda_cpu::Place p = cuda_cpu::place<Use, M, N, K, T>(cuda_cpu::lane_index(), i);
         f.x[i] = memory[by_rows ? p.row * stride + p.column : p.column * stride + p.row];
     }
+    for (int i = once; i < f.num_elements; ++i) f.x[i] = f.x[i - once];
     __syncwarp(~0u, site);
 }
 

@@ -13,7 +13,6 @@ void observe_block_barrier(Block& block);
 void observe_grid_barrier();
 void observe_warp_barrier(Block& block, unsigned warp, unsigned lanes);
 void observe_warp_step(Block& block, unsigned warp);
-void observe_fence(Thread& thread);
 void observe_atomic(const volatile void* address, size_t bytes, const void* code);
 void observe_access(const volatile void* address, size_t bytes, bool is_write, const void* code);
 void observe_launch_end();

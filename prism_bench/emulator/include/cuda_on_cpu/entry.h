@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "interface.h"
+
 struct __half;
 struct __nv_bfloat16;
 
@@ -69,10 +71,10 @@ struct Signature {
     static constexpr Parameter parameters[sizeof...(P) + 1] = {describe<P>()..., Parameter{}};
 
     template <size_t... I>
-    static void unpack(void (*kernel)(P...), void** arguments, std::index_sequence<I...>) {
+    static CUDA_CPU_UNCHECKED void unpack(void (*kernel)(P...), void** arguments, std::index_sequence<I...>) {
         kernel(*static_cast<std::remove_reference_t<P>*>(arguments[I])...);
     }
-    static void call(const void* kernel, void** arguments) {
+    static CUDA_CPU_UNCHECKED void call(const void* kernel, void** arguments) {
         unpack(reinterpret_cast<void (*)(P...)>(const_cast<void*>(kernel)), arguments, std::index_sequence_for<P...>{});
     }
 };

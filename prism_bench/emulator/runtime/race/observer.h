@@ -1,0 +1,163 @@
+// The race mode's answers to the scheduler, and the way of one access through the checks.
+#pragma once
+
+#include "conflicts.h"
+#include "traffic.h"
+
+namespace cuda_cpu {
+
+constexpr size_t near_bytes = 4096;
+
+static std::vector<std::unique_ptr<WatchedBlock>> watched_blocks;
+
+void observe_launch(const Request& request, size_t fixed_bytes) {
+    order = Order{};
+    order.segments.push_back({});
+    told.clear();
+    totals = Totals{};
+    traffic.clear();
+    close_regions();
+    open_regions(request, __start_cuda_cpu_shared, fixed_bytes, symbols, symbol_count);
+}
+
+void observe_block_start(Block& block) {
+    if (!block.observer_slot) {
+        watched_blocks.push_back(std::make_unique<WatchedBlock>());
+        block.observer_slot = reinterpret_cast<uint64_t>(watched_blocks.back().get());
+        traffic[&block].resize(block.warps.size());
+    }
+    WatchedBlock& fresh = watched(block);
+    fresh.number = static_cast<uint32_t>(block.number);
+    fresh.epoch = 0;
+    fresh.has_knowledge = false;
+    fresh.threads.assign(block.threads.size(), Watched{});
+    fresh.saved.clear();
+    fresh.warps.clear();
+    fresh.warps.resize(block.warps.size());
+}
+
+// Live blocks take turns in shared memory, and so do its cells.
+inline void move_cells(std::vector<Cell>& saved, bool save) {
+    const size_t fixed = regions.static_shared.bytes, dynamic = regions.dynamic_shared.bytes;
+    if (save) saved.resize(fixed + dynamic);
+    if (saved.size() != fixed + dynamic) return;
+    const auto move = [save](Cell* cells, Cell* kept, size_t count) {
+        if (count) memcpy(save ? kept : cells, save ? cells : kept, count * sizeof(Cell));
+    };
+    move(regions.static_shared.cells, saved.data(), fixed);
+    move(regions.dynamic_shared.cells, saved.data() + fixed, dynamic);
+}
+
+void observe_shared_swap(Block* leaving, Block* entering) {
+    if (leaving && leaving->observer_slot) move_cells(watched(*leaving).saved, true);
+    if (entering->observer_slot) move_cells(watched(*entering).saved, false);
+}
+
+void observe_block_end(Block& block) { settle_block(traffic[&block]); }
+
+void observe_block_barrier(Block& block) {
+    settle_block(traffic[&block]);
+    pass_block_barrier(watched(block));
+}
+
+void observe_grid_barrier() {
+    ++order.grid_epoch;
+    for (const auto& block : watched_blocks)
+        for (Watched& thread : block->threads) thread.segment = 0;
+}
+
+void observe_warp_barrier(Block& block, unsigned warp, unsigned lanes) { pass_warp_barrier(watched(block), warp, lanes); }
+
+void observe_warp_step(Block& block, unsigned warp) {
+    for (Stream& stream : traffic[&block][warp].streams) settle(stream);
+}
+
+void observe_launch_end() {
+    watched_blocks.clear();
+    traffic.clear();
+}
+
+inline uint32_t code_of(const void* code) { return static_cast<uint32_t>(static_cast<const char*>(code) - __ehdr_start); }
+
+static void outside_shared(size_t offset, size_t bytes, const Touch& touch) {
+    char text[160];
+    snprintf(text, sizeof text, "%s of %zu bytes at byte %zu of dynamic shared memory, which has %zu bytes", touch.is_write ? "write" : "read",
+             bytes, offset, regions.dynamic_shared.bytes);
+    report_outside(text, -1, touch, 1);
+    if (offset + bytes > sizeof dynamic_shared) abandon();
+}
+
+// Near a buffer the access lands in its margin; anywhere else it must not happen at all.
+static void outside_global(const volatile char* at, size_t bytes, const Touch& touch) {
+    const Watch* before = region_before(at);
+    const Watch* after = before ? before + 1 : regions.globals.data();
+    if (after == regions.globals.data() + regions.globals.size()) after = nullptr;
+    const size_t past = before ? static_cast<size_t>(at - before->begin) - before->bytes : ~size_t(0);
+    const size_t early = after ? static_cast<size_t>(after->begin - at) : ~size_t(0);
+    const Watch* nearest = past <= early ? before : after;
+    const char* verb = touch.is_write ? "write" : "read";
+    char text[200];
+    if (!nearest || std::min(past, early) > near_bytes) {
+        snprintf(text, sizeof text, "%s of %zu bytes far from every buffer", verb, bytes);
+        report_outside(text, -1, touch, 2);
+        abandon();
+    }
+    snprintf(text, sizeof text, "%s of %zu bytes %zu byte(s) %s of %s, which has %zu bytes", verb, bytes, std::min(past, early),
+             past <= early ? "past the end" : "before the beginning", name_of(*nearest).c_str(), nearest->bytes);
+    report_outside(text, nearest->argument, touch, 3);
+}
+
+static void pass(Watch& watch, const volatile char* at, size_t bytes, const Touch& touch) {
+    const size_t offset = static_cast<size_t>(at - watch.begin);
+    const size_t inside = std::min(bytes, watch.bytes - offset);
+    (touch.is_write ? watch.bytes_written : watch.bytes_read) += inside;
+    check_bytes(watch, offset, inside, touch);
+    const uint32_t code = touch.code & ~atomic_flag;
+    if (watch.space == Space::Shared || watch.argument >= 0)
+        count_request(traffic[touch.thread->block], *touch.thread, at, inside, watch.space, code);
+    if (inside == bytes) return;
+    if (watch.space == Space::Global) outside_global(at + inside, bytes - inside, touch);
+    else if (&watch == &regions.dynamic_shared) outside_shared(offset, bytes, touch);
+}
+
+// A thread's own locals, the runtime and constant tables are nobody's concern.
+static void watch_access(const volatile void* address, size_t bytes, bool is_write, uint32_t code) {
+    const volatile char* at = static_cast<const volatile char*>(address);
+    if (scheduler.stacks.holds(at) || !scheduler.current || !bytes) return;
+    Watch* watch = nullptr;
+    if (in_library(at)) {
+        if (regions.static_shared.holds(at)) watch = &regions.static_shared;
+        else if (regions.dynamic_shared.holds(at)) watch = &regions.dynamic_shared;
+        else if (at < dynamic_shared || at >= dynamic_shared + sizeof dynamic_shared) watch = find_global(at);
+        else return outside_shared(static_cast<size_t>(at - dynamic_shared), bytes, {scheduler.current, segment_of(*scheduler.current), code, is_write});
+        if (!watch) return;
+    } else {
+        watch = find_global(at);
+    }
+    const Touch touch{scheduler.current, segment_of(*scheduler.current), code, is_write};
+    if (watch) pass(*watch, at, bytes, touch);
+    else outside_global(at, bytes, touch);
+}
+
+void observe_access(const volatile void* address, size_t bytes, bool is_write, const void* code) {
+    Uninterruptible section;
+    watch_access(address, bytes, is_write, code_of(code));
+}
+
+void observe_atomic(const volatile void* address, size_t bytes, const void* code) {
+    Uninterruptible section;
+    ++totals.atomics;
+    watch_access(address, bytes, false, code_of(code) | atomic_flag);
+    watch_access(address, bytes, true, code_of(code) | atomic_flag);
+    pass_flag(*scheduler.current, address, true, true);
+}
+
+void fence() {
+    Uninterruptible section;
+    pass_fence(*scheduler.current);
+}
+
+void atomic_access(const volatile void* address, size_t bytes) { observe_atomic(address, bytes, __builtin_return_address(0)); }
+void memory_access(const volatile void* address, size_t bytes, bool is_write) { observe_access(address, bytes, is_write, __builtin_return_address(0)); }
+
+}  // namespace cuda_cpu
