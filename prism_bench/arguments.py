@@ -56,7 +56,8 @@ class InOut(Array):
 
 @dataclass(frozen=True)
 class Scratch(Array):
-    """Working memory of the kernel's own: allocated once, not counted among the compulsory bytes."""
+    """Working memory of the kernel's own: zero when the case is prepared, left alone between launches, not counted
+    among the compulsory bytes."""
 
     scratch = True
 

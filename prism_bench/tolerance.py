@@ -146,7 +146,8 @@ def _allowed(want, dtype, tolerance, xp, terms, magnitude):
     if tolerance.ulps:
         allowed = xp.maximum(allowed, tolerance.ulps * _ulp(size, dtype, xp))
     if magnitude is not None:
-        allowed = xp.maximum(allowed, terms * xp.broadcast_to(xp.asarray(magnitude), want.shape))
+        summed = terms * xp.broadcast_to(xp.asarray(magnitude), want.shape)
+        allowed = xp.maximum(allowed, xp.where(xp.isfinite(summed), summed, 0.0))
     return allowed
 
 

@@ -8,6 +8,9 @@ import numpy as np
 
 from prism_bench.backends.base import Backend, Runnable
 from prism_bench.measurement import Sample
+from prism_bench.units import bytes_text
+
+REFERENCE_COPIES = 6  # a float32 array, its float64 copy, and the temporaries of a reference
 
 
 def open_backend() -> "NumpyBackend":
@@ -67,7 +70,20 @@ class NumpyBackend(Backend):
         return {"device": _processor(), "software": {"numpy": np.__version__, "scipy": scipy.__version__}}
 
     def prepare(self, case, inputs):
+        wanted, free = REFERENCE_COPIES * case.allocated_bytes, _free_bytes()
+        if free is not None and wanted > free:
+            raise MemoryError(f"wants about {bytes_text(wanted)} of host memory, {bytes_text(free)} are free")
         return NumpyRunnable(case, inputs, self.special)
+
+
+def _free_bytes():
+    """Host memory that can be had without swapping; None where the system does not say."""
+    try:
+        with open("/proc/meminfo") as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
 
 
 def _processor():

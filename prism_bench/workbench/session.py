@@ -27,25 +27,28 @@ class Session:
 
     def edge(self, case: Case) -> CaseResult:
         """The edge, verified."""
-        try:
-            entries = verify(self._backend, case, self._settings.seeds)
-        except (PrismBenchError, MemoryError) as error:
-            return _result(case, _status_of(error), str(error))
-        return self._judged(case, entries)
+        return self._guarded(case, lambda: self._judged(case, verify(self._backend, case, self._settings.seeds)))
 
     def case(self, case: Case) -> CaseResult:
         """The case, verified in the first process and timed in each, if it is right."""
+        return self._guarded(case, lambda: self._measured(case))
+
+    def _guarded(self, case, work):
+        """The result of `work`, or one that says how it failed; what makes the device useless ends the process."""
         try:
-            with self._backend.prepare(case, case.inputs(self._settings.seeds[0])) as runnable:
-                return self._on(runnable)
+            return work()
         except MemoryError as error:
-            return _result(case, "skipped", f"out of memory: {error}")
+            return _result(case, "skipped", f"{case.name}: out of memory: {error}")
         except PrismBenchError as error:
-            return _result(case, _status_of(error), str(error))
-        except Exception as error:
+            return _result(case, "failed", str(error))
+        except Exception as error:  # a spec's own functions may raise anything
             if is_sticky(self._backend, error):
                 raise
-            return _result(case, "failed", f"{type(error).__name__}: {error}")
+            return _result(case, "failed", f"{case.name}: {type(error).__name__}: {error}")
+
+    def _measured(self, case):
+        with self._backend.prepare(case, case.inputs(self._settings.seeds[0])) as runnable:
+            return self._on(runnable)
 
     def _on(self, runnable):
         entries = verify_prepared(self._backend, runnable, self._settings.seeds) if self._process == 0 else []
@@ -64,10 +67,6 @@ class Session:
         if passed(entries):
             return _result(case, "ok", None, entries)
         return _result(case, "wrong", complaint(case, self._backend.name, entries), entries)
-
-
-def _status_of(error):
-    return "skipped" if isinstance(error, MemoryError) else "failed"
 
 
 def _result(case, status, reason, entries=(), measurements=(), code=None):

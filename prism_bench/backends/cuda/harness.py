@@ -31,6 +31,9 @@ class Harness:
         self._written = cupy.zeros((_CACHE_SIZES * device.l2_bytes) // 4, np.float32)
         self._swept = cupy.zeros_like(self._written)
         self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
+
+    def forget_persisting(self) -> None:
+        """No line stays in L2 because an earlier kernel asked for it."""
         reset_persisting_lines()
 
     def clear_caches(self) -> None:

@@ -15,6 +15,7 @@ class ColdTimer:
 
     def __init__(self, harness, call, restore=None):
         self._harness, self._call, self._restore = harness, call, restore
+        harness.forget_persisting()
         self._refuse_other_streams()
 
     def __call__(self) -> Sample:
