@@ -17,7 +17,7 @@ def launch_any(out_rows, out_cols):
 
 
 def strips(name, k, cols, padding, out_rows, out_cols, device):
-    """One wave of blocks over strips of rows; 16-byte accesses where rows are whole groups of four and the window is centred."""
+    """One wave of blocks over strips of rows; 16-byte accesses where the window is centred and rows are fours."""
     block = min(128, -(-out_cols // 128) * 32)
     across = -(-out_cols // (4 * block))
     down = max(1, min(BLOCKS_PER_SM[k] * device.sm_count // across, out_rows // (2 * k)))
@@ -92,7 +92,7 @@ spec = KernelSpec(
         "out_cols": lambda cols, k, stride, padding: (cols + 2 * padding - k) // stride + 1,
     },
     rules=(
-        Rule("k >= 1, stride >= 1 and padding >= 0", lambda k, stride, padding: k >= 1 and stride >= 1 and padding >= 0),
+        Rule("k >= 1, stride >= 1 and padding >= 0", lambda k, stride, padding: min(k, stride, padding + 1) >= 1),
         Rule("k <= rows + 2 padding", lambda rows, k, padding: k <= rows + 2 * padding),
         Rule("k <= cols + 2 padding", lambda cols, k, padding: k <= cols + 2 * padding),
     ),

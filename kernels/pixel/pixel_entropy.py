@@ -1,0 +1,187 @@
+"""Entropy, in bits, of the grey levels in a window around every pixel; the window is clipped to the image.
+
+Levels are floor(bins (x - lo) / (hi - lo)), clamped; a NaN has none and does not count. A window of side w covers the
+offsets -floor(w/2) to w - 1 - floor(w/2). `normalised` divides by log2(bins).
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, absolute, uniform,
+)  # fmt: skip
+
+# Floors of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; 57 words of shared memory a pixel at 32 a clock and SM = 129 us: 2 w
+# table reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w) and 6 for codes and the result.
+COUNTERS = 257 * 128  # bytes of a warp: a word for each level, or none, and lane
+
+
+def warps_that_fit(window, device):
+    """The warps of a block: each needs counters for 256 levels and for no level, beside the table."""
+    return min(7, (device.max_shared_bytes - table_bytes(window)) // COUNTERS)
+
+
+def table_bytes(window):
+    return 4 * ((window**2 + 32) // 32 * 32)
+
+
+def launch_naive(rows, cols):
+    return Launch(
+        grid=(-(-cols // 32), -(-rows // 8)), block=(32, 8), entry="pixel_entropy_naive",
+        arguments=("x", "entropy", "lo", "hi", "bins", "window", "unit", "rows", "cols"),
+    )  # fmt: skip
+
+
+def launch(rows, cols, window, pitch, device):
+    """Codes of the levels first; then a warp slides 128 windows (64 if they are wider than 16) down its strip of rows."""
+    warps = warps_that_fit(window, device) if window <= 64 else 0
+    if warps < 1 or rows * cols == 0:
+        return launch_naive(rows, cols)
+    across = -(-cols // (128 if window <= 16 else 64))
+    strips = max(1, min(warps * device.sm_count // across, -(-rows // 4)))
+    return (
+        Launch(
+            grid=(-(-pitch // 256), min(-(-(rows + window - 1) // 4), 65_535)), block=(64, 4),
+            entry=f"pixel_entropy_codes<{window}>",
+            arguments=("x", "codes", "table", "lo", "hi", "bins", "rows", "cols", "pitch"),
+        ),
+        Launch(
+            grid=-(-across * strips // warps), block=32 * warps, shared=table_bytes(window) + warps * COUNTERS,
+            entry=f"pixel_entropy<{window}>", arguments=("codes", "table", "entropy", "unit", "rows", "cols", "pitch"),
+        ),
+    )  # fmt: skip
+
+
+def window_sums(mask, window, xp):
+    """How many pixels of the mask each window holds, from the integral image."""
+    integral = xp.zeros(tuple(extent + 1 for extent in mask.shape), dtype="int32")
+    integral[1:, 1:] = mask.cumsum(0, dtype="int32").cumsum(1, dtype="int32")
+    starts = [xp.arange(extent) - window // 2 for extent in mask.shape]
+    (top, left), (bottom, right) = (
+        [xp.clip(start + side, 0, extent) for start, extent in zip(starts, mask.shape, strict=True)]
+        for side in (0, window)
+    )
+    below, above = integral[bottom], integral[top]
+    return below[:, right] - below[:, left] - above[:, right] + above[:, left]
+
+
+def times_log2(count, xp):
+    return count * xp.log2(xp.maximum(count, 1))
+
+
+def reference(x, window, bins, lo, hi, normalised, xp):
+    """log2 n - (1/n) sum of c log2 c, one level after the other."""
+    lo, hi = float(np.float32(lo)), float(np.float32(hi))
+    level = xp.clip(xp.floor(bins * (x - lo) / (hi - lo)), 0, bins - 1)
+    n = window_sums(level >= 0, window, xp)
+    total = times_log2(n, xp)
+    for b in range(bins):
+        members = level == b
+        if members.any():
+            total -= times_log2(window_sums(members, window, xp), xp)
+    return total / xp.maximum(n, 1) / (np.log2(bins) if normalised else 1)
+
+
+def torch_entropy(torch, x, window, bins, lo, hi, normalised):
+    """No library has this filter; the nearest is one separable pooling per level."""
+    before, after = window // 2, window - 1 - window // 2
+    level = torch.floor(bins * (x - lo) / (hi - lo)).clamp(0, bins - 1)
+
+    def sums(mask):
+        padded = torch.nn.functional.pad(mask.float()[None, None], (before, after, before, after))
+        rows = torch.nn.functional.avg_pool2d(padded, (1, window), stride=1, divisor_override=1)
+        return torch.nn.functional.avg_pool2d(rows, (window, 1), stride=1, divisor_override=1)[0, 0]
+
+    n = sums(level >= 0)
+    total = torch.special.xlogy(n, n)
+    for b in range(bins):
+        count = sums(level == b)
+        total -= torch.special.xlogy(count, count)
+    return total / n.clamp(min=1) / np.log(bins if normalised else 2)
+
+
+def square(rows, cols):
+    """The guide's image: 5000 in rows and columns 200 to 299, 100 elsewhere."""
+    image = np.full((rows, cols), 100.0)
+    image[200:300, 200:300] = 5000
+    return image
+
+
+def patchy(rows, cols):
+    """A ramp with flat, noisy, infinite and NaN patches; some windows hold no number at all."""
+    image = np.tile(np.linspace(-0.2, 1.2, cols), (rows, 1))
+    image[: rows // 2, : cols // 3] = 0.5
+    image[rows // 2 :, cols // 2 :] = np.random.default_rng(3).uniform(size=image[rows // 2 :, cols // 2 :].shape)
+    image[-24:, :24] = np.nan
+    image[5, ::3], image[7, 0], image[8, 1] = np.nan, np.inf, -np.inf
+    return image
+
+
+def on_the_cuts(rows, cols):
+    """Multiples of 1/256 and their float32 neighbours: a level lost to rounding shows."""
+    cut = np.float32(np.random.default_rng(4).integers(0, 257, (rows, cols))) / np.float32(256)
+    return np.where(np.arange(cols) % 2, np.nextafter(cut, np.float32(-1)), cut)
+
+
+GUIDE = "0 inside either region, up to 1 bit on its border; the profiling guide's image"
+guide = Workload(rows=512, cols=512, window=16)
+
+spec = KernelSpec(
+    entry="pixel_entropy<16>",
+    arguments=(
+        In("x", "rows cols", fill=uniform(0, 1)),  # the worst case: every pixel changes the histogram
+        Scratch("codes", "padded_rows pitch", dtype="uint16"), Scratch("table", "counts", dtype="uint32"),
+        Out("entropy", "rows cols"), Scalar("lo"), Scalar("hi"), Size("bins"), Size("window"), Scalar("unit"),
+        Size("rows"), Size("cols"), Size("pitch"),
+    ),
+    parameters={"bins": 256, "lo": 0.0, "hi": 1.0, "normalised": False},
+    derived={
+        "padded_rows": lambda rows, window: rows + window - 1,
+        "pitch": lambda cols, window: (cols + window + 9) // 4 * 4,
+        "counts": lambda window: window**2 + 1,
+        "unit": lambda bins, normalised: 1 / np.log2(bins) if normalised else 1.0,
+    },
+    rules=(
+        Rule("2 <= bins <= 256", lambda bins: 2 <= bins <= 256),
+        Rule("window >= 1", lambda window: window >= 1),
+        Rule("lo < hi, a finite distance apart", lambda lo, hi: 0 < np.float32(hi) - np.float32(lo) < np.inf),
+    ),
+    launch=launch,
+    reference=reference,
+    tolerance=absolute(1e-5),
+    peers={"torch": torch_entropy},
+    flops=lambda rows, cols, window, bins: 2 * rows * cols * min(bins, window**2),
+    workloads={
+        "S0": guide,
+        "S1": Workload(rows=4096, cols=4096, window=16),
+        "S2": Workload(rows=8192, cols=8192, window=32),
+    },
+    edges=(
+        *(Workload(rows=r, cols=c, window=16) for r, c in ((0, 3), (1, 1), (1, 300), (300, 1), (7, 5), (40, 131))),
+        *(Workload(rows=21, cols=70, window=w) for w in (1, 2, 3, 4, 5, 8, 15, 17, 32, 33, 64, 65)),
+        *(Workload(rows=20, cols=20, window=w) for w in (7, 48, 90)),  # also larger than the image
+        *(Workload(rows=30, cols=30, window=9, bins=b, normalised=n) for b, n in ((2, False), (7, True), (256, True))),
+        Workload(rows=30, cols=64, window=16, lo=-0.1, hi=0.7),
+        Workload(rows=30, cols=64, window=16, lo=0.1, hi=0.1001, bins=100),
+    ),
+    golden=(
+        *(
+            Golden(Workload(rows=512, cols=512, window=w, lo=100, hi=5000), {"x": square}, {}, source=GUIDE)
+            for w in (16, 8, 32)
+        ),
+        Golden(guide, {"x": square}, {"entropy": 0.0}, source="levels of [0, 1] saturate: every window is constant"),
+        *(
+            Golden(Workload(rows=40, cols=70, window=w), {"x": 0.3}, {"entropy": 0.0}, source="a constant image")
+            for w in (16, 32, 70)
+        ),
+        *(
+            Golden(Workload(rows=70, cols=99, window=w), {"x": patchy}, {}, source="structure, NaN, infinities")
+            for w in (5, 16, 20)
+        ),
+        Golden(Workload(rows=40, cols=64, window=16), {"x": on_the_cuts}, {}, source="pixels on the borders of levels"),
+    ),
+    variants={
+        "naive": Variant(
+            "one thread per pixel, every histogram counted afresh", launch=launch_naive, only_labels=("S0", "S1")
+        ),
+    },
+)  # fmt: skip
