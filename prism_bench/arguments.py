@@ -75,11 +75,18 @@ class Scalar:
 
         if self.name not in axes:
             raise SpecError(f"scalar '{self.name}' is neither axis nor parameter")
-        if np.dtype(self.dtype).kind in "iu":
-            limits = np.iinfo(self.dtype)
-            if not limits.min <= axes[self.name] <= limits.max:
-                raise SpecError(f"{self.name}={axes[self.name]} does not fit {self.dtype}")
+        if not _fits(axes[self.name], np.dtype(self.dtype)):
+            raise SpecError(f"{self.name}={axes[self.name]} does not fit {self.dtype}")
         return np.dtype(self.dtype).type(axes[self.name])
+
+
+def _fits(value, dtype):
+    """Whether `dtype` holds the value: integers exactly, floats within the range."""
+    import numpy as np
+
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min <= value <= np.iinfo(dtype).max and int(value) == value
+    return dtype.kind != "f" or not np.isfinite(value) or abs(value) <= np.finfo(dtype).max
 
 
 def Size(name: str, dtype: str = "int32") -> Scalar:  # noqa: N802 - reads as a noun in specs

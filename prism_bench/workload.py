@@ -26,7 +26,7 @@ class Workload(Mapping):
         return len(self._axes)
 
     def __hash__(self):
-        return hash(tuple(self._axes.items()))
+        return hash(frozenset(self._axes.items()))
 
     def __eq__(self, other):
         return isinstance(other, Workload) and self._axes == other._axes
