@@ -1,0 +1,28 @@
+"""Budgets are never silently met."""
+
+import pytest
+
+from prism_bench import Budget
+from prism_bench.errors import SpecError
+
+
+@pytest.mark.parametrize(
+    ("budget", "value", "verdict"),
+    [
+        (Budget("registers", at_most=64), 64, "met"),
+        (Budget("registers", at_most=64), 65, "missed"),
+        (Budget("bandwidth_share", at_least=0.85), 0.85, "met"),
+        (Budget("bandwidth_share", at_least=0.85), 0.8499, "missed"),
+        (Budget("registers", at_most=64), None, "unmeasured"),
+        (Budget("registers", at_most=64), float("nan"), "unmeasured"),
+        (Budget("spill_bytes", at_most=0), 0, "met"),
+    ],
+)
+def test_a_verdict_follows_from_the_value(budget, value, verdict):
+    assert verdict == budget.verdict(value)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"at_most": 1, "at_least": 0}])
+def test_a_budget_has_exactly_one_bound(bounds):
+    with pytest.raises(SpecError, match=r"Budget\('registers'\): give exactly one of at_most and at_least"):
+        Budget("registers", **bounds)

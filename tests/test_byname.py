@@ -1,0 +1,29 @@
+"""Functions of a spec get what they name, and nothing else."""
+
+import pytest
+
+from prism_bench import byname
+from prism_bench.errors import SpecError
+
+OFFERED = {"rows": 3, "cols": 5}
+
+
+def test_a_function_gets_the_values_it_names():
+    assert 8 == byname.call(lambda cols, rows: rows + cols, OFFERED, "here")
+
+
+def test_a_function_may_ask_for_nothing():
+    assert 1 == byname.call(lambda: 1, OFFERED, "here")
+
+
+def test_an_offered_value_beats_a_default_and_a_default_beats_nothing():
+    assert (3, 7) == byname.call(lambda rows=1, depth=7: (rows, depth), OFFERED, "here")
+
+
+def test_a_name_that_nobody_offers_is_named_with_those_that_are():
+    with pytest.raises(SpecError, match="softmax: flops asks for 'row', which is none of: cols, rows"):
+        byname.call(lambda row: row, OFFERED, "softmax: flops")
+
+
+def test_wanted_names_stand_in_order():
+    assert ("torch", "x") == byname.wanted(lambda torch, x: x)
