@@ -3,6 +3,7 @@
 import math
 
 _TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_ROUNDS_UP = 0.9995  # from here on three digits of the smaller unit read 1000
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
@@ -11,7 +12,7 @@ def time_text(seconds: float | None) -> str:
     if seconds is None or math.isnan(seconds):
         return "-"
     for scale, unit in _TIME:
-        if abs(seconds) >= scale * 0.9995:
+        if abs(seconds) >= scale * _ROUNDS_UP:
             return f"{_three(seconds / scale)} {unit}"
     return f"{_three(seconds / 1e-9)} ns"
 
@@ -35,14 +36,14 @@ def share_text(share: float | None) -> str:
 
 def ratio_text(ratio: float | None) -> str:
     """`1.25x`; a dash where nothing was measured."""
-    return "-" if ratio is None or math.isnan(ratio) else f"{ratio:.3g}x"
+    return "-" if ratio is None or math.isnan(ratio) else f"{_three(ratio)}x"
 
 
 def _scaled(value, unit):
     if value is None or math.isnan(value):
         return "-"
     for scale, prefix in _DECIMAL:
-        if abs(value) >= scale * 0.9995:
+        if abs(value) >= scale * _ROUNDS_UP:
             return f"{_three(value / scale)} {prefix}{unit}"
     return f"{_three(value)} {unit}"
 
@@ -51,5 +52,6 @@ def _three(value):
     """Three significant digits, without an exponent."""
     if value == 0:
         return "0"
-    digits = max(0, 2 - math.floor(math.log10(abs(value)) + 1e-12))
-    return f"{value:.{digits}f}"
+    rounded = float(f"{value:.2e}")
+    digits = max(0, 2 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded:.{digits}f}" if digits else f"{value:.0f}"

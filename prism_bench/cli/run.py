@@ -27,8 +27,10 @@ def command(
 ) -> None:
     """Verify, then time every case in several fresh processes, and write one run record. Labels default to S0 off the GPU."""
     from prism_bench import store, workbench
-    from prism_bench.report.json_view import json_view
-    from prism_bench.report.terminal import print_record
+    from prism_bench.analysis.findings import exit_code
+    from prism_bench.analysis.reading import read
+    from prism_bench.report.json_view import view
+    from prism_bench.report.terminal import summary_view
 
     opened = options.choose_backend(backend, quiet=json)
     found = options.open_catalogue(catalogue)
@@ -39,16 +41,8 @@ def command(
         record = workbench.run(found, backend_name(backend), cases, settings, report)
     path = store.save(record, output or store.path_for(record, runs))
     if json:
-        options.print_json(json_view(record))
+        options.print_json(view(record, found))
     else:
-        print_record(record, options.out(), found)
+        options.out().print(summary_view(record, found))
         options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
-    raise SystemExit(exit_code(record, found))
-
-
-def exit_code(record, catalogue) -> int:
-    """1 when a kernel is bad, 3 when what was measured cannot be trusted, 0 when all is well."""
-    if any(case.status not in ("ok", "skipped") for case in record.cases) or catalogue.problems:
-        return 1
-    kernels = [m for case in record.cases for m in case.measurements if m.subject == "kernel"]
-    return 3 if any(m.samples and not m.valid for m in kernels) or not record.complete else 0
+    raise SystemExit(1 if found.problems else exit_code(read(record, found).findings))

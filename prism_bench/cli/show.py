@@ -13,15 +13,16 @@ NAME = "show"
 def command(
     record: Annotated[Path | None, typer.Argument(help="a run record; the newest one without it")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
+    catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Show a run record: times, rates, shares of the measured ceilings, peers, verification."""
     from prism_bench import store
-    from prism_bench.report.json_view import json_view
-    from prism_bench.report.terminal import print_record
+    from prism_bench.report.json_view import view
+    from prism_bench.report.terminal import summary_view
 
-    read = store.read(record or store.newest(runs))
+    found, read = options.open_catalogue(catalogue), store.read(record or store.newest(runs))
     if json:
-        options.print_json(json_view(read))
+        options.print_json(view(read, found))
     else:
-        print_record(read, options.out())
+        options.out().print(summary_view(read, found))
