@@ -1,0 +1,61 @@
+"""The cases that exist and the protocol that measures them, asked of the checkout that these suites stand in.
+
+asv tells a benchmark only the *position* of its case, in whichever environment it runs. Were the list taken from the installed
+commit, an older one without some kernel would have a shorter list and record a neighbour's time under the wrong name. So the list is
+made by the checkout's own package from the checkout's own kernels, the same in every environment, and each name is looked
+up in what the installed commit measured.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+@cache
+def listing() -> dict:
+    """`protocol` and the names of all `cases`; made once for each content of the checkout, then read from .asv/listing."""
+    kept = CHECKOUT / ".asv" / "listing" / f"{_content()}.json"
+    if not kept.is_file():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = kept.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(_ask())
+        unfinished.replace(kept)
+    return json.loads(kept.read_text())
+
+
+def _content():
+    """A digest of every Python file that the answer follows from."""
+    digest = hashlib.sha256()
+    for path in sorted([*CHECKOUT.glob("kernels/*/*.py"), *CHECKOUT.glob("prism_bench/**/*.py")]):
+        digest.update(f"{path.relative_to(CHECKOUT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _ask():
+    """Run this file against the checkout's package, whatever is installed."""
+    command = [sys.executable, "-m", "suites.listing"]
+    asked = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    if asked.returncode:
+        raise RuntimeError(f"the catalogue beside the suites cannot be listed: {asked.stderr.strip()}")
+    return asked.stdout
+
+
+def main() -> None:
+    """Print the listing as JSON; a catalogue with problems has none, since a gap would shift every later position."""
+    from prism_bench.catalogue import discover
+    from prism_bench.workbench import PROTOCOL
+
+    catalogue = discover(CHECKOUT / "kernels")
+    if catalogue.problems:
+        sys.exit("\n".join(str(problem) for problem in catalogue.problems))
+    print(json.dumps({"protocol": PROTOCOL, "cases": [case.name for case in catalogue.cases()]}))
+
+
+if __name__ == "__main__":
+    main()

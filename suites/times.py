@@ -1,0 +1,48 @@
+"""What a kernel costs, one suite per metric of `prism_bench/metric.py`; the last one is the CPU's."""
+
+from suites.measured import Measured
+
+
+class Cold(Measured):
+    """One launch, caches cleared before it."""
+
+    metric = "cold_time"
+
+    def track_cold_time(self, cache, case):
+        return self.samples(cache, case)
+
+
+class Hot(Measured):
+    """One launch of many, back to back, caches warm."""
+
+    metric = "hot_time"
+
+    def track_hot_time(self, cache, case):
+        return self.samples(cache, case)
+
+
+class Launch(Measured):
+    """What the host spends to enqueue the kernel."""
+
+    metric = "launch_time"
+
+    def track_launch_time(self, cache, case):
+        return self.samples(cache, case)
+
+
+class EndToEnd(Measured):
+    """Inputs to the device, kernel, outputs back."""
+
+    metric = "end_to_end_time"
+
+    def track_end_to_end_time(self, cache, case):
+        return self.samples(cache, case)
+
+
+class Wall(Measured):
+    """One call of the reference on the CPU."""
+
+    metric = "wall_time"
+
+    def track_wall_time(self, cache, case):
+        return self.samples(cache, case)
