@@ -86,7 +86,7 @@ def _fits(value, dtype):
 
     if dtype.kind in "iu":
         return np.iinfo(dtype).min <= value <= np.iinfo(dtype).max and int(value) == value
-    return dtype.kind != "f" or not np.isfinite(value) or abs(value) <= np.finfo(dtype).max
+    return dtype.kind != "f" or not np.isfinite(value) or abs(value) <= float(np.finfo(dtype).max)
 
 
 def Size(name: str, dtype: str = "int32") -> Scalar:  # noqa: N802 - reads as a noun in specs

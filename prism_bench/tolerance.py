@@ -7,6 +7,8 @@ Arrays may live on NumPy or CuPy; the caller hands in the module that owns them.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
 _SMALLEST_EXPONENT = {"float16": -24, "float32": -149, "float64": -1074}
 
@@ -95,6 +97,7 @@ class Comparison:
     expected: float
 
 
+@np.errstate(over="ignore", invalid="ignore")  # infinities and NaN are values here
 def compare(actual, expected, tolerance: Tolerance, xp, terms=0.0, magnitude=None) -> Comparison:
     """Compare an output with its reference; `terms` and `magnitude` are the tolerance's, already evaluated."""
     if actual.size == 0:
@@ -128,7 +131,8 @@ def compare(actual, expected, tolerance: Tolerance, xp, terms=0.0, magnitude=Non
 def _error(got, want, xp):
     """|got - want|; 0 where both are NaN or the same infinity, infinite where only one is."""
     if got.dtype.kind != "f":
-        return xp.abs(got.astype("float64") - want.astype("float64"))
+        apart = xp.abs(got.astype("float64") - want.astype("float64"))
+        return xp.where(got == want, 0.0, xp.maximum(apart, 1.0))  # a float64 cannot tell all 64-bit integers apart
     same = (got == want) | (xp.isnan(got) & xp.isnan(want))
     finite = xp.isfinite(got) & xp.isfinite(want)
     difference = xp.abs(xp.where(finite, got, 0.0) - xp.where(finite, want, 0.0))
@@ -154,13 +158,14 @@ def _allowed(want, dtype, tolerance, xp, terms, magnitude):
 def _ulp(size, dtype, xp):
     """The gap to the next float of `dtype` above `size`."""
     digits = {"float16": 11, "float32": 24, "float64": 53}[dtype.name]
-    exponent = xp.frexp(size)[1] - digits
-    return xp.ldexp(1.0, xp.maximum(exponent, _SMALLEST_EXPONENT[dtype.name]))
+    smallest = _SMALLEST_EXPONENT[dtype.name]
+    exponent = xp.where(size > 0, xp.frexp(size)[1] - digits, smallest)
+    return xp.ldexp(1.0, xp.maximum(exponent, smallest))
 
 
 def _worst(error, allowed, xp):
     """The flat index of the element that most exceeds its allowance, or has the largest error."""
-    over = (error / xp.where(allowed > 0, allowed, 1e-300)).reshape(-1)
+    over = (error / xp.where(allowed > 0, allowed, 1e-30)).reshape(-1)
     finite = xp.where(xp.isnan(over), 0.0, over)
     return int(finite.argmax()) if float(finite.max()) > 0 else int(error.reshape(-1).argmax())
 
