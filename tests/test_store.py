@@ -154,7 +154,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 
 def test_the_path_tells_machine_time_and_commit(tmp_path):
     path = path_for(gpu_record(), tmp_path)
-    assert path.relative_to(tmp_path).as_posix() == "h200-a/20261120T221405Z-7471611d.json.gz"
+    assert path.relative_to(tmp_path).as_posix() == "nvidia-h200/20261120T221405Z-7471611d.json.gz"
     assert path_for(gpu_record(dirty=True, commit=None), tmp_path).name == "20261120T221405Z-nocommit-dirty.json.gz"
 
 

@@ -63,7 +63,7 @@ def budget_verdicts(frame: pandas.DataFrame, catalogue: Catalogue) -> list[Budge
 
 def _budgets(row, catalogue):
     """A variant is held to the budgets it names itself: a naive one is kept to be compared with, not to be fast."""
-    spec = catalogue.kernels.get(row["kernel"].split(":")[0])
+    spec = catalogue.kernels.get(row["kernel"])
     if spec is None:
         return ()
     variant = spec.variants.get(row["variant"]) if row["variant"] else None

@@ -1,6 +1,6 @@
 """A reading: everything that analysis has to say about one record, made once and handed to every kind of report."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import pandas
@@ -10,18 +10,24 @@ from prism_bench.analysis.findings import Finding, findings
 from prism_bench.analysis.summary import limits_of, summary
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import Limits
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
+
+_UNTIMED = ("edge", "golden")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A record with its limits, its summary (one row per case), the verdicts on its budgets and its findings.
+    """A record with its limits, the verdicts on its budgets and its findings.
 
-    `budgets` is empty where no catalogue was at hand: budgets stand in the specs, not in the record.
+    `cases` are those at a workload of their own, `frame` is their summary, row by row; `edges` are the edge and golden
+    cases, which are verified and never timed. `budgets` is empty where no catalogue was at hand: budgets stand in the specs, not in the
+    record.
     """
 
     record: RunRecord
     limits: Limits
+    cases: tuple[CaseResult, ...]
+    edges: tuple[CaseResult, ...]
     frame: pandas.DataFrame
     budgets: tuple[BudgetVerdict, ...]
     published: tuple[PublishedVerdict, ...]
@@ -45,10 +51,12 @@ class Reading:
 
 def read(record: RunRecord, catalogue: Catalogue | None = None) -> Reading:
     """The reading of a record; with the catalogue, the budgets of its specs are judged too."""
-    frame = summary(record)
+    edges = tuple(case for case in record.cases if case.label in _UNTIMED)
+    cases = tuple(case for case in record.cases if case.label not in _UNTIMED)
+    frame = summary(replace(record, cases=cases))
     budgets = tuple(budget_verdicts(frame, catalogue)) if catalogue else ()
     found = tuple(findings(record, budgets))
-    return Reading(record, limits_of(record), frame, budgets, tuple(published_verdicts(frame)), found)
+    return Reading(record, limits_of(record), cases, edges, frame, budgets, tuple(published_verdicts(frame)), found)
 
 
 def middle(values: list[float]) -> float | None:

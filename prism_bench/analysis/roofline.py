@@ -5,7 +5,7 @@ S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performa
 
 from collections.abc import Mapping
 
-from prism_bench.measure.limits import Limits
+from prism_bench.measure.limits import Limits, is_bandwidth
 from prism_bench.measure.plausibility import is_fp32
 from prism_bench.run_record import CaseResult
 
@@ -52,5 +52,5 @@ def binding(case: CaseResult, limits: Limits) -> tuple[str, float] | None:
 
 
 def roofs(limits: Limits) -> Mapping[str, float]:
-    """The horizontal roofs, operations per second by name: every ceiling but that of memory."""
-    return {name: rate for name, rate in limits.ceilings.items() if name != "bandwidth"}
+    """The horizontal roofs, operations per second by name: every ceiling but those of memory."""
+    return {name: rate for name, rate in limits.ceilings.items() if not is_bandwidth(name)}

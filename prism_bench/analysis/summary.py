@@ -9,7 +9,8 @@ from prism_bench.measure.limits import Limits, measured_limits, valid_median
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 
-IDENTITY = ("case", "kernel", "variant", "family", "label", "workload", "bytes", "flops", "ceiling", "status", "reason")
+_FACTS = ("kernel", "variant", "family", "label", "bytes", "flops", "ceiling", "status", "reason")
+IDENTITY = ("case", "implementation", "workload", *_FACTS)
 CODE = ("registers", "spills", "shared_bytes", "launches")
 DERIVED = (
     "bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time", "bound_share",
@@ -18,8 +19,7 @@ DERIVED = (
 )  # fmt: skip
 SPREADS = tuple(f"{metric}_spread" for metric in MEASURED)
 COLUMNS = (*IDENTITY, *MEASURED, *SPREADS, *DERIVED, *CODE)
-_TEXT = {"case", "kernel", "variant", "family", "label", "workload", "ceiling", "status", "reason", "bound",
-         "best_peer", "invalid"}  # fmt: skip
+_NUMBERS = {"bytes", "flops", *MEASURED, *SPREADS, *DERIVED, *CODE} - {"bound", "best_peer", "invalid"}
 
 
 def limits_of(record: RunRecord) -> Limits:
@@ -46,7 +46,7 @@ def summary(record: RunRecord) -> pandas.DataFrame:
 
 
 def _series(column, rows):
-    return pandas.Series([row.get(column) for row in rows], dtype=object if column in _TEXT else float)
+    return pandas.Series([row.get(column) for row in rows], dtype=float if column in _NUMBERS else object)
 
 
 def row(case: CaseResult, limits: Limits) -> dict:
@@ -57,14 +57,19 @@ def row(case: CaseResult, limits: Limits) -> dict:
         **_rates(case, limits),
         **_comparisons(case),
         **_trust(case),
-        **{name: case.code.get(name) for name in CODE},
+        **{name: number(case.code.get(name)) for name in CODE},
     }
 
 
 def _identity(case):
     workload = ", ".join(f"{axis}={value}" for axis, value in case.workload.items())
-    fixed = {name: getattr(case, name) for name in IDENTITY[1:] if name != "workload"}
-    return {"case": case.name, "workload": workload, **fixed}
+    facts = {name: getattr(case, name) for name in _FACTS}
+    return {"case": case.name, "implementation": implementation(case), "workload": workload, **facts}
+
+
+def implementation(case: CaseResult) -> str:
+    """The kernel's name with its variant, such as `pixel_entropy:naive`."""
+    return f"{case.kernel}:{case.variant}" if case.variant else case.kernel
 
 
 def _times(case):

@@ -57,11 +57,16 @@ def _rate(case, cache_bytes):
     """Bytes or operations per second that a ceiling's case reached; None where it measured none."""
     if case.ceiling == "launch":
         return None
-    if case.ceiling == "bandwidth":
+    if is_bandwidth(case.ceiling):
         cold = valid_median(case, "cold_time")
         return case.bytes / cold if cold and case.bytes > cache_bytes else None
     times = [seconds for metric in ("cold_time", "hot_time") if (seconds := valid_median(case, metric))]
     return case.flops / min(times) if times and case.flops else None
+
+
+def is_bandwidth(ceiling: str) -> bool:
+    """Whether a ceiling of that name is of bytes per second (`bandwidth`, `read_bandwidth`), not of operations."""
+    return ceiling.endswith("bandwidth")
 
 
 def valid_median(case: CaseResult, metric: str, subject: str = "kernel") -> float | None:

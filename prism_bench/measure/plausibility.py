@@ -6,13 +6,12 @@ The limits are those of the same run (`limits.py`), so a wrong clock shows whate
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from prism_bench.measure.limits import Limits
+from prism_bench.measure.limits import Limits, is_bandwidth
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult
 from prism_bench.units import rate_text, time_text
 
-# How far above a ceiling a rate may be before it is refused: the ceilings are medians of noisy times themselves,
-# and traffic that is all reads runs a little faster than a copy.
+# How far above a ceiling a rate may be before it is refused: the ceilings are medians of noisy times themselves.
 BANDWIDTH_ALLOWANCE = 0.03
 FLOP_ALLOWANCE = 0.05
 
@@ -31,21 +30,17 @@ def implausible(
     """Why a median of `seconds` cannot be true, with both numbers; None where nothing speaks against it.
 
     `floors` are seconds by metric with the spread already taken off (`Limits.lowest`); `ceilings` are bytes per second
-    (`bandwidth`) and operations per second (`fp32`). `bytes` is None where unknown, `flops` where it is not FP32 work.
-    Only cold times speak about memory: hot ones may live in the cache.
+    (`bandwidth`, `read_bandwidth`: the higher one counts) and operations per second (`fp32`). `bytes`
+    is None where unknown, `flops` where it is not FP32 work. Only cold times speak about memory: hot ones may live in the cache.
     """
     if seconds <= 0:
         return f"{metric} is {time_text(seconds)}; a launch takes time"
     return (
         _below_floor(metric, seconds, floors)
-        or (metric == "cold_time" and _above(bytes, seconds, ceilings, *_BANDWIDTH))
-        or (metric in ("cold_time", "hot_time") and _above(flops, seconds, ceilings, *_FLOPS))
+        or (metric == "cold_time" and _above_bandwidth(bytes, seconds, ceilings))
+        or (metric in ("cold_time", "hot_time") and _above_fp32(flops, seconds, ceilings))
         or None
     )
-
-
-_BANDWIDTH = ("bandwidth", "B/s", BANDWIDTH_ALLOWANCE, "the copy ceiling")
-_FLOPS = ("fp32", "FLOP/s", FLOP_ALLOWANCE, "the FP32 ceiling")
 
 
 def _below_floor(metric, seconds, floors):
@@ -55,12 +50,25 @@ def _below_floor(metric, seconds, floors):
     return f"{metric} {time_text(seconds)} is below the floor of this run: an empty kernel takes {time_text(floor)}"
 
 
-def _above(work, seconds, ceilings, name, unit, allowance, words):
-    ceiling = ceilings.get(name)
-    if not work or not ceiling or work / seconds <= ceiling * (1 + allowance):
-        return None
-    rate, limit = rate_text(work / seconds, unit), rate_text(ceiling, unit)
-    return f"{rate} is more than {allowance * 100:.0f} % above {words} of this run, {limit}"
+def _above_bandwidth(moved, seconds, ceilings):
+    best = max((rate for name, rate in ceilings.items() if is_bandwidth(name)), default=None)
+    words = "the read ceiling" if best and best != ceilings.get("bandwidth") else "the copy ceiling"
+    return _above(moved, seconds, best, BANDWIDTH_ALLOWANCE) and (
+        f"{rate_text(moved / seconds, 'B/s')} is more than {BANDWIDTH_ALLOWANCE * 100:.0f} % above {words} of this "
+        f"run, {rate_text(best, 'B/s')}"
+    )
+
+
+def _above_fp32(flops, seconds, ceilings):
+    peak = ceilings.get("fp32")
+    return _above(flops, seconds, peak, FLOP_ALLOWANCE) and (
+        f"{rate_text(flops / seconds, 'FLOP/s')} is more than {FLOP_ALLOWANCE * 100:.0f} % above the FP32 ceiling of "
+        f"this run, {rate_text(peak, 'FLOP/s')}"
+    )
+
+
+def _above(work, seconds, ceiling, allowance):
+    return bool(work and ceiling) and work / seconds > ceiling * (1 + allowance)
 
 
 def judged(cases: Iterable[CaseResult], limits: Limits) -> tuple[CaseResult, ...]:

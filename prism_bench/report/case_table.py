@@ -27,11 +27,6 @@ class Row:
         invalid = any(not one.valid for one in self.case.measurements)
         return "invalid" if self.case.status == "ok" and invalid else self.case.status
 
-    @property
-    def plain_kernel(self) -> str:
-        """The kernel's name without its variant."""
-        return self.case.kernel.split(":")[0]
-
 
 @dataclass(frozen=True)
 class CaseTable:
@@ -52,7 +47,7 @@ def case_table(reading: Reading) -> CaseTable:
     notes: dict[str, int] = {}
     budgets = _budget_cells(reading)
     rows = []
-    for (_, row), case in zip(reading.frame.iterrows(), reading.record.cases, strict=True):
+    for (_, row), case in zip(reading.frame.iterrows(), reading.cases, strict=True):
         cells = {column.key: column.make(row, case) for column in COLUMNS}
         marks = {key: notes.setdefault(cell.reason, len(notes) + 1) for key, cell in cells.items() if cell.reason}
         rows.append(Row(case, row["workload"], cells, budgets.get(case.name, Cell()), marks))
@@ -66,7 +61,7 @@ def _filled(cell):
 
 
 def _measured(reading, metric):
-    return any(one.metric == metric and one.samples for case in reading.record.cases for one in case.measurements)
+    return any(one.metric == metric and one.samples for case in reading.cases for one in case.measurements)
 
 
 def _budget_cells(reading):

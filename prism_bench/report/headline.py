@@ -21,7 +21,7 @@ class Tile:
 
 def headline(reading: Reading) -> str:
     """The one sentence that a reader takes away."""
-    total, trusted = len(reading.record.cases), reading.trusted
+    total, trusted = len(reading.cases), reading.trusted
     if not total:
         return "Nothing was measured."
     cases = "case" if total == 1 else "cases"

@@ -1,7 +1,7 @@
 """What `--json` prints: the encoded record, with the derived values beside what was measured."""
 
 from prism_bench.analysis.reading import Reading, read
-from prism_bench.analysis.summary import DERIVED, number
+from prism_bench.analysis.summary import DERIVED, number, summary
 from prism_bench.catalogue import Catalogue
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import RunRecord, encode
@@ -9,7 +9,7 @@ from prism_bench.run_record import RunRecord, encode
 _TEXT = ("bound", "best_peer", "invalid")
 
 
-def view(record: RunRecord, catalogue: Catalogue | None = None) -> dict:
+def json_view(record: RunRecord, catalogue: Catalogue | None = None) -> dict:
     """The record as plain JSON values.
 
     `limits` holds the measured floors and ceilings, `findings` what the run has to say; every case has a `derived`
@@ -17,7 +17,7 @@ def view(record: RunRecord, catalogue: Catalogue | None = None) -> dict:
     """
     reading = read(record, catalogue)
     plain = encode(record)
-    for case, (_, row) in zip(plain["cases"], reading.frame.iterrows(), strict=True):
+    for case, (_, row) in zip(plain["cases"], summary(record).iterrows(), strict=True):
         case["derived"] = {**_derived(row), "budgets": _budgets(reading, case["name"])}
     limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}
     return {**plain, "limits": limits, "findings": [vars(finding) for finding in reading.findings]}

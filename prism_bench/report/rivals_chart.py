@@ -45,7 +45,7 @@ def _chart(rows, label, width):
         room = min(190, width * 0.36)
         figure.subplots_adjust(left=room / width, right=1 - 58 / width, bottom=30 / height, top=1 - 14 / height)
         _scale(axes, [seconds for group in bars for seconds, _ in group], body, width)
-        _draw(axes, bars, list(rows["kernel"]))
+        _draw(axes, bars, list(rows["implementation"]))
         return inline(figure, f"Times of {len(rows)} cases at {label}: kernel, best library, CPU", prefix=f"{name}-")
 
 

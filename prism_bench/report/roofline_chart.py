@@ -109,8 +109,8 @@ def _title(row):
 
 def _name_points(axes, rows, drawn):
     """Each kernel's largest workload is named, the fastest first."""
-    largest = rows.sort_values("label").groupby("kernel").tail(1).sort_values("flop_rate", ascending=False)
-    points = [(row["intensity"], row["flop_rate"], row["kernel"]) for _, row in largest.iterrows()]
+    largest = rows.sort_values("label").groupby("implementation").tail(1).sort_values("flop_rate", ascending=False)
+    points = [(row["intensity"], row["flop_rate"], row["implementation"]) for _, row in largest.iterrows()]
     others = rows.drop(largest.index)
     points += [(row["intensity"], row["flop_rate"], "") for _, row in others.iterrows()]
     place(axes, points, drawn, color=INK["ink"], fontsize=10)

@@ -7,7 +7,9 @@ from rich.text import Text
 
 from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.reading import Reading, read
+from prism_bench.analysis.summary import implementation
 from prism_bench.catalogue import Catalogue
+from prism_bench.measure.limits import is_bandwidth
 from prism_bench.report.case_table import CaseTable, Row, case_table
 from prism_bench.report.cells import Cell, Column
 from prism_bench.report.headline import headline
@@ -32,10 +34,15 @@ def summary_view(record: RunRecord, catalogue: Catalogue | None = None) -> Rende
     return Group(*parts)
 
 
+def print_record(record: RunRecord, console: Console, catalogue: Catalogue | None = None) -> None:
+    """Print the record's summary on the console."""
+    console.print(summary_view(record, catalogue))
+
+
 def _title(reading: Reading) -> Text:
-    trusted = reading.trusted == len(reading.record.cases) and reading.record.complete
+    trusted = reading.trusted == len(reading.cases) and reading.record.complete
     return Text.assemble(
-        (headline(reading), "bold green" if trusted and reading.record.cases else "bold yellow"),
+        (headline(reading), "bold green" if trusted and reading.cases else "bold yellow"),
         f"  {machine_name(reading.record)}, {reading.record.backend} backend, {reading.record.created}",
     )
 
@@ -45,7 +52,7 @@ def _limits(reading: Reading) -> Text:
     limits = reading.limits
     words = [f"{name.removesuffix('_time')} floor {time_text(floor)}" for name, floor in limits.floors.items()]
     for name, rate in limits.ceilings.items():
-        words.append(f"{name} ceiling {rate_text(rate, 'B/s' if name == 'bandwidth' else 'FLOP/s')}")
+        words.append(f"{name.replace('_', ' ')} ceiling {rate_text(rate, 'B/s' if is_bandwidth(name) else 'FLOP/s')}")
     return Text(", ".join(words) if words else "no floor and no ceiling measured in this run", style="dim")
 
 
@@ -82,7 +89,7 @@ def _grid(table: CaseTable, shown: list[Column]) -> Table:
     for row in table.rows:
         cells = [_text(row.cells[column.key], row.notes.get(column.key)) for column in shown]
         budget = [_text(row.budget, None)] if table.has_budgets else []
-        grid.add_row(Text(row.case.kernel), row.case.label, *cells, *budget, _state(row))
+        grid.add_row(Text(implementation(row.case)), row.case.label, *cells, *budget, _state(row))
     return grid
 
 

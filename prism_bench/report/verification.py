@@ -23,8 +23,9 @@ class Check:
 
 
 def checks(record: RunRecord) -> list[Check]:
-    """Every comparison in the record, the failed ones first."""
-    made = [_check(case, entry) for case in record.cases for entry in case.verification]
+    """Every comparison in the record, the failed ones first; those of edge and golden cases come last."""
+    ordered = sorted(record.cases, key=lambda case: case.label in ("edge", "golden"))
+    made = [_check(case, entry) for case in ordered for entry in case.verification]
     return sorted(made, key=lambda check: check.passed)
 
 

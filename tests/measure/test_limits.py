@@ -35,3 +35,8 @@ def test_invalid_and_missing_measurements_make_no_limit():
 def test_the_lowest_believable_time_is_the_floor_less_its_spread():
     limits = Limits(floors={"cold_time": 4e-6, "hot_time": 1e-6}, spreads={"cold_time": 0.05})
     assert limits.lowest == pytest.approx({"cold_time": 3.8e-6, "hot_time": 1e-6})
+
+
+def test_reads_have_a_ceiling_of_their_own_in_bytes():
+    read = case_result("read", times={"cold_time": 2e-3}, bytes=9_000_000_000, flops=1, ceiling="read_bandwidth")
+    assert measured_limits([COPY, read]).ceilings == pytest.approx({"bandwidth": 4e12, "read_bandwidth": 4.5e12})

@@ -42,6 +42,12 @@ def test_arithmetic_may_pass_its_ceiling_by_five_percent(share, possible):
     assert (reason("hot_time", flops=60e9 * share) is None) == possible
 
 
+def test_what_only_reads_may_pass_the_copy_ceiling_up_to_that_of_reads():
+    ceilings = {**CEILINGS, "read_bandwidth": 4.4e12}
+    assert implausible("cold_time", 1e-3, int(4.4e9), None, {}, ceilings) is None
+    assert "read ceiling" in implausible("cold_time", 1e-3, int(4.6e9), None, {}, ceilings)
+
+
 def test_hot_times_say_nothing_about_memory():
     assert reason("hot_time", bytes=9e9) is None
 

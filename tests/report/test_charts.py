@@ -43,7 +43,7 @@ def test_a_roofline_without_ceilings_shows_its_points():
 def test_bars_come_by_label_and_need_a_rival():
     reading = read(gpu_record())
     assert list(rivals_charts(reading, 800)) == ["S0", "S1", "S2"]
-    assert "pixel_entropy:naive" not in set(compared(reading).query("label == 'S2'")["kernel"])
+    assert "pixel_entropy:naive" not in set(compared(reading).query("label == 'S2'")["implementation"])
     assert rivals_charts(read(record_of(case_result("k", times={"cold_time": 1e-3}))), 800) == {}
 
 
