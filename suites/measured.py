@@ -31,20 +31,23 @@ class Measured:
         """Nothing to say (n/a) where this commit measures otherwise, has no such case, or the case no such metric."""
         if cache["protocol"] != listing()["protocol"]:
             raise NotImplementedError(f"measured by protocol {cache['protocol']}")
-        if case not in cache["samples"].get(self.metric, {}) and case not in cache["bad"]:
+        if not self._fault(cache, case) and case not in cache["samples"].get(self.metric, {}):
             raise NotImplementedError(f"{case} has no {self.metric} here")
 
     def samples(self, cache, case):
         """The samples as asv takes them; an error where the kernel was wrong or its time cannot be trusted."""
-        if case in cache["bad"]:
-            raise RuntimeError(cache["bad"][case])
+        if self._fault(cache, case):
+            raise RuntimeError(self._fault(cache, case))
         return {"samples": cache["samples"][self.metric][case], "number": 1}
+
+    def _fault(self, cache, case):
+        return cache["faults"].get((case, None)) or cache["faults"].get((case, self.metric))
 
 
 def measure_commit() -> dict:
     """Run the installed commit's catalogue; plain values, because asv pickles them for other processes.
 
-    `protocol`, `samples` by metric and case, and `bad`: why a case that this commit has gave no time.
+    `protocol`, `samples` by metric and case, and `faults` by case and metric (None: all of them), why there is no time.
     """
     from prism_bench import workbench
     from prism_bench.catalogue import discover
@@ -53,7 +56,7 @@ def measure_commit() -> dict:
     catalogue = discover()
     settings = workbench.Settings(processes=int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3")), peers=False)
     record = workbench.run(catalogue, backend, catalogue.cases(labels=labels), settings)
-    return {"protocol": workbench.PROTOCOL, "samples": _samples(record), "bad": _bad(record)}
+    return {"protocol": workbench.PROTOCOL, "samples": _samples(record), "faults": _faults(record)}
 
 
 def _backend_and_labels():
@@ -73,5 +76,12 @@ def _samples(record):
     return found
 
 
-def _bad(record):
-    return {case.name: case.reason or case.status for case in record.cases if case.status not in ("ok", "skipped")}
+def _faults(record):
+    faults = {
+        (case.name, None): case.reason or case.status for case in record.cases if case.status not in ("ok", "skipped")
+    }
+    for case in record.cases:
+        for one in case.measurements:
+            if one.subject == "kernel" and one.samples and not one.valid:
+                faults[case.name, one.metric] = one.reason
+    return faults
