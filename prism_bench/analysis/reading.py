@@ -20,8 +20,8 @@ class Reading:
     """A record with its limits, the verdicts on its budgets and its findings.
 
     `cases` are those at a workload of their own, `frame` is their summary, row by row; `edges` are the edge and golden
-    cases, which are verified and never timed. `budgets` is empty where no catalogue was at hand: budgets stand in the specs, not in the
-    record.
+    cases, which are verified and never timed. `budgets` is empty where no catalogue was at hand: budgets stand in the
+    specs, not in the record.
     """
 
     record: RunRecord

@@ -30,8 +30,8 @@ def implausible(
     """Why a median of `seconds` cannot be true, with both numbers; None where nothing speaks against it.
 
     `floors` are seconds by metric with the spread already taken off (`Limits.lowest`); `ceilings` are bytes per second
-    (`bandwidth`, `read_bandwidth`: the higher one counts) and operations per second (`fp32`). `bytes`
-    is None where unknown, `flops` where it is not FP32 work. Only cold times speak about memory: hot ones may live in the cache.
+    (`bandwidth`, `read_bandwidth`: the higher one counts) and operations per second (`fp32`). `bytes` is None where
+    unknown, `flops` where it is not FP32 work. Only cold times speak about memory: hot ones may live in the cache.
     """
     if seconds <= 0:
         return f"{metric} is {time_text(seconds)}; a launch takes time"

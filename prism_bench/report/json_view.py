@@ -9,7 +9,7 @@ from prism_bench.run_record import RunRecord, encode
 _TEXT = ("bound", "best_peer", "invalid")
 
 
-def json_view(record: RunRecord, catalogue: Catalogue | None = None) -> dict:
+def view(record: RunRecord, catalogue: Catalogue | None = None) -> dict:
     """The record as plain JSON values.
 
     `limits` holds the measured floors and ceilings, `findings` what the run has to say; every case has a `derived`

@@ -34,11 +34,6 @@ def summary_view(record: RunRecord, catalogue: Catalogue | None = None) -> Rende
     return Group(*parts)
 
 
-def print_record(record: RunRecord, console: Console, catalogue: Catalogue | None = None) -> None:
-    """Print the record's summary on the console."""
-    console.print(summary_view(record, catalogue))
-
-
 def _title(reading: Reading) -> Text:
     trusted = reading.trusted == len(reading.cases) and reading.record.complete
     return Text.assemble(

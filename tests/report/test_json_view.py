@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from prism_bench.report.json_view import json_view
+from prism_bench.report.json_view import view
 from prism_bench.run_record import decode, encode
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 
 @pytest.mark.parametrize("record", [gpu_record(), cpu_record(), record_of()])
 def test_the_view_is_the_record_and_more(record):
-    plain = json.loads(json.dumps(json_view(record), allow_nan=False))
+    plain = json.loads(json.dumps(view(record), allow_nan=False))
     assert encode(decode(plain, "view")) == encode(decode(json.loads(json.dumps(encode(record))), "record"))
     assert {"limits", "findings"} <= set(plain)
     assert all("derived" in case for case in plain["cases"])
@@ -19,7 +19,7 @@ def test_the_view_is_the_record_and_more(record):
 
 def test_derived_values_follow_the_planted_ones():
     times = {"cold_time": 1e-3, "cold_time@peer:torch": 2e-3}
-    derived = json_view(record_of(case_result("k", times=times, bytes=4_000_000_000)))["cases"][0]["derived"]
+    derived = view(record_of(case_result("k", times=times, bytes=4_000_000_000)))["cases"][0]["derived"]
     assert derived["bandwidth"] == pytest.approx(4e12)
     assert (derived["best_peer"], derived["peer_ratio"]) == ("torch", pytest.approx(2))
     assert derived["times"] == {"cold_time": {"median": pytest.approx(1e-3), "spread": 0.0}}
@@ -29,5 +29,5 @@ def test_derived_values_follow_the_planted_ones():
 
 def test_published_budgets_are_named_as_published():
     case = case_result("matmul", times={"end_to_end_time": 1e-3})
-    (budget,) = json_view(record_of(case))["cases"][0]["derived"]["budgets"]
+    (budget,) = view(record_of(case))["cases"][0]["derived"]["budgets"]
     assert "guide" in budget["from"] and budget["verdict"] == "met"
