@@ -22,7 +22,7 @@ class Measured:
         cls.params = [listing()["cases"]]
 
     def setup_cache(self):
-        """All suites share this pass: asv knows it by file and line. Measured in fresh processes of the workbench's own."""
+        """All suites share this pass: asv knows it by file and line."""
         return measure_commit()
 
     setup_cache.timeout = 4 * 3600
