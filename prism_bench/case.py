@@ -73,9 +73,21 @@ class Case:
         return drawn
 
     def _given(self, array):
-        value = self.golden.inputs[array.name]
+        try:
+            return given(self._golden_values(self.golden.inputs, array), array.dtype)
+        except ValueError as error:
+            raise SpecError(f"{self.name}: golden {array.name}: {error}") from error
+
+    def _golden_values(self, data, array):
+        """The golden values of `array`, in its shape."""
+        if array.name not in data:
+            raise SpecError(f"{self.name}: golden data give no '{array.name}'")
+        value, shape = data[array.name], array.extents(self.axes)
         value = byname.call(value, self.axes, f"{self.name}: golden {array.name}") if callable(value) else value
-        return given(np.broadcast_to(np.asarray(value), array.extents(self.axes)), array.dtype)
+        try:
+            return np.broadcast_to(np.asarray(value), shape)
+        except ValueError:
+            raise SpecError(f"{self.name}: golden {array.name} has shape {np.shape(value)}, not {shape}") from None
 
     def steps(self, device: Device) -> tuple[Launch | Zero, ...]:
         """The host plan on `device`: launches and zero fills in order."""
@@ -108,7 +120,8 @@ class Case:
     def expected(self, arrays: Mapping, xp, special) -> dict[str, object]:
         """The reference's outputs by name, from float64 copies of `arrays` (or the golden values)."""
         if self.golden and self.golden.expected:
-            return {o.name: self._golden_output(o, xp) for o in self.spec.outputs if o.name in self.golden.expected}
+            outputs = [self.spec.argument(name) for name in self.golden.expected]
+            return {output.name: xp.asarray(self._golden_values(self.golden.expected, output)) for output in outputs}
         return self.reference_outputs(self.offered(arrays, xp, special))
 
     def reference_outputs(self, offered: Mapping) -> dict[str, object]:
@@ -119,11 +132,6 @@ class Case:
             raise SpecError(f"{self.spec.name}: reference gives {len(results)} outputs, not {len(self.spec.outputs)}")
         pairs = zip(self.spec.outputs, results, strict=True)
         return {output.name: self._shaped(output, value, offered["xp"]) for output, value in pairs}
-
-    def _golden_output(self, output, xp):
-        value = self.golden.expected[output.name]
-        value = byname.call(value, self.axes, f"{self.name}: golden {output.name}") if callable(value) else value
-        return xp.asarray(np.broadcast_to(np.asarray(value), output.extents(self.axes)))
 
     def _shaped(self, output, value, xp):
         value, shape = xp.asarray(value), output.extents(self.axes)

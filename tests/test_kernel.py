@@ -1,0 +1,91 @@
+"""A KernelSpec refuses what contradicts itself, and its variants are specs of their own."""
+
+import pytest
+
+from prism_bench import In, InOut, KernelSpec, Launch, Out, Scratch, Size, Variant, Workload, exact, normalising
+from prism_bench.errors import SpecError, UsageError
+
+
+def spec(**changes):
+    plain = {
+        "entry": "add",
+        "arguments": (In("a", "n"), InOut("b", "n"), Out("c", "n"), Scratch("s", "n"), Size("n")),
+        "launch": lambda n: Launch(grid=n, block=1),
+        "reference": lambda a, b: (b, a + b),
+        "workloads": {"S0": Workload(n=3)},
+        "name": "add",
+    }
+    return KernelSpec(**{**plain, **changes})
+
+
+def test_inputs_and_outputs_follow_from_the_arguments():
+    assert ["a", "b"] == [array.name for array in spec().inputs]
+    assert ["b", "c"] == [array.name for array in spec().outputs]
+    assert ["a", "b", "c", "s"] == [array.name for array in spec().arrays]
+
+
+def test_two_arguments_of_one_name_are_refused():
+    with pytest.raises(SpecError, match="add: two arguments named a"):
+        spec(arguments=(In("a", "n"), Out("a", "n")))
+
+
+def test_a_label_nobody_knows_is_refused():
+    with pytest.raises(SpecError, match="add: workload label S3; labels are S0, S1, S2"):
+        spec(workloads={"S3": Workload(n=3)})
+
+
+def test_a_spec_without_a_name_is_called_by_its_entry():
+    with pytest.raises(SpecError, match="spec of 'add': workload label"):
+        spec(name="", workloads={"big": Workload(n=3)})
+
+
+def test_an_argument_is_found_by_name():
+    assert "Size" not in str(spec().argument("a"))
+    assert "n" == spec().argument("n").name
+    with pytest.raises(SpecError, match="add: no argument is called 'd'"):
+        spec().argument("d")
+
+
+def test_a_tolerance_may_be_given_per_output():
+    one = spec(tolerance={"b": exact(), "c": normalising()})
+    assert ("exact", "normalising") == (one.tolerance_of("b").name, one.tolerance_of("c").name)
+    assert "exact" == spec(tolerance=exact()).tolerance_of("c").name
+
+
+def test_an_output_without_a_tolerance_is_named():
+    with pytest.raises(SpecError, match="add: no tolerance for output 'c'"):
+        spec(tolerance={"b": exact()}).tolerance_of("c")
+
+
+def test_a_variant_changes_what_it_says_and_inherits_neither_peers_nor_aliases():
+    one = spec(
+        peers={"torch": lambda torch, a, b: a + b},
+        aliases=("plus",),
+        variants={"slow": Variant("one thread", entry="add_slow")},
+    )
+    slow = one.with_variant("slow")
+    assert ("add_slow", {}, (), {}) == (slow.entry, slow.peers, slow.aliases, slow.variants)
+    assert (one.arguments, one.workloads) == (slow.arguments, slow.workloads)
+
+
+def test_a_variant_may_bring_its_own_peers():
+    one = spec(variants={"slow": Variant("one thread", peers={"numpy": lambda numpy, a: a})})
+    assert ["numpy"] == list(one.with_variant("slow").peers)
+
+
+def test_an_unknown_variant_comes_with_the_nearest_names():
+    one = spec(variants={"slow": Variant("one thread")})
+    with pytest.raises(UsageError, match="unknown variant of add 'slwo'; did you mean slow?"):
+        one.with_variant("slwo")
+
+
+def test_a_variant_that_changes_what_no_spec_has_is_refused():
+    one = spec(variants={"slow": Variant("one thread", entrie="add_slow")})
+    with pytest.raises(SpecError, match="variant 'slow' changes entrie, which no spec has"):
+        one.with_variant("slow")
+
+
+def test_a_variant_that_contradicts_itself_is_refused():
+    one = spec(variants={"slow": Variant("one thread", workloads={"S9": Workload(n=1)})})
+    with pytest.raises(SpecError, match="add: workload label S9"):
+        one.with_variant("slow")
