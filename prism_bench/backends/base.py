@@ -65,6 +65,10 @@ class Backend(ABC):
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
         """The case, ready to launch. CompilationFailed, SpecError, or MemoryError with the bytes it wanted."""
 
+    def passes(self) -> Mapping[str, "Backend"]:
+        """The ways in which an edge must come out right here, by name: one, unless a backend can look harder."""
+        return {self.name: self}
+
     def peers(self, case: Case) -> tuple[str, ...]:
         """The names of the peers that can run here."""
         return ()

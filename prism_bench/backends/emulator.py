@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.backends.base import Backend, Runnable
-from prism_bench.emulator import DeviceBuffer, compile_source, not_emulated
+from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, VerificationFailed
 from prism_bench.kernel import Array, Launch, Scratch, Zero
@@ -95,6 +95,11 @@ class EmulatorBackend(Backend):
 
     def facts(self):
         return {"device": f"emulated on {platform.machine()}", "software": {"numpy": np.__version__, "compiler": self._compiler.version}}
+
+    def passes(self):
+        """Every thread order, then every access watched."""
+        fast = {f"fast, {order}": EmulatorBackend("fast", order, isolate=self.isolate) for order in ORDERS}
+        return {**fast, "race": EmulatorBackend("race", isolate=self.isolate)}
 
     def prepare(self, case, inputs):
         reason = not_emulated(case.spec.source, _include_dirs(case))

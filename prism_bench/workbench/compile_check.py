@@ -1,0 +1,133 @@
+"""Every kernel through the compiler for several architectures, without a device; what each entry takes, as one table."""
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from prism_bench.case import Device
+from prism_bench.catalogue import Catalogue
+from prism_bench.compilation import compile_source, nvrtc_version
+from prism_bench.errors import CompilationFailed, ResultsError, SpecError
+from prism_bench.files import write_atomically
+from prism_bench.kernel import Launch
+
+ARCHITECTURES = ("80", "90", "100", "120")
+REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
+_DEVICE = Device(sm_count=132, max_shared_bytes=227 * 1024)  # launches may ask for a device: a Hopper-sized one answers
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one entry takes on one architecture; bytes per thread for stack and spills, per block for shared memory."""
+
+    kernel: str
+    entry: str
+    architecture: str
+    registers: int
+    stack_bytes: int
+    spill_bytes: int
+    shared_bytes: int
+    barriers: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.kernel, self.entry, self.architecture
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """Why a kernel does not pass: `kernel` and a message with the figures, or the compiler's words."""
+
+    kernel: str
+    message: str
+
+
+def compile_check(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES, report=lambda _: None):
+    """Compile every entry that the chosen kernels' cases launch. Gives the rows and the complaints of the compiler.
+
+    Raises BackendUnavailable where there is no NVRTC.
+    """
+    nvrtc_version()
+    rows, complaints = [], []
+    for source, groups in _by_source(catalogue, filters).items():
+        report(source.stem)
+        for options, entries in groups.items():
+            for architecture in architectures:
+                try:
+                    rows += _rows(source, sorted(entries), architecture, options)
+                except CompilationFailed as error:
+                    complaints.append(Complaint(source.stem, str(error)))
+    return rows, complaints
+
+
+def _by_source(catalogue, filters):
+    """Entries by source and compiler options, over all cases and edges."""
+    sources: dict[Path, dict[tuple, set]] = {}
+    for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
+        entries = [s.entry or case.spec.entry for s in case.steps(_DEVICE) if isinstance(s, Launch) and 0 not in _grid(s)]
+        if entries:
+            sources.setdefault(case.spec.source, {}).setdefault(case.spec.options, set()).update(entries)
+    return dict(sorted(sources.items()))
+
+
+def _grid(step):
+    return step.grid if isinstance(step.grid, tuple) else (step.grid,)
+
+
+def _rows(source, entries, architecture, options):
+    compiled = compile_source(source, entries, architecture, options)
+    for entry in entries:
+        used = compiled.resources[compiled.lowered[entry]]
+        yield Row(source.stem, entry, architecture, used.registers, used.stack_bytes,
+                  used.spill_stores + used.spill_loads, used.shared_bytes, used.barriers)  # fmt: skip
+
+
+def worsened(rows: Iterable[Row], stored: Iterable[Row]) -> list[Complaint]:
+    """New spills, and registers that grew by more than the allowance; an entry that was not stored must not spill."""
+    before = {row.key: row for row in stored}
+    complaints = []
+    for row in rows:
+        old = before.get(row.key)
+        name = f"{row.entry} on sm_{row.architecture}"
+        if row.spill_bytes > (old.spill_bytes if old else 0):
+            complaints.append(Complaint(row.kernel, f"{name} spills {row.spill_bytes} bytes, "
+                                                    f"{old.spill_bytes if old else 0} before"))  # fmt: skip
+        if old and row.registers > REGISTER_GROWTH * old.registers + 2:
+            complaints.append(Complaint(row.kernel, f"{name} takes {row.registers} registers, {old.registers} before"))
+    return complaints
+
+
+def read_table(path: Path) -> list[Row]:
+    """The stored rows; none where there is no table yet, a ResultsError where it cannot be read."""
+    if not path.is_file():
+        return []
+    numbers = {field.name for field in fields(Row) if field.type is int}
+    try:
+        with path.open(newline="") as file:
+            return [Row(**{k: int(v) if k in numbers else v for k, v in line.items()}) for line in csv.DictReader(file)]
+    except (OSError, TypeError, ValueError) as error:
+        raise ResultsError(f"{path}: not a table of compiled resources ({error})") from error
+
+
+def write_table(path: Path, rows: Iterable[Row]) -> None:
+    """Write the rows as CSV, sorted, so that a change is a readable difference."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in sorted(rows, key=lambda row: row.key))
+    write_atomically(path, text.getvalue().encode())
+
+
+def merged_table(stored: Iterable[Row], rows: Iterable[Row], kernels: Iterable[str]) -> list[Row]:
+    """The stored rows with those of the checked kernels replaced."""
+    fresh = set(kernels)
+    return [row for row in stored if row.kernel not in fresh] + list(rows)
+
+
+def require_known(architectures: Iterable[str]) -> None:
+    """A SpecError for an architecture that is no number such as 90."""
+    for architecture in architectures:
+        if not architecture.rstrip("af").isdigit():
+            raise SpecError(f"architecture '{architecture}' is not a number such as 90")
