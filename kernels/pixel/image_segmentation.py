@@ -1,13 +1,13 @@
 """Label an image by three cuts around a threshold, then give each pixel the label that most of its neighbours share.
 
-Label 1 above 1.5 t, 2 above t, 3 above 0.5 t, else 0 (NaN too); `rule` says whether a pixel on a cut lies above it (`ge`).
+Label 1 above 1.5 t, 2 above t, 3 above 0.5 t, else 0 (NaN too); by the rule `ge` a pixel on a cut lies above it.
 """
 
 import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, exact, normal
 
-# Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 25 integer operations a pixel = 60 us: count four labels in one word.
+# Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 25 integer operations a pixel = 60 us: four counts in one word.
 BLOCKS_PER_SM = 4  # of 256 threads
 
 

@@ -10,8 +10,8 @@ from prism_bench import (
     Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, absolute, uniform,
 )  # fmt: skip
 
-# Floors of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; 57 words of shared memory a pixel at 32 a clock and SM = 129 us: 2 w
-# table reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w) and 6 for codes and the result.
+# Floors of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; 57 shared-memory words a pixel at 32 a clock and SM = 129 us:
+# 2 w table reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w), 6 for codes and the result.
 COUNTERS = 257 * 128  # bytes of a warp: a word for each level, or none, and lane
 
 
@@ -38,6 +38,7 @@ def launch(rows, cols, window, pitch, device):
         return launch_naive(rows, cols)
     across = -(-cols // (128 if window <= 16 else 64))
     strips = max(1, min(warps * device.sm_count // across, -(-rows // 4)))
+    warps = min(warps, -(-across * strips // device.sm_count))
     return (
         Launch(
             grid=(-(-pitch // 256), min(-(-(rows + window - 1) // 4), 65_535)), block=(64, 4),
