@@ -51,12 +51,17 @@ class Reading:
 
 def read(record: RunRecord, catalogue: Catalogue | None = None) -> Reading:
     """The reading of a record; with the catalogue, the budgets of its specs are judged too."""
-    edges = tuple(case for case in record.cases if case.label in _UNTIMED)
-    cases = tuple(case for case in record.cases if case.label not in _UNTIMED)
+    edges = tuple(case for case in record.cases if _is_edge(case))
+    cases = tuple(case for case in record.cases if not _is_edge(case))
     frame = summary(replace(record, cases=cases))
     budgets = tuple(budget_verdicts(frame, catalogue)) if catalogue else ()
     found = tuple(findings(record, budgets))
     return Reading(record, limits_of(record), cases, edges, frame, budgets, tuple(published_verdicts(frame)), found)
+
+
+def _is_edge(case):
+    """A golden case may share its workload with a timed one: what has times is no edge."""
+    return case.label in _UNTIMED and not case.measurements
 
 
 def middle(values: list[float]) -> float | None:

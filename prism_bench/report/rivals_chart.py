@@ -2,7 +2,7 @@
 
 import math
 
-from matplotlib.ticker import LogLocator
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from prism_bench.analysis.reading import Reading
 from prism_bench.report.svg import INK, canvas, inline, tick
@@ -54,8 +54,12 @@ def _scale(axes, times, body, width):
     low = 10 ** math.floor(math.log10(min(times)))
     axes.set_xlim(low / (2 if min(times) < low * 1.6 else 1), max(times) * 1.05)
     axes.xaxis.set_major_formatter(lambda seconds, _: tick(time_text(seconds)))
-    if width < 500:
+    decades = math.log10(axes.get_xlim()[1] / axes.get_xlim()[0])
+    if decades < 1.7:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    elif width < 500:
         axes.xaxis.set_major_locator(LogLocator(numticks=4))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(True, axis="x", which="major", color=INK["rule"], linewidth=0.5, alpha=0.6)
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)

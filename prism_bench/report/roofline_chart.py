@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from matplotlib.ticker import NullFormatter
 
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.roofline import attainable, ridge, roofs
@@ -49,6 +50,8 @@ def _scale(axes, rows, limits):
     axes.set_ylim(rows["flop_rate"].min() / 3, top * 2.5)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_major_formatter(lambda value, _: tick(rate_text(value, "")))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.grid(True, which="major", color=INK["rule"], linewidth=0.5, alpha=0.6)
     axes.set_axisbelow(True)
 
