@@ -83,7 +83,7 @@ struct Source {
             to[i] = static_cast<unsigned int>(first + i) < static_cast<unsigned int>(cols) ? __ldg(at + i) : 0.0f;
     }
 
-    /// The centred window of columns first + HALF to first + HALF + 3, which are 16-byte aligned, and a group on each side.
+    /// A centred window: the thread's own columns, from first + HALF, are 16-byte aligned; a group of four on each side.
     __device__ void read_vectors(float (&to)[K + WIDTH - 1]) const {
         constexpr int HALF = K / 2;
         const float4* const own = reinterpret_cast<const float4*>(at + HALF);
@@ -171,16 +171,16 @@ __device__ void walk_strip(const T& taps, const float* x, float* y, int rows, in
 }
 
 template <int K, bool ALIGNED>
-__global__ void __launch_bounds__(128, 4) conv2d(const float* __restrict__ x, const float* __restrict__ taps,
-                                                 float* __restrict__ y, int rows, int cols, int out_rows,
-                                                 int out_cols, int k, int stride, int padding) {
+__global__ void __launch_bounds__(128, ALIGNED ? 4 : 3)
+    conv2d(const float* __restrict__ x, const float* __restrict__ taps, float* __restrict__ y, int rows, int cols,
+           int out_rows, int out_cols, int k, int stride, int padding) {
     walk_strip<Taps<K>, ALIGNED>(Taps<K>(taps), x, y, rows, cols, out_rows, out_cols, padding);
 }
 
 template <int K, bool ALIGNED>
-__global__ void __launch_bounds__(128, 4) conv2d_separable(const float* __restrict__ x, const float* __restrict__ column,
-                                                           const float* __restrict__ row, float* __restrict__ y,
-                                                           int rows, int cols, int out_rows, int out_cols, int padding) {
+__global__ void __launch_bounds__(128, ALIGNED ? 4 : 3)
+    conv2d_separable(const float* __restrict__ x, const float* __restrict__ column, const float* __restrict__ row,
+                     float* __restrict__ y, int rows, int cols, int out_rows, int out_cols, int padding) {
     walk_strip<SeparableTaps<K>, ALIGNED>(SeparableTaps<K>(column, row), x, y, rows, cols, out_rows, out_cols, padding);
 }
 

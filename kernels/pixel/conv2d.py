@@ -20,8 +20,9 @@ def strips(name, k, cols, padding, out_rows, out_cols, device):
     """One wave of blocks over strips of rows; 16-byte accesses where the window is centred and rows are fours."""
     block = min(128, -(-out_cols // 128) * 32)
     across = -(-out_cols // (4 * block))
-    down = max(1, min(BLOCKS_PER_SM[k] * device.sm_count // across, out_rows // (2 * k)))
     aligned = cols % 4 == 0 and 2 * padding == k - 1
+    blocks = (BLOCKS_PER_SM[k] - (not aligned)) * device.sm_count
+    down = max(1, min(blocks // across, out_rows // (2 * k)))
     return Launch(grid=(across, down), block=block, entry=f"{name}<{k}, {str(aligned).lower()}>")
 
 
