@@ -17,13 +17,13 @@ RUNTIME = HERE / "runtime"
 # CUDA sources pun types, count on wrapping integers, and contract nothing that the author did not write.
 _COMMON = (
     "-std=c++17 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -fno-strict-aliasing -ffp-contract=off "
-    "-fno-math-errno -fno-trapping-math -fno-finite-loops -fno-stack-protector -Wno-attributes -w"
+    "-fdata-sections -fno-math-errno -fno-trapping-math -fno-finite-loops -fno-stack-protector -Wno-attributes -w"
 ).split()
-_SANITIZE = "-fsanitize=address,undefined -fno-sanitize=vptr -fsanitize-sections=cuda_cpu_shared -fno-omit-frame-pointer"
+_SANITIZE = "-fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer"
 _KERNEL = {
-    "fast": "-O2 -g1 -fwrapv".split(),
-    "race": "-O1 -g1 -fwrapv -fsanitize=thread".split(),
-    "address": ["-O1", "-g1", *_SANITIZE.split()],
+    "fast": "-O2 -g1 -gdwarf-4 -fwrapv".split(),
+    "race": "-O1 -g1 -gdwarf-4 -fwrapv -fsanitize=thread".split(),
+    "address": ["-O1", "-g1", "-gdwarf-4", *_SANITIZE.split()],
 }
 # Splitting float4 into scalars would hide that it is one access; a static array that is known not to be aliased,
 # as most shared ones are, would not be watched at all.
@@ -94,7 +94,8 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
     source.write_text(text, encoding="utf-8")
     try:
         _run([compiler.command, *options, "-c", str(source), "-o", str(code)], mode)
-        _run([compiler.command, "-shared", *_LINK[mode], str(code), str(runtime), "-lm", "-lrt", "-o", str(unit)], mode)
+        script = f"-Wl,-T,{RUNTIME / 'shared_memory.ld'}"
+        _run([compiler.command, "-shared", script, *_LINK[mode], str(code), str(runtime), "-lm", "-lrt", "-o", str(unit)], mode)
         os.replace(unit, library)
     finally:
         source.unlink(missing_ok=True)

@@ -4,10 +4,10 @@
 #include "copies.h"
 #include "waiting.h"
 
-// The bounds of all static shared memory, made by the linker from the section's name.
+// The bounds of all static shared memory, set by shared_memory.ld.
 extern "C" {
-extern char __start_cuda_cpu_shared[] __attribute__((weak, visibility("hidden")));
-extern char __stop_cuda_cpu_shared[] __attribute__((weak, visibility("hidden")));
+extern char __start_cuda_cpu_shared[] __attribute__((visibility("hidden")));
+extern char __stop_cuda_cpu_shared[] __attribute__((visibility("hidden")));
 }
 
 namespace cuda_cpu {

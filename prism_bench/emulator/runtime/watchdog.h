@@ -23,6 +23,15 @@ struct Watchdog {
     bool preempted = false;
 };
 
+// The latest polls of flags, to recognise a spin-wait by.
+struct Polling {
+    const volatile void* address = nullptr;
+    const Thread* thread = nullptr;
+    int fruitless = 0;
+};
+
+static Polling polling;
+
 static Watchdog watchdog;
 
 void note_progress() {
@@ -95,15 +104,10 @@ void yield(const char* waiting_for, Site site) {
 
 // A poll is fruitless when it changed nothing; a few in a row at one address are a spin-wait.
 void polled(const volatile void* address, bool changed, Site site) {
-    static const volatile void* last_address = nullptr;
-    static const Thread* last_thread = nullptr;
-    static int fruitless = 0;
-    const bool again = address == last_address && scheduler.current == last_thread;
-    last_address = address;
-    last_thread = scheduler.current;
-    fruitless = changed || !again ? 0 : fruitless + 1;
-    if (fruitless < 8) return;
-    fruitless = 0;
+    const bool again = address == polling.address && scheduler.current == polling.thread;
+    polling = {address, scheduler.current, changed || !again ? 0 : polling.fruitless + 1};
+    if (polling.fruitless < 8) return;
+    polling.fruitless = 0;
     yield("an atomic", site);
 }
 

@@ -25,5 +25,5 @@
 #define __inline_hint__
 #define __builtin_align__(bytes) __attribute__((aligned(bytes)))
 
-// All static shared memory lies in one section, so that it can be filled, saved and guarded as a whole.
-#define __shared__ static __attribute__((section("cuda_cpu_shared")))
+// One copy serves every block in turn; the linker gathers them all (runtime/shared_memory.ld).
+#define __shared__ static
