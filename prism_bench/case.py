@@ -65,12 +65,21 @@ class Case:
     def inputs(self, seed: int = 0) -> dict[str, InputArray]:
         """Seeded inputs by name, the same on every backend; a golden case's own data whatever the seed."""
         if self.golden:
+            self.check_golden()
             return {a.name: self._given(a) for a in self.spec.inputs}
         drawn = {}
         for position, array in enumerate(self.spec.inputs):
             rng = np.random.default_rng((seed, position))
             drawn[array.name] = draw(array.fill, array.extents(self.axes), array.dtype, rng, self.axes)
         return drawn
+
+    def check_golden(self) -> None:
+        """A SpecError unless the golden data give every input, and no output but the kernel's."""
+        missing = [array.name for array in self.spec.inputs if array.name not in self.golden.inputs]
+        if missing:
+            raise SpecError(f"{self.name}: golden data give no '{missing[0]}'")
+        for name in self.golden.expected:
+            self.spec.argument(name)
 
     def _given(self, array):
         try:
@@ -80,8 +89,6 @@ class Case:
 
     def _golden_values(self, data, array):
         """The golden values of `array`, in its shape."""
-        if array.name not in data:
-            raise SpecError(f"{self.name}: golden data give no '{array.name}'")
         value, shape = data[array.name], array.extents(self.axes)
         value = byname.call(value, self.axes, f"{self.name}: golden {array.name}") if callable(value) else value
         try:

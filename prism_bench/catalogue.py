@@ -2,9 +2,11 @@
 
 import importlib.util
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from prism_bench.arguments import Array
 from prism_bench.case import Case
 from prism_bench.errors import PrismBenchError, SpecError, unknown
 from prism_bench.kernel import KernelSpec
@@ -84,15 +86,26 @@ class Catalogue:
             return cases
         kept = []
         for word in filters:
-            canonical = self.aliases.get(word, word)
+            canonical = self._canonical(word)
             matching = [case for case in cases if _matches(case, canonical)]
-            if not matching and not self._known(canonical):
-                raise unknown("kernel, family or case", word, [*self.kernels, *self.aliases, *self.families])
+            if not matching:
+                self._refuse_unknown(canonical)
             kept += [case for case in matching if case not in kept]
         return [case for case in cases if case in kept]
 
-    def _known(self, word):
-        return word.split(":")[0] in self.kernels or word in self.families
+    def _canonical(self, word):
+        """The word with an alias of a kernel, alone or before a variant, replaced by the kernel's name."""
+        kernel, colon, variant = word.partition(":")
+        return self.aliases.get(kernel, kernel) + colon + variant
+
+    def _refuse_unknown(self, word):
+        """A UsageError unless the word names something that only this choice of labels leaves out."""
+        kernel, _, variant = word.partition(":")
+        if kernel in self.kernels and variant:
+            self.kernels[kernel].with_variant(variant)
+        elif kernel not in self.kernels and word not in self.families:
+            cases = [case.name for case in self._all_cases()] if "[" in word else []
+            raise unknown("kernel, family or case", word, [*self.kernels, *self.aliases, *self.families, *cases])
 
 
 def _matches(case, word):
@@ -115,7 +128,7 @@ def discover(folder: Path | str | None = None) -> Catalogue:
     if not root.is_dir():
         raise SpecError(f"no catalogue at {root}: a catalogue is a folder of <family>/<name>.cu and <name>.py")
     kernels, problems = {}, []
-    for path in sorted(root.glob("*/*.py")):
+    for path in _pairs(root, "py"):
         try:
             spec = _load(path)
             if spec.name in kernels:
@@ -124,9 +137,16 @@ def discover(folder: Path | str | None = None) -> Catalogue:
             kernels[spec.name] = spec
         except PrismBenchError as error:
             problems.append(Problem(path, str(error)))
+        except (Exception, SystemExit) as error:  # whatever a spec's author wrote must not stop the other kernels
+            problems.append(Problem(path, f"line {_line_in(path, error)}: {type(error).__name__}: {error}"))
     problems += _sources_without_spec(root)
     kernels, aliases, doubled = _resolve_aliases(kernels)
     return Catalogue(root, kernels, tuple(problems + doubled), aliases)
+
+
+def _pairs(root, suffix):
+    """Files of that suffix in the family folders; hidden folders are editors' own."""
+    return [path for path in sorted(root.glob(f"*/*.{suffix}")) if not path.parent.name.startswith(".")]
 
 
 def _load(path):
@@ -134,12 +154,8 @@ def _load(path):
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[module_name] = module
-    try:
+    with redirect_stdout(sys.stderr):
         module_spec.loader.exec_module(module)
-    except PrismBenchError:
-        raise
-    except Exception as error:  # whatever a spec's author wrote must not stop the other kernels
-        raise SpecError(f"line {_line_in(path, error)}: {type(error).__name__}: {error}") from error
     spec = getattr(module, "spec", None)
     if not isinstance(spec, KernelSpec):
         raise SpecError("defines no 'spec = KernelSpec(...)'")
@@ -163,12 +179,20 @@ def _check(spec):
     """Build every case once, so that a contradiction shows here and not in the middle of a run."""
     for one, variant in [(spec, None), *((spec.with_variant(v), v) for v in spec.variants)]:
         for case in [*_timed_cases(one, variant), *_edge_cases(one, variant)]:
-            for array in one.arrays:
-                case.shape(array.name)
+            _build(case)
+
+
+def _build(case):
+    """Compute all that follows from spec and workload alone."""
+    for argument in case.spec.arguments:
+        _ = case.shape(argument.name) if isinstance(argument, Array) else argument.value(case.axes)
+    _ = case.bytes_moved, case.allocated_bytes, case.flops
+    if case.golden:
+        case.check_golden()
 
 
 def _sources_without_spec(root):
-    lonely = [path for path in sorted(root.glob("*/*.cu")) if not path.with_suffix(".py").is_file()]
+    lonely = [path for path in _pairs(root, "cu") if not path.with_suffix(".py").is_file()]
     return [Problem(path, f"has no spec {path.stem}.py beside it") for path in lonely]
 
 

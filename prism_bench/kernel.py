@@ -78,6 +78,7 @@ class KernelSpec:
     ask for inputs by name (floats as float64), axes, `xp` (NumPy or CuPy) and `special` (scipy.special or CuPy's);
     `reference` returns the output, or a tuple in the order of the outputs. `peers` ask for `torch`, `cupy` or `numpy`
     and for inputs by name as arrays of that library, and return what `reference` returns.
+    `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `name`, `family` and `source` are filled in by the catalogue.
     """
 
@@ -96,6 +97,7 @@ class KernelSpec:
     peer_tolerance: Tolerance | None = None
     flops: Callable | None = None
     bytes_moved: Callable | None = None
+    traffic_factor: float | None = 4.0
     budgets: tuple[Budget, ...] = ()
     variants: Mapping[str, Variant] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
@@ -115,6 +117,9 @@ class KernelSpec:
         odd = sorted(set(self.workloads) - {"S0", "S1", "S2"})
         if odd:
             raise SpecError(f"{self.label_in_errors}: workload label {', '.join(odd)}; labels are S0, S1, S2")
+        missing = sorted(set(self.only_labels or ()) - set(self.workloads))
+        if missing:
+            raise SpecError(f"{self.label_in_errors}: only_labels names {', '.join(missing)}, which has no workload")
 
     @property
     def label_in_errors(self) -> str:

@@ -1,0 +1,244 @@
+"""The folder is the registry: one broken pair is named with file and line, and the rest goes on."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from prism_bench.catalogue import default_folder, discover
+from prism_bench.errors import SpecError, UsageError
+
+TOYS = Path(__file__).parent / "toys"
+SPEC = """
+from prism_bench import In, KernelSpec, Launch, Out, Size, Workload
+
+spec = KernelSpec(
+    entry="f",
+    arguments=(In("x", "n"), Out("y", "n"), Size("n")),
+    launch=lambda n: Launch(grid=n, block=1),
+    reference=lambda x: x,
+    workloads={"S0": Workload(n=3)},
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of the toys, to break."""
+    return Path(shutil.copytree(TOYS, tmp_path / "mine", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def plant(folder, text, name="planted", source=""):
+    """Put a pair into the family `arith`; `source` None leaves the source out."""
+    if source is not None:
+        (folder / "arith" / f"{name}.cu").write_text(source)
+    path = folder / "arith" / f"{name}.py"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def the_problem(folder):
+    """The one problem of the catalogue, whose other kernels all stand."""
+    found = discover(folder)
+    assert {"double", "triple", "nothing"} <= set(found.kernels)
+    (problem,) = found.problems
+    return problem
+
+
+def test_every_pair_of_somebody_elses_folder_is_found(folder):
+    found = discover(folder)
+    assert ["double", "triple", "nothing"] == list(found.kernels)
+    assert ("arith", "machine") == found.families
+    assert () == found.problems
+
+
+def test_name_family_and_source_come_from_the_path(folder):
+    spec = discover(folder).kernel("double")
+    assert ("double", "arith", folder / "arith" / "double.cu") == (spec.name, spec.family, spec.source)
+
+
+def test_a_folder_may_be_named_by_text(folder):
+    assert discover(folder).kernels.keys() == discover(str(folder)).kernels.keys()
+
+
+def test_a_missing_folder_says_what_a_catalogue_is(tmp_path):
+    with pytest.raises(SpecError, match=r"no catalogue at .*nowhere: a catalogue is a folder of"):
+        discover(tmp_path / "nowhere")
+
+
+def test_an_empty_folder_is_an_empty_catalogue(tmp_path):
+    assert ({}, ()) == (discover(tmp_path).kernels, discover(tmp_path).problems)
+
+
+def test_the_built_in_catalogue_is_a_folder():
+    assert default_folder().is_dir()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1\nspec = KernelSpec(\n", "line 2: SyntaxError: '(' was never closed (planted.py, line 2)"),
+        ("x = 1\n\nraise ValueError('no luck')\n", "line 3: ValueError: no luck"),
+        ("import does_not_exist\n", "line 1: ModuleNotFoundError: No module named 'does_not_exist'"),
+        ("def f():\n    return 1 / 0\n\n\nf()\n", "line 2: ZeroDivisionError: division by zero"),
+        ("x = 1\nraise SystemExit(0)\n", "line 2: SystemExit: 0"),
+        ("x = 1\n", "defines no 'spec = KernelSpec(...)'"),
+        ("spec = {'entry': 'f'}\n", "defines no 'spec = KernelSpec(...)'"),
+    ],
+)
+def test_a_spec_that_does_not_load_is_named_with_its_line(folder, text, message):
+    path = plant(folder, text)
+    problem = the_problem(folder)
+    assert (path, message) == (problem.path, problem.message)
+
+
+def test_a_spec_that_is_not_utf8_is_named(folder):
+    path = plant(folder, "x = 'caf\u00e9'\nspec = 1\n".encode("latin1"))
+    problem = the_problem(folder)
+    assert path == problem.path
+    assert "SyntaxError" in problem.message
+    assert "None" not in problem.message
+
+
+def test_a_source_without_spec_is_a_problem(folder):
+    (folder / "arith" / "lonely.cu").write_text("")
+    problem = the_problem(folder)
+    assert (folder / "arith" / "lonely.cu", "has no spec lonely.py beside it") == (problem.path, problem.message)
+
+
+def test_a_spec_without_source_is_a_problem(folder):
+    plant(folder, SPEC + ")", source=None)
+    assert "has no source planted.cu beside it" == the_problem(folder).message
+
+
+def test_a_name_in_two_families_belongs_to_the_first(folder):
+    shutil.copytree(folder / "arith", folder / "zoo")
+    found = discover(folder)
+    assert "arith" == found.kernel("double").family
+    assert {"kernel 'double' stands in family 'arith' too", "kernel 'triple' stands in family 'arith' too"} == {
+        problem.message for problem in found.problems
+    }
+
+
+def test_a_doubled_alias_belongs_to_the_first(folder):
+    plant(folder, SPEC + "    aliases=('twice',),\n)")
+    assert "alias 'twice' is taken" == the_problem(folder).message
+    assert "double" == discover(folder).kernel("twice").name
+
+
+def test_an_alias_cannot_hide_a_kernel(folder):
+    plant(folder, SPEC + "    aliases=('triple',),\n)")
+    assert "alias 'triple' is taken" == the_problem(folder).message
+    assert "triple" == discover(folder).kernel("triple").name
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("edges=(Workload(m=3),)", "names 'n', which is no axis"),
+        ("rules=(Rule('n > 5', lambda n: n > 5),)", r"planted[n=3]: needs n > 5"),
+        ("rules=(Rule('n > 5', lambda m: m > 5),)", "planted: rule 'n > 5' asks for 'm'"),
+        ("derived={'half': lambda n: n / 0}", "ZeroDivisionError"),
+        ("flops=lambda m: m", "planted: flops asks for 'm'"),
+        ("bytes_moved=lambda n: 'many'", "ValueError"),
+        ("only_labels=('S1',)", "only_labels names S1, which has no workload"),
+        ("variants={'v': Variant('odd', entri='g')}", "variant 'v' changes entri, which no spec has"),
+        ("variants={'v': Variant('odd', arguments=(Out('y', 'm'),))}", "names 'm', which is no axis"),
+        ("golden=(Golden(Workload(n=1), inputs={'z': 1}, expected={'y': 1}, source='?'),)", "golden data give no 'x'"),
+        ("golden=(Golden(Workload(n=1), inputs={'x': 1}, expected={'z': 1}, source='?'),)", "no argument is called 'z'"),
+    ],
+)
+def test_a_spec_that_contradicts_itself_is_named_and_left_out(folder, field, message):
+    plant(folder, SPEC.replace("import In", "import Golden, Rule, Variant, In") + f"    {field},\n)")
+    assert message in the_problem(folder).message
+    assert "planted" not in discover(folder).kernels
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('Out("y", "n")', 'Out("y", "m")', "y: shape 'm' names 'm', which is no axis"),
+        ('Out("y", "n")', 'Out("y", "n", dtype="flota32")', "flota32"),
+        ('Size("n")', 'Size("m")', "scalar 'm' is neither axis nor parameter"),
+        ('Size("n")', 'Size("n", "uint8")', "n=300 does not fit uint8"),
+        ('Size("n")', '"n"', "line 4"),
+    ],
+)
+def test_arguments_that_contradict_the_workloads_are_named(folder, before, after, message):
+    plant(folder, SPEC.replace("n=3", "n=300").replace(before, after) + ")")
+    assert message in the_problem(folder).message
+
+
+def test_what_a_spec_prints_does_not_mix_with_the_output_of_commands(folder, capsys):
+    plant(folder, "print('hello from a spec')\n" + SPEC + ")")
+    assert "planted" in discover(folder).kernels
+    assert "" == capsys.readouterr().out
+
+
+def test_hidden_folders_hold_no_kernels(folder):
+    shutil.copytree(folder / "arith", folder / ".ipynb_checkpoints")
+    assert () == discover(folder).problems
+
+
+def names(cases):
+    return [case.name for case in cases]
+
+
+def test_cases_are_every_workload_of_every_kernel_and_variant():
+    found = discover(TOYS)
+    assert [
+        "double[n=1000]", "double[n=100000]", "double:by_adding[n=1000]", "double:by_adding[n=100000]", "triple[n=1000]",
+        "nothing[blocks=1]",
+    ] == names(found.cases())  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("filters", "labels", "expected"),
+    [
+        (["triple"], ["S0"], ["triple[n=1000]"]),
+        (["double"], ["S0"], ["double[n=1000]", "double:by_adding[n=1000]"]),
+        (["twice"], ["S1"], ["double[n=100000]", "double:by_adding[n=100000]"]),
+        (["double:by_adding"], ["S0"], ["double:by_adding[n=1000]"]),
+        (["twice:by_adding"], ["S0"], ["double:by_adding[n=1000]"]),
+        (["machine"], ["S0", "S1"], ["nothing[blocks=1]"]),
+        (["double[n=100000]"], ["S0", "S1"], ["double[n=100000]"]),
+        (["triple", "machine", "triple"], ["S0"], ["triple[n=1000]", "nothing[blocks=1]"]),
+        (["triple"], ["S2"], []),
+    ],
+)
+def test_filters_choose_by_kernel_alias_variant_family_or_case(filters, labels, expected):
+    assert expected == names(discover(TOYS).cases(filters, labels))
+
+
+def test_edges_and_golden_cases_are_never_among_the_timed_ones():
+    found = discover(TOYS)
+    assert ["double[n=0]", "double[n=1]", "double[n=3]"] == names(found.edges(["double"]))[:3]
+    assert {"edge", "golden"} == {case.label for case in found.edges()}
+    assert not {case.label for case in found.cases()} & {"edge", "golden"}
+
+
+def test_a_case_is_found_by_its_name():
+    found = discover(TOYS)
+    assert "double:by_adding[n=1000]" == found.case("double:by_adding[n=1000]").name
+    with pytest.raises(UsageError, match=r"unknown case 'double\[n=1001\]'; did you mean double\[n=1000\]"):
+        found.case("double[n=1001]")
+
+
+@pytest.mark.parametrize("word", ["doubel", "arit", "tripel[n=1000]"])
+def test_an_unknown_filter_comes_with_the_nearest_names(word):
+    with pytest.raises(UsageError, match=f"unknown kernel, family or case '{word[:4]}.*did you mean"):
+        discover(TOYS).cases([word])
+
+
+def test_an_unknown_variant_in_a_filter_comes_with_the_nearest_names():
+    with pytest.raises(UsageError, match="unknown variant of double 'by_ading'; did you mean by_adding?"):
+        discover(TOYS).cases(["double:by_ading"])
+
+
+def test_an_unknown_label_comes_with_the_nearest_names():
+    with pytest.raises(UsageError, match="unknown label 'S3'; did you mean S"):
+        discover(TOYS).cases(labels=["S3"])
+
+
+def test_an_unknown_kernel_comes_with_the_nearest_names_and_aliases():
+    with pytest.raises(UsageError, match="unknown kernel 'twic'; did you mean twice"):
+        discover(TOYS).kernel("twic")
