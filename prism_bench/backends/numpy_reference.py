@@ -34,6 +34,7 @@ class NumpyRunnable(Runnable):
         self._offered = self.case.offered(self._inputs, np, self._special)
         self._results = {}
 
+    @np.errstate(over="ignore", invalid="ignore")
     def arrays(self, names):
         """Inputs as they are, outputs rounded to the dtype the kernel would write."""
         dtypes = {output.name: output.dtype for output in self.case.spec.outputs}

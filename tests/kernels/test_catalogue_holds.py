@@ -1,0 +1,138 @@
+"""Every kernel of the catalogue, without being named: paired, consistent, and right by its own reference."""
+
+import re
+
+import numpy as np
+import pytest
+
+from prism_bench.backends.numpy_reference import NumpyBackend
+from prism_bench.case import Case, Device
+from prism_bench.catalogue import discover
+from prism_bench.kernel import Launch, Zero
+from prism_bench.workbench.verification import compare_outputs, complaint, passed, verify
+
+# Above either, a reference would take seconds on two cores; the GPU's own verification takes the larger cases.
+LARGEST_ELEMENTS = 1 << 22
+LARGEST_FLOPS = 2_000_000_000
+
+
+
+def once(cases):
+    """Variants that share reference, arguments, tolerance and data with a case before them say nothing new here."""
+    seen = {}
+    for case in cases:
+        spec = case.spec
+        key = (spec.name, spec.reference, spec.arguments, str(spec.tolerance), case.workload, id(case.golden))
+        seen.setdefault(key, case)
+    return list(seen.values())
+
+
+CATALOGUE = discover()
+SPECS = CATALOGUE.kernels | {f"{name}:{v}": spec.with_variant(v) for name, spec in CATALOGUE.kernels.items() for v in spec.variants}
+TIMED = {case.name: case for case in CATALOGUE.cases()}
+ALL = [*CATALOGUE.edges(), *CATALOGUE.cases()]
+CHECKED = {f"{case.label} {case.name}": case for case in once(case for case in ALL if case.label not in ("S1", "S2"))}
+DEVICES = {"small": Device(), "large": Device(sm_count=132, max_shared_bytes=227 << 10)}
+
+
+def small(case):
+    """The case, if its reference answers within a moment."""
+    elements = sum(int(np.prod(case.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
+    if elements > LARGEST_ELEMENTS or (case.flops or 0) > LARGEST_FLOPS:
+        pytest.skip(f"{elements} elements, {case.flops} operations: too large for a reference here")
+    return case
+
+
+def test_the_catalogue_has_kernels_and_no_problems():
+    assert [] == [str(problem) for problem in CATALOGUE.problems]
+    assert len(CATALOGUE.kernels) >= 15
+
+
+def entries(name):
+    """The functions that the plans of a kernel's or variant's cases launch, without template arguments."""
+    cases = [case for case in ALL if case.kernel == name]
+    steps = [step for case in cases for device in DEVICES.values() for step in case.steps(device)]
+    return {(step.entry or SPECS[name].entry).split("<")[0] for step in steps if isinstance(step, Launch)}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_its_source_defines_every_entry_that_its_plans_launch(name):
+    source = re.sub(r"__launch_bounds__\([^)]*\)", "", SPECS[name].source.read_text())
+    defined = set(re.findall(r"__global__\s+void\s+(\w+)\s*\(", source))
+    assert set() == entries(name) - defined
+
+
+@pytest.mark.parametrize("name", CATALOGUE.kernels)
+def test_a_kernel_has_the_documents_size_edges_and_a_docstring(name):
+    spec = CATALOGUE.kernels[name]
+    assert "S0" in spec.workloads
+    assert len(spec.edges) + len(spec.golden) > 0
+    assert spec.source.with_suffix(".py").read_text().startswith('"""')
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_a_timed_case_moves_bytes_and_counts_operations(name):
+    case = TIMED[name]
+    assert case.bytes_moved > 0 or case.spec.ceiling == "launch"
+    assert case.flops is None or case.flops > 0
+    assert case.allocated_bytes >= 0
+
+
+@pytest.mark.parametrize("name", TIMED)
+@pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
+def test_its_plan_launches_what_the_spec_and_the_device_offer(name, device):
+    case = TIMED[name]
+    steps = case.steps(device)
+    assert any(isinstance(step, Launch) for step in steps)
+    for step in steps:
+        if isinstance(step, Zero):
+            assert case.spec.argument(step.name).writes or case.spec.argument(step.name).scratch
+            continue
+        assert 1 <= np.prod(step.block) <= 1024
+        assert np.prod(step.grid, dtype=np.int64) > 0
+        assert 0 <= step.shared <= device.max_shared_bytes
+        for argument in step.arguments or ():
+            case.spec.argument(argument)
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_no_dimension_of_a_grid_exceeds_what_cuda_allows(name):
+    for step in TIMED[name].steps(DEVICES["large"]):
+        if isinstance(step, Launch):
+            grid = step.grid if isinstance(step.grid, tuple) else (step.grid,)
+            assert all(extent <= limit for extent, limit in zip(grid, (2**31 - 1, 65535, 65535), strict=False))
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_its_reference_fits_shapes_tolerance_and_golden_data(name):
+    case, backend = small(CHECKED[name]), NumpyBackend()
+    entries = verify(backend, case, seeds=(0,))
+    assert passed(entries), complaint(case, "numpy_reference", entries)
+    compared = case.golden.expected if case.golden and case.golden.expected else case.spec.outputs
+    assert len(compared) == len(entries)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CHECKED.items() if case.label == "S0"])
+def test_its_tolerance_notices_a_planted_error(name):
+    """One element of each output, moved by its own size and by the output's scale, fails."""
+    case, backend = small(CHECKED[name]), NumpyBackend()
+    for output in case.spec.outputs:
+        with backend.prepare(case, case.inputs(0)) as runnable:
+            runnable()
+            outputs = runnable.arrays([one.name for one in case.spec.outputs])
+            assert not passed(compared_with_error(backend, case, outputs, output.name)), output.name
+
+
+def compared_with_error(backend, case, outputs, name):
+    damaged = outputs[name].copy()
+    flat = damaged.reshape(-1)
+    worst = int(np.argmax(np.abs(flat.astype("float64"))))
+    flat[worst] = 0 if flat[worst] else 1
+    return compare_outputs(backend, case, case.inputs(0), {**outputs, name: damaged}, 0)
+
+
+@pytest.mark.parametrize("name", CATALOGUE.aliases)
+def test_an_alias_leads_to_its_kernel(name):
+    spec = CATALOGUE.kernel(name)
+    assert name in spec.aliases
+    assert isinstance(Case(spec, spec.workloads["S0"], "S0").name, str)
