@@ -78,9 +78,10 @@ CUDA_CPU_EXPORT int cuda_cpu_traffic(size_t which, cuda_cpu_argument_traffic* re
     if (which >= regions.globals.size()) return 0;
     const Watch& watch = regions.globals[which];
     *result = {watch.argument, 0, watch.bytes_read, watch.bytes_written, 0, 0};
-    for (size_t i = 0; i < watch.bytes; ++i) {
-        result->unique_read += watch.cells[i].read_segment[0] != 0;
-        result->unique_written += watch.cells[i].write_segment != 0;
+    for (size_t i = 0; i < watch.cell_count(); ++i) {
+        const size_t bytes = std::min(watch.grain, watch.bytes - i * watch.grain);
+        if (watch.cells[i].read_segment[0]) result->unique_read += bytes;
+        if (watch.cells[i].write_segment) result->unique_written += bytes;
     }
     return 1;
 }

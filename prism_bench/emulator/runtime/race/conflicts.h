@@ -92,14 +92,16 @@ inline void note(Cell& cell, const Touch& touch) {
     cell.write_code = touch.code;
 }
 
-// The bytes of one access mostly share one history: it is checked once then.
+// The cells of one access mostly share one history: it is checked once then.
 inline void check_bytes(Watch& watch, size_t offset, size_t bytes, const Touch& touch) {
-    Cell* cells = watch.cells + offset;
-    for (size_t i = 0; i < bytes; ++i) {
-        if (i && !memcmp(&cells[i], &cells[0], sizeof(Cell)) && i + 1 < bytes) continue;
-        if (i == 0 || memcmp(&cells[i], &cells[0], sizeof(Cell))) check_cell(watch, cells[i], offset + i, touch);
+    if (watch.grain == 4 && (offset | bytes) % 4) watch_bytes(watch);
+    Cell* cells = watch.cells + offset / watch.grain;
+    const size_t count = bytes / watch.grain;
+    const Cell before = cells[0];
+    for (size_t i = 0; i < count; ++i) {
+        if (i == 0 || memcmp(&cells[i], &before, sizeof before)) check_cell(watch, cells[i], offset + i * watch.grain, touch);
+        note(cells[i], touch);
     }
-    for (size_t i = 0; i < bytes; ++i) note(cells[i], touch);
 }
 
 inline void report_outside(const char* message, int argument, const Touch& touch, uint64_t what) {

@@ -15,7 +15,6 @@ void observe_launch(const Request& request, size_t fixed_bytes) {
     order.segments.push_back({});
     told.clear();
     totals = Totals{};
-    traffic.clear();
     close_regions();
     open_regions(request, __start_cuda_cpu_shared, fixed_bytes, symbols, symbol_count);
 }
@@ -24,39 +23,33 @@ void observe_block_start(Block& block) {
     if (!block.observer_slot) {
         watched_blocks.push_back(std::make_unique<WatchedBlock>());
         block.observer_slot = reinterpret_cast<uint64_t>(watched_blocks.back().get());
-        traffic[&block].resize(block.warps.size());
+        watched(block).traffic.resize(block.warps.size());
     }
     WatchedBlock& fresh = watched(block);
     fresh.number = static_cast<uint32_t>(block.number);
     fresh.epoch = 0;
     fresh.has_knowledge = false;
     fresh.threads.assign(block.threads.size(), Watched{});
-    fresh.saved.clear();
+    fresh.saved_static = fresh.saved_dynamic = SavedCells{};
     fresh.warps.clear();
     fresh.warps.resize(block.warps.size());
 }
 
 // Live blocks take turns in shared memory, and so do its cells.
-inline void move_cells(std::vector<Cell>& saved, bool save) {
-    const size_t fixed = regions.static_shared.bytes, dynamic = regions.dynamic_shared.bytes;
-    if (save) saved.resize(fixed + dynamic);
-    if (saved.size() != fixed + dynamic) return;
-    const auto move = [save](Cell* cells, Cell* kept, size_t count) {
-        if (count) memcpy(save ? kept : cells, save ? cells : kept, count * sizeof(Cell));
-    };
-    move(regions.static_shared.cells, saved.data(), fixed);
-    move(regions.dynamic_shared.cells, saved.data() + fixed, dynamic);
-}
-
 void observe_shared_swap(Block* leaving, Block* entering) {
-    if (leaving && leaving->observer_slot) move_cells(watched(*leaving).saved, true);
-    if (entering->observer_slot) move_cells(watched(*entering).saved, false);
+    if (leaving && leaving->observer_slot) {
+        save_cells(regions.static_shared, watched(*leaving).saved_static);
+        save_cells(regions.dynamic_shared, watched(*leaving).saved_dynamic);
+    }
+    if (!entering->observer_slot) return;
+    restore_cells(regions.static_shared, watched(*entering).saved_static);
+    restore_cells(regions.dynamic_shared, watched(*entering).saved_dynamic);
 }
 
-void observe_block_end(Block& block) { settle_block(traffic[&block]); }
+void observe_block_end(Block& block) { settle_block(watched(block).traffic); }
 
 void observe_block_barrier(Block& block) {
-    settle_block(traffic[&block]);
+    settle_block(watched(block).traffic);
     pass_block_barrier(watched(block));
 }
 
@@ -69,12 +62,11 @@ void observe_grid_barrier() {
 void observe_warp_barrier(Block& block, unsigned warp, unsigned lanes) { pass_warp_barrier(watched(block), warp, lanes); }
 
 void observe_warp_step(Block& block, unsigned warp) {
-    for (Stream& stream : traffic[&block][warp].streams) settle(stream);
+    for (Stream& stream : watched(block).traffic[warp].streams) settle(stream);
 }
 
 void observe_launch_end() {
     watched_blocks.clear();
-    traffic.clear();
 }
 
 inline uint32_t code_of(const void* code) { return static_cast<uint32_t>(static_cast<const char*>(code) - __ehdr_start); }
@@ -114,7 +106,7 @@ static void pass(Watch& watch, const volatile char* at, size_t bytes, const Touc
     check_bytes(watch, offset, inside, touch);
     const uint32_t code = touch.code & ~atomic_flag;
     if (watch.space == Space::Shared || watch.argument >= 0)
-        count_request(traffic[touch.thread->block], *touch.thread, at, inside, watch.space, code);
+        count_request(watched(*touch.thread->block).traffic, *touch.thread, at, inside, watch.space, code);
     if (inside == bytes) return;
     if (watch.space == Space::Global) outside_global(at + inside, bytes - inside, touch);
     else if (&watch == &regions.dynamic_shared) outside_shared(offset, bytes, touch);

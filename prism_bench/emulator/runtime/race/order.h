@@ -1,55 +1,9 @@
 // Which accesses happen before which: barriers of the grid and the block, __syncwarp, and atomics after a fence.
 #pragma once
 
-#include <memory>
-#include <unordered_map>
-
-#include "../scheduler.h"
+#include "watched.h"
 
 namespace cuda_cpu {
-
-struct Publication;
-struct Flag;
-
-// What a thread has learnt through atomics: of each flag, how many of its publications.
-using Knowledge = std::unordered_map<const Flag*, size_t>;
-
-// One thread's state between two of its synchronisations. Accesses point at it.
-struct Segment {
-    uint32_t block;
-    uint32_t rank;
-    uint32_t clock;
-    uint32_t block_epoch;
-    uint32_t grid_epoch;
-};
-
-struct Watched {
-    uint32_t segment = 0;  // 0: to be made at the next access
-    uint32_t clock = 1;
-    std::shared_ptr<const Knowledge> knowledge;
-    std::shared_ptr<const Publication> fenced;
-    const Flag* published_to = nullptr;
-};
-
-// clocks[of] says up to which of that lane's clocks its accesses come before this lane's next one.
-struct LaneClocks {
-    uint32_t clocks[32][32] = {};
-};
-
-// Who touched a byte last: segments and code offsets, the top bit of which marks an atomic.
-struct Cell {
-    uint32_t write_segment, write_code;
-    uint32_t read_segment[2], read_code[2];
-};
-
-struct WatchedBlock {
-    uint32_t number = 0;
-    uint32_t epoch = 0;
-    std::vector<Watched> threads;
-    std::vector<std::unique_ptr<LaneClocks>> warps;
-    bool has_knowledge = false;
-    std::vector<Cell> saved;  // of shared memory, while another block runs
-};
 
 // What a thread makes known by an atomic after a fence: all that came before its fence.
 struct Publication {
@@ -69,9 +23,6 @@ struct Order {
 };
 
 static Order order;
-
-inline WatchedBlock& watched(const Block& block) { return *reinterpret_cast<WatchedBlock*>(block.observer_slot); }
-inline Watched& watched(const Thread& thread) { return watched(*thread.block).threads[thread.rank]; }
 
 inline uint32_t segment_of(const Thread& thread) {
     Watched& self = watched(thread);

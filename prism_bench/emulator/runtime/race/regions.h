@@ -12,8 +12,6 @@ namespace cuda_cpu {
 
 constexpr uint32_t atomic_flag = 0x80000000u;
 
-enum class Space { Global, Shared };
-
 struct Watch {
     char* begin = nullptr;
     size_t bytes = 0;
@@ -21,16 +19,44 @@ struct Watch {
     Space space = Space::Global;
     const char* name = "";
     Cell* cells = nullptr;
+    size_t grain = 4;  // bytes per cell: words, until a smaller access makes bytes of them
     uint64_t bytes_read = 0, bytes_written = 0;
 
+    size_t cell_count() const { return (bytes + grain - 1) / grain; }
     bool holds(const volatile char* at) const { return static_cast<size_t>(at - begin) < bytes; }
 };
 
 // Fresh pages come zeroed from the system, and only those that are touched cost memory.
-inline Cell* make_cells(size_t bytes) {
-    if (!bytes) return nullptr;
-    void* cells = mmap(nullptr, bytes * sizeof(Cell), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return cells == MAP_FAILED ? nullptr : static_cast<Cell*>(cells);
+inline Cell* make_cells(size_t count) {
+    if (!count) return nullptr;
+    void* cells = mmap(nullptr, count * sizeof(Cell), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (cells == MAP_FAILED) stop_launch("too large", "no memory to watch this launch's buffers; use a smaller workload", Site{nullptr, 0, 0});
+    return static_cast<Cell*>(cells);
+}
+
+inline void drop_cells(const Watch& watch) {
+    if (watch.cells) munmap(watch.cells, watch.cell_count() * sizeof(Cell));
+}
+
+inline void save_cells(const Watch& watch, SavedCells& saved) {
+    saved.cells.assign(watch.cells, watch.cells + (watch.cells ? watch.cell_count() : 0));
+    saved.grain = watch.grain;
+}
+
+inline void restore_cells(const Watch& watch, const SavedCells& saved) {
+    if (saved.cells.empty()) return;
+    for (size_t i = 0; i < watch.cell_count(); ++i) watch.cells[i] = saved.cells[i * watch.grain / saved.grain];
+}
+
+inline void watch_bytes(Watch& watch) {
+    Cell* words = watch.cells;
+    const size_t count = watch.cell_count();
+    Cell* cells = make_cells(watch.bytes);
+    for (size_t i = 0; i < watch.bytes; ++i)
+        if (words[i / 4].write_segment || words[i / 4].read_segment[0]) cells[i] = words[i / 4];
+    munmap(words, count * sizeof(Cell));
+    watch.grain = 1;
+    watch.cells = cells;
 }
 
 struct Regions {
@@ -48,7 +74,7 @@ inline Watch make_watch(char* begin, size_t bytes, int argument, Space space, co
     watch.argument = argument;
     watch.space = space;
     watch.name = name;
-    watch.cells = make_cells(bytes);
+    watch.cells = make_cells(watch.cell_count());
     return watch;
 }
 
@@ -64,10 +90,9 @@ inline void open_regions(const Request& request, char* fixed, size_t fixed_bytes
 }
 
 inline void close_regions() {
-    for (Watch& watch : regions.globals)
-        if (watch.cells) munmap(watch.cells, watch.bytes * sizeof(Cell));
-    for (Watch* watch : {&regions.static_shared, &regions.dynamic_shared})
-        if (watch->cells) munmap(watch->cells, watch->bytes * sizeof(Cell));
+    for (const Watch& watch : regions.globals) drop_cells(watch);
+    drop_cells(regions.static_shared);
+    drop_cells(regions.dynamic_shared);
     regions = Regions{};
 }
 

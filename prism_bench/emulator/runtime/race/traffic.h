@@ -5,42 +5,21 @@
 
 namespace cuda_cpu {
 
-// The lanes of a warp run one after another, so the n-th time that each passes a place in the code is one request.
-struct WarpRequest {
-    uint32_t lanes = 0;
-    uint32_t places[32];  // addresses in units of a byte, 32 bits of them
-};
-
-struct Stream {
-    uint32_t code = 0;
-    uint32_t bytes = 0;
-    Space space = Space::Global;
-    uint32_t passed[32] = {};
-    std::vector<WarpRequest> requests;
-};
-
 struct Totals {
     uint64_t global_requests, global_sectors, shared_requests, shared_wavefronts, atomics;
 };
 
 static Totals totals;
 
-struct WarpTraffic {
-    std::vector<Stream> streams;
-    size_t recent = 0;
-};
-
-// By block slot and warp.
-static std::unordered_map<const Block*, std::vector<WarpTraffic>> traffic;
-
 inline Stream& stream_of(WarpTraffic& warp, uint32_t code, uint32_t bytes, Space space) {
-    for (size_t i = 0; i < warp.streams.size(); ++i) {
-        const size_t at = (warp.recent + i) % warp.streams.size();
+    const size_t count = warp.streams.size();
+    for (size_t i = 0, at = warp.recent; i < count; ++i) {
+        // A loop's accesses come round in the same order: the next stream is the likely one.
+        if (++at >= count) at = 0;
         Stream& stream = warp.streams[at];
-        if (stream.code == code && stream.space == space && stream.bytes == bytes) {
-            warp.recent = at;
-            return stream;
-        }
+        if (stream.code != code || stream.space != space || stream.bytes != bytes) continue;
+        warp.recent = at;
+        return stream;
     }
     warp.streams.emplace_back();
     warp.streams.back().code = code;
@@ -57,35 +36,46 @@ inline void count_request(std::vector<WarpTraffic>& warps, const Thread& thread,
     if (request.lanes < 32) request.places[request.lanes++] = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(at));
 }
 
-// Distinct units of `unit` bytes that the lanes touch, sorted; at most 32 lanes of 16 bytes in 4-byte units.
-inline size_t distinct_units(const WarpRequest& request, uint32_t bytes, uint32_t unit, uint32_t* units) {
-    size_t count = 0;
+// How many different 32-byte sectors the lanes touch.
+inline uint32_t sectors(const WarpRequest& request, uint32_t bytes) {
+    uint32_t found[128], count = 0;
     for (uint32_t lane = 0; lane < request.lanes; ++lane) {
-        const uint32_t first = request.places[lane] / unit, last = (request.places[lane] + bytes - 1) / unit;
-        for (uint32_t at = first; at <= last && count < 256; ++at)
-            if (!count || units[count - 1] != at) units[count++] = at;
+        const uint32_t last = (request.places[lane] + bytes - 1) / 32;
+        for (uint32_t sector = request.places[lane] / 32; sector <= last && count < 128; ++sector) {
+            uint32_t i = count;
+            while (i && found[i - 1] != sector) --i;
+            if (!i) found[count++] = sector;
+        }
     }
-    std::sort(units, units + count);
-    return static_cast<size_t>(std::unique(units, units + count) - units);
+    return count;
 }
 
-// Each of the 32 banks gives one 4-byte word per pass.
-inline uint32_t wavefronts(const uint32_t* words, size_t count) {
-    uint32_t in_bank[32] = {}, most = 0;
-    for (size_t i = 0; i < count; ++i) most = std::max(most, ++in_bank[words[i] % 32]);
+// Each of the 32 banks gives one 4-byte word per pass; lanes that want the same word share it.
+inline uint32_t wavefronts(const WarpRequest& request, uint32_t bytes) {
+    uint32_t words[32][32], in_bank[32] = {}, most = 0;
+    for (uint32_t lane = 0; lane < request.lanes; ++lane) {
+        const uint32_t last = (request.places[lane] + bytes - 1) / 4;
+        for (uint32_t word = request.places[lane] / 4; word <= last; ++word) {
+            const uint32_t bank = word % 32;
+            uint32_t i = in_bank[bank];
+            while (i && words[bank][i - 1] != word) --i;
+            if (i || in_bank[bank] == 32) continue;
+            words[bank][in_bank[bank]++] = word;
+            most = std::max(most, in_bank[bank]);
+        }
+    }
     return most;
 }
 
 inline void settle(Stream& stream) {
-    uint32_t units[256];
     for (const WarpRequest& request : stream.requests) {
         if (!request.lanes) continue;
         if (stream.space == Space::Global) {
             ++totals.global_requests;
-            totals.global_sectors += distinct_units(request, stream.bytes, 32, units);
+            totals.global_sectors += sectors(request, stream.bytes);
         } else {
             ++totals.shared_requests;
-            totals.shared_wavefronts += wavefronts(units, distinct_units(request, stream.bytes, 4, units));
+            totals.shared_wavefronts += wavefronts(request, stream.bytes);
         }
     }
     stream.requests.clear();
