@@ -48,8 +48,11 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The case's identity: kernel, variant and every axis of the workload."""
-        return f"{self.kernel}[{self.workload}]"
+        """The case's identity: kernel, variant and every axis of the workload; golden data are numbered."""
+        if self.golden is None:
+            return f"{self.kernel}[{self.workload}]"
+        number = next(i for i, golden in enumerate(self.spec.golden, 1) if golden is self.golden)
+        return f"{self.kernel}[golden {number}: {self.workload}]"
 
     @cached_property
     def axes(self) -> Mapping[str, object]:
@@ -131,6 +134,7 @@ class Case:
             return {output.name: xp.asarray(self._golden_values(self.golden.expected, output)) for output in outputs}
         return self.reference_outputs(self.offered(arrays, xp, special))
 
+    @np.errstate(all="ignore")  # edges and golden data hold infinities and NaN on purpose
     def reference_outputs(self, offered: Mapping) -> dict[str, object]:
         """The reference's outputs by name, shaped as the kernel's; `offered` comes from the method of that name."""
         result = byname.call(self.spec.reference, offered, f"{self.spec.name}: reference")
@@ -146,6 +150,7 @@ class Case:
             raise SpecError(f"{self.name}: reference gives {output.name} of shape {value.shape}, not {shape}")
         return value.reshape(shape)
 
+    @np.errstate(all="ignore")
     def allowance(self, output: str, arrays: Mapping, xp, special) -> SimpleNamespace:
         """The tolerance of `output` with its `terms` and `magnitude` evaluated."""
         tolerance = self.spec.tolerance_of(output)

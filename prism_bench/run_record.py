@@ -53,6 +53,11 @@ class CaseResult:
     verification: tuple[dict, ...] = ()
     measurements: tuple[Measurement, ...] = ()
 
+    @property
+    def workload_text(self) -> str:
+        """The axes as a case's name writes them."""
+        return ",".join(f"{axis}={value}" for axis, value in self.workload.items())
+
     def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
         """The measurement of `metric` of `subject`, or None."""
         for one in self.measurements:

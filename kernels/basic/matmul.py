@@ -93,6 +93,7 @@ spec = KernelSpec(
             "one thread per output, no tiling",
             launch=lambda m, n: Launch(grid=(-(-n // 32), -(-m // 8)), block=(32, 8), entry="matmul_naive"),
             only_labels=("S0", "S1"),
+            traffic_factor=None,
         ),
     },
     budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),

@@ -121,7 +121,9 @@ spec = KernelSpec(
         Golden(guide, {**columns, "taps": SOBEL}, {"y": sobel_response}, source="profiling guide: interior value 8"),
     ),
     variants={
-        "naive": Variant("one thread per output", launch=launch_any, only_labels=("S0", "S1")),
+        "naive": Variant(
+            "one thread per output", launch=launch_any, only_labels=("S0", "S1"), traffic_factor=None
+        ),
         "separable": Variant(
             "taps that are a column times a row, in one pass",
             arguments=(

@@ -180,9 +180,13 @@ spec = KernelSpec(
         ),
         Golden(Workload(rows=40, cols=64, window=16), {"x": on_the_cuts}, {}, source="pixels on the borders of levels"),
     ),
+    traffic_factor=12,  # every code enters and leaves w windows of its row
     variants={
         "naive": Variant(
-            "one thread per pixel, every histogram counted afresh", launch=launch_naive, only_labels=("S0", "S1")
+            "one thread per pixel, every histogram counted afresh",
+            launch=launch_naive,
+            only_labels=("S0", "S1"),
+            traffic_factor=None,
         ),
     },
 )  # fmt: skip

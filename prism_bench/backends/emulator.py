@@ -24,13 +24,13 @@ class EmulatorRunnable(Runnable):
 
     def __init__(self, backend: "EmulatorBackend", case, inputs):
         self.case, self._backend = case, backend
-        self._steps = tuple(step for step in case.steps(backend.device) if isinstance(step, Zero) or 0 not in _extents(step.grid))
+        self.steps = tuple(step for step in case.steps(backend.device) if isinstance(step, Zero) or 0 not in _extents(step.grid))
         self._module = compile_source(case.spec.source, _include_dirs(case), self._entries(), backend.mode, _defines(case))
         self.reports = ()
         self.reset(inputs)
 
     def __call__(self):
-        self.reports = tuple(report for step in self._steps if (report := self._take(step)))
+        self.reports = tuple(report for step in self.steps if (report := self._take(step)))
         found = [finding for report in self.reports for finding in report.findings]
         if found:
             raise VerificationFailed(f"{self.case.name} on emulator ({self._backend.mode}): " + "; ".join(map(str, found[:4])))
@@ -43,14 +43,14 @@ class EmulatorRunnable(Runnable):
         return {name: self._buffers[name].array for name in names}
 
     def evidence(self):
-        launches = sum(isinstance(step, Launch) for step in self._steps)
+        launches = sum(isinstance(step, Launch) for step in self.steps)
         return {"mode": self._backend.mode, "order": self._backend.order, "launches": launches}
 
     def __exit__(self, *exception):
         self._module.close()
 
     def _entries(self):
-        names = [step.entry or self.case.spec.entry for step in self._steps if isinstance(step, Launch)]
+        names = [step.entry or self.case.spec.entry for step in self.steps if isinstance(step, Launch)]
         return tuple(dict.fromkeys(names))
 
     def _take(self, step):

@@ -7,7 +7,6 @@ import typer
 
 from prism_bench.cli import options
 from prism_bench.cli.progress import progress_bar
-from prism_bench.cli.verify import backend_name
 
 NAME = "run"
 
@@ -38,7 +37,7 @@ def command(
     cases = found.cases(filter or (), labels)
     settings = workbench.Settings(processes=processes, seed=seed, timeout=timeout, peers=peers)
     with progress_bar() as report:
-        record = workbench.run(found, backend_name(backend), cases, settings, report)
+        record = workbench.run(found, opened.name, cases, settings, report)
     path = store.save(record, output or store.path_for(record, runs))
     if json:
         options.print_json(view(record, found))

@@ -1,4 +1,4 @@
-"""`prism-bench verify`: are the kernels right?"""
+"""`prism-bench verify`: are the kernels right, on every leg that stands here?"""
 
 from rich.table import Table
 
@@ -6,6 +6,7 @@ from prism_bench.cli import options
 from prism_bench.cli.progress import progress_bar
 
 NAME = "verify"
+LEGS = ("numpy_reference", "emulator", "cuda")
 
 
 def command(
@@ -15,45 +16,70 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Verify edges, golden data and workloads against the float64 references. Labels default to S0 off the GPU, all on it."""
+    """Verify edges, golden data and workloads on the same seeded inputs: NumPy references, the emulator, and the GPU.
+
+    Without --backend every leg that can run here does. Workloads are those of S0, on a GPU all of them, unless --label says.
+    """
     from prism_bench import workbench
 
-    opened = options.choose_backend(backend, quiet=json)
+    legs = [backend] if backend else list(LEGS)
+    standing = [leg for leg in legs if _stands(leg, asked=bool(backend), quiet=json)]
     found = options.open_catalogue(catalogue)
-    labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("S0",))
-    cases = found.cases(filter or (), labels)
-    del opened
-    with progress_bar() as report:
-        record = workbench.run(found, backend_name(backend), cases, workbench.Settings(processes=1), report, timed=False)
+    records = {}
+    for leg in standing:
+        cases = found.cases(filter or (), options.chosen_labels(label, ("S0", "S1", "S2") if leg == "cuda" else ("S0",)))
+        with progress_bar() as report:
+            records[leg] = workbench.run(found, leg, cases, workbench.Settings(processes=1), report, timed=False)
     if json:
-        options.print_json([_plain(case) for case in record.cases])
+        options.print_json([_plain(leg, case) for leg, record in records.items() for case in record.cases])
     else:
-        _print(record)
-    bad = [case for case in record.cases if case.status not in ("ok", "skipped")]
-    if bad or found.problems or not record.complete:
-        raise SystemExit(1)
+        _print(records)
+    wrong = [c for record in records.values() for c in record.cases if c.status not in ("ok", "skipped")]
+    complete = all(record.complete for record in records.values())
+    raise SystemExit(1 if wrong or found.problems or not complete else 0)
 
 
-def backend_name(asked):
-    """The backend's name, as `open_default` chooses it where none was asked for."""
-    from prism_bench.backends import open_default
+def _stands(leg, asked, quiet):
+    """Whether the leg can be opened here; a leg that was asked for by name must."""
+    from prism_bench.backends import open_backend
+    from prism_bench.errors import BackendUnavailable
 
-    return asked or open_default()[0].name
+    console = options.err() if quiet else options.out()
+    try:
+        sentence = f"backend {leg}: {open_backend(leg).facts()['device']}"
+    except BackendUnavailable as error:
+        if asked:
+            raise
+        sentence = f"backend {leg} left out: {error}"
+    console.print(sentence, highlight=False, soft_wrap=True)
+    return "left out" not in sentence
 
 
-def _plain(case):
-    return {"name": case.name, "label": case.label, "status": case.status, "reason": case.reason,
+def _plain(leg, case):
+    return {"backend": leg, "name": case.name, "label": case.label, "status": case.status, "reason": case.reason,
             "verification": list(case.verification)}  # fmt: skip
 
 
-def _print(record):
+def _print(records):
     console = options.out()
-    table = Table(title=f"verified on {record.backend}", title_justify="left")
-    for name in ("kernel", "checked", "wrong", "largest relative error", "where"):
-        table.add_column(name, justify="left" if name in ("kernel", "where") else "right", overflow="fold")
-    for kernel, cases in _by_kernel(record).items():
-        table.add_row(kernel, *_row(cases))
+    table = Table(title="largest relative error, and where", title_justify="left")
+    table.add_column("kernel", overflow="fold")
+    for leg in records:
+        table.add_column(leg, overflow="fold")
+    legs = {leg: _by_kernel(record) for leg, record in records.items()}
+    for kernel in sorted({kernel for groups in legs.values() for kernel in groups}):
+        table.add_row(kernel, *(_cell(groups.get(kernel)) for groups in legs.values()))
     console.print(table)
+    for leg, record in records.items():
+        _print_rest(console, leg, record)
+
+
+def _print_rest(console, leg, record):
+    """The count, and every case that did not pass."""
+    counts = {}
+    for case in record.cases:
+        counts[case.status] = counts.get(case.status, 0) + 1
+    console.print(f"{leg}: " + ", ".join(f"{count} {status}" for status, count in counts.items()), highlight=False)
     for case in record.cases:
         if case.status != "ok":
             console.print(f"[red]{case.status}[/] ", end="")
@@ -62,16 +88,22 @@ def _print(record):
 
 def _by_kernel(record):
     groups = {}
-    for case in sorted(record.cases, key=lambda case: (case.family, case.kernel, case.variant or "")):
+    for case in record.cases:
         groups.setdefault(f"{case.kernel}:{case.variant}" if case.variant else case.kernel, []).append(case)
     return groups
 
 
-def _row(cases):
-    wrong = sum(case.status not in ("ok", "skipped") for case in cases)
+def _cell(cases):
+    if cases is None:
+        return "-"
+    wrong = [case for case in cases if case.status not in ("ok", "skipped")]
+    if wrong:
+        return f"[red]{len(wrong)} of {len(cases)} cases {wrong[0].status}[/]"
     entries = [(entry, case) for case in cases for entry in case.verification if entry.get("compared")]
     if not entries:
-        return str(len(cases)), str(wrong), "-", "-"
+        return f"[dim]{cases[0].status}, nothing to compare[/]"
     entry, case = max(entries, key=lambda pair: float(pair[0]["max_relative"]))
+    if not float(entry["max_relative"]):
+        return f"exact in {len(cases)} cases"
     place = ", ".join(str(index) for index in entry["place"])
-    return str(len(cases)), str(wrong), f"{float(entry['max_relative']):.1e}", f"{case.name} {entry['output']}[{place}]"
+    return f"{float(entry['max_relative']):.1e} [dim]{case.workload_text} {entry['output']}\\[{place}][/]"

@@ -1,0 +1,52 @@
+"""`prism-bench traffic`: does a kernel ask for the bytes that its spec declares?"""
+
+from dataclasses import asdict
+
+from rich.table import Table
+
+from prism_bench.cli import options
+from prism_bench.units import bytes_text
+
+NAME = "traffic"
+
+
+def command(
+    filter: options.FilterOption = None,
+    label: options.LabelOption = None,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Count the bytes, sectors and shared-memory wavefronts of every kernel's source on the emulator. Label S0 by default."""
+    from prism_bench.workbench.traffic import traffic
+
+    found = options.open_catalogue(catalogue)
+    cases = found.cases(filter or (), options.chosen_labels(label, ("S0",)))
+    rows = []
+    with options.err().status("counting") as status:
+        for case in cases:
+            status.update(case.name)
+            rows.append(traffic(case))
+    if json:
+        options.print_json([asdict(row) for row in rows])
+    else:
+        options.out().print(_table(rows))
+        for row in rows:
+            if row.complaint:
+                options.out().print(f"{row.case}: {row.complaint}", style="red", markup=False, highlight=False, soft_wrap=True)
+    raise SystemExit(1 if found.problems or any(row.complaint for row in rows) else 0)
+
+
+def _table(rows):
+    table = Table(title="traffic of one call, counted on the emulator", title_justify="left")
+    table.add_column("case", overflow="fold")
+    for name in ("declared", "touched", "requested", "scratch", "sectors/request", "wavefronts/request", "launches"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(row.case, *_cells(row), style="red" if row.complaint else None)
+    return table
+
+
+def _cells(row):
+    times = lambda count: f"{count / row.declared:.3g}x" if row.declared and row.launches else "-"  # noqa: E731
+    return (bytes_text(row.declared), times(row.touched), times(row.requested), bytes_text(row.scratch),
+            f"{row.sectors_per_request:.1f}", f"{row.wavefronts_per_request:.2f}", str(row.launches))  # fmt: skip

@@ -1,0 +1,75 @@
+"""The bytes that a kernel's source asks for, counted on the emulator, beside the bytes that its spec declares."""
+
+from dataclasses import dataclass
+
+from prism_bench.backends.emulator import EmulatorBackend
+from prism_bench.case import Case
+from prism_bench.errors import PrismBenchError
+from prism_bench.kernel import Array, Launch
+
+MODEL_ALLOWANCE = 1.02  # different bytes of inputs and outputs over the declared ones: the model is wrong beyond this
+SMALL = 4096  # bytes that a kernel may ask for besides: parameters that every block reads
+
+
+@dataclass(frozen=True)
+class CaseTraffic:
+    """What one call of a case asked of memory, all its launches together.
+
+    `requested` counts every access of every thread, `touched` the different bytes of inputs and outputs, `scratch` the
+    different bytes of working memory. `complaint` says what exceeds the spec, or why nothing was counted.
+    """
+
+    case: str
+    declared: int
+    requested: int = 0
+    touched: int = 0
+    scratch: int = 0
+    sectors_per_request: float = 0.0
+    wavefronts_per_request: float = 0.0
+    launches: int = 0
+    complaint: str | None = None
+
+
+def traffic(case: Case, seed: int = 0) -> CaseTraffic:
+    """Run the case once with every access watched; its findings and its failures become the complaint."""
+    try:
+        with EmulatorBackend("race").prepare(case, case.inputs(seed)) as runnable:
+            runnable()
+            return _judged(case, _counted(case, runnable))
+    except PrismBenchError as error:
+        return CaseTraffic(case.name, case.bytes_moved, complaint=str(error))
+
+
+def _counted(case, runnable):
+    """The sums over the launches; arguments are told apart by the names that each launch was given."""
+    touched = scratch = 0
+    steps = [step for step in runnable.steps if isinstance(step, Launch)]
+    for step, report in zip(steps, runnable.reports, strict=True):
+        names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
+        for one in report.traffic.arguments:
+            argument, unique = case.spec.argument(names[one.argument]), one.unique_read + one.unique_written
+            own = isinstance(argument, Array) and argument.scratch
+            scratch, touched = scratch + unique * own, touched + unique * (not own)
+    all_of = [report.traffic for report in runnable.reports]
+    total = lambda name: sum(getattr(one, name) for one in all_of)  # noqa: E731
+    return CaseTraffic(
+        case=case.name,
+        declared=case.bytes_moved,
+        requested=total("bytes_read") + total("bytes_written"),
+        touched=touched,
+        scratch=scratch,
+        sectors_per_request=total("global_sectors") / max(1, total("global_requests")),
+        wavefronts_per_request=total("shared_wavefronts") / max(1, total("shared_requests")),
+        launches=len(all_of),
+    )
+
+
+def _judged(case, found):
+    factor = case.spec.traffic_factor
+    complaint = None
+    if found.touched > MODEL_ALLOWANCE * found.declared:
+        complaint = f"touches {found.touched} bytes of its inputs and outputs; the spec declares {found.declared}"
+    elif factor is not None and found.requested > factor * found.declared + SMALL:
+        complaint = (f"asks for {found.requested / found.declared:.3g} times the declared {found.declared} bytes; "
+                     f"its spec allows {factor:g} times")  # fmt: skip
+    return CaseTraffic(**{**vars(found), "complaint": complaint})
