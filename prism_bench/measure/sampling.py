@@ -45,8 +45,7 @@ def sample(once: Callable[[], Sample], criterion: Criterion, gate: ClockGate, cl
     When throttling outlasts the gate's patience, samples are kept as they are and the series says that it gave up.
     """
     series, started = Series(), clock()
-    seconds: list[float] = []
-    while not criterion.finished(seconds, clock() - started):
+    while not criterion.finished([one.seconds for one in series.samples], clock() - started):
         taken = once()
         if not series.gave_up and not gate.accepts(taken):
             series.throttled += 1
@@ -54,5 +53,13 @@ def sample(once: Callable[[], Sample], criterion: Criterion, gate: ClockGate, cl
             if not series.gave_up:
                 continue
         series.samples.append(taken)
-        seconds.append(taken.seconds)
+        if not series.gave_up:
+            _repeat_sleepers(series, gate)
     return series
+
+
+def _repeat_sleepers(series, gate):
+    """Samples from before the clock woke were accepted because nothing faster was known; they are repeated too."""
+    awake = [one for one in series.samples if gate.accepts(one)]
+    series.throttled += len(series.samples) - len(awake)
+    series.samples = awake
