@@ -1,9 +1,9 @@
 """The cases that exist and the protocol that measures them, asked of the checkout that these suites stand in.
 
 asv tells a benchmark only the *position* of its case, in whichever environment it runs. Were the list taken from the
-installed commit, an older one without some kernel would have a shorter list and record a neighbour's time under the wrong
-name. So the list is made by the checkout's own package from the checkout's own kernels, the same in every environment, and
-each name is looked up in what the installed commit measured.
+installed commit, an older one without some kernel would have a shorter list and record a neighbour's time under the
+wrong name. So the list is made by the checkout's own package from the checkout's own kernels, the same in every
+environment, and each name is looked up in what the installed commit measured.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 @cache
 def listing() -> dict:
-    """`protocol` and the names of all `cases`; made once for each content of the checkout, then kept in .asv/listing."""
+    """`protocol` and the names of all `cases`; made once for each content of the checkout and kept in .asv."""
     kept = CHECKOUT / ".asv" / "listing" / f"{_content()}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
