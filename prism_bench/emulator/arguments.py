@@ -11,16 +11,23 @@ _WORDS = {"f": "float", "i": "int", "u": "unsigned int", "b": "bool", "h": "half
 _ACCEPTED = {"f": "fc", "i": "iub", "u": "iub", "b": "iub", "h": "fu", "g": "uV"}
 
 
+def check(entry: str, signature: tuple[Parameter, ...], arguments):
+    """Raises SpecError where the arguments do not fit the kernel, naming the argument and what it should be."""
+    if len(arguments) != len(signature):
+        raise SpecError(f"{entry}: {len(arguments)} argument(s) passed, kernel takes {len(signature)}")
+    for index, (parameter, argument) in enumerate(zip(signature, arguments, strict=True)):
+        _check(entry, index, parameter, argument)
+
+
 class Arguments:
     """The arguments of one launch: `addresses` for the launch table, `regions` for the checks."""
 
-    def __init__(self, entry: str, signature: tuple[Parameter, ...], arguments):
-        _check_count(entry, signature, arguments)
+    def __init__(self, entry: str, signature: tuple[Parameter, ...], arguments, make_buffer=DeviceBuffer):
+        check(entry, signature, arguments)
         self.addresses, self.regions, self._kept = [], [], []
-        self._buffers = {}
+        self._make_buffer, self._buffers = make_buffer, {}
         self._results = []
-        for index, (parameter, argument) in enumerate(zip(signature, arguments)):
-            _check(entry, index, parameter, argument)
+        for index, (parameter, argument) in enumerate(zip(signature, arguments, strict=True)):
             if parameter.is_pointer:
                 self._place_buffer(index, parameter, argument)
             else:
@@ -30,7 +37,7 @@ class Arguments:
         # One array passed twice is one buffer, as it is on the device.
         buffer = self._buffers.get(id(argument))
         if buffer is None:
-            buffer = argument if isinstance(argument, DeviceBuffer) else DeviceBuffer(argument)
+            buffer = argument if isinstance(argument, DeviceBuffer) else self._make_buffer(argument)
             self._buffers[id(argument)] = buffer
             self.regions.append(Region(buffer.address, buffer.bytes, index, 0))
         if buffer is not argument and not parameter.is_const:
@@ -56,11 +63,6 @@ class Arguments:
             distance = buffers[region.begin].overrun()
             if distance:
                 yield region.argument, distance
-
-
-def _check_count(entry, signature, arguments):
-    if len(arguments) != len(signature):
-        raise SpecError(f"{entry}: {len(arguments)} argument(s) passed, kernel takes {len(signature)}")
 
 
 def _check(entry: str, index: int, parameter: Parameter, argument):

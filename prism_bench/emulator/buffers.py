@@ -1,6 +1,10 @@
 """Device buffers: exactly sized, 256-byte aligned copies of arrays, with margins that show an overrun."""
 
+import ctypes
+
 import numpy as np
+
+from prism_bench.errors import BackendUnavailable
 
 ALIGNMENT = 256
 # An overrun by less than this lands in the margin: found afterwards, and harmless to others.
@@ -49,3 +53,30 @@ class DeviceBuffer:
         if past.size:
             return int(past[0]) + 1
         return int(early[-1]) - MARGIN_BYTES if early.size else 0
+
+
+class GuardedBuffer(DeviceBuffer):
+    """A buffer from the C library's allocator, which the address sanitizer replaces: its red zones begin at the last byte."""
+
+    def __init__(self, array: np.ndarray):
+        source = np.ascontiguousarray(array)
+        self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
+        self._library, self._place = ctypes.CDLL(None), ctypes.c_void_p()
+        if self._library.posix_memalign(ctypes.byref(self._place), ctypes.c_size_t(ALIGNMENT), ctypes.c_size_t(self.bytes)):
+            raise BackendUnavailable(f"no memory for a buffer of {self.bytes} bytes on the emulator")
+        self._content[:] = source.reshape(-1).view(np.uint8)
+
+    def __del__(self):
+        self._library.free(self._place)
+
+    @property
+    def _content(self) -> np.ndarray:
+        return np.frombuffer((ctypes.c_uint8 * self.bytes).from_address(self._place.value), np.uint8)
+
+    @property
+    def address(self) -> int:
+        return self._place.value
+
+    def overrun(self) -> int:
+        """The sanitizer tells it, and ends the process."""
+        return 0

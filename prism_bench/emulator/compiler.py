@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -64,6 +65,16 @@ def _probe(chosen: str, _path: str) -> Compiler:
     )
 
 
+def sanitizer_library() -> str:
+    """The address sanitizer's library, to be loaded first; BackendUnavailable where the compiler came without it."""
+    compiler = find_compiler()
+    name = f"libclang_rt.asan-{platform.machine()}.so" if compiler.is_clang else "libasan.so"
+    asked = subprocess.run([compiler.command, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    if not Path(asked).is_absolute():
+        raise BackendUnavailable(f"{compiler.command} has no {name}; install its sanitizers. The fast and race modes work without.")
+    return os.path.realpath(asked)
+
+
 def cache_folder() -> Path:
     """Where built libraries are kept: PRISM_BENCH_CACHE, else the user's cache."""
     chosen = os.environ.get("PRISM_BENCH_CACHE")
@@ -87,6 +98,11 @@ def _options(compiler: Compiler, mode: str) -> list[str]:
     return [*_COMMON, *_KERNEL[mode], *(by_compiler if mode == "race" else ()), f"-I{INCLUDE}"]
 
 
+def _link_options(compiler: Compiler, mode: str) -> list[str]:
+    shared = ["-shared-libasan"] if compiler.is_clang and mode == "address" else []
+    return ["-shared", f"-Wl,-T,{RUNTIME / 'shared_memory.ld'}", *_LINK[mode], *shared]
+
+
 def _build(compiler: Compiler, text: str, options: list[str], mode: str, library: Path):
     runtime = _runtime(compiler, mode)
     unit = library.with_suffix(f".{os.getpid()}")
@@ -94,8 +110,7 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
     source.write_text(text, encoding="utf-8")
     try:
         _run([compiler.command, *options, "-c", str(source), "-o", str(code)], mode)
-        script = f"-Wl,-T,{RUNTIME / 'shared_memory.ld'}"
-        _run([compiler.command, "-shared", script, *_LINK[mode], str(code), str(runtime), "-lm", "-lrt", "-o", str(unit)], mode)
+        _run([compiler.command, *_link_options(compiler, mode), str(code), str(runtime), "-lm", "-lrt", "-o", str(unit)], mode)
         os.replace(unit, library)
     finally:
         source.unlink(missing_ok=True)

@@ -1,15 +1,19 @@
 """One launch in this process: pack, run, read what was found."""
 
 from prism_bench.emulator.arguments import Arguments
+from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.library import Library, RawAccess, RawFinding
 from prism_bench.emulator.locate import locate
 from prism_bench.emulator.report import Access, Finding, LaunchReport
 from prism_bench.emulator.request import LaunchRequest
+from prism_bench.errors import SpecError
 
 
-def execute(library: Library, request: LaunchRequest, arguments) -> LaunchReport:
+def execute(library: Library, request: LaunchRequest, arguments, make_buffer=DeviceBuffer) -> LaunchReport:
     """Runs the launch on `arguments` (NumPy arrays, DeviceBuffers, NumPy scalars); what the kernel wrote is copied back."""
-    packed = Arguments(request.entry, library.signatures[request.entry], arguments)
+    if request.entry not in library.signatures:
+        raise SpecError(f"no kernel '{request.entry}' in this module; it has {', '.join(library.signatures)}")
+    packed = Arguments(request.entry, library.signatures[request.entry], arguments, make_buffer)
     raw = library.launch(request, packed.addresses, packed.regions)
     packed.copy_back()
     findings = (*_findings(library, raw), *map(_overrun, packed.overruns()))
@@ -34,4 +38,4 @@ def _findings(library: Library, raw: list[RawFinding]):
 
 def _access(raw: RawAccess, places) -> Access:
     file, line = (raw.file.decode(), raw.line) if raw.file else places.get(raw.code - 1, ("", 0))
-    return Access(tuple(raw.block), tuple(raw.thread), file, line, bool(raw.is_write))
+    return Access(file, line, tuple(raw.block), tuple(raw.thread), bool(raw.is_write))

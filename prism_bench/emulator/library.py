@@ -5,6 +5,7 @@ from pathlib import Path
 
 from prism_bench.emulator.report import ArgumentTraffic, Traffic
 from prism_bench.emulator.request import ORDERS, LaunchRequest
+from prism_bench.errors import SpecError
 
 _u32x3 = ctypes.c_uint32 * 3
 
@@ -107,6 +108,27 @@ class Library:
             self.signatures[entry.name.decode()] = tuple(entry.parameters[: entry.count])
         found = (self._so.cuda_cpu_symbol(ctypes.c_size_t(i)).contents for i in range(self._so.cuda_cpu_symbol_count()))
         self.symbols = {symbol.name.decode(): (symbol.address, symbol.bytes) for symbol in found}
+
+    def tell_crashes(self):
+        """From now on a crash inside a kernel is told on standard error before it ends this process."""
+        if hasattr(self._so, "cuda_cpu_tell_crashes"):
+            self._so.cuda_cpu_tell_crashes()
+
+    def set_symbol(self, name: str, content: bytes):
+        """Sets a global variable; SpecError where there is none of that name and size."""
+        address, size = self._symbol(name)
+        if len(content) != size:
+            raise SpecError(f"{name}: {len(content)} bytes passed, the variable has {size}")
+        ctypes.memmove(address, content, size)
+
+    def get_symbol(self, name: str) -> bytes:
+        """The present content of a global variable."""
+        return ctypes.string_at(*self._symbol(name))
+
+    def _symbol(self, name: str):
+        if name not in self.symbols:
+            raise SpecError(f"no variable '{name}' in this module; it has {', '.join(self.symbols) or 'none'}")
+        return self.symbols[name]
 
     @property
     def static_shared_bytes(self) -> int:

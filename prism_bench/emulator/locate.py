@@ -27,11 +27,12 @@ def _places(lines):
             continue
         file, _, number = line.rpartition(":")
         number = number.split(" ")[0]
-        if found or not number.isdigit() or number == "0" or _is_own(file):
+        if found or not number.isdigit() or number == "0" or is_own(file):
             continue
         found = True
         yield address, (file, int(number))
 
 
-def _is_own(file: str) -> bool:
+def is_own(file: str) -> bool:
+    """Whether a file is the emulator's, and not the kernel author's."""
     return file.startswith((str(INCLUDE), str(RUNTIME))) or file == "launch table"

@@ -1,6 +1,5 @@
 """A compiled source: launch its kernels, set its `__constant__` variables."""
 
-import ctypes
 import threading
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 from prism_bench.errors import SpecError
 from prism_bench.emulator.compiler import MODES, build
 from prism_bench.emulator.execute import execute
+from prism_bench.emulator.isolation import Child
 from prism_bench.emulator.library import Library
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import PATIENCE_SECONDS, LaunchRequest, three
@@ -35,12 +35,14 @@ class Module:
     def __init__(self, path: Path, mode: str):
         self.path, self.mode = path, mode
         self._lock = threading.Lock()
-        self._library = Library(path)
+        self._symbols, self._child = {}, None
+        # A library with the sanitizer in it can only be loaded where the sanitizer came first.
+        self._library = None if mode == "address" else Library(path)
 
     @property
     def entries(self) -> tuple[str, ...]:
         """The kernels that can be launched."""
-        return tuple(self._library.signatures)
+        return tuple(self._library.signatures) if self._library else self._in_child().entries
 
     def launch(
         self, entry, grid, block, arguments, shared_bytes=0, cooperative=False, order="forward", seed=0,
@@ -51,29 +53,35 @@ class Module:
         Returns what was found; raises SpecError where the arguments do not fit the kernel or the device.
         `isolate` runs it in a child process, which a crash ends instead of this one; address mode always does.
         """
-        if entry not in self._library.signatures:
-            raise SpecError(f"no kernel '{entry}' in this module; it has {', '.join(self.entries)}")
         request = LaunchRequest(entry, three(grid), three(block), shared_bytes, cooperative, order, seed, patience)
         with self._lock:
+            if isolate or self._library is None:
+                return self._in_child().launch(request, arguments)
             return execute(self._library, request, arguments)
 
     def close(self):
         """Ends the child process, if there is one."""
+        if self._child is not None:
+            self._child.close()
 
     def set_symbol(self, name: str, value: np.ndarray):
         """Sets a `__constant__` or `__device__` variable; `value` must have its size in bytes."""
-        address, size = self._symbol(name)
-        content = np.ascontiguousarray(value)
-        if content.nbytes != size:
-            raise SpecError(f"{name}: {content.nbytes} bytes passed, the variable has {size}")
-        ctypes.memmove(address, content.ctypes.data, size)
+        content = np.ascontiguousarray(value).tobytes()
+        for home in self._homes():
+            home.set_symbol(name, content)
+        self._symbols[name] = content
 
     def get_symbol(self, name: str, dtype) -> np.ndarray:
-        """The present content of a `__constant__` or `__device__` variable."""
-        address, size = self._symbol(name)
-        return np.frombuffer(ctypes.string_at(address, size), dtype).copy()
+        """The present content of a `__constant__` or `__device__` variable, in the child where there is one."""
+        return np.frombuffer(self._homes()[-1].get_symbol(name), dtype).copy()
 
-    def _symbol(self, name: str):
-        if name not in self._library.symbols:
-            raise SpecError(f"no variable '{name}' in this module; it has {', '.join(self._library.symbols) or 'none'}")
-        return self._library.symbols[name]
+    def _homes(self) -> list:
+        """Where the variables live: this process, the child, or both."""
+        return [home for home in (self._library, self._child) if home] or [self._in_child()]
+
+    def _in_child(self) -> Child:
+        if self._child is None:
+            self._child = Child(self.path, guarded=self.mode == "address")
+            for name, content in self._symbols.items():
+                self._child.set_symbol(name, content)
+        return self._child

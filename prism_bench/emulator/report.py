@@ -8,12 +8,12 @@ Index = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Access:
-    """One side of a finding: which thread, at which line of the kernel's source."""
+    """One side of a finding: at which line of the kernel's source, and by which thread where that is known."""
 
-    block: Index
-    thread: Index
     file: str
     line: int
+    block: Index | None = None
+    thread: Index | None = None
     is_write: bool = False
 
     @property
@@ -22,7 +22,7 @@ class Access:
         return f"{Path(self.file).name}:{self.line}" if self.file else "unknown place"
 
     def __str__(self) -> str:
-        return f"{self.place} by block {self.block} thread {self.thread}"
+        return self.place if self.thread is None else f"{self.place} by block {self.block} thread {self.thread}"
 
 
 @dataclass(frozen=True)

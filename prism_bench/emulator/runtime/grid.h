@@ -126,6 +126,7 @@ inline void drop_live_blocks() {
         }
         delete block;
     }
+    if (!grid.live.empty()) clean_stacks(scheduler.stacks.begin, scheduler.stacks.made * stack_bytes);
     grid.live.clear();
     grid.spare.clear();
     grid.in_place = nullptr;

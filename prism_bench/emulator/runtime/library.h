@@ -40,12 +40,6 @@ long long nanoseconds() {
     abandon();
 }
 
-// The ELF header is where the library begins in memory; code is told as an offset from there.
-extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
-extern "C" const char _end[] __attribute__((visibility("hidden")));
-
-inline uint64_t code_offset(const void* code) { return static_cast<uint64_t>(static_cast<const char*>(code) - __ehdr_start); }
-
 [[noreturn]] void end_without_progress(const void* code) {
     uninterruptible = 1;
     Thread* self = scheduler.current;

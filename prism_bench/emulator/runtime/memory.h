@@ -23,4 +23,6 @@ inline long shared_overrun(size_t used) {
     return -1;
 }
 
+inline void clean_stacks(char*, size_t) {}
+
 }  // namespace cuda_cpu

@@ -46,7 +46,12 @@ inline bool out_of_patience() {
     return watchdog.idle_ticks > patience || watchdog.all_ticks > patience * most_patiences;
 }
 
-inline uint64_t code_offset(const void* code);
+// The ELF header is where the library begins in memory; code is told as an offset from there.
+extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern "C" const char _end[] __attribute__((visibility("hidden")));
+
+inline uint64_t code_offset(const void* code) { return static_cast<uint64_t>(static_cast<const char*>(code) - __ehdr_start); }
+inline bool is_own_code(const void* code) { return code >= __ehdr_start && code < _end; }
 
 inline const void* interrupted_at(void* context) {
     const mcontext_t& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
@@ -64,7 +69,8 @@ static void tick(void* context) {
     watchdog.idle_ticks = watchdog.idle_ticks + 1;
     watchdog.all_ticks = watchdog.all_ticks + 1;
     watchdog.ticks_since_switch = watchdog.ticks_since_switch + 1;
-    if (uninterruptible || !scheduler.current) return;
+    // Inside another library (printf, a sanitizer's report) a lock may be held.
+    if (uninterruptible || !scheduler.current || !is_own_code(interrupted_at(context))) return;
     if (out_of_patience()) end_without_progress(interrupted_at(context));
     if (watchdog.ticks_since_switch < (watchdog.preempted ? 1 : 5)) return;
     watchdog.preempted = true;

@@ -5,9 +5,6 @@
 
 #include "order.h"
 
-extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
-extern "C" const char _end[] __attribute__((visibility("hidden")));
-
 namespace cuda_cpu {
 
 constexpr uint32_t atomic_flag = 0x80000000u;

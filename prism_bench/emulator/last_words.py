@@ -1,0 +1,71 @@
+"""What a child process said on standard error: sanitizers' reports and crashes, as findings."""
+
+import re
+import signal
+from pathlib import Path
+
+from prism_bench.emulator.locate import is_own, locate
+from prism_bench.emulator.report import Access, Finding
+
+_ADDRESS = re.compile(r"ERROR: AddressSanitizer: (?P<what>.+)")
+_UNDEFINED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: runtime error: (?P<what>.+)$", re.MULTILINE)
+_UNDEFINED_KINDS = (("misaligned", "misaligned"), ("out of bounds", "out of bounds"), ("insufficient space", "out of bounds"))
+_FRAME = re.compile(r"^\s+#\d+ 0x[0-9a-f]+ .*?(?P<file>/?[^\s():]+):(?P<line>\d+)(?::\d+)?\s*$", re.MULTILINE)
+_SIZE = re.compile(r"^(?P<verb>READ|WRITE) of size (?P<bytes>\d+)", re.MULTILINE)
+_PLACE = re.compile(r"is located (?P<where>.+?)(?: \[0x.*| \(0x.*)?$", re.MULTILINE)
+_CRASH = re.compile(r"^crashed-at (\d+) 0x([0-9a-f]+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
+
+
+def read_last_words(library: Path, text: str, died: bool, status: int | None) -> tuple[Finding, ...]:
+    """The findings in `text`; a death that the text does not explain is one too."""
+    found = [*_undefined(text), *_address(text), *_crash(library, text)]
+    if died and not any(finding.kind != "undefined behaviour" for finding in found):
+        found.append(Finding("crash", f"the kernel's process ended ({_ending(status)}): {text.strip()[-300:]}"))
+    return tuple(found)
+
+
+def _address(text: str):
+    report = _ADDRESS.search(text)
+    if not report:
+        return
+    rest = text[report.start() :]
+    what, size, place = report["what"].split(" on ")[0], _SIZE.search(rest), _PLACE.search(rest)
+    message = what + (f", {size['verb'].lower()} of {size['bytes']} bytes" if size else "")
+    message += f", {place['where']}" if place else ""
+    kind = "crash" if what.startswith(("SEGV", "stack-overflow", "FPE")) else "out of bounds"
+    yield Finding(kind, message, _first_frame(rest, bool(size and size["verb"] == "WRITE")))
+
+
+def _undefined(text: str):
+    for report in _UNDEFINED.finditer(text):
+        what = report["what"]
+        kind = next((kind for words, kind in _UNDEFINED_KINDS if words in what), "undefined behaviour")
+        if is_own(report["file"]):
+            accesses = _first_frame(text[report.end() :])
+        else:
+            accesses = (Access(report["file"], int(report["line"])),)
+        yield Finding(kind, what, accesses)
+
+
+def _first_frame(text: str, is_write: bool = False) -> tuple[Access, ...]:
+    """The innermost frame that is the kernel author's."""
+    for frame in _FRAME.finditer(text):
+        if not is_own(frame["file"]):
+            return (Access(frame["file"], int(frame["line"]), is_write=is_write),)
+    return ()
+
+
+def _crash(library: Path, text: str):
+    report = _CRASH.search(text)
+    if not report:
+        return
+    number, code = int(report[1]), int(report[2], 16)
+    block, thread = tuple(map(int, report.groups()[2:5])), tuple(map(int, report.groups()[5:8]))
+    file, line = locate(library, {code}).get(code, ("", 0))
+    yield Finding("crash", f"the kernel crashed ({signal.Signals(number).name})", (Access(file, line, block, thread),))
+
+
+def _ending(status: int | None) -> str:
+    if status is None:
+        return "how is not known"
+    return signal.Signals(-status).name if status < 0 else f"exit status {status}"
