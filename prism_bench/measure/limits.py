@@ -4,6 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from prism_bench.run_record import CaseResult
+from prism_bench.units import bytes_text, time_text
+
+COLD_PROOF_BYTES = 8 << 20  # below this a cold read is mostly latency and proves nothing
+COLD_GAIN = 1.15  # cold over hot of a read from cache; an H200 shows @@
 
 
 @dataclass(frozen=True)
@@ -11,13 +15,15 @@ class Limits:
     """`floors`: seconds an empty kernel takes, by metric. `ceilings`: bytes or operations per second, by name.
 
     `spreads` are the floors' relative spreads between processes; `sources` names the case behind each ceiling, and
-    behind the floor under `launch`. A limit that the run did not measure is absent.
+    behind the floor under `launch`. A limit that the run did not measure is absent. `warm` says why the caches were not
+    cold although they should have been, where the run shows that.
     """
 
     floors: Mapping[str, float] = field(default_factory=dict)
     spreads: Mapping[str, float] = field(default_factory=dict)
     ceilings: Mapping[str, float] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    warm: str | None = None
 
     @property
     def lowest(self) -> dict[str, float]:
@@ -41,7 +47,21 @@ def measured_limits(cases: Iterable[CaseResult], cache_bytes: int = 0) -> Limits
         if rate and rate > ceilings.get(case.ceiling, 0.0):
             ceilings[case.ceiling] = rate
             sources[case.ceiling] = case.name
-    return Limits(floors, spreads, ceilings, sources)
+    return Limits(floors, spreads, ceilings, sources, _warm(cases, floors, cache_bytes))
+
+
+def _warm(cases, floors, cache_bytes):
+    """Reading what fits in half the cache must be slower after the caches were cleared, launches taken off."""
+    for case in cases:
+        cold, hot = valid_median(case, "cold_time"), valid_median(case, "hot_time")
+        fits = COLD_PROOF_BYTES <= case.bytes <= cache_bytes / 2
+        if case.ceiling != "read_bandwidth" or not fits or not cold or not hot or len(floors) < 2:
+            continue
+        gain = (cold - floors["cold_time"]) / max(hot - floors["hot_time"], 1e-9)
+        if gain < COLD_GAIN:
+            return (f"the caches were warm: {bytes_text(case.bytes)} were read in {time_text(cold)} after clearing them, "
+                    f"in {time_text(hot)} without")  # fmt: skip
+    return None
 
 
 def _lower(case, floors, spreads, sources):

@@ -82,6 +82,8 @@ def _judged(one: Measurement, case, limits):
     if one.median is None or not one.valid:
         return one
     flops = case.flops if one.subject == "kernel" and is_fp32(case) else None
+    if limits.warm and one.metric == "cold_time":
+        return replace(one, valid=False, reason=limits.warm)
     reason = implausible(one.metric, one.median, case.bytes or None, flops, limits.lowest, limits.ceilings)
     return replace(one, valid=False, reason=reason) if reason else one
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, default_folder
-from prism_bench.errors import PrismBenchError
+from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.measure import shuffled
 from prism_bench.measure.limits import measured_limits
 from prism_bench.measure.plausibility import judged
@@ -48,6 +48,11 @@ class Run:
             right = [case for case in cases if self._still_right(case)]
             self._work(process, self._order(right, process), timed)
 
+    @property
+    def has_results(self) -> bool:
+        """Whether anything was found out yet."""
+        return bool(self._results)
+
     def _order(self, cases, process):
         """Machine kernels first, since they wake the clocks; the rest shuffled."""
         names = [case.name for case in cases if case.spec.ceiling]
@@ -55,14 +60,14 @@ class Run:
         return names + shuffled(others, self._settings.seed, process)
 
     def _still_right(self, case):
-        """No result so far is bad, neither of the case nor of its kernel's edges."""
+        """Every result of the case so far is ok, and none of its kernel's edges is worse than skipped."""
         own = self._results.get(case.name, [])
         edges = [r for rs in self._results.values() for r in rs if r.label in ("edge", "golden")]
         mine = [edge for edge in edges if (edge.kernel, edge.variant) == (case.spec.name, case.variant)]
-        bad = next((r for r in [*own, *mine] if r.status != "ok"), None)
+        bad = next((edge for edge in mine if edge.status not in ("ok", "skipped")), None)
         if bad and not own:
             self._results[case.name] = [_without_time(case, bad)]
-        return bad is None
+        return bad is None and all(result.status == "ok" for result in own)
 
     def _work(self, process, tasks, timed):
         """Send the tasks to a process; when it dies, mark what it was doing and go on with the rest in another."""
@@ -108,7 +113,7 @@ class Run:
             case = self._catalogue.case(died.task)
             self._results.setdefault(case.name, []).append(_buried(case, died))
             return
-        for case in self._catalogue.edges([died.task.removeprefix("edges:")])[:1]:
+        for case in self._catalogue.edges_of(died.task.removeprefix("edges:"))[:1]:
             self._results.setdefault(case.name, []).append(_buried(case, died))
 
     def record(self, started: datetime, seconds: float, complete: bool) -> RunRecord:
@@ -133,24 +138,35 @@ class Run:
 
 
 def run(catalogue, backend: str, cases: list[Case], settings: Settings, report=lambda _: None, timed=True) -> RunRecord:
-    """Measure the cases on the backend; Ctrl-C ends the run and keeps what was measured, in a record marked incomplete."""
+    """Measure the cases on the backend.
+
+    Ctrl-C, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked incomplete.
+    """
+    cases = [case for case in cases if not case.variant] if backend == "numpy_reference" else cases
     if not cases:
         raise PrismBenchError("no case is left to run: every filter and label together exclude all of them")
     started, before = datetime.now(UTC), time.perf_counter()
     session, complete = Run(catalogue, backend, settings, report), True
     rulers = ceiling_cases(catalogue) if timed and backend == "cuda" else []
-    cases = [case for case in cases if not case.variant] if backend == "numpy_reference" else cases
     try:
         session.measure(list(dict.fromkeys([*rulers, *cases])), timed)
     except KeyboardInterrupt:
+        complete = False
+    except BackendUnavailable:
+        if not session.has_results:
+            raise
         complete = False
     return session.record(started, time.perf_counter() - before, complete)
 
 
 def ceiling_cases(catalogue) -> list[Case]:
-    """The kernels that measure the machine, each at its largest workload: no run is without its floor and ceilings."""
-    largest = {case.kernel: case for case in catalogue.cases() if case.spec.ceiling and not case.variant}
-    return list(largest.values())
+    """The kernels that measure the machine, each at its smallest and largest workload: no run is without its floor,
+    its ceilings, and the proof that its caches were cold.
+    """
+    rulers = [case for case in catalogue.cases() if case.spec.ceiling and not case.variant]
+    smallest = {case.kernel: case for case in reversed(rulers)}
+    largest = {case.kernel: case for case in rulers}
+    return list(dict.fromkeys([*smallest.values(), *largest.values()]))
 
 
 def _combined(results):
