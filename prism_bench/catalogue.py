@@ -65,6 +65,10 @@ class Catalogue:
         cases = [case for spec in self._specs() for case in _edge_cases(*spec)]
         return self._filtered(cases, filters)
 
+    def edges_of(self, kernel: str) -> list[Case]:
+        """The edge and golden cases of the kernel, or of the variant in `kernel:variant`, and of no other."""
+        return [case for case in self.edges([kernel]) if case.kernel == kernel]
+
     def case(self, name: str) -> Case:
         """The case of that full name, such as `softmax[rows=32,cols=1000]`."""
         by_name = {case.name: case for case in self._all_cases()}

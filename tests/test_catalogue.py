@@ -211,9 +211,15 @@ def test_filters_choose_by_kernel_alias_variant_family_or_case(filters, labels, 
 
 def test_edges_and_golden_cases_are_never_among_the_timed_ones():
     found = discover(TOYS)
-    assert ["double[n=0]", "double[n=1]", "double[n=3]"] == names(found.edges(["double"]))[:3]
+    assert ["double[n=0]", "double[n=1]", "double[golden 1: n=3]"] == names(found.edges(["double"]))[:3]
     assert {"edge", "golden"} == {case.label for case in found.edges()}
     assert not {case.label for case in found.cases()} & {"edge", "golden"}
+
+
+def test_the_edges_of_a_kernel_are_not_those_of_its_variants():
+    found = discover(TOYS)
+    assert ["double[n=0]", "double[n=1]", "double[golden 1: n=3]"] == names(found.edges_of("double"))
+    assert ["double:by_adding[n=0]", "double:by_adding[n=1]"] == names(found.edges_of("double:by_adding"))
 
 
 def test_a_case_is_found_by_its_name():

@@ -1,8 +1,9 @@
 """The scripted backend: no device, made-up times, planned faults. Every command can be tried on it in milliseconds.
 
 The script is a JSON file named by PRISM_BENCH_NULL: {pattern of case names: behaviour}. A behaviour may hold `seconds`
-(the median, 1e-6), `noise` (relative, 0.01), `clock` (Hz), and the faults `wrong`, `mutates`, `crash`, `hang`, `fails`, `memory`
-(true or false).
+(the median, 1e-6), `noise` (relative, 0.01), `clock` (Hz), and faults: `wrong`, `nan` (one element), `unwritten` (outputs keep the
+poison), `skips` (so they do from the second call on), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
+time), `memory` (true or false each), and `raises` (the words of an exception).
 """
 
 import json
@@ -38,6 +39,7 @@ class NullRunnable(NumpyRunnable):
     def __init__(self, case, inputs, special, behaviour):
         self._behaviour = behaviour
         self._rng = np.random.default_rng(7)
+        self._calls = 0
         super().__init__(case, inputs, special)
 
     def __call__(self):
@@ -45,12 +47,24 @@ class NullRunnable(NumpyRunnable):
             os.abort()
         if self._behaviour.get("hang"):
             time.sleep(3600)
+        if self._behaviour.get("raises"):
+            raise RuntimeError(self._behaviour["raises"])
         super().__call__()
-        for name, output in self._results.items():
-            self._results[name] = output + 1 if self._behaviour.get("wrong") else output
+        self._calls += 1
+        self._results = {name: self._damaged(name, output) for name, output in self._results.items()}
         if self._behaviour.get("mutates"):
             for array in self._inputs.values():
                 array += 1
+
+    def _damaged(self, name, output):
+        scripted = self._behaviour
+        if scripted.get("unwritten") or (scripted.get("skips") and self._calls > 1):
+            return np.full(output.shape, np.nan if np.dtype(self.case.spec.argument(name).dtype).kind == "f" else -91)
+        if scripted.get("nan"):
+            return np.where(np.arange(output.size).reshape(output.shape) == 0, np.nan, output)
+        if scripted.get("shape"):
+            return output.reshape(-1)[:-1]
+        return output + 1 if scripted.get("wrong") else output
 
     def timers(self):
         return {"cold_time": lambda: self._sample, "hot_time": self._hot}

@@ -8,10 +8,12 @@ from prism_bench.errors import unknown
 def prepare(kernel: str, label: str = "S0", backend: str = "cuda", variant: str | None = None, catalogue=None, seed=0):
     """The kernel at its workload `label`, prepared: call it to launch it, `.arrays(names)` gives its buffers.
 
-    Raises UsageError for an unknown kernel or label, BackendUnavailable where the backend cannot be opened.
+    Raises UsageError for an unknown kernel, variant or label, BackendUnavailable where the backend cannot be opened.
     """
     found = discover(catalogue)
     spec = found.kernel(kernel)
+    if variant:
+        spec.with_variant(variant)
     word = f"{spec.name}:{variant}" if variant else spec.name
     cases = [case for case in found.cases([word], [label]) if case.variant == variant]
     if not cases:

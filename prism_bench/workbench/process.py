@@ -29,13 +29,20 @@ def work(order: dict, timeout: float) -> Iterator[dict]:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True,
         )  # fmt: skip
         try:
-            process.stdin.write(json.dumps(order))
-            process.stdin.close()
+            _hand_over(process, order)
             yield from _events(process, timeout, words)
         finally:
             process.kill()
             process.wait()
-            process.stdout.close()
+
+
+def _hand_over(process, order):
+    """Write the order; a process that is gone already is noticed when it is listened to."""
+    try:
+        with process.stdin:
+            process.stdin.write(json.dumps(order))
+    except BrokenPipeError:
+        return
 
 
 def _events(process, timeout, words):
@@ -59,8 +66,9 @@ def _lines_of(process):
     lines: Queue = Queue()
 
     def read():
-        for line in process.stdout:
-            lines.put(line)
+        with process.stdout as stdout:
+            for line in stdout:
+                lines.put(line)
         lines.put(None)
 
     Thread(target=read, daemon=True).start()

@@ -22,7 +22,7 @@ class Session:
     def task(self, name: str) -> list[CaseResult]:
         """A case by its name, or `edges:<kernel>`: every edge and golden case of that kernel or variant."""
         if name.startswith("edges:"):
-            return [self.edge(case) for case in self._catalogue.edges([name.removeprefix("edges:")])]
+            return [self.edge(case) for case in self._catalogue.edges_of(name.removeprefix("edges:"))]
         return [self.case(self._catalogue.case(name))]
 
     def edge(self, case: Case) -> CaseResult:

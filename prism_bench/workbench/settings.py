@@ -29,8 +29,8 @@ class Settings:
     first_process_only: tuple[str, ...] = ("first_call_time",)
 
     def protocol(self) -> dict:
-        """What the run record keeps of the settings."""
-        plain = asdict(self)
+        """What the run record keeps of the settings, as JSON gives it back."""
+        plain = {**asdict(self), "seeds": list(self.seeds)}
         return {"version": PROTOCOL, **{key: plain[key] for key in ("processes", "seed", "seeds", "criteria")}}
 
 

@@ -131,6 +131,10 @@ def compared_with_error(backend, case, outputs, name):
     return compare_outputs(backend, case, case.inputs(0), {**outputs, name: damaged}, 0)
 
 
+def test_no_edge_is_a_timed_case_too():
+    assert set() == {case.name for case in CATALOGUE.edges()} & set(TIMED)
+
+
 @pytest.mark.parametrize("name", CATALOGUE.aliases)
 def test_an_alias_leads_to_its_kernel(name):
     spec = CATALOGUE.kernel(name)
