@@ -1,0 +1,72 @@
+"""The wheel: it carries the catalogue and works from any folder."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=HOUSE, check=True, capture_output=True)
+    return next(folder.glob("prism_bench-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def elsewhere(wheel, tmp_path_factory):
+    """A function that runs the unpacked wheel's command line in an empty folder far from the checkout."""
+    unpacked, folder = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("elsewhere")
+    zipfile.ZipFile(wheel).extractall(unpacked)
+    environment = {**os.environ, "PYTHONPATH": str(unpacked)}
+
+    def run(*words):
+        command = [sys.executable, "-m", "prism_bench", *words]
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+    run.unpacked, run.folder = unpacked, folder
+    return run
+
+
+def test_wheel_holds_every_source_and_nothing_left_behind(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    kept = subprocess.run(["git", "ls-files", "prism_bench", "kernels"], cwd=HOUSE, capture_output=True, text=True)
+    for name in kept.stdout.split():
+        if (HOUSE / name).is_file():
+            assert (f"prism_bench/{name}" if name.startswith("kernels/") else name) in names
+    assert "prism_bench/kernels/machine/null.cu" in names
+    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
+
+
+def test_wheel_has_its_license_and_its_command(wheel):
+    archive = zipfile.ZipFile(wheel)
+    facts = {Path(name).name: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
+    assert "The Prism Bench authors" in facts["LICENSE"]
+    assert "prism-bench = prism_bench.cli:main" in facts["entry_points.txt"]
+    assert "License-Expression: BSD-3-Clause" in facts["METADATA"]
+
+
+def test_lists_its_own_catalogue(elsewhere):
+    listed = elsewhere("list", "--json")
+    assert listed.returncode == 0, listed.stderr
+    sources = [case["source"] for case in json.loads(listed.stdout)]
+    assert sources
+    assert all(source.startswith(str(elsewhere.unpacked)) for source in sources)
+
+
+def test_verifies_measures_and_reports(elsewhere):
+    verified = elsewhere("verify", "--backend", "numpy_reference", "--filter", "vector_add")
+    assert verified.returncode == 0, verified.stderr
+    measured = elsewhere("run", "--backend", "numpy_reference", "--label", "S0", "-f", "vector_add", "--processes", "1")
+    assert measured.returncode == 0, measured.stderr
+    assert list(elsewhere.folder.glob("reports/runs/*/*.json.gz"))
+    reported = elsewhere("report")
+    assert reported.returncode == 0, reported.stderr
+    assert "vector_add" in (elsewhere.folder / "reports/site/index.html").read_text()
