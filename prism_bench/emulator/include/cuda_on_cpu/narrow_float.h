@@ -52,7 +52,7 @@ inline float to_float_odd(double value) {
     const float nearest = static_cast<float>(value);
     if (nearest == value || nearest != nearest) return nearest;
     const uint32_t bits = bits_as<uint32_t>(nearest);
-    if (fabsf(nearest) > 3e38f) return bits_as<float>((bits & 0x80000000u) | (fabs(value) > 3.4028235677973366e38 ? 0x7f800000u : 0x7f7fffffu));
+    if (isinf(nearest)) return bits_as<float>((bits & 0x80000000u) | 0x7f7fffffu);
     if (bits & 1) return nearest;
     if (nearest == 0) return bits_as<float>((bits & 0x80000000u) | 1u);
     return bits_as<float>(bits + (fabs(value) > fabs(static_cast<double>(nearest)) ? 1 : -1));
