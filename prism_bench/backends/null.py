@@ -1,7 +1,7 @@
 """The scripted backend: no device, made-up times, planned faults. Every command can be tried on it in milliseconds.
 
 The script is a JSON file named by PRISM_BENCH_NULL: {pattern of case names: behaviour}. A behaviour may hold `seconds`
-(the median, 1e-6), `noise` (relative, 0.01), `clock` (Hz), and faults: `wrong`, `nan` (one element), `unwritten` (outputs keep the
+(the median, 1e-6), `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults: `wrong`, `nan` (one element), `unwritten` (outputs keep the
 poison), `skips` (so they do from the second call on), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
 time), `memory` (true or false each), and `raises` (the words of an exception).
 """
@@ -20,6 +20,10 @@ from prism_bench.errors import MeasurementInvalid, UsageError
 from prism_bench.measurement import Sample
 
 SCRIPT = "PRISM_BENCH_NULL"
+_BEHAVIOUR = (
+    "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "shape", "mutates", "crash", "hang", "fails",
+    "memory", "raises",
+)  # fmt: skip
 
 
 def open_backend() -> "NullBackend":
@@ -28,9 +32,19 @@ def open_backend() -> "NullBackend":
     if not path:
         return NullBackend()
     try:
-        return NullBackend(json.loads(Path(path).read_text()))
+        return NullBackend(_checked(json.loads(Path(path).read_text())))
     except (OSError, ValueError) as error:
         raise UsageError(f"{SCRIPT}={path}: not a readable JSON script ({error})") from error
+
+
+def _checked(script):
+    """The script, if it is a table of behaviours that this backend knows."""
+    if not isinstance(script, dict) or not all(isinstance(behaviour, dict) for behaviour in script.values()):
+        raise ValueError("it holds no table of behaviours by pattern")
+    odd = sorted({word for behaviour in script.values() for word in behaviour} - set(_BEHAVIOUR))
+    if odd:
+        raise ValueError(f"it scripts {', '.join(odd)}; known are {', '.join(_BEHAVIOUR)}")
+    return script
 
 
 class NullRunnable(NumpyRunnable):

@@ -52,14 +52,15 @@ def compile_source(source: Path, entries, architecture: str, options=(), cache: 
     flags = _flags(source, architecture, options, nvrtc.version())
     key = _key(source, text, entries, flags, nvrtc.version())
     path = _cache_folder() / f"{source.stem}-sm{architecture}-{key}.cubin"
-    if cache and path.is_file() and path.with_suffix(".json").is_file():
-        return _from_cache(path)
+    kept = _from_cache(path)
+    if cache and kept:
+        return kept
     started = time.perf_counter()
     cubin, lowered, log = nvrtc.compile(text, str(source), entries, flags)
     if cubin is None:
         raise CompilationFailed(f"{source} for sm_{architecture}:\n{log.strip()}")
     seconds = time.perf_counter() - started
-    if not (path.is_file() and path.with_suffix(".json").is_file()):
+    if not kept:
         _to_cache(path, cubin, {"lowered": lowered, "log": log, "seconds": seconds})
     return Compiled(path, lowered, resources(log), log, seconds, cached=False)
 
@@ -101,8 +102,13 @@ def _cache_folder():
 
 
 def _from_cache(path):
-    facts = json.loads(path.with_suffix(".json").read_text())
-    return Compiled(path, facts["lowered"], resources(facts["log"]), facts["log"], facts["seconds"], cached=True)
+    """What was kept, or None where nothing was or it cannot be read."""
+    try:
+        facts = json.loads(path.with_suffix(".json").read_text())
+        kept = Compiled(path, facts["lowered"], resources(facts["log"]), facts["log"], facts["seconds"], cached=True)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return kept if path.is_file() else None
 
 
 def _to_cache(path, cubin, facts):
