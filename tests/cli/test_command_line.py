@@ -1,0 +1,113 @@
+"""What holds for every command: help, mistakes, pipes, colours."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+COMMANDS = ("list", "verify", "run", "show", "report")
+
+
+def python(*words, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "prism_bench", *words], capture_output=True, text=True, env={**os.environ, **environment}
+    )
+
+
+def test_help_lists_every_command(shell):
+    found = shell("--help")
+    assert 0 == found.code
+    for name in COMMANDS:
+        assert f"\n  {name} " in found.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_says_what_it_does_and_offers_json(shell, name):
+    found = shell(name, "--help")
+    assert 0 == found.code
+    assert "--json" in found.out
+
+
+def test_without_a_command_there_is_help(shell):
+    found = shell()
+    assert "Commands" in found.out + found.err
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["list", "--nonsense"], ["run", "--processes", "0"], ["run", "--timeout", "x"]])
+def test_a_mistyped_command_line_ends_with_2_and_no_traceback(shell, words):
+    found = shell(*words)
+    assert (2, "") == (found.code, found.out)
+    assert "Traceback" not in found.err
+
+
+@pytest.mark.parametrize("command", ["list", "verify", "run"])
+def test_an_unknown_kernel_ends_with_2_and_the_nearest_names(shell, toys, command):
+    backend = [] if command == "list" else ["--backend", "null"]
+    found = shell(command, *toys, *backend, "--filter", "tripel")
+    assert 2 == found.code
+    assert "prism-bench: unknown kernel, family or case 'tripel'; did you mean triple, twice?\n" == found.err
+
+
+@pytest.mark.parametrize("command", ["list", "verify", "run"])
+def test_an_unknown_label_ends_with_2_and_the_nearest_names(shell, toys, command):
+    backend = [] if command == "list" else ["--backend", "null"]
+    found = shell(command, *toys, *backend, "--label", "S3")
+    assert 2 == found.code
+    assert found.err.startswith("prism-bench: unknown label 'S3'; did you mean S")
+
+
+@pytest.mark.parametrize("command", ["verify", "run"])
+def test_an_unknown_backend_ends_with_2_and_the_nearest_names(shell, toys, command):
+    found = shell(command, *toys, "--backend", "nul")
+    assert 2 == found.code
+    assert "prism-bench: unknown backend 'nul'; did you mean null" in found.err
+
+
+@pytest.mark.parametrize("command", ["verify", "run"])
+def test_a_backend_that_is_not_there_ends_with_2_and_one_sentence(shell, toys, command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    found = shell(command, *toys, "--backend", "cuda")
+    assert 2 == found.code
+    assert found.err.startswith("prism-bench: CuPy is not installed")
+    assert 1 == found.err.count("\n")
+
+
+@pytest.mark.parametrize("command", ["list", "verify", "run"])
+def test_a_missing_catalogue_says_what_a_catalogue_is(shell, command):
+    found = shell(command, "--catalogue", "nowhere", *([] if command == "list" else ["--backend", "null"]))
+    assert 1 == found.code
+    assert "prism-bench: no catalogue at nowhere: a catalogue is a folder of" in found.err
+
+
+@pytest.mark.parametrize("command", ["verify", "run"])
+def test_a_choice_that_leaves_nothing_ends_with_2(shell, toys, command):
+    found = shell(command, *toys, "--backend", "null", "--filter", "triple", "--label", "S2")
+    assert 2 == found.code
+    assert "no case is left to run" in found.err
+
+
+def test_a_pipe_gets_plain_text():
+    found = python("list", "--filter", "machine", FORCE_COLOR="", TERM="xterm-256color")
+    assert 0 == found.returncode
+    assert "\x1b" not in found.stdout
+    assert "null" in found.stdout
+
+
+def test_no_color_is_kept_even_where_colour_is_forced():
+    found = python("list", "--filter", "machine", FORCE_COLOR="1", NO_COLOR="1")
+    assert "null" in found.stdout
+    assert [] == re.findall(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7])[0-9;]*m", found.stdout)
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import sys; from prism_bench.cli import main; sys.argv = ['prism-bench', 'list', '--json']; main()"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.stdout.close()
+    words = process.stderr.read()
+    process.stderr.close()
+    process.wait()
+    assert "" == words

@@ -1,0 +1,39 @@
+"""`prism-bench list`."""
+
+import shutil
+
+
+def test_every_case_is_listed_with_its_bytes(shell, toys):
+    found = shell("list", *toys)
+    assert 0 == found.code
+    for words in ("double:by_adding", "triple", "nothing", "n=100000", "8.00 kB"):
+        assert words in found.out
+    assert "3 kernels, 6 cases" in found.out
+
+
+def test_json_is_one_document_with_every_case(shell, toys):
+    found = shell("list", *toys, "--json").json
+    assert 6 == len(found)
+    case = next(one for one in found if one["name"] == "double[n=1000]")
+    assert ("double", None, "arith", "S0", {"n": 1000}, 8000, 1000, ["twice"], [], 3) == tuple(
+        case[key] for key in ("kernel", "variant", "family", "label", "workload", "bytes", "flops", "aliases", "peers", "edges")
+    )
+
+
+def test_filters_and_labels_choose(shell, toys):
+    found = shell("list", *toys, "--json", "-f", "twice", "-f", "machine", "-l", "S0").json
+    assert ["double[n=1000]", "double:by_adding[n=1000]", "nothing[blocks=1]"] == [case["name"] for case in found]
+
+
+def test_a_problem_is_said_beside_the_rest_and_ends_with_1(shell, toys, tmp_path):
+    mine = shutil.copytree(toys[1], tmp_path / "mine")
+    (mine / "arith" / "triple.py").write_text("x = 1\nspec = nonsense\n")
+    found = shell("list", "--catalogue", mine, "--json")
+    assert 1 == found.code
+    assert {"double", "nothing"} == {case["kernel"] for case in found.json}
+    assert f"catalogue {mine / 'arith' / 'triple.py'}: line 2: NameError: name 'nonsense' is not defined\n" == found.err
+
+
+def test_the_built_in_catalogue_is_listed_from_any_folder(shell):
+    found = shell("list", "--json", "--filter", "vector_add")
+    assert {"vector_add"} == {case["kernel"] for case in found.json}

@@ -1,0 +1,45 @@
+"""`prism-bench verify`."""
+
+
+def test_right_kernels_end_with_0(shell, toys):
+    found = shell("verify", *toys, "--backend", "null")
+    assert 0 == found.code
+    assert "backend null: no device (scripted times)" == found.out.splitlines()[0]
+    assert "null: 10 ok" in found.out
+
+
+def test_json_holds_every_comparison_and_nothing_else(shell, toys):
+    found = shell("verify", *toys, "--backend", "numpy_reference", "--json", "--filter", "double")
+    assert 0 == found.code
+    assert {"double[n=0]", "double[n=1]", "double[golden 1: n=3]", "double[n=1000]"} == {case["name"] for case in found.json}
+    assert all(entry["passed"] for case in found.json for entry in case["verification"])
+    assert "backend numpy_reference" in found.err
+
+
+def test_a_wrong_kernel_ends_with_1_and_says_where(shell, toys, script):
+    script({"double[n=1000]": {"wrong": True}})
+    found = shell("verify", *toys, "--backend", "null")
+    assert 1 == found.code
+    assert "wrong double[n=1000] on null: y[" in found.out
+
+
+def test_a_crash_ends_with_1_and_the_rest_is_verified(shell, toys, script):
+    script({"triple[n=1]": {"crash": True}})
+    found = shell("verify", *toys, "--backend", "null", "--json")
+    assert 1 == found.code
+    statuses = {case["name"]: case["status"] for case in found.json}
+    assert ("crashed", "ok") == (statuses["triple[n=1]"], statuses["double[n=1000]"])
+
+
+def test_nan_in_a_result_is_still_json(shell, toys, script):
+    script({"double[n=1000]": {"nan": True}})
+    found = shell("verify", *toys, "--backend", "null", "--json")
+    case = next(one for one in found.json if one["name"] == "double[n=1000]")
+    assert "nan" == case["verification"][0]["actual"]
+
+
+def test_a_case_too_large_is_skipped_and_is_no_fault(shell, toys, script):
+    script({"triple*": {"memory": True}})
+    found = shell("verify", *toys, "--backend", "null")
+    assert 0 == found.code
+    assert "wants 1 PB, scripted" in found.out
