@@ -129,18 +129,31 @@ def decode(data: object, origin: str) -> RunRecord:
     if not isinstance(data["schema"], int) or data["schema"] > SCHEMA:
         raise ResultsError(f"{origin}: schema {data['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
     try:
-        fields = {key: value for key, value in data.items() if key in RunRecord.__dataclass_fields__}
+        fields = {key: _of_kind(key, value, _KINDS) for key, value in data.items() if key in RunRecord.__dataclass_fields__}
         cases = tuple(decode_case(case) for case in data["cases"])
         return RunRecord(**{**fields, "cases": cases})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ResultsError(f"{origin}: damaged run record ({type(error).__name__}: {error})") from error
 
 
+# What a field of a record, of a case or of a measurement must be where a reader relies on it.
+_KINDS = {"created": str, "backend": str, "machine": dict, "software": dict, "protocol": dict, "cases": list, "catalogue": str}
+_CASE_KINDS = {"name": str, "kernel": str, "family": str, "label": str, "workload": dict, "bytes": int, "code": dict}
+_MEASUREMENT_KINDS = {"metric": str, "subject": str, "processes": list, "clocks": list}
+
+
+def _of_kind(key, value, kinds):
+    if not isinstance(value, kinds.get(key, object)):
+        raise TypeError(f"'{key}' is {value!r:.40}")
+    return value
+
+
 def decode_case(plain: dict) -> CaseResult:
     """The inverse of `encode_case`."""
     if plain["status"] not in STATUSES:
         raise ValueError(f"status '{plain['status']}' is none of {', '.join(STATUSES)}")
-    fields = {key: value for key, value in plain.items() if key in CaseResult.__dataclass_fields__}
+    known = CaseResult.__dataclass_fields__
+    fields = {key: _of_kind(key, value, _CASE_KINDS) for key, value in plain.items() if key in known}
     fields["measurements"] = tuple(decode_measurement(one) for one in plain.get("measurements", ()))
     fields["verification"] = tuple(plain.get("verification", ()))
     return CaseResult(**fields)
@@ -148,7 +161,8 @@ def decode_case(plain: dict) -> CaseResult:
 
 def decode_measurement(plain: dict) -> Measurement:
     """The inverse of `encode_measurement`."""
-    fields = {key: value for key, value in plain.items() if key in Measurement.__dataclass_fields__}
+    known = Measurement.__dataclass_fields__
+    fields = {key: _of_kind(key, value, _MEASUREMENT_KINDS) for key, value in plain.items() if key in known}
     groups = plain["processes"]
     fields["processes"] = tuple(tuple(count * group["unit"] for count in group["counts"]) for group in groups)
     fields["clocks"] = tuple(tuple(mhz * 1e6 for mhz in process) for process in plain.get("clocks", ()))

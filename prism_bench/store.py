@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zlib
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
@@ -36,7 +37,7 @@ def read(path: Path | str) -> RunRecord:
         return decode(json.loads(text), str(path))
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such record") from None
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error, RecursionError) as error:
         raise ResultsError(f"{path}: not a readable run record ({error})") from error
 
 

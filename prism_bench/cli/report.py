@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options
+from prism_bench.errors import ResultsError
 
 NAME = "report"
 
@@ -23,7 +24,11 @@ def command(
 
     source = record or store.newest(runs)
     read = store.read(source)
-    page = write_report(read, output, options.open_catalogue(catalogue))
+    found = options.open_catalogue(catalogue)
+    try:
+        page = write_report(read, output, found)
+    except OSError as error:
+        raise ResultsError(f"cannot write {output}: {error.strerror}") from error
     if json:
         options.print_json({"record": str(source), "page": str(page)})
     else:

@@ -38,10 +38,12 @@ def command(
     settings = workbench.Settings(processes=processes, seed=seed, timeout=timeout, peers=peers)
     with progress_bar() as report:
         record = workbench.run(found, opened.name, cases, settings, report)
-    path = store.save(record, output or store.path_for(record, runs))
     if json:
         options.print_json(view(record, found))
     else:
         options.out().print(summary_view(record, found))
+    path = store.save(record, output or store.path_for(record, runs))
+    if not json:
         options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
-    raise SystemExit(1 if found.problems else exit_code(read(record, found).findings))
+    code = 1 if found.problems else exit_code(read(record, found).findings)
+    raise SystemExit(code if record.complete else code or 2)

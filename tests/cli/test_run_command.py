@@ -1,0 +1,134 @@
+"""`prism-bench run`: one record, and an exit code that says what to think of it."""
+
+import json
+import shutil
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from prism_bench import store
+
+QUICK = ("run", "--backend", "null", "--processes", "1")
+
+
+@pytest.fixture
+def run(shell, toys):
+    """A function that runs the toys once on the null backend, with more words."""
+    return lambda *words: shell(*QUICK, *toys, *words)
+
+
+def only_record():
+    (path,) = Path("reports/runs").glob("*/*")
+    return store.read(path)
+
+
+def test_a_run_ends_with_0_and_writes_one_record_below_the_machine(run):
+    found = run()
+    assert 0 == found.code
+    record = only_record()
+    assert record.complete
+    assert found.out.splitlines()[-1].startswith(f"record: reports/runs/{record.machine['id']}/")
+    assert "backend null: no device (scripted times)" == found.out.splitlines()[0]
+
+
+def test_json_is_the_record_with_derived_values_and_nothing_else(run):
+    found = run("--json")
+    assert 0 == found.code
+    assert {case.name for case in only_record().cases} == {case["name"] for case in found.json["cases"]}
+    assert all("derived" in case for case in found.json["cases"])
+    assert {"schema", "findings", "limits"} <= set(found.json)
+
+
+def test_filter_label_and_processes_are_kept(run):
+    run("--filter", "double", "--label", "S1", "--processes", "2")
+    timed = [case for case in only_record().cases if case.measurements]
+    assert {"double[n=100000]", "double:by_adding[n=100000]"} == {case.name for case in timed}
+    assert {2} == {len(one.processes) for case in timed for one in case.measurements}
+
+
+def test_the_record_goes_where_it_is_told(run):
+    assert "record: here.json" in run("--filter", "triple", "--output", "here.json").out
+    assert 1 == json.loads(Path("here.json").read_text())["schema"]
+    run("--filter", "triple", "--runs", "elsewhere")
+    assert 1 == len(list(Path("elsewhere").glob("*/*.json.gz")))
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "status"),
+    [
+        ({"wrong": True}, 1, "wrong"),
+        ({"crash": True}, 1, "crashed"),
+        ({"raises": "no luck"}, 1, "failed"),
+        ({"memory": True}, 0, "skipped"),
+    ],
+)
+def test_what_happened_to_a_kernel_makes_the_exit_code(run, script, fault, code, status):
+    script({"triple[n=1000]": fault})
+    found = run()
+    assert code == found.code
+    assert status == only_record().case("triple[n=1000]").status
+    assert only_record().case("double[n=1000]").measurements
+
+
+def test_a_hang_is_ended_by_the_timeout_and_ends_with_1(run, script):
+    script({"triple[n=1000]": {"hang": True}})
+    assert 1 == run("--filter", "triple", "--timeout", "1").code
+    assert "timed out" == only_record().case("triple[n=1000]").status
+
+
+def test_a_time_below_the_floor_of_the_run_cannot_be_trusted_and_ends_with_3(run, script):
+    script({"nothing*": {"seconds": 5e-6, "noise": 0.001}, "triple*": {"seconds": 1e-6}, "*": {"seconds": 1e-5}})
+    found = run()
+    assert 3 == found.code
+    cold = only_record().case("triple[n=1000]").measurement("cold_time")
+    assert not cold.valid
+    assert "below the floor" in cold.reason
+
+
+def test_a_problem_of_the_catalogue_ends_with_1_and_the_rest_is_measured(shell, toys, tmp_path):
+    mine = shutil.copytree(toys[1], tmp_path / "mine")
+    (mine / "arith" / "lonely.cu").write_text("")
+    found = shell(*QUICK, "--catalogue", mine)
+    assert 1 == found.code
+    assert "lonely.cu: has no spec lonely.py beside it" in found.err
+    assert only_record().case("double[n=1000]").measurements
+
+
+def test_a_folder_that_cannot_be_written_still_shows_what_was_measured(run):
+    Path("file").write_text("in the way")
+    found = run("--filter", "triple", "--runs", "file/runs")
+    assert 2 == found.code
+    assert "prism-bench: cannot write file/runs/" in found.err
+    assert "triple" in found.out
+
+
+def test_ctrl_c_keeps_what_was_measured(run, monkeypatch):
+    module = import_module("prism_bench.workbench.run")
+    begun = []
+
+    def interrupt(progress):
+        begun.append(progress.task)
+        if len(begun) == 7:
+            raise KeyboardInterrupt
+
+    take = module.Run.__init__
+    monkeypatch.setattr(module.Run, "__init__", lambda self, *words: take(self, *words[:3], interrupt))
+    found = run()
+    assert 2 == found.code
+    assert not only_record().complete
+    assert [case for case in only_record().cases if case.measurements]
+    assert "Traceback" not in found.err
+
+
+def test_real_references_are_timed_on_the_cpu(shell, toys):
+    found = shell("run", "--backend", "numpy_reference", "--processes", "1", *toys, "--filter", "triple")
+    assert 0 == found.code
+    wall = only_record().case("triple[n=1000]").measurement("wall_time")
+    assert all(sample > 0 for sample in wall.samples)
+
+
+def test_a_variant_has_no_reference_of_its_own_to_time(shell, toys):
+    found = shell("run", "--backend", "numpy_reference", "--processes", "1", *toys, "--filter", "double:by_adding")
+    assert 2 == found.code
+    assert "no case is left to run" in found.err
