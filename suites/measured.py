@@ -28,35 +28,41 @@ class Measured:
     setup_cache.timeout = 4 * 3600
 
     def setup(self, cache, case):
-        """Nothing to say (n/a) where this commit measures otherwise, has no such case, or the case no such metric."""
+        """Nothing to say (n/a) where this commit measures otherwise, has no such case, or the case no trusted time."""
         if cache["protocol"] != listing()["protocol"]:
             raise NotImplementedError(f"measured by protocol {cache['protocol']}")
-        if not self._fault(cache, case) and case not in cache["samples"].get(self.metric, {}):
-            raise NotImplementedError(f"{case} has no {self.metric} here")
+        if case not in cache["wrong"] and case not in cache["samples"].get(self.metric, {}):
+            reason = cache["untrusted"].get((self.metric, case), "not measured here")
+            raise NotImplementedError(f"{case}: {self.metric}: {reason}")
 
     def samples(self, cache, case):
-        """The samples as asv takes them; an error where the kernel was wrong or its time cannot be trusted."""
-        if self._fault(cache, case):
-            raise RuntimeError(self._fault(cache, case))
+        """The samples as asv takes them; an error for a wrong kernel, whose times nobody should compare."""
+        if case in cache["wrong"]:
+            raise RuntimeError(cache["wrong"][case])
         return {"samples": cache["samples"][self.metric][case], "number": 1}
-
-    def _fault(self, cache, case):
-        return cache["faults"].get((case, None)) or cache["faults"].get((case, self.metric))
 
 
 def measure_commit() -> dict:
     """Run the installed commit's catalogue; plain values, because asv pickles them for other processes.
 
-    `protocol`, `samples` by metric and case, and `faults` by case and metric (None: all of them), why there is no time.
+    `protocol`; `samples` by metric and case; reasons for `wrong` cases, and for `untrusted` times by metric and case.
+    asv ends a whole comparison at one failure: a wrong kernel is worth that, a time that was thrown out is not.
     """
     from prism_bench import workbench
     from prism_bench.catalogue import discover
 
     backend, labels = _backend_and_labels()
     catalogue = discover()
-    settings = workbench.Settings(processes=int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3")), peers=False)
+    processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
+    settings = workbench.Settings(processes=processes, peers=False, cpu_baseline=False)
     record = workbench.run(catalogue, backend, catalogue.cases(labels=labels), settings)
-    return {"protocol": workbench.PROTOCOL, "samples": _samples(record), "faults": _faults(record)}
+    times = [(case.name, one) for case in record.cases for one in case.measurements if one.subject == "kernel"]
+    return {
+        "protocol": workbench.PROTOCOL,
+        "samples": _samples(times),
+        "wrong": {c.name: c.reason or c.status for c in record.cases if c.status not in ("ok", "skipped")},
+        "untrusted": {(one.metric, name): one.reason for name, one in times if not one.valid},
+    }
 
 
 def _backend_and_labels():
@@ -67,21 +73,9 @@ def _backend_and_labels():
     return backend, tuple(labels.split(","))
 
 
-def _samples(record):
+def _samples(times):
     found = {}
-    for case in record.cases:
-        for one in case.measurements:
-            if one.subject == "kernel" and one.valid and one.samples:
-                found.setdefault(one.metric, {})[case.name] = list(one.samples)
+    for name, one in times:
+        if one.valid and one.samples:
+            found.setdefault(one.metric, {})[name] = list(one.samples)
     return found
-
-
-def _faults(record):
-    faults = {
-        (case.name, None): case.reason or case.status for case in record.cases if case.status not in ("ok", "skipped")
-    }
-    for case in record.cases:
-        for one in case.measurements:
-            if one.subject == "kernel" and one.samples and not one.valid:
-                faults[case.name, one.metric] = one.reason
-    return faults

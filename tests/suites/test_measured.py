@@ -10,7 +10,8 @@ CASE = "softmax[rows=32,cols=1000]"
 
 
 def handed(**changes):
-    return {"protocol": listing()["protocol"], "samples": {"cold_time": {CASE: [1.0, 2.0]}}, "faults": {}, **changes}
+    measured = {"cold_time": {CASE: [1.0, 2.0]}}
+    return {"protocol": listing()["protocol"], "samples": measured, "wrong": {}, "untrusted": {}, **changes}
 
 
 def ask(cache, case=CASE):
@@ -24,12 +25,12 @@ def test_hands_over_samples():
 
 
 def test_says_nothing_about_a_case_the_commit_does_not_have():
-    with pytest.raises(NotImplementedError, match=r"softmax\[rows=1\] has no cold_time here"):
+    with pytest.raises(NotImplementedError, match=r"softmax\[rows=1\]: cold_time: not measured here"):
         ask(handed(), "softmax[rows=1]")
 
 
 def test_says_nothing_where_the_metric_was_not_measured():
-    with pytest.raises(NotImplementedError, match="has no cold_time"):
+    with pytest.raises(NotImplementedError, match="cold_time: not measured"):
         ask(handed(samples={"wall_time": {CASE: [1.0]}}))
 
 
@@ -38,14 +39,14 @@ def test_says_nothing_where_another_protocol_measured():
         ask(handed(protocol=0))
 
 
-@pytest.mark.parametrize("metric", [None, "cold_time"])
-def test_fails_with_the_reason_for_a_wrong_kernel_or_an_untrusted_time(metric):
-    with pytest.raises(RuntimeError, match="y\\[0\\] is 2, reference 1"):
-        ask(handed(faults={(CASE, metric): "y[0] is 2, reference 1"}))
+def test_says_why_a_time_is_not_trusted_and_says_nothing_else():
+    with pytest.raises(NotImplementedError, match="cold_time: below the floor"):
+        ask(handed(samples={}, untrusted={("cold_time", CASE): "below the floor", ("hot_time", CASE): "throttled"}))
 
 
-def test_a_fault_of_another_metric_is_none_of_ours():
-    assert ask(handed(faults={(CASE, "hot_time"): "below the floor"}))["number"] == 1
+def test_fails_with_the_reason_for_a_wrong_kernel():
+    with pytest.raises(RuntimeError, match=r"y\[0\] is 2, reference 1"):
+        ask(handed(samples={}, wrong={CASE: "y[0] is 2, reference 1"}))
 
 
 def test_every_suite_has_the_same_cases_and_a_version_of_its_own():
@@ -63,19 +64,25 @@ def test_metrics_are_those_that_are_measured_in_seconds():
     )
 
 
-def test_a_pass_sorts_samples_and_faults(tmp_path, monkeypatch):
-    """A catalogue of one right and one wrong kernel, measured by the scripted backend."""
+def test_a_pass_sorts_samples_from_what_is_wrong_or_untrusted(tmp_path, monkeypatch):
+    """Three kernels on the scripted backend: a right one, a wrong one, and one whose hot time cannot be measured."""
     from prism_bench import catalogue
 
     script = tmp_path / "script.json"
-    script.write_text('{"dot_product*": {"wrong": true}}')
+    script.write_text('{"dot_product*": {"wrong": true}, "gelu_activation*": {"fails": true}}')
     monkeypatch.setenv("PRISM_BENCH_NULL", str(script))
     for name, value in {"BACKEND": "null", "LABELS": "S0", "PROCESSES": "2"}.items():
         monkeypatch.setenv(f"PRISM_BENCH_ASV_{name}", value)
     found = catalogue.discover()
-    few = {name: found.kernels[name] for name in ("vector_add", "dot_product")}
+    few = {name: found.kernels[name] for name in ("vector_add", "dot_product", "gelu_activation")}
     monkeypatch.setattr(catalogue, "discover", lambda: catalogue.Catalogue(found.folder, few))
-    handed = measure_commit()
-    assert {case.split("[")[0].split(":")[0] for case in handed["samples"]["cold_time"]} == {"vector_add"}
-    assert {case.split("[")[0].split(":")[0] for case, _ in handed["faults"]} == {"dot_product"}
-    assert all(metric is None for _, metric in handed["faults"])
+    pass_ = measure_commit()
+    assert kernels(pass_["samples"]["cold_time"]) == {"vector_add", "gelu_activation"}
+    assert kernels(pass_["samples"]["hot_time"]) == {"vector_add"}
+    assert kernels(pass_["wrong"]) == {"dot_product"}
+    assert {metric for metric, _ in pass_["untrusted"]} == {"hot_time"}
+    assert kernels(case for _, case in pass_["untrusted"]) == {"gelu_activation"}
+
+
+def kernels(cases):
+    return {case.split("[")[0].split(":")[0] for case in cases}
