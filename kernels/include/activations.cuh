@@ -2,9 +2,9 @@
 
 // Activations as functors. NaN passes through all of them.
 
-/// max(x, 0) that keeps NaN, which the hardware's maximum would drop.
+/// max(x, 0) that keeps NaN, which the hardware's maximum would drop; -0 gives +0.
 struct Relu {
-    __device__ float operator()(float x) const { return x < 0.0f ? 0.0f : x; }
+    __device__ float operator()(float x) const { return x <= 0.0f ? 0.0f : x; }
 };
 
 struct Identity {
