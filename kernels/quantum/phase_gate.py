@@ -1,0 +1,96 @@
+"""Phase gate diag(1, e^(i phi)) on one qubit of a state vector: phi = pi is Z, pi/2 is S, pi/4 is T."""
+
+import math
+
+import numpy as np
+
+from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Scalar, Size, Variant, Workload, elementwise
+from prism_bench.inputs import Fill
+
+# Floor of S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; with qubit 0 or 1 every 32-byte sector moves, twice that.
+
+STATE = Fill(
+    lambda rng, count, axes: rng.normal(0, (2 * axes["states"]) ** -0.5, count), "normal, of norm 1 in the mean"
+)
+
+
+def tail(value):
+    """What float32 loses of a number."""
+    return value - float(np.float32(value))
+
+
+def launch(states, qubit):
+    """One vector of two amplitudes per thread, of those that change."""
+    return Launch(grid=-(-states // (256 * (2 if qubit == 0 else 4))), block=256)
+
+
+def reference(psi, qubit, phi, xp):
+    view = psi.reshape(-1, 2, 1 << qubit, 2)
+    x, y = view[:, 1, :, 0], view[:, 1, :, 1]
+    turned = xp.stack((math.cos(phi) * x - math.sin(phi) * y, math.sin(phi) * x + math.cos(phi) * y), axis=-1)
+    return xp.stack((view[:, 0], turned), axis=1)
+
+
+def torch_gate(torch, psi, qubit, phi):
+    turned = psi.clone()
+    upper = torch.view_as_complex(turned).view(-1, 2, 1 << qubit)[:, 1]
+    upper *= complex(math.cos(phi), math.sin(phi))
+    return turned
+
+
+def plus(phi):
+    """The gate on (|0> + |1>) / sqrt(2)."""
+    return Golden(
+        Workload(qubits=1, phi=phi),
+        inputs={"psi": [[0.5**0.5, 0], [0.5**0.5, 0]]},
+        expected={"psi": [[0.5**0.5, 0], [0.5**0.5 * math.cos(phi), 0.5**0.5 * math.sin(phi)]]},
+        source="by hand: the second amplitude times e^(i phi)",
+    )
+
+
+spec = KernelSpec(
+    entry="phase_gate",
+    arguments=(
+        InOut("psi", "states 2", fill=STATE), Size("states", "int64"), Size("qubit"),
+        Scalar("cosine"), Scalar("cosine_tail"), Scalar("sine"), Scalar("sine_tail"),
+    ),
+    parameters={"qubit": 0, "phi": math.pi / 4},
+    derived={
+        "states": lambda qubits: 1 << qubits,
+        "cosine": lambda phi: math.cos(phi),
+        "sine": lambda phi: math.sin(phi),
+        "cosine_tail": lambda cosine: tail(cosine),
+        "sine_tail": lambda sine: tail(sine),
+    },
+    rules=(
+        Rule("0 <= qubit < qubits", lambda qubits, qubit: 0 <= qubit < qubits),
+        Rule("phi to be finite", lambda phi: math.isfinite(phi)),
+    ),
+    launch=launch,
+    reference=reference,
+    tolerance=elementwise(),
+    peers={"torch": torch_gate},
+    flops=lambda states: 3 * states,
+    bytes_moved=lambda states, qubit: (16 if qubit < 2 else 8) * states,
+    workloads={
+        "S0": Workload(qubits=10, qubit=3),
+        "S1": Workload(qubits=27, qubit=13),
+        "S2": Workload(qubits=30, qubit=29),
+    },
+    edges=(
+        *(Workload(qubits=n, qubit=q) for n, q in ((1, 0), (2, 0), (2, 1), (3, 2), (7, 6))),
+        *(Workload(qubits=11, qubit=q) for q in range(11)),
+        *(Workload(qubits=9, qubit=4, phi=phi) for phi in (0.0, math.pi, -math.pi / 2, 100.0, 1e-9)),
+    ),
+    golden=tuple(plus(phi) for phi in (math.pi, math.pi / 2, math.pi / 4, -math.pi / 3)),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "low": Variant(
+            "a qubit whose amplitudes share their sectors with others",
+            workloads={"S1": Workload(qubits=27, qubit=0)},
+            edges=(),
+            golden=(),
+            budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+        ),
+    },
+)  # fmt: skip
