@@ -122,17 +122,28 @@ def _runtime(compiler: Compiler, mode: str) -> Path:
     built = cache_folder() / f"runtime-{mode}-{_digest(compiler.version, *_COMMON, _own_content())}.o"
     if not built.exists():
         unit = built.with_suffix(f".{os.getpid()}")
-        _run([compiler.command, *_COMMON, "-O2", "-g1", "-c", str(RUNTIME / f"{mode}.cpp"), "-o", str(unit)], mode)
+        words = _complaint([compiler.command, *_COMMON, "-O2", "-g1", "-c", str(RUNTIME / f"{mode}.cpp"), "-o", str(unit)])
+        if words:
+            raise BackendUnavailable(
+                f"{compiler.command} ({compiler.version}) cannot build the emulator's runtime, which needs C++17 as of "
+                f"g++ 9 or clang++ 10; install a newer one or set CXX. It said: {words[:2000]}"
+            )
         os.replace(unit, built)
     return built
 
 
 def _run(command: list[str], mode: str):
+    words = _complaint(command)
+    if words:
+        raise CompilationFailed(f"{command[0]} refused the source (emulator, {mode} mode):\n{words}")
+
+
+def _complaint(command: list[str]) -> str:
+    """What the compiler says when it fails, or nothing."""
     # A sanitizer preloaded for the kernel must not slow down, or stop, the compiler.
     quiet = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, capture_output=True, text=True, env=quiet)
-    if done.returncode:
-        raise CompilationFailed(f"{command[0]} refused the source (emulator, {mode} mode):\n{done.stderr.strip()}")
+    return done.stderr.strip() or f"exit status {done.returncode}" if done.returncode else ""
 
 
 def _digest(*parts: str) -> str:

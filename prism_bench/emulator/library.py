@@ -154,7 +154,8 @@ class Library:
             return None
         self._so.cuda_cpu_totals.restype = ctypes.POINTER(_Totals)
         totals = self._so.cuda_cpu_totals().contents
-        return Traffic(tuple(self._arguments_traffic()), **{name: getattr(totals, name) for name, _ in _Totals._fields_})
+        arguments = sorted(self._arguments_traffic(), key=lambda one: one.argument)
+        return Traffic(tuple(arguments), **{name: getattr(totals, name) for name, _ in _Totals._fields_})
 
     def _arguments_traffic(self):
         one = _ArgumentTraffic()
