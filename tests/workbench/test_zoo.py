@@ -1,0 +1,93 @@
+"""The zoo of lying kernels: the workbench catches each, on a device and, where the lie is arithmetic, on the emulator."""
+
+from pathlib import Path
+
+import pytest
+
+from prism_bench import workbench
+from prism_bench.backends import open_backend
+from prism_bench.catalogue import discover
+from prism_bench.errors import BackendUnavailable
+from prism_bench.workbench.verification import complaint, passed, verify
+
+ZOO = discover(Path(__file__).parent.parent / "zoo")
+LIES = {
+    "unwritten": "y[999] is nan",
+    "planted_nan": "y[7] is nan",
+    "mutated_input": "input x was changed",
+    "skipped_calls": "1000 of 1000 elements differ (seed 1)",
+    "cached_output": "(seed 1)",
+    "out_of_order": "elements differ (seed 0)",
+}
+
+
+def case(name):
+    return ZOO.case(f"{name}[n=1000]")
+
+
+def test_every_animal_is_named_here():
+    assert {"double", "does_not_compile", "hang", "illegal_address", *LIES} == set(ZOO.kernels)
+
+
+@pytest.fixture(scope="module")
+def emulator():
+    try:
+        return open_backend("emulator")
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_is_caught_on_the_emulator(emulator, name):
+    entries = verify(emulator, case(name))
+    assert not passed(entries)
+    assert LIES[name] in complaint(case(name), "emulator", entries)
+
+
+def test_the_honest_one_passes_on_the_emulator(emulator):
+    assert passed(verify(emulator, case("double")))
+
+
+@pytest.fixture(scope="module")
+def record():
+    """One run over the whole zoo on a device."""
+    settings = workbench.Settings(processes=2, timeout=15.0, peers=False, cpu_baseline=False)
+    return workbench.run(ZOO, "cuda", ZOO.cases(), settings)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_is_caught_on_a_device_and_gets_no_time(record, name):
+    found = record.case(f"{name}[n=1000]")
+    assert ("wrong", ()) == (found.status, found.measurements)
+    assert LIES[name] in found.reason
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("name", "status", "words"),
+    [
+        ("hang", "timed out", "no answer within 15 s"),
+        ("illegal_address", "crashed", "illegal"),
+        ("does_not_compile", "failed", 'does_not_compile.cu(2): error: identifier "undeclared_name" is undefined'),
+    ],
+)
+def test_a_fault_is_marked_with_its_reason(record, name, status, words):
+    found = record.case(f"{name}[n=1000]")
+    assert ("ok" != found.status, status) == (True, found.status)
+    assert words.lower() in found.reason.lower()
+
+
+@pytest.mark.gpu
+def test_the_run_goes_on_beside_all_of_them(record):
+    found = record.case("double[n=1000]")
+    assert "ok" == found.status
+    assert 2 == len(found.measurement("cold_time").processes)
+    assert all(seconds > 0 for seconds in found.measurement("cold_time").samples)
+    assert record.complete
+
+
+@pytest.mark.gpu
+def test_the_device_works_afterwards(record):
+    assert record.cases
+    assert passed(verify(open_backend("cuda"), case("double")))
