@@ -7,7 +7,7 @@ import pytest
 import prism_bench
 from prism_bench import workbench
 from prism_bench.catalogue import discover
-from prism_bench.errors import MeasurementInvalid, UsageError
+from prism_bench.errors import MeasurementInvalid
 
 pytestmark = pytest.mark.gpu
 LARGE, RESIDENT = 64 << 20, 1 << 20
@@ -148,13 +148,6 @@ def test_an_exception_in_the_middle_of_timing_leaves_the_device_working(adding, 
 def test_more_bytes_than_memory_can_move_are_refused(adding):
     with pytest.raises(MeasurementInvalid, match="at most"):
         prism_bench.benchmark(adding(), bytes=10**12)
-
-
-def test_bad_words_are_refused_before_anything_runs():
-    with pytest.raises(UsageError, match="mode is 'warm'; it is one of cold, hot"):
-        prism_bench.benchmark(lambda: None, mode="warm")
-    with pytest.raises(UsageError, match="takes a callable without arguments, not int"):
-        prism_bench.benchmark(7)
 
 
 def test_a_given_cupy_stream_is_used(cupy, adding):
