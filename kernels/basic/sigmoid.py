@@ -1,0 +1,55 @@
+"""y = 1 / (1 + exp(-x)), accurate to the last bits in both tails."""
+
+import numpy as np
+
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, elementwise
+
+# Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside one exponential and one division (about 60 us).
+
+
+def launch_of(entry):
+    """256 threads a block, one group of four floats per thread."""
+    return lambda n: Launch(grid=-(-n // 1024), block=256, entry=entry)
+
+
+def cupy_sigmoid(cupy, x):
+    from cupyx.scipy.special import expit
+
+    return expit(x)
+
+
+TAILS = [-np.inf, np.inf, np.nan, -0.0, 0.0, -3e38, 3e38, -104.0, -103.0, -89.0, -88.8, -87.0, -20.0, 20.0, 89.0, 1e-45]
+tails = Golden(Workload(n=16), {"x": TAILS}, {}, source="the limits 0 and 1; below -88.7 exp(x), not 0; NaN passes")
+
+spec = KernelSpec(
+    entry="sigmoid",
+    arguments=(In("x", "n"), Out("y", "n"), Size("n", "int64")),
+    launch=launch_of("sigmoid"),
+    reference=lambda x, special: special.expit(x),
+    tolerance=elementwise(ulps=4),
+    peers={"torch": lambda torch, x: torch.sigmoid(x), "cupy": cupy_sigmoid},
+    flops=lambda n: 4 * n,
+    workloads={"S0": Workload(n=1000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
+    edges=tuple(Workload(n=n) for n in (0, 1, 3, 1023, 4099)),
+    golden=(
+        tails,
+        Golden(
+            Workload(n=2), {"x": [np.log(3.0), -np.log(3.0)]}, {"y": [0.75, 0.25]}, source="by hand: 3 / 4 and 1 / 4"
+        ),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "in_place": Variant(
+            "x = sigmoid(x)",
+            arguments=(InOut("x", "n"), Size("n", "int64")),
+            launch=launch_of("sigmoid_in_place"),
+            golden=(),
+            only_labels=("S0", "S1"),
+        ),
+        "fast": Variant(
+            "with the hardware's exponential and division",
+            launch=launch_of("sigmoid_fast"),
+            tolerance=elementwise(ulps=16, floor=1e-6),
+        ),
+    },
+)
