@@ -1,0 +1,15 @@
+#include "vector_load.cuh"
+
+struct Tanh {
+    __device__ float operator()(float x) const { return tanhf(x); }
+};
+
+struct TanhFast {
+    __device__ float operator()(float x) const { return __tanhf(x); }
+};
+
+extern "C" __global__ void tanh_activation(const float* x, float* y, long long n) { map_elements(x, y, n, Tanh{}); }
+
+extern "C" __global__ void tanh_in_place(float* x, long long n) { map_elements(x, x, n, Tanh{}); }
+
+extern "C" __global__ void tanh_fast(const float* x, float* y, long long n) { map_elements(x, y, n, TanhFast{}); }
