@@ -1,0 +1,88 @@
+#pragma once
+
+#include "activations.cuh"
+#include "gemm_tile.cuh"
+
+// C = f(A B + bias), a tile per block of a 1-D grid. A is [m, k]; B is [k, n], or [n, k] where it is TURNED. WIDTH is
+// 4 where the rows of B and C are whole groups of four floats, else 1.
+
+template <class T, int WIDTH, bool TURNED>
+struct RightCopy : StraightCopy<T, T::N, WIDTH> {
+    __device__ void begin(const float* b, int n, int, int col) { this->start(b, n, col); }
+};
+
+template <class T, int WIDTH>
+struct RightCopy<T, WIDTH, true> : TurningCopy<T, T::N> {
+    __device__ void begin(const float* b, int n, int k, int col) {
+        const long long line = k;
+        this->start(b + (col + this->first()) * line, this->APART * line, n - col);
+    }
+};
+
+template <class T, int WIDTH, bool TURNED>
+struct OperandCopies {
+    TurningCopy<T, T::M> left;
+    RightCopy<T, WIDTH, TURNED> right;
+    int depth, tiles;
+
+    __device__ void copy(float* stage) {
+        left.copy(stage, depth);
+        right.copy(stage + T::DEPTH * T::PITCH_M, depth);
+        depth -= T::DEPTH;
+        --tiles;
+    }
+
+    __device__ void next() {}
+};
+
+/// sum = f(sum + bias of its column); a null bias is none.
+template <class T, class F>
+__device__ void activate(const float* bias, int col, int n, const Place<T>& place, F f,
+                         float (&sum)[T::ROWS][T::COLS]) {
+#pragma unroll
+    for (int j = 0; j < T::COLS; ++j) {
+        const int at = col + place.col_at(j);
+        const float added = bias != nullptr && at < n ? __ldg(bias + at) : 0.0f;
+#pragma unroll
+        for (int i = 0; i < T::ROWS; ++i) sum[i][j] = f(bias != nullptr ? sum[i][j] + added : sum[i][j]);
+    }
+}
+
+template <class T, int WIDTH>
+__device__ void store_rows(float* c, int m, int n, int row, int col, const Place<T>& place,
+                           const float (&sum)[T::ROWS][T::COLS]) {
+#pragma unroll
+    for (int i = 0; i < T::ROWS; ++i) {
+        if (row + place.row_at(i) >= m) continue;
+        float* const line = c + static_cast<long long>(row + place.row_at(i)) * n;
+#pragma unroll
+        for (int j = 0; j < T::COLS; j += WIDTH) {
+            const int at = col + place.col_at(j);
+            if (at >= n) continue;
+            const float* const from = sum[i] + j;
+            if constexpr (WIDTH == 4) store4(line + at, make_float4(from[0], from[1], from[2], from[3]));
+            else line[at] = from[0];
+        }
+    }
+}
+
+template <class T, int WIDTH, bool TURNED, class F>
+__device__ void multiply_matrices(const float* a, const float* b, const float* bias, float* c, int m, int n, int k,
+                                  F f) {
+    __shared__ __align__(16) float shared[T::SHARED];
+    const BlockTile tile((m + T::M - 1) / T::M, (n + T::N - 1) / T::N, 16);
+    const int row = tile.row * T::M, col = tile.col * T::N;
+    const long long line = k;
+    const Place<T> place;
+    OperandCopies<T, WIDTH, TURNED> source;
+    source.left.start(a + (row + source.left.first()) * line, source.left.APART * line, m - row);
+    source.right.begin(b, n, k, col);
+    source.depth = k;
+    source.tiles = depth_tiles<T>(k);
+    float sum[T::ROWS][T::COLS] = {};
+    multiply_tiles<T>(source, source.tiles, shared, place, sum);
+    combine_slices<T>(shared, place, sum);
+    if (place.slice > 0) return;
+    activate<T>(bias, col, n, place, f, sum);
+    store_rows<T, WIDTH>(c, m, n, row, col, place, sum);
+}
