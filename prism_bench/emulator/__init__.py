@@ -11,4 +11,15 @@ from prism_bench.emulator.not_emulated import not_emulated
 from prism_bench.emulator.report import Access, ArgumentTraffic, Finding, LaunchReport, Traffic
 from prism_bench.emulator.request import ORDERS
 
-__all__ = ["ORDERS", "Access", "ArgumentTraffic", "DeviceBuffer", "Finding", "LaunchReport", "Module", "Traffic", "compile_source", "not_emulated"]
+__all__ = [
+    "ORDERS",
+    "Access",
+    "ArgumentTraffic",
+    "DeviceBuffer",
+    "Finding",
+    "LaunchReport",
+    "Module",
+    "Traffic",
+    "compile_source",
+    "not_emulated",
+]

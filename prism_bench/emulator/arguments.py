@@ -2,11 +2,20 @@
 
 import numpy as np
 
-from prism_bench.errors import SpecError
 from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.library import Parameter, Region
+from prism_bench.errors import SpecError
 
-_WORDS = {"f": "float", "i": "int", "u": "unsigned int", "b": "bool", "h": "half", "g": "bfloat16", "s": "struct", "v": "void"}
+_WORDS = {
+    "f": "float",
+    "i": "int",
+    "u": "unsigned int",
+    "b": "bool",
+    "h": "half",
+    "g": "bfloat16",
+    "s": "struct",
+    "v": "void",
+}
 # NumPy has no bfloat16 of its own: its bits travel as uint16, or as a 2-byte type of another package.
 _ACCEPTED = {"f": "fc", "i": "iub", "u": "iub", "b": "iub", "h": "fu", "g": "uV"}
 

@@ -56,13 +56,15 @@ class DeviceBuffer:
 
 
 class GuardedBuffer(DeviceBuffer):
-    """A buffer from the C library's allocator, which the address sanitizer replaces: its red zones begin at the last byte."""
+    """A buffer from the C library's allocator, which the address sanitizer replaces by one with red zones."""
 
     def __init__(self, array: np.ndarray):
         source = np.ascontiguousarray(array)
         self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
         self._library, self._place = ctypes.CDLL(None), ctypes.c_void_p()
-        if self._library.posix_memalign(ctypes.byref(self._place), ctypes.c_size_t(ALIGNMENT), ctypes.c_size_t(self.bytes)):
+        if self._library.posix_memalign(
+            ctypes.byref(self._place), ctypes.c_size_t(ALIGNMENT), ctypes.c_size_t(self.bytes)
+        ):
             raise BackendUnavailable(f"no memory for a buffer of {self.bytes} bytes on the emulator")
         self._content[:] = source.reshape(-1).view(np.uint8)
 

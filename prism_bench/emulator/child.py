@@ -1,7 +1,7 @@
 """The child process that kernels run in when a crash must not end the caller.
 
-Started as `python -m prism_bench.emulator.child LIBRARY IN OUT GUARDED`: the library, two inherited file descriptors, and whether
-buffers come from the sanitizer's allocator. Each message is a method's name and its arguments, pickled by the parent.
+Started as `python -m prism_bench.emulator.child LIBRARY IN OUT GUARDED`: the library, two inherited file descriptors,
+and whether buffers come from the sanitizer's allocator. A message is a method's name and its arguments, pickled.
 """
 
 import pickle
@@ -21,7 +21,7 @@ class Service:
         self._library, self._make_buffer = library, make_buffer
 
     def launch(self, request, arrays, arguments):
-        """Runs a launch; an argument is a NumPy scalar, or the index of an array as a plain int. Returns report and arrays."""
+        """Runs a launch; its arguments are NumPy scalars, or plain ints that index `arrays`. Report and arrays come back."""
         passed = [arrays[argument] if type(argument) is int else argument for argument in arguments]
         report = execute(self._library, request, passed, self._make_buffer)
         return report, arrays

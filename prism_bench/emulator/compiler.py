@@ -69,9 +69,13 @@ def sanitizer_library() -> str:
     """The address sanitizer's library, to be loaded first; BackendUnavailable where the compiler came without it."""
     compiler = find_compiler()
     name = f"libclang_rt.asan-{platform.machine()}.so" if compiler.is_clang else "libasan.so"
-    asked = subprocess.run([compiler.command, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    asked = subprocess.run(
+        [compiler.command, f"-print-file-name={name}"], capture_output=True, text=True
+    ).stdout.strip()
     if not Path(asked).is_absolute():
-        raise BackendUnavailable(f"{compiler.command} has no {name}; install its sanitizers. The fast and race modes work without.")
+        raise BackendUnavailable(
+            f"{compiler.command} has no {name}; install its sanitizers. The fast and race modes work without."
+        )
     return os.path.realpath(asked)
 
 
@@ -110,7 +114,10 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
     source.write_text(text, encoding="utf-8")
     try:
         _run([compiler.command, *options, "-c", str(source), "-o", str(code)], mode)
-        _run([compiler.command, *_link_options(compiler, mode), str(code), str(runtime), "-lm", "-lrt", "-o", str(unit)], mode)
+        _run(
+            [compiler.command, *_link_options(compiler, mode), str(code), str(runtime), "-lm", "-lrt", "-o", str(unit)],
+            mode,
+        )
         os.replace(unit, library)
     finally:
         source.unlink(missing_ok=True)
@@ -122,7 +129,9 @@ def _runtime(compiler: Compiler, mode: str) -> Path:
     built = cache_folder() / f"runtime-{mode}-{_digest(compiler.version, *_COMMON, _own_content())}.o"
     if not built.exists():
         unit = built.with_suffix(f".{os.getpid()}")
-        words = _complaint([compiler.command, *_COMMON, "-O2", "-g1", "-c", str(RUNTIME / f"{mode}.cpp"), "-o", str(unit)])
+        words = _complaint(
+            [compiler.command, *_COMMON, "-O2", "-g1", "-c", str(RUNTIME / f"{mode}.cpp"), "-o", str(unit)]
+        )
         if words:
             raise BackendUnavailable(
                 f"{compiler.command} ({compiler.version}) cannot build the emulator's runtime, which needs C++17 as of "

@@ -10,7 +10,7 @@ from prism_bench.errors import SpecError
 
 
 def execute(library: Library, request: LaunchRequest, arguments, make_buffer=DeviceBuffer) -> LaunchReport:
-    """Runs the launch on `arguments` (NumPy arrays, DeviceBuffers, NumPy scalars); what the kernel wrote is copied back."""
+    """Runs the launch on NumPy arrays, DeviceBuffers and NumPy scalars; what the kernel wrote is copied back."""
     if request.entry not in library.signatures:
         raise SpecError(f"no kernel '{request.entry}' in this module; it has {', '.join(library.signatures)}")
     packed = Arguments(request.entry, library.signatures[request.entry], arguments, make_buffer)

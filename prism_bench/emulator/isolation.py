@@ -91,7 +91,8 @@ class Child:
         command = [sys.executable, "-m", __package__ + ".child", str(self._path), str(child_reads), str(child_writes)]
         self._process = subprocess.Popen(
             [*command, "guarded" if self._guarded else "plain"],
-            pass_fds=(child_reads, child_writes), stdin=subprocess.DEVNULL, stderr=self._stderr, env=self._environment(),
+            pass_fds=(child_reads, child_writes), stdin=subprocess.DEVNULL, stderr=self._stderr,
+            env=self._environment(),
         )  # fmt: skip
         os.close(child_reads)
         os.close(child_writes)

@@ -9,7 +9,11 @@ from prism_bench.emulator.report import Access, Finding
 
 _ADDRESS = re.compile(r"ERROR: AddressSanitizer: (?P<what>.+)")
 _UNDEFINED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: runtime error: (?P<what>.+)$", re.MULTILINE)
-_UNDEFINED_KINDS = (("misaligned", "misaligned"), ("out of bounds", "out of bounds"), ("insufficient space", "out of bounds"))
+_UNDEFINED_KINDS = (
+    ("misaligned", "misaligned"),
+    ("out of bounds", "out of bounds"),
+    ("insufficient space", "out of bounds"),
+)
 _FRAME = re.compile(r"^\s+#\d+ 0x[0-9a-f]+ .*?(?P<file>/?[^\s():]+):(?P<line>\d+)(?::\d+)?\s*$", re.MULTILINE)
 _SIZE = re.compile(r"^(?P<verb>READ|WRITE) of size (?P<bytes>\d+)", re.MULTILINE)
 _PLACE = re.compile(r"is located (?P<where>.+?)(?: \[0x.*| \(0x.*)?$", re.MULTILINE)

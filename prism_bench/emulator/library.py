@@ -13,7 +13,13 @@ _u32x3 = ctypes.c_uint32 * 3
 class Parameter(ctypes.Structure):
     """One parameter of a kernel; for a pointer, kind and bytes are those of what it points at."""
 
-    _fields_ = [("kind", ctypes.c_char), ("is_pointer", ctypes.c_bool), ("is_const", ctypes.c_bool), ("padding", ctypes.c_char), ("bytes", ctypes.c_uint)]
+    _fields_ = [
+        ("kind", ctypes.c_char),
+        ("is_pointer", ctypes.c_bool),
+        ("is_const", ctypes.c_bool),
+        ("padding", ctypes.c_char),
+        ("bytes", ctypes.c_uint),
+    ]
 
 
 class _Entry(ctypes.Structure):
@@ -33,7 +39,12 @@ class _Symbol(ctypes.Structure):
 class Region(ctypes.Structure):
     """A device buffer and the argument that it was passed for."""
 
-    _fields_ = [("begin", ctypes.c_void_p), ("bytes", ctypes.c_uint64), ("argument", ctypes.c_int32), ("reserved", ctypes.c_int32)]
+    _fields_ = [
+        ("begin", ctypes.c_void_p),
+        ("bytes", ctypes.c_uint64),
+        ("argument", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    ]
 
 
 class _Request(ctypes.Structure):
@@ -163,4 +174,6 @@ class Library:
         while self._so.cuda_cpu_traffic(ctypes.c_size_t(which), ctypes.byref(one)):
             which += 1
             if one.argument >= 0:
-                yield ArgumentTraffic(one.argument, one.bytes_read, one.bytes_written, one.unique_read, one.unique_written)
+                yield ArgumentTraffic(
+                    one.argument, one.bytes_read, one.bytes_written, one.unique_read, one.unique_written
+                )

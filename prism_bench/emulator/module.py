@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.errors import SpecError
 from prism_bench.emulator.compiler import MODES, build
 from prism_bench.emulator.execute import execute
 from prism_bench.emulator.isolation import Child
@@ -13,6 +12,7 @@ from prism_bench.emulator.library import Library
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import PATIENCE_SECONDS, LaunchRequest, three
 from prism_bench.emulator.source import host_source
+from prism_bench.errors import SpecError
 
 
 def compile_source(path_or_text, include_dirs=(), entries=(), mode="fast", defines=()) -> "Module":

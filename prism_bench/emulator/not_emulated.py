@@ -12,7 +12,7 @@ _REASONS = (
     ("fifth-generation tensor cores", r"\btcgen05\b"),
     ("mbarrier", r"\bmbarrier\b|\bcuda::barrier\b|\b__mbarrier_\w+"),
     ("thread block clusters", r"\b__cluster_dims__\b|\bthis_cluster\b|\bcluster_group\b|\b__cluster_\w+"),
-    ("textures or surfaces", r"\bcudaTextureObject_t\b|\bcudaSurfaceObject_t\b|\btex[123]D\w*\s*[<(]|\bsurf[123]D\w*\s*[<(]"),
+    ("textures or surfaces", r"\bcuda(Texture|Surface)Object_t\b|\b(tex|surf)[123]D\w*\s*[<(]"),
     ("dynamic parallelism", r"<<<"),
     ("8-bit and smaller floating types", r"\b__nv_fp[468]\w*|\bcuda_fp[468]\.h\b"),
     ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
@@ -29,7 +29,7 @@ def not_emulated(path_or_text, include_dirs=()) -> str | None:
 
 
 def _seen_by_cpu(code: str) -> str:
-    """The lines outside the device's branches. Each open conditional is True (seen), False (not), or None (not ours)."""
+    """The lines outside the device's branches. An open conditional is True (seen), False (not) or None (not ours)."""
     open_branches, kept = [], []
     for line in code.split("\n"):
         condition = _CONDITION.match(line)

@@ -28,12 +28,19 @@ class LaunchRequest:
         if self.order not in ORDERS:
             raise SpecError(f"{self.entry}: order '{self.order}' is none of {', '.join(ORDERS)}")
         if min(self.grid) < 1 or min(self.block) < 1:
-            raise SpecError(f"{self.entry}: grid {self.grid} and block {self.block} must be at least 1 in each dimension")
+            raise SpecError(
+                f"{self.entry}: grid {self.grid} and block {self.block} must be at least 1 in each dimension"
+            )
         threads = self.block[0] * self.block[1] * self.block[2]
         if threads > MOST_THREADS:
-            raise SpecError(f"{self.entry}: block {self.block} has {threads} threads; a block has at most {MOST_THREADS}")
+            raise SpecError(
+                f"{self.entry}: block {self.block} has {threads} threads; a block has at most {MOST_THREADS}"
+            )
         if not 0 <= self.shared_bytes <= MOST_SHARED_BYTES:
-            raise SpecError(f"{self.entry}: {self.shared_bytes} bytes of dynamic shared memory; a block has at most {MOST_SHARED_BYTES}")
+            raise SpecError(
+                f"{self.entry}: {self.shared_bytes} bytes of dynamic shared memory; "
+                f"a block has at most {MOST_SHARED_BYTES}"
+            )
 
 
 def three(extent) -> tuple[int, int, int]:

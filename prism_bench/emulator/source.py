@@ -19,7 +19,9 @@ _DYNAMIC_SHARED = re.compile(
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _C_LINKAGE = re.compile(r'\bextern\s+"C"\s*(?P<block>\{)?')
-_SYMBOL = re.compile(r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]")
+_SYMBOL = re.compile(
+    r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]"
+)
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ def host_source(path_or_text: Path | str, include_dirs: tuple[Path, ...], entrie
     body = _rewrite(flat.read(path_or_text))
     symbols = tuple(_symbols(body))
     hoisted = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in flat.system)
-    text = f'#include "cuda_on_cpu.h"\n{hoisted}namespace {{\n#include "cuda_on_cpu/kernel_scope.h"\n{body}\n{_tables(entries, symbols)}'
-    return HostSource(text, entries, symbols)
+    opening = f'#include "cuda_on_cpu.h"\n{hoisted}namespace {{\n#include "cuda_on_cpu/kernel_scope.h"\n'
+    return HostSource(f"{opening}{body}\n{_tables(entries, symbols)}", entries, symbols)
 
 
 def flat_text(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> str:
@@ -134,7 +136,10 @@ def _symbols(text: str):
 def _tables(entries, symbols) -> str:
     """The launch table and the symbol table; inside the namespace, where a kernel named `fma` hides the host's."""
     kernels = "".join(f'    ::cuda_cpu::make_entry("{entry}", {entry}),\n' for entry in entries)
-    variables = "".join(f'    {{"{name}", const_cast<void*>(static_cast<const volatile void*>(&{name})), sizeof({name})}},\n' for name in symbols)
+    variables = "".join(
+        f'    {{"{name}", const_cast<void*>(static_cast<const volatile void*>(&{name})), sizeof({name})}},\n'
+        for name in symbols
+    )
     return (
         f'#line 1 "launch table"\nconst ::cuda_cpu::Entry cuda_cpu_entries[] = {{\n{kernels}    {{}}}};\n'
         f"const ::cuda_cpu::Symbol cuda_cpu_symbols[] = {{\n{variables}    {{}}}};\n"

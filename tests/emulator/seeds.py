@@ -31,7 +31,7 @@ class Seed:
 
 
 _RACE = {"fast": "outputs", "race": "race"}
-_HANG = {mode: "deadlock" for mode in ("fast", "race", "address")}
+_HANG = dict.fromkeys(("fast", "race", "address"), "deadlock")
 
 SEEDS = (
     Seed("global_past_end", {"address": "out of bounds", "race": "out of bounds"}),
@@ -48,9 +48,9 @@ SEEDS = (
     Seed("unsynchronised_sum", {"race": "race"}),
     Seed("barrier_for_grid_sync", _RACE, grid=2, cooperative=True),
     Seed("unwritten_shared", {"fast": "outputs", "race": "unwritten shared read"}),
-    Seed("divergent_barrier", {mode: "divergent barrier" for mode in ("fast", "race", "address")}),
+    Seed("divergent_barrier", dict.fromkeys(("fast", "race", "address"), "divergent barrier")),
     Seed("shuffle_against_barrier", _HANG),
-    Seed("shuffle_from_exited_lane", {mode: "undefined lane" for mode in ("fast", "race", "address")}),
+    Seed("shuffle_from_exited_lane", dict.fromkeys(("fast", "race", "address"), "undefined lane")),
     Seed("missing_pipeline_wait", {"fast": "outputs", "race": "unwritten shared read"}),
     Seed("unfenced_ticket", {"race": "race"}, grid=4, counts_arrivals=True),
 )
@@ -58,7 +58,9 @@ SEEDS = (
 
 def build(mode: str, fixed: bool) -> Module:
     """The module with the bugs, or without them."""
-    return compile_source(SOURCE, entries=[seed.entry for seed in SEEDS], mode=mode, defines=("FIXED",) if fixed else ())
+    return compile_source(
+        SOURCE, entries=[seed.entry for seed in SEEDS], mode=mode, defines=("FIXED",) if fixed else ()
+    )
 
 
 def run(module: Module, seed: Seed, order: str) -> tuple[np.ndarray, LaunchReport]:
@@ -68,7 +70,9 @@ def run(module: Module, seed: Seed, order: str) -> tuple[np.ndarray, LaunchRepor
     y = np.zeros(2 * n if seed.grid > 1 else n, np.float32)
     arguments = [x, y, np.zeros(1, np.uint32)] if seed.counts_arrivals else [x, y]
     shared = 64 * 4 if seed.entry == "dynamic_overflow" else 0
-    report = module.launch(seed.entry, seed.grid, 64, arguments, shared_bytes=shared, cooperative=seed.cooperative, order=order)
+    report = module.launch(
+        seed.entry, seed.grid, 64, arguments, shared_bytes=shared, cooperative=seed.cooperative, order=order
+    )
     return y, report
 
 

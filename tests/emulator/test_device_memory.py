@@ -120,7 +120,9 @@ def test_copy_that_is_not_waited_for_has_not_happened(module, watched):
     x, y = np.ones(32, np.float32), np.zeros(32, np.float32)
     module.launch("waits_for_too_few", 1, 32, [x, y])
     assert np.isnan(y).all()
-    assert [finding.kind for finding in watched.launch("waits_for_too_few", 1, 32, [x, y]).findings] == ["unwritten shared read"]
+    assert [finding.kind for finding in watched.launch("waits_for_too_few", 1, 32, [x, y]).findings] == [
+        "unwritten shared read"
+    ]
 
 
 def test_copy_fills_with_noughts(module):
@@ -132,7 +134,21 @@ def test_copy_fills_with_noughts(module):
 def test_vector_types_have_cudas_size_and_alignment(module):
     y = np.zeros(26, np.int32)
     module.launch("vector_types", 1, 1, [y])
-    expected = [(3, 1), (4, 4), (4, 4), (8, 8), (8, 8), (12, 4), (16, 16), (16, 16), (8, 8), (12, 4), (16, 16), (16, 16), (32, 16)]
+    expected = [
+        (3, 1),
+        (4, 4),
+        (4, 4),
+        (8, 8),
+        (8, 8),
+        (12, 4),
+        (16, 16),
+        (16, 16),
+        (8, 8),
+        (12, 4),
+        (16, 16),
+        (16, 16),
+        (32, 16),
+    ]
     assert list(zip(y[::2].tolist(), y[1::2].tolist(), strict=True)) == expected
 
 
@@ -143,19 +159,31 @@ def test_structs_and_all_kinds_of_scalars(module):
     assert module.launch("by_value", 1, 2, [shape[0], y]).is_clean
     assert y.tolist() == [1.5, 1.5]
     z = np.zeros(1, np.complex64)
-    module.launch("every_kind", 1, 1, [np.bool_(True), np.int8(-3), np.uint16(10), np.int64(5), np.float64(0.5), np.ones(1), z])
+    module.launch(
+        "every_kind", 1, 1, [np.bool_(True), np.int8(-3), np.uint16(10), np.int64(5), np.float64(0.5), np.ones(1), z]
+    )
     assert z[0] == 7 + 6.5j
 
 
+_TWO = [np.zeros(4, np.float32), np.zeros(4, np.float32)]
+_TO_FLOATS = "kernel takes pointer to const 4-byte float"
 REFUSED = {
-    "too few": ("add_int", [np.zeros(1, np.int32)], "add_int: 1 argument(s) passed, kernel takes 3"),
-    "python int": ("staged", [np.zeros(4, np.float32), np.zeros(4, np.float32), 4], "staged: argument 2: Python int (say its type: np.int32(...), np.float32(...)) passed, kernel takes 4-byte int"),
-    "wide int": ("staged", [np.zeros(4, np.float32), np.zeros(4, np.float32), np.int64(4)], "staged: argument 2: int64 passed, kernel takes 4-byte int"),
-    "float for int": ("staged", [np.zeros(4, np.float32), np.zeros(4, np.float32), np.float32(4)], "staged: argument 2: float32 passed, kernel takes 4-byte int"),
-    "wide array": ("weighted", [np.zeros(32), np.zeros(32, np.float32)], "weighted: argument 0: array of float64 passed, kernel takes pointer to const 4-byte float"),
-    "array for scalar": ("every_kind", [np.zeros(1, bool)] * 7, "every_kind: argument 0: array of bool passed, kernel takes 1-byte bool"),
-    "scalar for array": ("weighted", [np.float32(1), np.zeros(32, np.float32)], "weighted: argument 0: float32 passed, kernel takes pointer to const 4-byte float"),
-}  # fmt: skip
+    "too few": ("add_int", _TWO[:1], "1 argument(s) passed, kernel takes 3"),
+    "python int": (
+        "staged",
+        [*_TWO, 4],
+        "argument 2: Python int (say its type: np.int32(...), np.float32(...)) passed, kernel takes 4-byte int",
+    ),
+    "wide int": ("staged", [*_TWO, np.int64(4)], "argument 2: int64 passed, kernel takes 4-byte int"),
+    "float for int": ("staged", [*_TWO, np.float32(4)], "argument 2: float32 passed, kernel takes 4-byte int"),
+    "wide array": ("weighted", [np.zeros(4), _TWO[1]], f"argument 0: array of float64 passed, {_TO_FLOATS}"),
+    "scalar for array": ("weighted", [np.float32(1), _TWO[1]], f"argument 0: float32 passed, {_TO_FLOATS}"),
+    "array for scalar": (
+        "every_kind",
+        [np.zeros(1, bool)] * 7,
+        "argument 0: array of bool passed, kernel takes 1-byte bool",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -163,15 +191,23 @@ def test_argument_that_does_not_fit_is_refused(module, case):
     entry, arguments, message = REFUSED[case]
     with pytest.raises(SpecError) as refused:
         module.launch(entry, 1, 32, arguments)
-    assert str(refused.value) == message
+    assert str(refused.value) == f"{entry}: {message}"
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"block": 2048}, "1024"), ({"grid": 0}, "at least 1"), ({"shared_bytes": 1 << 20}, "at most 232448"), ({"order": "sideways"}, "forward, reverse, shuffled"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"block": 2048}, "1024"),
+        ({"grid": 0}, "at least 1"),
+        ({"shared_bytes": 1 << 20}, "at most 232448"),
+        ({"order": "sideways"}, "forward, reverse, shuffled"),
+    ],
+)
 def test_launch_beyond_the_devices_limits_is_refused(module, changes, message):
     with pytest.raises(SpecError, match=message):
-        module.launch(**{"entry": "vector_types", "grid": 1, "block": 1, "arguments": [np.zeros(26, np.int32)], **changes})
+        module.launch(
+            **{"entry": "vector_types", "grid": 1, "block": 1, "arguments": [np.zeros(26, np.int32)], **changes}
+        )
 
 
 def test_unknown_kernel_is_refused_with_the_known_ones(module):

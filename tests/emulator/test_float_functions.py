@@ -1,4 +1,4 @@
-"""Floating-point intrinsics: roundings against exact rational arithmetic, functions against SciPy in double precision."""
+"""Floating-point intrinsics: roundings against exact rational arithmetic, functions against SciPy in double."""
 
 import re
 from fractions import Fraction
@@ -12,8 +12,17 @@ from prism_bench.emulator import compile_source
 
 SOURCE = Path(__file__).parent / "kernels" / "float_functions.cu"
 _TEXT = SOURCE.read_text()
-_ROUNDED = [f"{kind}{name}_{mode}" for kind in "fd" for name in ("add", "sub", "mul", "div") for mode in ("rn", "rz", "ru", "rd")]
-ENTRIES = [*_ROUNDED, *re.findall(r"^(?:ONE|TWO|THREE)\((\w+)", _TEXT, re.MULTILINE), *re.findall(r"^__global__ void (\w+)", _TEXT, re.MULTILINE)]
+_ROUNDED = [
+    f"{kind}{name}_{mode}"
+    for kind in "fd"
+    for name in ("add", "sub", "mul", "div")
+    for mode in ("rn", "rz", "ru", "rd")
+]
+ENTRIES = [
+    *_ROUNDED,
+    *re.findall(r"^(?:ONE|TWO|THREE)\((\w+)", _TEXT, re.MULTILINE),
+    *re.findall(r"^__global__ void (\w+)", _TEXT, re.MULTILINE),
+]
 OPERATIONS = {"add": Fraction.__add__, "sub": Fraction.__sub__, "mul": Fraction.__mul__, "div": Fraction.__truediv__}
 
 
@@ -52,7 +61,10 @@ def test_arithmetic_rounds_as_named(module, name):
     dtype, operation, mode = {"f": np.float32, "d": np.float64}[name[0]], OPERATIONS[name[1:4]], name[-2:]
     a, b = moderate(dtype, 1), moderate(dtype, 2)
     values = run(module, name, [a, b], dtype)
-    assert all(is_rounded(v, operation(Fraction(float(x)), Fraction(float(y))), mode) for v, x, y in zip(values, a, b, strict=True))
+    assert all(
+        is_rounded(v, operation(Fraction(float(x)), Fraction(float(y))), mode)
+        for v, x, y in zip(values, a, b, strict=True)
+    )
 
 
 @pytest.mark.parametrize("mode", ["rn", "rz", "ru", "rd"])
@@ -77,7 +89,15 @@ def test_conversions_to_other_integers(module):
     assert run(module, "to_uint_rz", [x], np.uint32).tolist() == [0, 3_000_000_000, 2**32 - 1, 0, 1, 2**32 - 1, 0]
     expected = [-1, 3_000_000_000, 5_000_000_000, -(2**63), 1, 2**63 - 1, -(2**63)]
     assert run(module, "to_ll_rz", [x], np.int64).tolist() == expected
-    assert run(module, "double_to_int_rz", [x.astype(np.float64)], np.int32).tolist() == [-1, 2**31 - 1, 2**31 - 1, 0, 1, 2**31 - 1, -(2**31)]
+    assert run(module, "double_to_int_rz", [x.astype(np.float64)], np.int32).tolist() == [
+        -1,
+        2**31 - 1,
+        2**31 - 1,
+        0,
+        1,
+        2**31 - 1,
+        -(2**31),
+    ]
 
 
 @pytest.mark.parametrize("mode", ["rn", "rz", "ru", "rd"])
@@ -140,7 +160,11 @@ def test_function_of_one_number(module, name):
 def test_limits_of_inverse_functions(module):
     assert run(module, "inverse_error", [np.array([1.0, -1.0, 1.5, 0.0])], np.float64).tolist()[:2] == [np.inf, -np.inf]
     assert np.isnan(run(module, "inverse_error", [np.array([1.5])], np.float64)[0])
-    assert run(module, "inverse_complementary_error", [np.array([0.0, 2.0, 1.0])], np.float64).tolist() == [np.inf, -np.inf, 0]
+    assert run(module, "inverse_complementary_error", [np.array([0.0, 2.0, 1.0])], np.float64).tolist() == [
+        np.inf,
+        -np.inf,
+        0,
+    ]
 
 
 def test_functions_of_several_numbers(module):
@@ -148,8 +172,12 @@ def test_functions_of_several_numbers(module):
     wide = [v.astype(np.float64) for v in (a, b, c)]
     np.testing.assert_allclose(run(module, "fast_divide", [a, b], np.float32), wide[0] / wide[1], rtol=1e-6)
     small = np.clip(b, 0, 3)
-    np.testing.assert_allclose(run(module, "fast_pow", [a, small], np.float32), wide[0] ** small.astype(np.float64), rtol=1e-6)
-    np.testing.assert_allclose(run(module, "norm3", [a, b, c], np.float32), np.sqrt(sum(v * v for v in wide)), rtol=1e-6)
+    np.testing.assert_allclose(
+        run(module, "fast_pow", [a, small], np.float32), wide[0] ** small.astype(np.float64), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        run(module, "norm3", [a, b, c], np.float32), np.sqrt(sum(v * v for v in wide)), rtol=1e-6
+    )
     np.testing.assert_allclose(run(module, "reciprocal_hypot", [a, b], np.float32), 1 / np.hypot(*wide[:2]), rtol=1e-6)
 
 
@@ -170,7 +198,9 @@ def test_whole_multiples_of_pi_are_exact(module):
 def test_extremes_return_the_number_beside_a_nan(module):
     a, b = np.array([1, np.nan, np.nan, 2], np.float32), np.array([np.nan, 1, np.nan, 3], np.float32)
     for entry, last in (("larger", 3), ("larger_overload", 3), ("smaller_overload", 2)):
-        np.testing.assert_array_equal(run(module, entry, [a, b], np.float32), np.array([1, 1, np.nan, last], np.float32))
+        np.testing.assert_array_equal(
+            run(module, entry, [a, b], np.float32), np.array([1, 1, np.nan, last], np.float32)
+        )
 
 
 def test_saturate_takes_nan_to_nought(module):

@@ -35,11 +35,18 @@ def test_cxx_names_the_compiler(monkeypatch, tmp_path):
 
 def test_compiler_that_is_too_old_is_refused(monkeypatch, tmp_path):
     old = tmp_path / "old"
-    old.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 'g++ (old) 4.8.5' && exit 0\necho \"unrecognized option '-std=c++17'\" >&2\nexit 1\n")
+    old.write_text(
+        "#!/bin/sh\n"
+        "[ \"$1\" = --version ] && echo 'g++ (old) 4.8.5' && exit 0\n"
+        "echo \"unrecognized option '-std=c++17'\" >&2\n"
+        "exit 1\n"
+    )
     old.chmod(0o755)
     monkeypatch.setenv("CXX", str(old))
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
-    with pytest.raises(BackendUnavailable, match=r"old \(g\+\+ \(old\) 4\.8\.5\) cannot build the emulator's runtime.*c\+\+17"):
+    with pytest.raises(
+        BackendUnavailable, match=r"old \(g\+\+ \(old\) 4\.8\.5\) cannot build the emulator's runtime.*c\+\+17"
+    ):
         compile_source(SOURCE, entries=["k"])
 
 

@@ -1,4 +1,4 @@
-"""The rewriting of CUDA sources: includes in place, line numbers kept, what macros cannot say; and what is not emulated."""
+"""The rewriting of CUDA sources: includes in place, line numbers kept, what macros cannot say, what is left out."""
 
 import numpy as np
 import pytest
@@ -17,16 +17,23 @@ def launch_one(source, entry="k", **options):
 def test_project_headers_stand_in_place_once(tmp_path):
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "twice.cuh").write_text("#pragma once\n__device__ float twice(float x) { return 2 * x; }\n")
-    (tmp_path / "near.cuh").write_text('#include <twice.cuh>\n#include "twice.cuh"\n__device__ float four(float x) { return twice(twice(x)); }\n')
+    (tmp_path / "near.cuh").write_text(
+        '#include <twice.cuh>\n#include "twice.cuh"\n__device__ float four(float x) { return twice(twice(x)); }\n'
+    )
     kernel = tmp_path / "k.cu"
-    kernel.write_text('#include "near.cuh"\n#include <cstdint>\n__global__ void k(float* y) { y[threadIdx.x] = four(uint32_t(1)); }\n')
+    kernel.write_text(
+        '#include "near.cuh"\n#include <cstdint>\n__global__ void k(float* y) { y[threadIdx.x] = four(uint32_t(1)); }\n'
+    )
     assert set(launch_one(kernel, include_dirs=[tmp_path / "include"])) == {4}
 
 
 def test_line_numbers_survive_includes_and_rewriting(tmp_path):
     (tmp_path / "head.cuh").write_text("// one\n// two\n")
     kernel = tmp_path / "broken.cu"
-    kernel.write_text('#include "head.cuh"\nextern "C"\n__global__ void k(float* y) {\n    extern __shared__\n    float s[];\n    undeclared = 1;\n}\n')
+    kernel.write_text(
+        '#include "head.cuh"\nextern "C"\n__global__ void k(float* y) {\n'
+        "    extern __shared__\n    float s[];\n    undeclared = 1;\n}\n"
+    )
     with pytest.raises(CompilationFailed, match=r"broken\.cu:6:.*undeclared"):
         compile_source(kernel, entries=["k"])
 
@@ -53,12 +60,15 @@ def test_dynamic_shared_memory_is_declared_in_many_ways(declaration):
 
 
 def test_kernel_may_be_called_like_a_library_function():
-    assert set(launch_one('extern "C" __global__ void fma(float* y) { y[threadIdx.x] = ::fmaf(2, 3, 4); }\n', "fma")) == {10}
+    assert set(
+        launch_one('extern "C" __global__ void fma(float* y) { y[threadIdx.x] = ::fmaf(2, 3, 4); }\n', "fma")
+    ) == {10}
 
 
 def test_shared_memory_in_templates_beside_plain_kernels():
     source = (
-        "template <typename T> __device__ T last(T v) { __shared__ T slot; if (threadIdx.x == 31) slot = v; __syncthreads(); return slot; }\n"
+        "template <typename T> __device__ T last(T v) { __shared__ T slot;\n"
+        " if (threadIdx.x == 31) slot = v; __syncthreads(); return slot; }\n"
         "__global__ void k(float* y) { __shared__ float mine[32]; mine[threadIdx.x] = threadIdx.x;\n"
         " y[threadIdx.x] = last(mine[threadIdx.x]) + last(static_cast<int>(threadIdx.x)); }\n"
     )
@@ -66,7 +76,10 @@ def test_shared_memory_in_templates_beside_plain_kernels():
 
 
 def test_variables_are_found_outside_functions_only():
-    source = "__constant__ float a[3];\n__device__ int b = 4;\n// __device__ int c;\n__device__ float f(float x) { const float d = x; return d; }\n"
+    source = (
+        "__constant__ float a[3];\n__device__ int b = 4;\n// __device__ int c;\n"
+        "__device__ float f(float x) { const float d = x; return d; }\n"
+    )
     assert host_source(source, (), ()).symbols == ("a", "b")
 
 
@@ -77,7 +90,9 @@ def test_defines_reach_the_source():
 
 
 def test_device_macros_are_defined():
-    source = "#if defined(CPU_CUDA) && __CUDA_ARCH__ == 900\n__global__ void k(float* y) { y[threadIdx.x] = 1; }\n#endif\n"
+    source = (
+        "#if defined(CPU_CUDA) && __CUDA_ARCH__ == 900\n__global__ void k(float* y) { y[threadIdx.x] = 1; }\n#endif\n"
+    )
     assert set(launch_one(source)) == {1}
 
 
@@ -91,7 +106,7 @@ def test_missing_source_and_unknown_mode_are_refused(tmp_path):
 NOT_EMULATED = {
     "inline PTX": 'asm volatile("bar.sync 0;");',
     "thread block clusters": "auto c = cg::this_cluster();",
-    "tensor memory accelerator": "asm(\"x\"); const CUtensorMap* map;",
+    "tensor memory accelerator": 'asm("x"); const CUtensorMap* map;',
     "wgmma": "wgmma::f();",
     "mbarrier": "__mbarrier_init(p, 1);",
     "textures or surfaces": "tex2D<float>(t, x, y);",
@@ -121,5 +136,7 @@ def test_header_with_ptx_counts_unless_it_has_a_branch_for_the_cpu(tmp_path):
     kernel.write_text('#include "ptx.cuh"\n__global__ void k() {}\n')
     (tmp_path / "ptx.cuh").write_text('__device__ void f() { asm volatile("x"); }\n')
     assert not_emulated(kernel) == "inline PTX"
-    (tmp_path / "ptx.cuh").write_text('#ifdef CPU_CUDA\n__device__ void f() {}\n#else\n__device__ void f() { asm volatile("x"); }\n#endif\n')
+    (tmp_path / "ptx.cuh").write_text(
+        '#ifdef CPU_CUDA\n__device__ void f() {}\n#else\n__device__ void f() { asm volatile("x"); }\n#endif\n'
+    )
     assert not_emulated(kernel) is None

@@ -11,11 +11,33 @@ from prism_bench.emulator import compile_source
 SOURCE = Path(__file__).parent / "kernels" / "integer_functions.cu"
 SIGNATURES = {
     name: (count, kind, result)
-    for count, name, kind, result in re.findall(r"^(ONE|TWO|THREE)\((\w+), ([\w ]+), ([\w ]+),", SOURCE.read_text(), re.MULTILINE)
+    for count, name, kind, result in re.findall(
+        r"^(ONE|TWO|THREE)\((\w+), ([\w ]+), ([\w ]+),", SOURCE.read_text(), re.MULTILINE
+    )
 }
 DTYPES = {"int": np.int32, "u32": np.uint32, "long long": np.int64, "u64": np.uint64}
 COUNT = {"ONE": 1, "TWO": 2, "THREE": 3}
-AWKWARD = [0, 1, 2, 7, 31, 32, 33, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x01020304, 0xDEADBEEF, 2**63, 2**64 - 1]
+AWKWARD = [
+    0,
+    1,
+    2,
+    7,
+    31,
+    32,
+    33,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0x8000,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    0x01020304,
+    0xDEADBEEF,
+    2**63,
+    2**64 - 1,
+]
 
 
 def signed(value, bits):
@@ -146,5 +168,8 @@ def test_intrinsic_is_what_its_definition_says(module, name):
     output = np.zeros(len(inputs[0]), DTYPES[result])
     assert module.launch(name, -(-output.size // 128), 128, [*inputs, output, np.int32(output.size)]).is_clean
     width = 8 * output.dtype.itemsize
-    expected = [DEFINITIONS[name](*(int(value) for value in values)) & ((1 << width) - 1) for values in zip(*inputs, strict=True)]
+    expected = [
+        DEFINITIONS[name](*(int(value) for value in values)) & ((1 << width) - 1)
+        for values in zip(*inputs, strict=True)
+    ]
     np.testing.assert_array_equal(output.view(f"u{width // 8}"), np.array(expected, dtype=f"u{width // 8}"))

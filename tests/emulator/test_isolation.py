@@ -1,28 +1,14 @@
 """Launches in a child process: crashes are findings, buffers and variables travel, and the next launch works."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from prism_bench.emulator import DeviceBuffer, compile_source
 from prism_bench.errors import SpecError
 
-SOURCE = """
-__constant__ float factor;
-__device__ int launches;
-__global__ void scaled(const float* x, float* y) {
-    y[threadIdx.x] = x[threadIdx.x] * factor;
-    if (threadIdx.x == 0) launches += 1;
-}
-__global__ void added(const float* x, float* y) { y[threadIdx.x] += x[threadIdx.x]; }
-__global__ void crashes(int* y) { *reinterpret_cast<int*>(8ull * threadIdx.x) = 1; }
-__global__ void overflows_its_stack(int* y) {
-    volatile char local[400000];
-    for (int i = 0; i < 400000; ++i) local[i] = i;
-    y[0] = local[7];
-}
-__global__ void divides(int* y) { y[0] = 7 / y[1]; }
-__global__ void overflows(int* y) { y[threadIdx.x] = 0x7fffffff + static_cast<int>(threadIdx.x); }
-"""
+SOURCE = Path(__file__).parent / "kernels" / "crashing.cu"
 ENTRIES = ["scaled", "added", "crashes", "overflows_its_stack", "divides", "overflows"]
 MODES = ("fast", "race", "address")
 
@@ -35,7 +21,7 @@ def module(request):
 
 
 def line_of(text):
-    return next(number for number, line in enumerate(SOURCE.split("\n"), 1) if text in line)
+    return next(number for number, line in enumerate(SOURCE.read_text().split("\n"), 1) if text in line)
 
 
 def test_arrays_and_buffers_travel_there_and_back(module):
@@ -56,13 +42,15 @@ def test_variables_survive_the_childs_death(module):
 
 def test_wild_write_is_a_finding_at_its_line(module):
     findings = module.launch("crashes", 1, 32, [np.zeros(2, np.int32)], isolate=True).findings
-    assert {"fast": "crash", "race": "out of bounds", "address": "crash"}[module.mode] in {finding.kind for finding in findings}
+    assert {"fast": "crash", "race": "out of bounds", "address": "crash"}[module.mode] in {
+        finding.kind for finding in findings
+    }
     assert {finding.line for finding in findings} == {line_of("void crashes")}
 
 
 def test_stack_overflow_is_a_finding(module):
     (finding,) = module.launch("overflows_its_stack", 1, 32, [np.zeros(2, np.int32)], isolate=True).findings
-    assert (finding.kind, finding.file.endswith("kernel.cu")) == ("crash", True)
+    assert (finding.kind, finding.file.endswith("crashing.cu")) == ("crash", True)
 
 
 def test_division_by_nought_is_a_finding(module):
@@ -78,5 +66,8 @@ def test_child_answers_with_the_callers_mistakes(module):
 
 
 def test_undefined_behaviour_is_told_each_time(module):
-    kinds = [{f.kind for f in module.launch("overflows", 1, 32, [np.zeros(32, np.int32)], isolate=True).findings} for _ in range(2)]
+    kinds = [
+        {f.kind for f in module.launch("overflows", 1, 32, [np.zeros(32, np.int32)], isolate=True).findings}
+        for _ in range(2)
+    ]
     assert kinds == [{"undefined behaviour"} if module.mode == "address" else set()] * 2

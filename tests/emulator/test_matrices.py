@@ -27,12 +27,19 @@ def entry(kind, shape, left, right):
     return f"product<{KINDS[kind][0]}, {KINDS[kind][2]}, {shape[0]}, {shape[1]}, {shape[2]}, {left}, {right}>"
 
 
-CASES = [(kind, shape, left, right) for kind in KINDS for shape in KINDS[kind][4] for left, right in product(LAYOUTS, LAYOUTS)]
+CASES = [
+    (kind, shape, left, right)
+    for kind in KINDS
+    for shape in KINDS[kind][4]
+    for left, right in product(LAYOUTS, LAYOUTS)
+]
 
 
 @pytest.fixture(scope="module", params=["fast", "race"])
 def module(request):
-    return compile_source(SOURCE, entries=[*(entry(*case) for case in CASES), "scaled", "off_by_half_a_row"], mode=request.param)
+    return compile_source(
+        SOURCE, entries=[*(entry(*case) for case in CASES), "scaled", "off_by_half_a_row"], mode=request.param
+    )
 
 
 def stored(values, kind):
@@ -72,6 +79,8 @@ def test_elements_of_fragments_can_be_worked_on(module):
 
 
 def test_matrix_off_its_alignment_is_told(module):
-    (finding,) = module.launch("off_by_half_a_row", 1, 32, [np.zeros((17, 16), np.float16), np.zeros(32, np.float32)]).findings
+    (finding,) = module.launch(
+        "off_by_half_a_row", 1, 32, [np.zeros((17, 16), np.float16), np.zeros(32, np.float32)]
+    ).findings
     assert finding.kind == "misaligned"
     assert "fa, a + 8, 16" in SOURCE.read_text().split("\n")[finding.line - 1]

@@ -8,7 +8,9 @@ import pytest
 from prism_bench.emulator import ORDERS, compile_source
 
 SOURCE = Path(__file__).parent / "kernels" / "scheduling.cu"
-ENTRIES = [line.split("void ")[1].split("(")[0] for line in SOURCE.read_text().split("\n") if line.startswith("__global__")]
+ENTRIES = [
+    line.split("void ")[1].split("(")[0] for line in SOURCE.read_text().split("\n") if line.startswith("__global__")
+]
 
 
 @pytest.fixture(scope="module", params=["fast", "race"])
@@ -31,7 +33,10 @@ def test_deadlock_names_the_waiting_threads(module, order):
     finding = only(module.launch("barrier_missed", 1, 64, [y], order=order, patience=1))
     barrier = line_of("// the first warp")
     assert finding.kind == "deadlock"
-    assert f"33 thread(s) at __syncthreads (scheduling.cu:{barrier}), first block (0,0,0) thread (0,0,0)" in finding.message
+    assert (
+        f"33 thread(s) at __syncthreads (scheduling.cu:{barrier}), first block (0,0,0) thread (0,0,0)"
+        in finding.message
+    )
     assert "31 thread(s) at __shfl_sync (scheduling.cu:" in finding.message
     assert barrier in {access.line for access in finding.accesses}
 
@@ -64,7 +69,9 @@ def test_spin_lock_lets_each_thread_in_once(module, order):
     assert y[0] == 256
 
 
-@pytest.mark.parametrize(("entry", "where"), [("waits_for_ever", "while (*flag == 0) {}"), ("sleeps_for_ever", "__nanosleep(10)")])
+@pytest.mark.parametrize(
+    ("entry", "where"), [("waits_for_ever", "while (*flag == 0) {}"), ("sleeps_for_ever", "__nanosleep(10)")]
+)
 def test_watchdog_ends_a_wait_without_progress(module, entry, where):
     finding = only(module.launch(entry, 1, 32, [np.zeros(1, np.int32)], patience=0.1))
     assert finding.kind == "no progress"

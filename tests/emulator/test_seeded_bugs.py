@@ -1,4 +1,4 @@
-"""Each bug in each mode: caught where the mode can, at the right line; silence where it cannot, and when the bug is mended."""
+"""Each bug in each mode: caught at its line where the mode can; silence where it cannot, and when it is mended."""
 
 from functools import cache
 
@@ -32,7 +32,9 @@ def test_bug_is_caught_by_the_modes_that_can(mode, name):
 def test_finding_names_the_line_of_the_bug(mode, name):
     seed = _by_name[name]
     _, findings = kinds_found(_build(mode, False), _build("fast", True), seed)
-    told = {access.line for finding in findings if finding.kind == seed.caught_by.get(mode) for access in finding.accesses}
+    told = {
+        access.line for finding in findings if finding.kind == seed.caught_by.get(mode) for access in finding.accesses
+    }
     expects_place = seed.caught_by.get(mode) not in (None, "outputs") and (mode, name) != ("fast", "dynamic_overflow")
     assert bool(told) == expects_place
     assert told <= seed.lines

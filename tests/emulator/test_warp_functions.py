@@ -42,9 +42,15 @@ def test_shuffles_move_values_within_their_segment(module, width, p):
     last = first + width - 1
     np.testing.assert_array_equal(run(module, "shfl", p=p, width=width), X[first + p % width])
     np.testing.assert_array_equal(run(module, "shfl_rotated", p=p, width=width), X[first + (LANE + p) % width])
-    np.testing.assert_array_equal(run(module, "shfl_up", p=p, width=width), X[np.where(LANE - p >= first, LANE - p, LANE)])
-    np.testing.assert_array_equal(run(module, "shfl_down", p=p, width=width), X[np.where(LANE + p <= last, (LANE + p) % 32, LANE)])
-    np.testing.assert_array_equal(run(module, "shfl_xor", p=p, width=width), X[np.where(LANE ^ p <= last, LANE ^ p, LANE)])
+    np.testing.assert_array_equal(
+        run(module, "shfl_up", p=p, width=width), X[np.where(LANE - p >= first, LANE - p, LANE)]
+    )
+    np.testing.assert_array_equal(
+        run(module, "shfl_down", p=p, width=width), X[np.where(LANE + p <= last, (LANE + p) % 32, LANE)]
+    )
+    np.testing.assert_array_equal(
+        run(module, "shfl_xor", p=p, width=width), X[np.where(LANE ^ p <= last, LANE ^ p, LANE)]
+    )
 
 
 def test_shuffles_move_wide_values(module):
@@ -67,7 +73,9 @@ def test_matches(module):
     expected = [sum(1 << int(other) for other in LANE if X[other] & 3 == X[lane] & 3) for lane in LANE]
     np.testing.assert_array_equal(run(module, "match_any", dtype=np.uint32), np.array(expected, np.uint32))
     assert set(run(module, "match_all", p=1, dtype=np.uint32)) == {0}
-    assert set(run(module, "match_all", p=1000, dtype=np.uint32)) == {0}  # all lanes, plus the 1 of "equal", wraps round
+    assert set(run(module, "match_all", p=1000, dtype=np.uint32)) == {
+        0
+    }  # all lanes, plus the 1 of "equal", wraps round
 
 
 def test_reductions(module):
@@ -98,16 +106,22 @@ def test_tiles_reduce_and_scan(module, size):
     x = np.random.default_rng(6).integers(0, 9, 64).astype(np.int32)
     tiles = x.reshape(-1, size)
     ranks = np.arange(64 // size)
-    np.testing.assert_array_equal(run(module, f"tile_sum<{size}>", x, threads=64), np.repeat(tiles.sum(axis=1) + 100000 * ranks, size))
+    np.testing.assert_array_equal(
+        run(module, f"tile_sum<{size}>", x, threads=64), np.repeat(tiles.sum(axis=1) + 100000 * ranks, size)
+    )
     through = tiles.cumsum(axis=1)
-    np.testing.assert_array_equal(run(module, f"tile_scans<{size}>", x, threads=64), (through * 1000 + through - tiles).reshape(-1))
+    np.testing.assert_array_equal(
+        run(module, f"tile_scans<{size}>", x, threads=64), (through * 1000 + through - tiles).reshape(-1)
+    )
 
 
 def test_tiles_shuffle_and_vote_by_rank(module):
     tiles = X.reshape(-1, 8)
     down = np.concatenate([tiles[:, 1:], tiles[:, -1:]], axis=1)
     votes = ((tiles > 30) << np.arange(8)).sum(axis=1, keepdims=True)
-    np.testing.assert_array_equal(run(module, "tile_shuffles", p=30), (tiles[:, 2:3] + 100 * down + 10000 * votes).reshape(-1))
+    np.testing.assert_array_equal(
+        run(module, "tile_shuffles", p=30), (tiles[:, 2:3] + 100 * down + 10000 * votes).reshape(-1)
+    )
 
 
 def test_partition_by_predicate(module):
