@@ -55,7 +55,7 @@ def test_a_callable_is_timed_cold_and_hot_with_rates(adding):
 
 
 def test_cold_is_slower_than_hot_where_the_data_fit_in_the_cache(adding):
-    call = adding(4 * RESIDENT)
+    call = adding(RESIDENT)
     cold, hot = (prism_bench.benchmark(call, mode=mode).median for mode in ("cold", "hot"))
     assert cold > 1.2 * hot
 
@@ -179,14 +179,17 @@ def test_pinned_cache_lines_can_be_given_back():
 
 
 @needs_torch
-def test_torch_callables_are_timed_by_the_same_clock(adding):
+def test_torch_callables_are_timed_by_the_same_clock():
+    """Adding large vectors costs PyTorch what it costs our kernel: both move the same bytes."""
     import torch
 
     a, b = (torch.ones(LARGE, device="cuda") for _ in range(2))
     c = torch.empty_like(a)
-    for mode in ("cold", "hot"):
-        ours = prism_bench.benchmark(adding(LARGE), mode=mode).median
-        assert prism_bench.benchmark(lambda: torch.add(a, b, out=c), mode=mode).median == pytest.approx(ours, rel=0.25)
+    with prism_bench.prepare("vector_add", "S1") as runnable:
+        for mode in ("cold", "hot"):
+            ours = prism_bench.benchmark(runnable, mode=mode).median
+            theirs = prism_bench.benchmark(lambda: torch.add(a, b, out=c), mode=mode).median
+            assert theirs == pytest.approx(ours, rel=0.1)
 
 
 @needs_torch

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.device import open_cupy
@@ -29,4 +30,18 @@ def borrowed_backend(stream=None):
 
 def _as_cupy(cupy, stream):
     """The stream as CuPy's, whichever library made it."""
-    return stream if hasattr(stream, "ptr") else cupy.cuda.ExternalStream(stream.cuda_stream)
+    if hasattr(stream, "ptr"):
+        return stream
+    if hasattr(cupy.cuda.Stream, "from_external"):  # since CuPy 14, where ExternalStream is deprecated
+        return cupy.cuda.Stream.from_external(_Foreign(stream.cuda_stream))
+    return cupy.cuda.ExternalStream(stream.cuda_stream)
+
+
+@dataclass(frozen=True)
+class _Foreign:
+    """A stream's handle by the CUDA stream protocol, which not every PyTorch speaks itself."""
+
+    handle: int
+
+    def __cuda_stream__(self):
+        return 0, self.handle
