@@ -98,7 +98,7 @@ class Comparison:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # infinities and NaN are values here
-def compare(actual, expected, tolerance: Tolerance, xp, terms=0.0, magnitude=None) -> Comparison:
+def compare(actual, expected, tolerance: Tolerance, xp, *, terms=0.0, magnitude=None) -> Comparison:
     """Compare an output with its reference; `terms` and `magnitude` are the tolerance's, already evaluated."""
     if actual.size == 0:
         return Comparison(True, 0, 0, 0.0, 0.0, 0.0, (), 0.0, 0.0)
@@ -107,7 +107,7 @@ def compare(actual, expected, tolerance: Tolerance, xp, terms=0.0, magnitude=Non
     wide = "float64" if dtype.kind == "f" else dtype
     got, want = actual.astype(wide), wanted.astype(wide)
     error = _error(got, want, xp)
-    allowed = _allowed(want, dtype, tolerance, xp, terms, magnitude)
+    allowed = _allowed(want, dtype, tolerance, xp, terms=terms, magnitude=magnitude)
     bad = ~(error <= allowed)
     differing = int(bad.sum())
     worst = _worst(error, allowed, xp)
@@ -139,7 +139,7 @@ def _error(got, want, xp):
     return xp.where(same, 0.0, xp.where(finite, difference, xp.inf))
 
 
-def _allowed(want, dtype, tolerance, xp, terms, magnitude):
+def _allowed(want, dtype, tolerance, xp, *, terms, magnitude):
     if want.dtype.kind != "f":
         return xp.full(want.shape, tolerance.floor)
     size = xp.where(xp.isfinite(want), xp.abs(want), 0.0)

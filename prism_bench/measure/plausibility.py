@@ -24,6 +24,7 @@ def implausible(
     seconds: float,
     bytes: int | None,
     flops: int | None,
+    *,
     floors: Mapping[str, float],
     ceilings: Mapping[str, float],
 ) -> str | None:
@@ -84,7 +85,7 @@ def _judged(one: Measurement, case, limits):
     flops = case.flops if one.subject == "kernel" and is_fp32(case) else None
     if limits.warm and one.metric == "cold_time":
         return replace(one, valid=False, reason=limits.warm)
-    reason = implausible(one.metric, one.median, case.bytes or None, flops, limits.lowest, limits.ceilings)
+    reason = implausible(one.metric, one.median, case.bytes or None, flops, floors=limits.lowest, ceilings=limits.ceilings)
     return replace(one, valid=False, reason=reason) if reason else one
 
 

@@ -25,14 +25,14 @@ def place(axes: Axes, points: list[tuple[float, float, str]], lines: list[tuple[
     standing = []
     for index, (x, y, name) in enumerate(points):
         others = taken[:index] + taken[index + 1 :] + drawn
-        text = _first_free(axes, (x, y, name), others, frame, renderer, style)
+        text = _first_free(axes, (x, y, name), others, frame, renderer, style=style)
         if text is not None:
             standing.append(text)
             taken.append(text.get_window_extent(renderer))
     return standing
 
 
-def _first_free(axes, point, taken, frame, renderer, style):
+def _first_free(axes, point, taken, frame, renderer, *, style):
     x, y, name = point
     if not name:
         return None

@@ -92,7 +92,7 @@ def _check_peer(backend, case, peer):
     outputs = peer.arrays([output.name for output in case.spec.outputs])
     tolerance = case.spec.peer_tolerance or PEER_TOLERANCE
     inputs = peer.inputs
-    for entry in compare_outputs(backend, case, inputs, outputs, 0, tolerance):
+    for entry in compare_outputs(backend, case, inputs, outputs, 0, tolerance=tolerance):
         if not entry["passed"]:
             raise PrismBenchError(f"its {entry['output']} differs from the reference by {entry.get('norm_error', 0):.2g}")
 

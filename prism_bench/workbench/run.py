@@ -137,7 +137,9 @@ class Run:
         )
 
 
-def run(catalogue, backend: str, cases: list[Case], settings: Settings, report=lambda _: None, timed=True) -> RunRecord:
+def run(
+    catalogue, backend: str, cases: list[Case], settings: Settings, report=lambda _: None, *, timed=True
+) -> RunRecord:
     """Measure the cases on the backend.
 
     Ctrl-C, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked incomplete.

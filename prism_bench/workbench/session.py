@@ -65,7 +65,7 @@ class Session:
         if not passed(entries):
             return self._judged(runnable.case, entries)
         measurements = self._measure(runnable) if self._timed else []
-        return _result(runnable.case, "ok", None, entries, measurements, runnable.evidence())
+        return _result(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
 
     def _measure(self, runnable):
         measurements = measure_kernel(runnable, self._settings, self._gate, self._process)
@@ -79,7 +79,7 @@ class Session:
         return _result(case, "wrong", complaint(case, self._backend.name, entries), entries)
 
 
-def _result(case, status, reason, entries=(), measurements=(), code=None):
+def _result(case, status, reason, entries=(), measurements=(), *, code=None):
     return CaseResult(
         name=case.name,
         kernel=case.spec.name,

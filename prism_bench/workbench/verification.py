@@ -55,7 +55,7 @@ def _one_seed(backend, runnable, seed):
     return entries
 
 
-def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, tolerance=None) -> list[dict]:
+def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, *, tolerance=None) -> list[dict]:
     """Compare `outputs` (by name) with the reference on `inputs`, on the host where that is quick, else on the device."""
     elements = sum(int(np.prod(case.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
     on_host = backend.xp is np or elements <= HOST_ELEMENTS
@@ -64,21 +64,21 @@ def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, to
     expected = case.expected(arrays, xp, special)
     where = "float64 on the host" if on_host else "float64 on the device"
     return [
-        _entry(case, name, _bring(outputs[name], xp), want, arrays, xp, special, tolerance)
+        _entry(case, name, _bring(outputs[name], xp), want, arrays, xp=xp, special=special, tolerance=tolerance)
         | {"seed": seed, "output": name, "where": where, "of": int(want.size)}
         for name, want in expected.items()
         if name in outputs
     ]
 
 
-def _entry(case, name, actual, want, arrays, xp, special, tolerance):
+def _entry(case, name, actual, want, arrays, *, xp, special, tolerance):
     allowance = case.allowance(name, arrays, xp, special)
     chosen = tolerance or allowance.tolerance
     if tuple(actual.shape) != tuple(want.shape):
         if actual.size != want.size:
             return {"passed": False, "error": f"{name} has shape {actual.shape}, the reference {want.shape}"}
         actual = actual.reshape(want.shape)
-    found = compare(actual, want, chosen, xp, allowance.terms, allowance.magnitude)
+    found = compare(actual, want, chosen, xp, terms=allowance.terms, magnitude=allowance.magnitude)
     return {**asdict(found), "place": list(found.place), "tolerance": chosen.name}
 
 

@@ -12,7 +12,7 @@ LIMITS = Limits(floors=FLOORS, ceilings=CEILINGS)
 
 
 def reason(metric="cold_time", seconds=1e-3, bytes=None, flops=None):
-    return implausible(metric, seconds, bytes, flops, FLOORS, CEILINGS)
+    return implausible(metric, seconds, bytes, flops, floors=FLOORS, ceilings=CEILINGS)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_arithmetic_may_pass_its_ceiling_by_five_percent(share, possible):
 
 def test_what_only_reads_may_pass_the_copy_ceiling_up_to_that_of_reads():
     ceilings = {**CEILINGS, "read_bandwidth": 4.4e12}
-    assert implausible("cold_time", 1e-3, int(4.4e9), None, {}, ceilings) is None
-    assert "read ceiling" in implausible("cold_time", 1e-3, int(4.6e9), None, {}, ceilings)
+    assert implausible("cold_time", 1e-3, int(4.4e9), None, floors={}, ceilings=ceilings) is None
+    assert "read ceiling" in implausible("cold_time", 1e-3, int(4.6e9), None, floors={}, ceilings=ceilings)
 
 
 def test_hot_times_say_nothing_about_memory():
@@ -54,7 +54,7 @@ def test_hot_times_say_nothing_about_memory():
 
 def test_without_bytes_operations_or_limits_nothing_is_refused():
     assert reason() is None
-    assert implausible("cold_time", 1e-9, 10**12, 10**15, {}, {}) is None
+    assert implausible("cold_time", 1e-9, 10**12, 10**15, floors={}, ceilings={}) is None
 
 
 def test_the_reason_states_both_numbers():
