@@ -9,10 +9,10 @@ __device__ void load_items(const float* from, int count, float (&item)[ITEMS]) {
         const int at = k * blockDim.x + threadIdx.x * WIDTH;
         if constexpr (WIDTH == 4) {
             float4 v = make_float4(-infinity(), -infinity(), -infinity(), -infinity());
-            if (at < count) v = load4_streamed(from + at);
+            if (at < count) v = load4(from + at);
             item[k] = v.x, item[k + 1] = v.y, item[k + 2] = v.z, item[k + 3] = v.w;
         } else {
-            item[k] = at < count ? __ldcs(from + at) : -infinity();
+            item[k] = at < count ? from[at] : -infinity();
         }
     }
 }
@@ -25,9 +25,9 @@ __device__ void store_items(float* to, int count, const float (&item)[ITEMS], fl
         const int at = k * blockDim.x + threadIdx.x * WIDTH;
         if (at >= count) continue;
         if constexpr (WIDTH == 4)
-            store4_streamed(to + at, make_float4(factor * item[k], factor * item[k + 1], factor * item[k + 2],
-                                                 factor * item[k + 3]));
-        else __stcs(to + at, factor * item[k]);
+            store4(to + at, make_float4(factor * item[k], factor * item[k + 1], factor * item[k + 2],
+                                        factor * item[k + 3]));
+        else to[at] = factor * item[k];
     }
 }
 
@@ -67,7 +67,7 @@ __device__ inline MaxSum merge_parts(MaxSum own, unsigned long long* states, int
 // Softmax of x / temperature over rows, each held in the registers of `parts` blocks, `size` columns in each: one read
 // and one write. WIDTH is 4 where rows begin on 16-byte boundaries, else 1. `states` is zero where parts > 1.
 template <int ITEMS, int WIDTH>
-__global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 3)
+__global__ void __launch_bounds__(256, WIDTH == 4 ? 5 : 3)
     softmax(const float* x, float* y, unsigned long long* states, int cols, int size, int parts, float temperature) {
     const long long row = blockIdx.x / parts;
     const int part = blockIdx.x % parts;
@@ -108,5 +108,5 @@ extern "C" __global__ void __launch_bounds__(1024) softmax_two_reads(const float
     const MaxSum row = block_reduce(own, merge, MaxSum{-infinity(), 0.0f});
     const float factor = 1.0f / row.sum;
 #pragma unroll 8
-    for (int c = threadIdx.x; c < cols; c += blockDim.x) __stcs(to + c, factor * weight(from[c], row.max, scale));
+    for (int c = threadIdx.x; c < cols; c += blockDim.x) to[c] = factor * weight(from[c], row.max, scale);
 }

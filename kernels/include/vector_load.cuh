@@ -54,11 +54,10 @@ __device__ inline long long grid_thread() { return static_cast<long long>(blockI
 
 __device__ inline long long grid_threads() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
-/// Hands the share of this thread in `count` vectors to `many(at)`, UNROLL at a time and blockDim.x apart, while that
+/// Hands this thread's part of the block's share to `many(at)`, UNROLL vectors at a time and blockDim.x apart, while that
 /// many are left, and to `one(at)` singly at the end.
 template <int UNROLL, class Many, class One>
-__device__ void walk(long long count, Many many, One one) {
-    const Share share = block_share(count);
+__device__ void walk(Share share, Many many, One one) {
     long long at = share.begin + threadIdx.x;
     for (; at + (UNROLL - 1) * blockDim.x < share.end; at += UNROLL * blockDim.x) many(at);
 #pragma unroll 1
@@ -110,11 +109,10 @@ __device__ void map_pairs(const float* a, const float* b, float* y, long long n,
     }
 }
 
-/// Calls f(x[i], slot) for every i < n of the grid's walk; slot is 0 to 3, for four independent accumulators.
-template <int UNROLL = 4, class F>
-__device__ void visit_elements(const float* x, long long n, F f) {
-    const Span span = aligned_span(n, x);
-    const float* const from = x + span.head;
+/// Calls f(value, slot) for every float of this thread in the block's share of the vectors of `from`; slot is 0 to 3, for
+/// four independent accumulators.
+template <int UNROLL, class F>
+__device__ void visit_vectors(const float* from, Share share, F f) {
     const auto four = [&](float4 v) { f(v.x, 0), f(v.y, 1), f(v.z, 2), f(v.w, 3); };
     const auto many = [&](long long at) {
         float4 v[UNROLL];
@@ -123,9 +121,25 @@ __device__ void visit_elements(const float* x, long long n, F f) {
 #pragma unroll
         for (int k = 0; k < UNROLL; ++k) four(v[k]);
     };
-    walk<UNROLL>(span.vectors, many, [&](long long at) { four(load4(from + 4 * at)); });
+    walk<UNROLL>(share, many, [&](long long at) { four(load4(from + 4 * at)); });
+}
+
+/// Calls f(x[i], slot) for every i < n of the grid's walk.
+template <int UNROLL = 4, class F>
+__device__ void visit_elements(const float* x, long long n, F f) {
+    const Span span = aligned_span(n, x);
+    visit_vectors<UNROLL>(x + span.head, block_share(span.vectors), f);
 #pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) f(x[span.single(i)], 0);
+}
+
+/// Calls f(x[i], slot) for every i < n, all of them by this block alone.
+template <int UNROLL = 4, class F>
+__device__ void visit_by_block(const float* x, long long n, F f) {
+    const Span span = aligned_span(n, x);
+    visit_vectors<UNROLL>(x + span.head, Share{0, span.vectors}, f);
+#pragma unroll 1
+    for (long long i = threadIdx.x; i < span.singles(n); i += blockDim.x) f(x[span.single(i)], 0);
 }
 
 /// Calls f(a[i], b[i], slot) for every i < n, as visit_elements.
@@ -145,7 +159,7 @@ __device__ void visit_pairs(const float* a, const float* b, long long n, F f) {
 #pragma unroll
         for (int k = 0; k < UNROLL; ++k) four(u[k], v[k]);
     };
-    walk<UNROLL>(span.vectors, many, [&](long long at) { four(load4(first + 4 * at), load4(second + 4 * at)); });
+    walk<UNROLL>(block_share(span.vectors), many, [&](long long at) { four(load4(first + 4 * at), load4(second + 4 * at)); });
 #pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
         const long long at = span.single(i);

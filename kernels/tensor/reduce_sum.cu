@@ -15,10 +15,9 @@ __global__ void __launch_bounds__(512) reduce_sum(const float* x, Result* result
 
 // result[r] = sum of x[r, :], one block per row.
 extern "C" __global__ void reduce_rows(const float* x, float* result, int cols) {
-    const float* const row = x + static_cast<long long>(blockIdx.x) * cols;
-    float part = 0.0f;
-#pragma unroll 8
-    for (int c = threadIdx.x; c < cols; c += blockDim.x) part += __ldcs(row + c);
-    const double total = block_sum(static_cast<double>(part));
+    float part[4] = {};
+    visit_by_block<2>(x + static_cast<long long>(blockIdx.x) * cols, cols,
+                      [&](float value, int slot) { part[slot] += value; });
+    const double total = block_sum((static_cast<double>(part[0]) + part[1]) + (static_cast<double>(part[2]) + part[3]));
     if (threadIdx.x == 0) result[blockIdx.x] = static_cast<float>(total);
 }

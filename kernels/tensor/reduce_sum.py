@@ -1,4 +1,7 @@
-"""result = sum of x_i in one launch: the last block to finish adds what the blocks found, in a fixed order."""
+"""result = sum of x_i in one launch: the last block to finish adds what the blocks found, in a fixed order.
+
+Only memory bounds it on an H200: 4.5 TB/s, what reading alone reaches; by rows 237 us with 16-byte loads, 437 us with single floats.
+"""
 
 from functools import partial
 
@@ -102,7 +105,7 @@ spec = KernelSpec(
             peers={"torch": lambda torch, x: torch.sum(x, dim=1), "cupy": lambda cupy, x: cupy.sum(x, axis=1)},
             flops=lambda rows, cols: rows * cols,
             workloads={"S0": Workload(rows=32, cols=1000), "S1": Workload(rows=65_536, cols=4096)},
-            edges=(Workload(rows=3, cols=0), Workload(rows=2, cols=1), Workload(rows=5, cols=513)),
+            edges=tuple(Workload(rows=r, cols=c) for r, c in ((3, 0), (2, 1), (5, 513), (3, 8195), (2, 4100))),
             golden=(),
             budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
         ),
