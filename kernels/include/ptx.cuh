@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cuda_fp16.h>
+
+// Warp-wide matrix instructions, as PTX on the device and in plain C++ on the CPU emulator. All 32 lanes call them.
+// A block of 16 lines (rows of A, or columns of B) is four registers a lane: lines g and g + 8 of the first half of the
+// depth, then of the second, g = lane / 4; in each of them the lane has element pair (or tf32) number lane % 4.
+
+__device__ inline int warp_lane() { return static_cast<int>(threadIdx.x) % 32; }
+
+#ifdef CPU_CUDA
+
+/// Two neighbouring 16-bit elements, or one below the other, as one register.
+__device__ inline unsigned int pair_of(const unsigned short* first, int apart) {
+    return first[0] | static_cast<unsigned int>(first[apart]) << 16;
+}
+
+/// 16 lines whose depth is contiguous: `tile` holds line after line, `pitch` elements apart.
+__device__ inline void load_lines(unsigned int (&r)[4], const unsigned short* tile, int pitch) {
+    for (int i = 0; i < 4; ++i)
+        r[i] = pair_of(tile + (warp_lane() / 4 + i % 2 * 8) * pitch + i / 2 * 8 + warp_lane() % 4 * 2, 1);
+}
+
+/// 16 lines that are contiguous at each depth: `tile` holds depth after depth, `pitch` elements apart.
+__device__ inline void load_turned(unsigned int (&r)[4], const unsigned short* tile, int pitch) {
+    for (int i = 0; i < 4; ++i)
+        r[i] = pair_of(tile + (i / 2 * 8 + warp_lane() % 4 * 2) * pitch + warp_lane() / 4 + i % 2 * 8, pitch);
+}
+
+__device__ inline unsigned int to_tf32(float x) {
+    const unsigned int bits = __float_as_uint(x);
+    return (bits & 0x7f800000u) == 0x7f800000u ? bits : (bits + 0x1000u) & ~0x1fffu;
+}
+
+struct MatrixRegisters {
+    float* c;
+    const unsigned int *a, *b;
+};
+
+CUDA_CPU_UNCHECKED float narrow_value(unsigned int word, int half, bool bfloat) {
+    const unsigned int bits = word >> 16 * half & 0xffffu;
+    return bfloat ? __uint_as_float(bits << 16)
+                  : __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
+}
+
+/// KIND 0 is half, 1 bfloat16 (16 deep), 2 tf32 (8 deep): the last lane to arrive computes for all.
+template <int KIND>
+CUDA_CPU_UNCHECKED void combine_mma(::cuda_cpu::Gathering& g) {
+    constexpr int DEPTH = KIND == 2 ? 8 : 16, HALF = DEPTH / 2, PACKED = DEPTH / 8;
+    float a[16][DEPTH], b[DEPTH][8];
+    for (int l = 0; l < 32; ++l) {
+        const MatrixRegisters& own = *static_cast<MatrixRegisters*>(g.slots[l]);
+        for (int i = 0; i < 4; ++i)
+            for (int e = 0; e < PACKED; ++e) {
+                const int k = i / 2 * HALF + l % 4 * PACKED + e;
+                a[l / 4 + i % 2 * 8][k] =
+                    KIND == 2 ? __uint_as_float(own.a[i]) : narrow_value(own.a[i], e, KIND == 1);
+                if (i % 2 == 0)
+                    b[k][l / 4] = KIND == 2 ? __uint_as_float(own.b[i / 2]) : narrow_value(own.b[i / 2], e, KIND == 1);
+            }
+    }
+    for (int l = 0; l < 32; ++l)
+        for (int i = 0; i < 4; ++i) {
+            float& c = static_cast<MatrixRegisters*>(g.slots[l])->c[i];
+            for (int k = 0; k < DEPTH; ++k) c += a[l / 4 + i / 2 * 8][k] * b[k][l % 4 * 2 + i % 2];
+        }
+}
+
+template <int KIND>
+__device__ inline void multiply_lanes(float (&c)[4], const unsigned int (&a)[4], unsigned int b0, unsigned int b1,
+                                     ::cuda_cpu::Site site = CUDA_CPU_CALLER) {
+    const unsigned int b[2] = {b0, b1};
+    MatrixRegisters registers = {c, a, b};
+    ::cuda_cpu::warp_collective(~0u, "mma", &registers, combine_mma<KIND>, site);
+}
+
+__device__ inline float exp2_fast(float x) { return exp2f(x); }
+
+#else
+
+__device__ inline unsigned int shared_address(const void* p) {
+    return static_cast<unsigned int>(__cvta_generic_to_shared(p));
+}
+
+__device__ inline void load_lines(unsigned int (&r)[4], const unsigned short* tile, int pitch) {
+    const unsigned int at = shared_address(tile + warp_lane() % 16 * pitch + warp_lane() / 16 * 8);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+}
+
+__device__ inline void load_turned(unsigned int (&r)[4], const unsigned short* tile, int pitch) {
+    const unsigned int at = shared_address(tile + (warp_lane() % 8 + warp_lane() / 16 * 8) * pitch + warp_lane() / 8 % 2 * 8);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+}
+
+__device__ inline unsigned int to_tf32(float x) {
+    unsigned int bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
+template <int KIND>
+__device__ inline void multiply_lanes(float (&c)[4], const unsigned int (&a)[4], unsigned int b0, unsigned int b1) {
+    if constexpr (KIND == 0)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else if constexpr (KIND == 1)
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// 2^x to about 2 ulp, one instruction; 0 for -inf.
+__device__ inline float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+#endif

@@ -1,0 +1,23 @@
+#include "activations.cuh"
+#include "tensor_tile.cuh"
+
+extern __shared__ __align__(128) unsigned char stages[];
+
+/// c = a b in FP32 from half operands: a is [m, k] (LEFT_ALONG) or [k, m], b is [n, k] (RIGHT_ALONG) or [k, n].
+template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+tensor_core_matmul(const half* a, const half* b, float* c, int m, int n, int k) {
+    multiply_on_tensor_cores<Operands<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>>(
+        a, b, nullptr, c, m, n, k, stages, Identity{});
+}
+
+/// y = x rounded to half, to nearest even, in groups of four where both are aligned.
+extern "C" __global__ void round_to_half(const float* x, half* y, long long n) {
+    const auto rounded = [](float value) { return __half_as_ushort(__float2half_rn(value)); };
+    const long long vectors = misalignment(x) == 0 ? n / 4 : 0;
+    for (long long at = grid_thread(); at < vectors; at += grid_threads()) {
+        const float4 v = load4(x + 4 * at);
+        reinterpret_cast<ushort4*>(y)[at] = make_ushort4(rounded(v.x), rounded(v.y), rounded(v.z), rounded(v.w));
+    }
+    for (long long at = 4 * vectors + grid_thread(); at < n; at += grid_threads()) y[at] = __float2half_rn(x[at]);
+}
