@@ -11,6 +11,7 @@ from pathlib import Path
 from prism_bench.emulator.buffers import DeviceBuffer, GuardedBuffer
 from prism_bench.emulator.execute import execute
 from prism_bench.emulator.library import Library
+from prism_bench.emulator.request import Place
 from prism_bench.errors import PrismBenchError
 
 
@@ -21,8 +22,8 @@ class Service:
         self._library, self._make_buffer = library, make_buffer
 
     def launch(self, request, arrays, arguments):
-        """Runs a launch; its arguments are NumPy scalars, or plain ints that index `arrays`. Report and arrays come back."""
-        passed = [arrays[argument] if type(argument) is int else argument for argument in arguments]
+        """Runs a launch, in whose arguments a Place stands for one of the arrays. Gives report and arrays back."""
+        passed = [arrays[argument.index] if isinstance(argument, Place) else argument for argument in arguments]
         report = execute(self._library, request, passed, self._make_buffer)
         return report, arrays
 

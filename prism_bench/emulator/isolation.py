@@ -5,6 +5,8 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import weakref
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.compiler import sanitizer_library
 from prism_bench.emulator.last_words import read_last_words
 from prism_bench.emulator.report import LaunchReport
+from prism_bench.emulator.request import Place
 from prism_bench.errors import PrismBenchError
 
 _SANITIZER = {
@@ -32,12 +35,11 @@ class Child:
 
     def launch(self, request, arguments) -> LaunchReport:
         """As Module.launch; a death of the child is a finding, with the place of its crash."""
-        arrays, indices = _unique_arrays(arguments)
-        answer = self._ask("launch", request, [_content(array) for array in arrays], indices)
+        arrays, passed = _unique_arrays(arguments)
+        answer = self._ask("launch", request, [_content(array) for array in arrays], passed)
         died = answer is None
-        if died:
-            self._process.wait()
-        told = read_last_words(self._path, self._words(), died, self._process.poll())
+        status = self._process.wait() if died else None
+        told = read_last_words(self._path, self._process.words(), died, status)
         report, results = answer or (LaunchReport(request.entry), [])
         for array, result in zip(arrays, results, strict=False):
             _content(array)[...] = result
@@ -61,21 +63,15 @@ class Child:
 
     def close(self):
         """Ends the process, if there is one."""
-        if self._process is None:
-            return
-        self._to_child.close()
-        self._process.wait()
-        self._from_child.close()
-        self._stderr.close()
-        self._process = None
+        if self._process is not None:
+            self._end()
+            self._process = None
 
     def _ask(self, method, *arguments):
         """The child's answer, or None when it died over the question. Errors that it answers with are raised here."""
         self._start()
         try:
-            pickle.dump((method, arguments), self._to_child)
-            self._to_child.flush()
-            answer = pickle.load(self._from_child)
+            answer = self._process.ask((method, arguments))
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             return None
         if isinstance(answer, PrismBenchError):
@@ -85,43 +81,74 @@ class Child:
     def _start(self):
         if self._process is not None:
             return
-        child_reads, parent_writes = os.pipe()
-        parent_reads, child_writes = os.pipe()
-        self._stderr = tempfile.TemporaryFile()
-        command = [sys.executable, "-m", __package__ + ".child", str(self._path), str(child_reads), str(child_writes)]
-        self._process = subprocess.Popen(
-            [*command, "guarded" if self._guarded else "plain"],
-            pass_fds=(child_reads, child_writes), stdin=subprocess.DEVNULL, stderr=self._stderr,
-            env=self._environment(),
-        )  # fmt: skip
-        os.close(child_reads)
-        os.close(child_writes)
-        self._to_child, self._from_child = open(parent_writes, "wb"), open(parent_reads, "rb")
+        self._process = _Process(self._path, self._guarded)
+        # The process goes when this object does, whoever forgets to close it.
+        self._end = weakref.finalize(self, self._process.end)
         for name, content in self._symbols.items():
             self._ask("set_symbol", name, content)
 
-    def _environment(self) -> dict:
-        path = os.pathsep.join(filter(None, [str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH")]))
-        extra = {**_SANITIZER, "LD_PRELOAD": sanitizer_library()} if self._guarded else {}
-        return {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **extra}
 
-    def _words(self) -> str:
+class _Process:
+    """A running child: a pipe there, a pipe back, and a file for what it says on standard error."""
+
+    def __init__(self, path: Path, guarded: bool):
+        child_reads, parent_writes = os.pipe()
+        parent_reads, child_writes = os.pipe()
+        self._stderr = tempfile.TemporaryFile()
+        self._to_child, self._from_child = open(parent_writes, "wb"), open(parent_reads, "rb")
+        command = [sys.executable, "-m", f"{__package__}.child", str(path), str(child_reads), str(child_writes)]
+        self._process = subprocess.Popen(
+            [*command, "guarded" if guarded else "plain"],
+            pass_fds=(child_reads, child_writes),
+            stdin=subprocess.DEVNULL,
+            stderr=self._stderr,
+            env=_environment(guarded),
+        )
+        os.close(child_reads)
+        os.close(child_writes)
+
+    def ask(self, question):
+        """The answer; EOFError or BrokenPipeError when the child is no more."""
+        pickle.dump(question, self._to_child)
+        self._to_child.flush()
+        return pickle.load(self._from_child)
+
+    def wait(self) -> int:
+        """How the process ended: minus the signal's number where a signal ended it."""
+        return self._process.wait()
+
+    def words(self) -> str:
+        """All that it has said so far."""
         self._stderr.seek(0)
         return self._stderr.read().decode(errors="replace")
 
+    def end(self):
+        """Closes its questions, which ends it, and waits for that."""
+        with suppress(BrokenPipeError):
+            self._to_child.close()
+        self._process.wait()
+        self._from_child.close()
+        self._stderr.close()
+
+
+def _environment(guarded: bool) -> dict:
+    path = os.pathsep.join(filter(None, [str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH")]))
+    extra = {**_SANITIZER, "LD_PRELOAD": sanitizer_library()} if guarded else {}
+    return {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **extra}
+
 
 def _unique_arrays(arguments):
-    """Each buffer once, and the arguments with indices in place of buffers: one array passed twice stays one."""
-    arrays, places, indices = [], {}, []
+    """Each buffer once, and the arguments with places instead of buffers: one array passed twice stays one."""
+    arrays, places, passed = [], {}, []
     for argument in arguments:
         if isinstance(argument, np.ndarray | DeviceBuffer):
             if id(argument) not in places:
                 places[id(argument)] = len(arrays)
                 arrays.append(argument)
-            indices.append(places[id(argument)])
+            passed.append(Place(places[id(argument)]))
         else:
-            indices.append(argument)
-    return arrays, indices
+            passed.append(argument)
+    return arrays, passed
 
 
 def _content(array) -> np.ndarray:

@@ -43,6 +43,13 @@ class LaunchRequest:
             )
 
 
+@dataclass(frozen=True)
+class Place:
+    """Stands for an array among a launch's arguments on their way to a child process."""
+
+    index: int
+
+
 def three(extent) -> tuple[int, int, int]:
     """A grid or block as three numbers: `256` and `(16, 16)` are filled up with ones."""
     sizes = (extent,) if isinstance(extent, int) or not hasattr(extent, "__len__") else tuple(extent)

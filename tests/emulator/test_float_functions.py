@@ -1,6 +1,7 @@
 """Floating-point intrinsics: roundings against exact rational arithmetic, functions against SciPy in double."""
 
 import re
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -26,9 +27,10 @@ ENTRIES = [
 OPERATIONS = {"add": Fraction.__add__, "sub": Fraction.__sub__, "mul": Fraction.__mul__, "div": Fraction.__truediv__}
 
 
-@pytest.fixture(scope="module")
-def module():
-    return compile_source(SOURCE, entries=ENTRIES)
+@pytest.fixture(scope="module", params=["fast", "address"])
+def module(request):
+    with closing(compile_source(SOURCE, entries=ENTRIES, mode=request.param)) as built:
+        yield built
 
 
 def run(module, entry, inputs, *dtypes):

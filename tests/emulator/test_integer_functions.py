@@ -1,6 +1,7 @@
 """Each integer intrinsic against its definition in Python's own integers."""
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -143,9 +144,10 @@ DEFINITIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def module():
-    return compile_source(SOURCE, entries=list(SIGNATURES))
+@pytest.fixture(scope="module", params=["fast", "address"])
+def module(request):
+    with closing(compile_source(SOURCE, entries=list(SIGNATURES), mode=request.param)) as built:
+        yield built
 
 
 def samples(kind, seed):

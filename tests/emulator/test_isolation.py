@@ -59,6 +59,8 @@ def test_division_by_nought_is_a_finding(module):
 
 
 def test_child_answers_with_the_callers_mistakes(module):
+    with pytest.raises(SpecError, match="added: argument 1: Python int"):
+        module.launch("added", 1, 32, [np.zeros(32, np.float32), 0], isolate=True)
     with pytest.raises(SpecError, match="added: 1 argument"):
         module.launch("added", 1, 32, [np.zeros(32, np.float32)], isolate=True)
     with pytest.raises(SpecError, match="no kernel 'gone'"):

@@ -1,5 +1,6 @@
 """half against NumPy's float16, on all patterns and on random ones; bfloat16 against rounded float64."""
 
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,14 +16,15 @@ ALL = np.arange(65536, dtype=np.uint16)
 PAIRS = 200_000
 
 
-@pytest.fixture(scope="module")
-def module():
+@pytest.fixture(scope="module", params=["fast", "address"])
+def module(request):
     shared = [
         f"{name}<{kind}>"
         for kind in (HALF, BFLOAT)
         for name in (*_BINARY, "widen", "narrow", "narrow_double", "fused", "compare")
     ]
-    return compile_source(SOURCE, entries=[*shared, "half_directed", "half_pairs"])
+    with closing(compile_source(SOURCE, entries=[*shared, "half_directed", "half_pairs"], mode=request.param)) as built:
+        yield built
 
 
 def run(module, entry, inputs, *outputs):

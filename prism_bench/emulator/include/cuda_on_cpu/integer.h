@@ -54,7 +54,8 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
     return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
 inline int __mul24(int a, int b) {
-    return static_cast<int>(static_cast<int64_t>(a << 8 >> 8) * (b << 8 >> 8));
+    const auto low = [](int x) { return static_cast<int64_t>(static_cast<int>(static_cast<unsigned>(x) << 8) >> 8); };
+    return static_cast<int>(low(a) * low(b));
 }
 inline unsigned int __umul24(unsigned int a, unsigned int b) { return (a & 0xffffffu) * (b & 0xffffffu); }
 
@@ -80,14 +81,16 @@ inline To bits_as(From from) {
 
 template <typename Byte, typename Word>
 inline Word dot_bytes(Word a, Word b, Word sum) {
-    for (int i = 0; i < 4; ++i) sum += static_cast<Word>(static_cast<Byte>(a >> (8 * i))) * static_cast<Word>(static_cast<Byte>(b >> (8 * i)));
-    return sum;
+    unsigned total = static_cast<unsigned>(sum);  // which may wrap
+    for (int i = 0; i < 4; ++i) total += static_cast<unsigned>(static_cast<Byte>(a >> (8 * i)) * static_cast<Byte>(b >> (8 * i)));
+    return static_cast<Word>(total);
 }
 
 template <typename Byte, typename Half, typename Word>
 inline Word dot_halves(Word a, Word b, Word sum, int first) {
-    for (int i = 0; i < 2; ++i) sum += static_cast<Word>(static_cast<Half>(a >> (16 * i))) * static_cast<Word>(static_cast<Byte>(b >> (8 * (first + i))));
-    return sum;
+    unsigned total = static_cast<unsigned>(sum);
+    for (int i = 0; i < 2; ++i) total += static_cast<unsigned>(static_cast<Half>(a >> (16 * i)) * static_cast<Byte>(b >> (8 * (first + i))));
+    return static_cast<Word>(total);
 }
 
 // Applies an operation to each byte or half-word of packed operands.
