@@ -71,13 +71,13 @@ __device__ inline float block_sum(float value) { return block_reduce(value, Sum{
 __device__ inline double block_sum(double value) { return block_reduce(value, Sum{}, 0.0); }
 __device__ inline float block_max(float value) { return block_reduce(value, Max{}, -infinity()); }
 
-/// True in all threads of the block that arrives last in a 1-D grid; what thread 0 of the others wrote is visible to
-/// it. `arrived` starts at 0 and is 0 again when all have arrived, so the kernel can be launched again as it is.
-__device__ inline bool last_block(unsigned int* arrived) {
+/// True in all threads of the block that arrives last of `blocks` (a 1-D grid's); what thread 0 of the others wrote is
+/// visible to it. `arrived` starts at 0 and is 0 again when all have arrived, so the kernel can be launched again as it is.
+__device__ inline bool last_block(unsigned int* arrived, unsigned int blocks = gridDim.x) {
     __shared__ bool last;
     if (threadIdx.x == 0) {
         __threadfence();
-        last = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
+        last = atomicInc(arrived, blocks - 1) == blocks - 1;
         __threadfence();
     }
     __syncthreads();
