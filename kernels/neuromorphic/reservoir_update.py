@@ -1,0 +1,141 @@
+"""Leaky echo-state reservoir: x' = (1 - a) x + a tanh(W_in u + W x + b), one sequence; `batched` takes many.
+
+Floor of S1 on an H200: W is 1.07 GB / 4.45 TB/s = 241 us; of the batched S2: 137 GFLOP / 65 TFLOP/s = 2.1 ms.
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, elementwise, reduction, uniform,
+)  # fmt: skip
+from prism_bench.inputs import Fill
+
+ROWS = 4
+# Samples and neurons of the tiles of gemm_tile.cuh, and the share of the FMA rate that each keeps busy.
+TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64, 0.7), "Small": (16, 32, 0.35)}
+
+# A spectral radius of about 0.9.
+RECURRENT = Fill(
+    lambda rng, count, axes: rng.normal(0, 0.9 / max(axes["neurons"], 1) ** 0.5, count), "normal(0, 0.9 / sqrt(neurons))"
+)
+
+
+def launch(neurons, inputs):
+    widths = ", ".join("1" if length % 4 else "4" for length in (neurons, inputs))
+    return Launch(grid=-(-neurons // ROWS), block=256, entry=f"reservoir_update<{ROWS}, {widths}>")
+
+
+def tiles(name, samples, neurons):
+    rows, cols, _ = TILES[name]
+    return -(-samples // rows) * -(-neurons // cols)
+
+
+def launch_batched(samples, neurons, tile, device):
+    """The tile whose rounds over the multiprocessors take the least time."""
+
+    def time(name):
+        rows, cols, busy = TILES[name]
+        return -(-tiles(name, samples, neurons) // device.sm_count) * rows * cols / busy
+
+    name = min(TILES, key=time) if tile == "auto" else tile
+    threads = 128 if name == "Narrow" else 256
+    return Launch(grid=tiles(name, samples, neurons), block=threads, entry=f"reservoir_batched<{name}>")
+
+
+def reference(x, u, w, w_in, bias, leak, xp):
+    """For one sequence and for many, a row each."""
+    return (1 - leak) * x + leak * xp.tanh(u @ w_in.T + x @ w.T + bias)
+
+
+def magnitude(x, u, w, w_in, bias, leak, xp):
+    """tanh never grows an error of its argument, nor exceeds 1."""
+    size = abs(leak) * (xp.abs(u) @ xp.abs(w_in).T + xp.abs(x) @ xp.abs(w).T + xp.abs(bias)) + xp.abs(x) + 1
+    return xp.nan_to_num(size, nan=0.0, posinf=1.0)
+
+
+def torch_update(torch, x, u, w, w_in, bias, leak):
+    return (1 - leak) * x + leak * torch.tanh(torch.addmv(torch.addmv(bias, w_in, u), w, x))
+
+
+def torch_batched(torch, x, u, w, w_in, bias, leak):
+    return (1 - leak) * x + leak * torch.tanh(torch.addmm(torch.addmm(bias, u, w_in.T), x, w.T))
+
+
+def weights(states, signals):
+    return (
+        In("x", states, fill=uniform(-1, 1)), In("u", signals), In("w", "neurons neurons", fill=RECURRENT),
+        In("w_in", "neurons inputs"), In("bias", "neurons", fill=uniform(-0.1, 0.1)), Out("x_next", states),
+    )  # fmt: skip
+
+
+leak_rule = Rule("0 <= leak <= 1", lambda leak: 0 <= leak <= 1)
+
+spec = KernelSpec(
+    entry="reservoir_update",
+    arguments=(*weights("neurons", "inputs"), Size("neurons"), Size("inputs"), Scalar("leak")),
+    parameters={"leak": 0.3},
+    rules=(leak_rule,),
+    launch=launch,
+    reference=reference,
+    tolerance=reduction(magnitude=magnitude),
+    peers={"torch": torch_update},
+    flops=lambda neurons, inputs: 2 * neurons * (neurons + inputs) + 4 * neurons,
+    workloads={"S0": Workload(neurons=1000, inputs=10), "S1": Workload(neurons=16_384, inputs=16)},
+    edges=(
+        *(Workload(neurons=n, inputs=i) for n, i in ((0, 3), (1, 1), (5, 0), (7, 4), (36, 5), (257, 1030), (1500, 3))),
+        *(Workload(neurons=64, inputs=4, leak=leak) for leak in (0.0, 1.0)),
+    ),
+    golden=(
+        Golden(
+            Workload(neurons=2, inputs=1, leak=0.5),
+            {"x": [1.0, -1.0], "u": [2.0], "w": [[0.5, 0.5], [1.0, 0.0]], "w_in": [[0.5], [-0.5]], "bias": [0.0, 0.25]},
+            {"x_next": [0.5 + 0.5 * np.tanh(1.0), -0.5 + 0.5 * np.tanh(0.25)]},
+            source="by hand",
+        ),
+        Golden(
+            Workload(neurons=5, inputs=2),
+            {"x": [0, 0, np.inf, 0, 0], "u": 1.0, "w": 1.0, "w_in": [[1, 1]] * 4 + [[np.nan, 0]], "bias": -5.0},
+            {}, source="an infinite state saturates the others, a NaN weight stays in its row",
+        ),
+    ),
+    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+    variants={
+        "batched": Variant(
+            "many sequences that share W: a tiled product",
+            arguments=(
+                *weights("samples neurons", "samples inputs"), Size("samples"), Size("neurons"), Size("inputs"),
+                Scalar("leak"),
+            ),
+            parameters={"leak": 0.3, "tile": "auto"},
+            rules=(leak_rule, Rule("tile is auto or one of the tiles", lambda tile: tile == "auto" or tile in TILES)),
+            launch=launch_batched,
+            peers={"torch": torch_batched},
+            flops=lambda samples, neurons, inputs: samples * (2 * neurons * (neurons + inputs) + 4 * neurons),
+            workloads={
+                "S0": Workload(samples=16, neurons=256, inputs=10),
+                "S2": Workload(samples=1024, neurons=8192, inputs=16),
+            },
+            edges=(
+                *(Workload(samples=s, neurons=n, inputs=i) for s, n, i in ((0, 4, 4), (1, 1, 1), (17, 33, 5), (3, 8, 0))),
+                Workload(samples=130, neurons=260, inputs=9, tile="Large"),
+                Workload(samples=129, neurons=131, inputs=3, tile="Medium"),
+                Workload(samples=65, neurons=70, inputs=12, tile="Narrow"),
+            ),
+            golden=(),
+            traffic_factor=None,
+            budgets=(Budget("peer_ratio", at_least=0.85, label="S2"),),
+        ),
+        "compat": Variant(
+            "the older form: x' = tanh((1 - a) x + u), element by element",
+            arguments=(In("x", "neurons"), In("u", "neurons"), Out("x_next", "neurons"), Size("neurons", "int64"),
+                       Scalar("leak")),
+            launch=lambda neurons: Launch(grid=-(-neurons // 1024), block=256, entry="reservoir_compat"),
+            reference=lambda x, u, leak, xp: xp.tanh((1 - leak) * x + u),
+            tolerance=elementwise(),
+            flops=lambda neurons: 3 * neurons,
+            workloads={"S0": Workload(neurons=1000), "S1": Workload(neurons=64 << 20)},
+            edges=(Workload(neurons=0), Workload(neurons=1), Workload(neurons=4099)),
+            golden=(),
+        ),
+    },
+)  # fmt: skip
