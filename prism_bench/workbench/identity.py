@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 MACHINE = "PRISM_BENCH_MACHINE"
+COMMIT = "PRISM_BENCH_COMMIT"  # for a tree that was exported from a clean checkout and has no history of its own
 _PACKAGES = ("prism-bench", "numpy", "scipy", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x")
 
 
@@ -41,10 +42,13 @@ def _installed():
 
 
 def commit_of(folder: Path) -> tuple[str | None, bool]:
-    """The commit that the folder's checkout stands at and whether it has changes; (None, False) outside a checkout."""
+    """The commit that the folder's checkout stands at and whether it has changes.
+
+    Outside a checkout it is what PRISM_BENCH_COMMIT says, else None.
+    """
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
-        return None, False
+        return os.environ.get(COMMIT) or None, False
     return commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!/reports"))
 
 

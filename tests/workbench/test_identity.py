@@ -45,6 +45,11 @@ def test_outside_a_checkout_there_is_no_commit(tmp_path, monkeypatch):
     assert (None, False) == identity.commit_of(tmp_path)
 
 
+def test_an_exported_tree_says_its_commit_through_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv(identity.COMMIT, "0123abcd")
+    assert ("0123abcd", False) == identity.commit_of(tmp_path)
+
+
 def test_without_git_there_is_no_commit(checkout, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert (None, False) == identity.commit_of(checkout)
