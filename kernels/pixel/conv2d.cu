@@ -1,13 +1,16 @@
 #include "vector_load.cuh"
 
 // Y[i, j] = sum over u, v of T[u, v] X[i s + u - p, j s + v - p], zero outside the image (the taps are not flipped).
+// Stride 1: a warp goes down a tile of 128 columns. It fetches BURST rows at once, a burst ahead, and passes them through
+// shared memory, where each lane finds its neighbours' columns; every row is added to the K outputs that it belongs to.
 
-constexpr int WIDTH = 4;  // neighbouring columns of a thread
+constexpr int WIDTH = 4, LANES = 32, ACROSS = WIDTH * LANES;  // columns of a thread and of a warp
+constexpr int WARPS = 4;                                      // of a block, at most
 
-/// All K x K taps, in registers.
+/// All K x K taps, in registers: the widest window needs so many that only three blocks fit a multiprocessor.
 template <int K_>
 struct Taps {
-    static constexpr int K = K_;
+    static constexpr int K = K_, SPAN = K + WIDTH - 1, BURST = K == 7 ? 6 : 10, BLOCKS = K == 7 ? 3 : 4;
     float tap[K][K];
 
     __device__ explicit Taps(const float* taps) {
@@ -17,21 +20,21 @@ struct Taps {
             for (int v = 0; v < K; ++v) tap[u][v] = __ldg(taps + u * K + v);
     }
 
-    __device__ void prepare(float (&)[K + WIDTH - 1]) const {}
+    __device__ void prepare(float (&)[SPAN]) const {}
 
-    /// Adds what the row `x` gives through tap row u.
-    __device__ void add(int u, const float (&x)[K + WIDTH - 1], float (&sum)[WIDTH]) const {
+    /// to = from + what the row `x` gives through tap row u.
+    __device__ void add(int u, const float (&x)[SPAN], const float (&from)[WIDTH], float (&to)[WIDTH]) const {
 #pragma unroll
         for (int v = 0; v < K; ++v)
 #pragma unroll
-            for (int c = 0; c < WIDTH; ++c) sum[c] = fmaf(tap[u][v], x[c + v], sum[c]);
+            for (int c = 0; c < WIDTH; ++c) to[c] = fmaf(tap[u][v], x[c + v], v == 0 ? from[c] : to[c]);
     }
 };
 
 /// Taps that are a column times a row: 2 K products instead of K^2.
 template <int K_>
 struct SeparableTaps {
-    static constexpr int K = K_;
+    static constexpr int K = K_, SPAN = K + WIDTH - 1, BURST = 10, BLOCKS = 4;
     float down[K], across[K];
 
     __device__ SeparableTaps(const float* column, const float* row) {
@@ -40,7 +43,7 @@ struct SeparableTaps {
     }
 
     /// Leaves in the first WIDTH places the row's sums across.
-    __device__ void prepare(float (&x)[K + WIDTH - 1]) const {
+    __device__ void prepare(float (&x)[SPAN]) const {
 #pragma unroll
         for (int c = 0; c < WIDTH; ++c) {
             float total = 0.0f;
@@ -50,138 +53,172 @@ struct SeparableTaps {
         }
     }
 
-    __device__ void add(int u, const float (&x)[K + WIDTH - 1], float (&sum)[WIDTH]) const {
+    __device__ void add(int u, const float (&x)[SPAN], const float (&from)[WIDTH], float (&to)[WIDTH]) const {
 #pragma unroll
-        for (int c = 0; c < WIDTH; ++c) sum[c] = fmaf(down[u], x[c], sum[c]);
+        for (int c = 0; c < WIDTH; ++c) to[c] = fmaf(down[u], x[c], from[c]);
     }
 };
 
-/// The input rows of a strip, one after the other; zeros outside the image.
-template <int K, bool ALIGNED>
-struct Source {
-    const float* at;  // the first of the thread's columns, in row `row`
-    int row, end, cols, first;
+constexpr int PITCH = ACROSS + 2 * WIDTH;  // a row in shared memory: a group of four on each side of the warp's columns
 
-    __device__ Source(const float* x, int row, int end, int cols, int first)
-        : at(x + static_cast<long long>(row) * cols + first), row(row), end(end), cols(cols), first(first) {}
+/// The next BURST rows of the warp's columns on their way to shared memory; zeros outside the image. `first` is the
+/// leftmost column of the window. Here the warp's own columns, from first + K / 2, begin on a 16-byte boundary.
+template <int K, int BURST, bool ALIGNED>
+struct Feed {
+    static_assert(2 * BURST <= LANES, "a lane holds one group beside the warp's columns");
+    const float *own, *edge;  // this lane's columns of row `row`; its group of those beside the warp's
+    float4 next[BURST], beside;
+    int row, end, cols;
+    bool whole, has_own, has_edge;
 
-    __device__ void next(float (&to)[K + WIDTH - 1]) {
-        if (row >= 0 && row < end) {
-            if constexpr (ALIGNED) read_vectors(to);
-            else read_singles(to);
+    __device__ Feed(const float* x, int row, int end, int cols, int first) : row(row), end(end), cols(cols) {
+        const int lane = threadIdx.x % LANES, begin = first + K / 2;
+        const int mine = begin + WIDTH * lane, other = lane % 2 ? begin + ACROSS : begin - WIDTH;
+        own = x + static_cast<long long>(row) * cols + mine;
+        edge = x + static_cast<long long>(row + lane / 2) * cols + other;
+        whole = begin + ACROSS <= cols;
+        has_own = mine < cols;
+        has_edge = lane < 2 * BURST && other >= 0 && other < cols;
+    }
+
+    __device__ bool inside(int at) const { return at >= 0 && at < end; }
+
+    __device__ static float4 read(const float* from, bool there) {
+        return there ? __ldg(reinterpret_cast<const float4*>(from)) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+
+    __device__ void fetch() {
+        const bool all = whole && row >= 0 && row + BURST <= end;  // the same for the whole warp: nothing to decide below
+        if (all) {
+#pragma unroll
+            for (int k = 0; k < BURST; ++k, own += cols) next[k] = read(own, true);
         } else {
 #pragma unroll
-            for (int i = 0; i < K + WIDTH - 1; ++i) to[i] = 0.0f;
+            for (int k = 0; k < BURST; ++k, own += cols) next[k] = read(own, has_own && inside(row + k));
         }
-        ++row;
-        at += cols;
+        beside = read(edge, has_edge && inside(row + threadIdx.x % LANES / 2));
+        edge += static_cast<long long>(BURST) * cols;
+        row += BURST;
     }
 
-    __device__ void read_singles(float (&to)[K + WIDTH - 1]) const {
+    __device__ void deliver(float* stage) const {
+        const int lane = threadIdx.x % LANES;
 #pragma unroll
-        for (int i = 0; i < K + WIDTH - 1; ++i)
-            to[i] = static_cast<unsigned int>(first + i) < static_cast<unsigned int>(cols) ? __ldg(at + i) : 0.0f;
-    }
-
-    /// A centred window: the thread's own columns, from first + HALF, are 16-byte aligned; a group of four on each side.
-    __device__ void read_vectors(float (&to)[K + WIDTH - 1]) const {
-        constexpr int HALF = K / 2;
-        const float4* const own = reinterpret_cast<const float4*>(at + HALF);
-        const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        const float4 left = first + HALF > 0 ? __ldg(own - 1) : zero;
-        const float4 here = __ldg(own);
-        const float4 right = first + HALF + WIDTH < cols ? __ldg(own + 1) : zero;
-        const float all[12] = {left.x, left.y, left.z,  left.w,  here.x,  here.y,
-                               here.z, here.w, right.x, right.y, right.z, right.w};
-#pragma unroll
-        for (int i = 0; i < K + WIDTH - 1; ++i) to[i] = all[4 - HALF + i];
+        for (int k = 0; k < BURST; ++k) store4(stage + k * PITCH + WIDTH + WIDTH * lane, next[k]);
+        if (lane < 2 * BURST) store4(stage + lane / 2 * PITCH + lane % 2 * (WIDTH + ACROSS), beside);
     }
 };
 
-/// A thread's part of a strip: WIDTH columns, going down. K outputs are under way, each in the slot of its row modulo K,
-/// and two input rows are fetched ahead.
-template <class T, bool ALIGNED>
-struct Strip {
-    static constexpr int K = T::K, SPAN = K + WIDTH - 1;
-    const T taps;
-    Source<K, ALIGNED> source;
-    float sum[K][WIDTH], near[SPAN], far[SPAN];
-    float* to;
-    int left, cols, out_cols;  // output rows still to write; columns of this thread; the row's length
+/// Rows of any alignment, float by float.
+template <int K, int BURST>
+struct Feed<K, BURST, false> {
+    static constexpr int COLUMNS = ACROSS + K - 1, EACH = (COLUMNS + LANES - 1) / LANES;
+    const float* at;
+    float next[BURST][EACH];
+    int row, end, cols, first;
 
-    __device__ Strip(const T& taps, const Source<K, ALIGNED>& source, float* to, int left, int cols, int out_cols)
-        : taps(taps), source(source), to(to), left(left), cols(cols), out_cols(out_cols) {
-        this->source.next(near);
-        this->source.next(far);
+    __device__ Feed(const float* x, int row, int end, int cols, int first)
+        : at(x + static_cast<long long>(row) * cols), row(row), end(end), cols(cols),
+          first(first + threadIdx.x % LANES) {}
+
+    __device__ void fetch() {
+#pragma unroll
+        for (int k = 0; k < BURST; ++k, ++row, at += cols)
+#pragma unroll
+            for (int i = 0; i < EACH; ++i) {
+                const int column = first + i * LANES;
+                const bool there = row >= 0 && row < end && column >= 0 && column < cols;
+                next[k][i] = there ? __ldg(at + column) : 0.0f;
+            }
     }
 
-    /// The next K input rows. In the FIRST K, no output above the strip is begun; after the LAST, none below it.
-    template <bool FIRST, bool LAST>
-    __device__ void advance() {
+    __device__ void deliver(float* stage) const {
+        const int lane = threadIdx.x % LANES;
 #pragma unroll
-        for (int j = 0; j < (LAST ? K - 1 : K); ++j) {
-            float x[SPAN];
+        for (int k = 0; k < BURST; ++k)
 #pragma unroll
-            for (int i = 0; i < SPAN; ++i) x[i] = near[i], near[i] = far[i];
-            source.next(far);
-            taps.prepare(x);
-            if constexpr (!LAST) {
-#pragma unroll
-                for (int c = 0; c < WIDTH; ++c) sum[j][c] = 0.0f;
-            }
-#pragma unroll
-            for (int u = 0; u < K; ++u)
-                if ((!FIRST || u <= j) && (!LAST || u > j)) taps.add(u, x, sum[(j - u + K) % K]);
-            if (!FIRST || j == K - 1) write(sum[(j + 1) % K]);
-        }
-    }
-
-    __device__ void write(const float (&row)[WIDTH]) {
-        if (left > 0) {
-            if constexpr (ALIGNED) {
-                store4_streamed(to, make_float4(row[0], row[1], row[2], row[3]));
-            } else {
-#pragma unroll
-                for (int c = 0; c < WIDTH; ++c)
-                    if (c < cols) to[c] = row[c];
-            }
-        }
-        --left;
-        to += out_cols;
+            for (int i = 0; i < EACH; ++i)
+                if (lane + i * LANES < COLUMNS) stage[k * PITCH + WIDTH - K / 2 + lane + i * LANES] = next[k][i];
     }
 };
 
-/// Stride 1. A block walks one strip of rows; gridDim.y strips share the output, in whole groups of K rows.
+/// Four outputs side by side of a row, and those that the input rows so far have begun: sum[i] is complete i + 1 rows on.
+template <class T>
+struct Window {
+    static constexpr int K = T::K;
+    float sum[K - 1][WIDTH] = {}, done[WIDTH];
+
+    /// Adds the staged row to all it belongs to; `done` is complete then. Each first product moves its sum one row on.
+    __device__ void add(const T& taps, const float* stage) {
+        const float* const at = stage + WIDTH * (threadIdx.x % LANES);
+        const float4 left = load4(at), own = load4(at + WIDTH), right = load4(at + 2 * WIDTH);
+        const float all[12] = {left.x, left.y, left.z,  left.w,  own.x,   own.y,
+                               own.z,  own.w,  right.x, right.y, right.z, right.w};
+        float x[T::SPAN];
+#pragma unroll
+        for (int i = 0; i < T::SPAN; ++i) x[i] = all[WIDTH - K / 2 + i];
+        taps.prepare(x);
+        taps.add(K - 1, x, sum[0], done);
+#pragma unroll
+        for (int i = 0; i < K - 2; ++i) taps.add(K - 2 - i, x, sum[i + 1], sum[i]);
+        const float zero[WIDTH] = {};
+        taps.add(0, x, zero, sum[K - 2]);
+    }
+
+    template <bool ALIGNED>
+    __device__ void write(float* to, int columns) const {
+        if constexpr (ALIGNED) {
+            if (columns > 0) store4(to, make_float4(done[0], done[1], done[2], done[3]));
+        } else {
+#pragma unroll
+            for (int c = 0; c < WIDTH; ++c)
+                if (c < columns) to[c] = done[c];
+        }
+    }
+};
+
+/// gridDim.y tiles share the output's rows, in as many whole bursts as that takes; K - 1 rows of a tile are its neighbour's.
 template <class T, bool ALIGNED>
-__device__ void walk_strip(const T& taps, const float* x, float* y, int rows, int cols, int out_rows, int out_cols,
-                           int padding) {
-    constexpr int K = T::K;
-    const int col = WIDTH * (blockIdx.x * blockDim.x + threadIdx.x);
-    const int groups = (out_rows + gridDim.y * K - 1) / (gridDim.y * K);
-    const int first = blockIdx.y * groups * K;
-    if (col >= out_cols || first >= out_rows) return;
-    const int end = min(rows, first + groups * K + K - 1 - padding);
-    Strip<T, ALIGNED> strip(taps, Source<K, ALIGNED>(x, first - padding, end, cols, col - padding),
-                            y + static_cast<long long>(first) * out_cols + col, min(groups * K, out_rows - first),
-                            out_cols - col, out_cols);
-    strip.template advance<true, false>();
+__device__ void walk_tile(const T& taps, const float* x, float* y, int rows, int cols, int out_rows, int out_cols,
+                          int padding) {
+    constexpr int K = T::K, BURST = T::BURST;
+    __shared__ __align__(16) float stages[WARPS][BURST * PITCH];
+    const int warp = threadIdx.x / LANES, begin = ACROSS * (blockIdx.x * (blockDim.x / LANES) + warp);
+    const int share = (out_rows + gridDim.y - 1) / gridDim.y;
+    const int height = (share + K - 1 + BURST - 1) / BURST * BURST - (K - 1);
+    const int first = blockIdx.y * height, last = min(out_rows, first + height);
+    if (begin >= out_cols || first >= out_rows) return;
+    Feed<K, BURST, ALIGNED> feed(x, first - padding, min(rows, last + K - 1 - padding), cols, begin - padding);
+    feed.fetch();
+    Window<T> window;
+    const int col = begin + WIDTH * (threadIdx.x % LANES);
+    float* to = y + static_cast<long long>(first - (K - 1)) * out_cols + col;
 #pragma unroll 1
-    for (int group = 1; group < groups; ++group) strip.template advance<false, false>();
-    strip.template advance<false, true>();
+    for (int row = first - (K - 1); row < last; row += BURST) {
+        __syncwarp();
+        feed.deliver(stages[warp]);
+        __syncwarp();
+        if (row + BURST < last) feed.fetch();
+#pragma unroll
+        for (int k = 0; k < BURST; ++k, to += out_cols) {
+            window.add(taps, stages[warp] + k * PITCH);
+            if (row + k >= first && row + k < last) window.template write<ALIGNED>(to, out_cols - col);
+        }
+    }
 }
 
 template <int K, bool ALIGNED>
-__global__ void __launch_bounds__(128, ALIGNED ? 4 : 3)
+__global__ void __launch_bounds__(LANES * WARPS, Taps<K>::BLOCKS)
     conv2d(const float* __restrict__ x, const float* __restrict__ taps, float* __restrict__ y, int rows, int cols,
            int out_rows, int out_cols, int k, int stride, int padding) {
-    walk_strip<Taps<K>, ALIGNED>(Taps<K>(taps), x, y, rows, cols, out_rows, out_cols, padding);
+    walk_tile<Taps<K>, ALIGNED>(Taps<K>(taps), x, y, rows, cols, out_rows, out_cols, padding);
 }
 
 template <int K, bool ALIGNED>
-__global__ void __launch_bounds__(128, ALIGNED ? 4 : 3)
+__global__ void __launch_bounds__(LANES * WARPS, SeparableTaps<K>::BLOCKS)
     conv2d_separable(const float* __restrict__ x, const float* __restrict__ column, const float* __restrict__ row,
                      float* __restrict__ y, int rows, int cols, int out_rows, int out_cols, int padding) {
-    walk_strip<SeparableTaps<K>, ALIGNED>(SeparableTaps<K>(column, row), x, y, rows, cols, out_rows, out_cols, padding);
+    walk_tile<SeparableTaps<K>, ALIGNED>(SeparableTaps<K>(column, row), x, y, rows, cols, out_rows, out_cols, padding);
 }
 
 // Any k, stride and padding: one thread per output.

