@@ -24,8 +24,9 @@ class EmulatorRunnable(Runnable):
 
     def __init__(self, backend: "EmulatorBackend", case, inputs):
         self.case, self._backend = case, backend
-        self.steps = tuple(step for step in case.steps(backend.device) if isinstance(step, Zero) or 0 not in _extents(step.grid))
-        self._module = compile_source(case.spec.source, _include_dirs(case), self._entries(), backend.mode, _defines(case))
+        self.steps = tuple(filter(_does_something, case.steps(backend.device)))
+        folders, defines = _include_dirs(case), _defines(case)
+        self._module = compile_source(case.spec.source, folders, self._entries(), backend.mode, defines)
         self.reports = ()
         self.reset(inputs)
 
@@ -33,7 +34,8 @@ class EmulatorRunnable(Runnable):
         self.reports = tuple(report for step in self.steps if (report := self._take(step)))
         found = [finding for report in self.reports for finding in report.findings]
         if found:
-            raise VerificationFailed(f"{self.case.name} on emulator ({self._backend.mode}): " + "; ".join(map(str, found[:4])))
+            where = f"{self.case.name} on emulator ({self._backend.mode})"
+            raise VerificationFailed(f"{where}: " + "; ".join(map(str, found[:4])))
 
     def reset(self, inputs):
         self.inputs = inputs
@@ -78,7 +80,10 @@ class EmulatorRunnable(Runnable):
 
 
 class EmulatorBackend(Backend):
-    """Kernels on the CPU in one mode (`fast`, `race`, `address`) and one thread order; `isolate` runs them in a child process."""
+    """Kernels on the CPU in one mode (`fast`, `race`, `address`) and one thread order.
+
+    `isolate` runs them in a child process, which a crash ends instead of this one.
+    """
 
     name = "emulator"
     xp = np
@@ -94,7 +99,8 @@ class EmulatorBackend(Backend):
         return scipy.special
 
     def facts(self):
-        return {"device": f"emulated on {platform.machine()}", "software": {"numpy": np.__version__, "compiler": self._compiler.version}}
+        software = {"numpy": np.__version__, "compiler": self._compiler.version}
+        return {"device": f"emulated on {platform.machine()}", "software": software}
 
     def passes(self):
         """Every thread order, then every access watched."""
@@ -119,5 +125,8 @@ def _defines(case) -> tuple[str, ...]:
     return tuple(option[2:] for option in case.spec.options if option.startswith("-D"))
 
 
-def _extents(grid):
-    return grid if isinstance(grid, tuple) else (grid,)
+def _does_something(step) -> bool:
+    """Whether a step is not a launch of an empty grid."""
+    if isinstance(step, Zero):
+        return True
+    return 0 not in (step.grid if isinstance(step.grid, tuple) else (step.grid,))

@@ -1,6 +1,7 @@
 """A compiled source: launch its kernels, set its `__constant__` variables."""
 
 import threading
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +30,16 @@ def compile_source(path_or_text, include_dirs=(), entries=(), mode="fast", defin
     return Module(build(source.text, mode, names), mode)
 
 
+# Loading a library twice gives the same one, with the same blocks and threads inside.
+_LOCKS = defaultdict(threading.Lock)
+
+
 class Module:
-    """The kernels of one source in one mode. Launches of one module do not overlap."""
+    """The kernels of one source in one mode. Launches of one library do not overlap."""
 
     def __init__(self, path: Path, mode: str):
         self.path, self.mode = path, mode
-        self._lock = threading.Lock()
+        self._lock = _LOCKS[path]
         self._symbols, self._child = {}, None
         # A library with the sanitizer in it can only be loaded where the sanitizer came first.
         self._library = None if mode == "address" else Library(path)
@@ -45,7 +50,9 @@ class Module:
         return tuple(self._library.signatures) if self._library else self._in_child().entries
 
     def launch(
-        self, entry, grid, block, arguments, shared_bytes=0, cooperative=False, order="forward", seed=0,
+        self, entry, grid, block, arguments,
+        *,
+        shared_bytes=0, cooperative=False, order="forward", seed=0,
         patience=PATIENCE_SECONDS, isolate=False,
     ) -> LaunchReport:  # fmt: skip
         """Runs a kernel; arrays that it takes by non-const pointer hold its results afterwards.

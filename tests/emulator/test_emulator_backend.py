@@ -1,0 +1,122 @@
+"""The emulator as a backend: a small catalogue, verified, watched, and refused where it must be."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from prism_bench.backends import open_backend
+from prism_bench.backends.emulator import EmulatorBackend
+from prism_bench.catalogue import discover
+from prism_bench.emulator import ORDERS
+from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
+from prism_bench.workbench import verify
+from prism_bench.workbench.verification import passed
+
+SPEC = '''"""Test."""
+
+from prism_bench import In, KernelSpec, Launch, Out, Scratch, Size, Workload, Zero
+
+spec = KernelSpec(
+    entry="scaled",
+    arguments=(In("x", "n"), Out("y", "n"), Scratch("count", "1", dtype="uint32"), Size("n")),
+    launch=lambda n: (Zero("count"), Launch(grid=-(-n // 64), block=64)),
+    reference=lambda x: 3 * x,
+    workloads={"S0": Workload(n=1000)},
+    edges=(Workload(n=0), Workload(n=1), Workload(n=65)),
+    options=("-DFACTOR=3", "--use_fast_math"),
+)
+'''
+KERNEL = """#include "step.cuh"
+extern "C" __global__ void scaled(const float* x, float* y, unsigned int* count, int n) {
+    const int i = place();
+    if (i < n) y[i] = FACTOR * x[i];
+    atomicAdd(count, 1u);
+}
+"""
+HELPER = "#pragma once\n__device__ inline int place() { return blockIdx.x * blockDim.x + threadIdx.x; }\n"
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    """Writes a catalogue of one kernel, its source changed as asked, and finds its cases."""
+
+    def write(*change) -> list:
+        (tmp_path / "include").mkdir()
+        (tmp_path / "family").mkdir()
+        (tmp_path / "include" / "step.cuh").write_text(HELPER)
+        (tmp_path / "family" / "scaled.py").write_text(SPEC)
+        source = KERNEL.replace(*change) if change else KERNEL
+        (tmp_path / "family" / "scaled.cu").write_text(source)
+        found = discover(tmp_path)
+        assert not found.problems
+        return [*found.cases(), *found.edges()]
+
+    return write
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("mode", ["fast", "race"])
+def test_kernel_passes_under_each_order(catalogue, mode, order):
+    for case in catalogue():
+        assert passed(verify(EmulatorBackend(mode, order), case))
+
+
+def test_kernel_passes_under_the_sanitizers(catalogue):
+    for case in catalogue():
+        assert passed(verify(EmulatorBackend("address"), case))
+
+
+def test_backend_is_opened_by_its_name():
+    backend = open_backend("emulator")
+    assert (backend.name, backend.mode) == ("emulator", "fast")
+    assert backend.facts()["device"].startswith("emulated on")
+
+
+def test_finding_fails_the_verification_with_its_place(catalogue):
+    cases = catalogue("if (i < n) ", "")
+    with pytest.raises(VerificationFailed, match=r"scaled\[n=1000\] on emulator \(race\): out of bounds.*scaled\.cu:4"):
+        verify(EmulatorBackend("race"), cases[0])
+
+
+def test_wrong_result_is_told_by_verification(catalogue):
+    cases = catalogue("FACTOR * x[i]", "2 * x[i]")
+    assert not passed(verify(EmulatorBackend(), cases[0]))
+
+
+def test_source_that_does_not_compile_names_its_line(catalogue):
+    cases = catalogue("atomicAdd(count", "atomicAdd(counter")
+    with pytest.raises(CompilationFailed, match=r"scaled\.cu:5:.*counter"):
+        verify(EmulatorBackend(), cases[0])
+
+
+def test_source_that_is_not_emulated_says_why(catalogue):
+    cases = catalogue("atomicAdd(count, 1u)", 'asm("bar.sync 0;")')
+    with pytest.raises(BackendUnavailable, match="not emulated: inline PTX"):
+        verify(EmulatorBackend(), cases[0])
+
+
+def test_crash_ends_a_child_and_fails_the_verification(catalogue):
+    cases = catalogue("y[i] = FACTOR", "y[1ll << 40] = FACTOR")
+    with pytest.raises(VerificationFailed, match=r"crash.*SIGSEGV.*scaled\.cu:4"):
+        verify(EmulatorBackend(isolate=True), cases[0])
+
+
+def test_reports_tell_what_each_launch_moved(catalogue):
+    case = catalogue()[0]
+    with EmulatorBackend("race").prepare(case, case.inputs()) as runnable:
+        runnable()
+        (report,) = runnable.reports
+    assert (report.traffic.bytes_read, report.traffic.bytes_written) == (4000 + 4096, 4000 + 4096)
+
+
+def test_outputs_hold_poison_until_they_are_written(catalogue):
+    case = catalogue()[0]
+    runnable = EmulatorBackend().prepare(case, case.inputs())
+    assert np.isnan(runnable.arrays(["y"])["y"]).all()
+    runnable()
+    assert not np.isnan(runnable.arrays(["y"])["y"]).any()
+
+
+def test_catalogue_of_the_checkout_is_found():
+    assert discover(Path(__file__).parents[2] / "kernels").kernels
