@@ -1,0 +1,68 @@
+#pragma once
+
+#include "vector_load.cuh"
+
+// Element-wise maps whose function depends on the column of a matrix or on the channel of a stack of planes. The index
+// comes from the grid's shape, so that no element costs a division.
+
+/// WIDTH neighbours of one row: one 16-byte access for four.
+template <int WIDTH>
+struct Group {
+    float at[WIDTH];
+};
+
+template <int WIDTH>
+__device__ Group<WIDTH> load_group(const float* p) {
+    static_assert(WIDTH == 1 || WIDTH == 4);
+    if constexpr (WIDTH == 1) {
+        return {{*p}};
+    } else {
+        const float4 v = load4(p);
+        return {{v.x, v.y, v.z, v.w}};
+    }
+}
+
+template <int WIDTH>
+__device__ void store_group(float* p, Group<WIDTH> v) {
+    if constexpr (WIDTH == 1) *p = v.at[0];
+    else store4(p, make_float4(v.at[0], v.at[1], v.at[2], v.at[3]));
+}
+
+/// The first of the WIDTH columns of this thread where gridDim.y tiles of blockDim.x groups share the columns.
+template <int WIDTH>
+__device__ int first_column() {
+    return WIDTH * (blockIdx.y * blockDim.x + threadIdx.x);
+}
+
+/// y[r, c + k] = f(x[r, c + k], k) with f = of_columns(c), c the first of a thread's WIDTH columns. Each thread does ROWS rows,
+/// blockDim.y apart, with what f holds. gridDim.x covers the rows, gridDim.y the columns. y may be x.
+template <int WIDTH, int ROWS, class OfColumns>
+__device__ void map_columns(const float* x, float* y, long long rows, int cols, OfColumns of_columns) {
+    const int column = first_column<WIDTH>();
+    if (column >= cols) return;
+    const auto f = of_columns(column);
+    long long row = static_cast<long long>(blockIdx.x) * ROWS * blockDim.y + threadIdx.y;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r, row += blockDim.y) {
+        if (row >= rows) return;
+        Group<WIDTH> v = load_group<WIDTH>(x + row * cols + column);
+#pragma unroll
+        for (int k = 0; k < WIDTH; ++k) v.at[k] = f(v.at[k], k);
+        store_group(y + row * cols + column, v);
+    }
+}
+
+/// y = f(x) with f = of_channel(c) over planes of `spatial` elements, plane p being of channel p % channels. `parts` blocks
+/// share a plane, one group per thread. y may be x.
+template <int WIDTH, class OfChannel>
+__device__ void map_planes(const float* x, float* y, int channels, int spatial, int parts, OfChannel of_channel) {
+    const int plane = blockIdx.x / parts;
+    const int at = WIDTH * (blockIdx.x % parts * blockDim.x + threadIdx.x);
+    if (at >= spatial) return;
+    const auto f = of_channel(plane % channels);
+    const long long offset = static_cast<long long>(plane) * spatial + at;
+    Group<WIDTH> v = load_group<WIDTH>(x + offset);
+#pragma unroll
+    for (int k = 0; k < WIDTH; ++k) v.at[k] = f(v.at[k]);
+    store_group(y + offset, v);
+}

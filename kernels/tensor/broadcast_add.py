@@ -1,0 +1,60 @@
+"""y[r, c] = x[r, c] + bias[c]: one rounding, so exact. Blocks are cut to the matrix; no element divides for its column."""
+
+import numpy as np
+
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact
+
+# Bound by memory: 8 bytes an element at the copy rate; four rows a thread keep the bias' traffic at a quarter of x's.
+ROWS_PER_THREAD = 4
+
+
+def launch_of(form):
+    """256 threads, as wide as the rows; four columns a thread where rows are whole groups of four."""
+
+    def launch(rows, cols):
+        width = 4 if cols % 4 == 0 else 1
+        across = min(256, 1 << max(0, cols // width - 1).bit_length())
+        tiles = (-(-rows // (ROWS_PER_THREAD * 256 // across)), -(-cols // (width * across)))
+        return Launch(grid=tiles, block=(across, 256 // across), entry=f"{form}<{width}>")
+
+    return launch
+
+
+sizes = (Size("rows", "int64"), Size("cols"))
+
+spec = KernelSpec(
+    entry="broadcast_add<4>",
+    arguments=(In("x", "rows cols"), In("bias", "cols"), Out("y", "rows cols"), *sizes),
+    launch=launch_of("broadcast_add"),
+    reference=lambda x, bias: x + bias,
+    tolerance=exact(),
+    peers={"torch": lambda torch, x, bias: torch.add(x, bias), "cupy": lambda cupy, x, bias: cupy.add(x, bias)},
+    flops=lambda rows, cols: rows * cols,
+    workloads={
+        "S0": Workload(rows=32, cols=128),
+        "S1": Workload(rows=65_536, cols=1024),
+        "S2": Workload(rows=65_536, cols=4096),
+    },
+    edges=(
+        *(Workload(rows=r, cols=c) for r, c in ((0, 5), (5, 0), (1, 1), (1037, 1), (1, 1037), (9, 4), (70, 6), (33, 130))),
+        *(Workload(rows=r, cols=c) for r, c in ((5, 1028), (3, 257), (17, 2052))),
+    ),
+    golden=(
+        Golden(
+            Workload(rows=2, cols=4),
+            inputs={"x": [[np.inf, np.nan, -0.0, 3e38], [1, 2, 3, 4]], "bias": [-np.inf, 1, 0.0, 3e38]},
+            expected={"y": [[np.nan, np.nan, 0.0, np.inf], [-np.inf, 3, 3, 3e38]]},
+            source="IEEE 754",
+        ),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "in_place": Variant(
+            "x += bias",
+            arguments=(InOut("x", "rows cols"), In("bias", "cols"), *sizes),
+            launch=launch_of("broadcast_add_in_place"),
+            golden=(),
+            only_labels=("S0", "S1"),
+        ),
+    },
+)
