@@ -1,0 +1,43 @@
+#include "logarithms.cuh"
+#include "row_sums.cuh"
+
+// p log2 p as the hardware's logarithm gives it; 0 for p = 0, infinite for p < 0.
+__device__ inline float term(float p) {
+    if (p > 0.0f) return p * log2_of(p);
+    return p == 0.0f ? 0.0f : isnan(p) ? p : infinity();
+}
+
+// entropy[r] = -unit times the sum of p log2 p over row r.
+extern "C" __global__ void __launch_bounds__(512) shannon_entropy(const float* p, float* entropy, double* by_block,
+                                                                  unsigned int* arrived, long long cols, double unit) {
+    PartialSums<1> partial;
+    visit_row<8>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, term(x[0])); }, p + blockIdx.x * cols);
+    double sum[1];
+    partial.total(sum);
+    if (row_sums(sum, by_block, arrived)) entropy[blockIdx.x] = static_cast<float>(-unit * sum[0]);
+}
+
+extern "C" __global__ void __launch_bounds__(512) row_totals(const float* counts, double* total, double* by_block,
+                                                             unsigned int* arrived, long long cols) {
+    PartialSums<1> partial;
+    visit_row<8>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, x[0]); }, counts + blockIdx.x * cols);
+    double sum[1];
+    partial.total(sum);
+    if (row_sums(sum, by_block, arrived)) total[blockIdx.x] = sum[0];
+}
+
+// The entropy of each row of counts divided by its total: -unit / total times the sum of c log2(c / total).
+extern "C" __global__ void __launch_bounds__(512)
+    entropy_of_counts(const float* counts, float* entropy, const double* total, double* by_block, unsigned int* arrived,
+                      long long cols, double unit) {
+    const float whole = static_cast<float>(total[blockIdx.x]), rest = static_cast<float>(total[blockIdx.x] - whole);
+    PartialSums<1> partial;
+    const auto add = [&](const float(&x)[1], int slot) {
+        partial.add(0, slot, relative_entropy(x[0], whole, (x[0] - whole) - rest));
+    };
+    visit_row<8>(cols, add, counts + blockIdx.x * cols);
+    double sum[1];
+    partial.total(sum);
+    if (row_sums(sum, by_block, arrived))
+        entropy[blockIdx.x] = static_cast<float>(-unit / LN_2 * sum[0] / total[blockIdx.x]);
+}

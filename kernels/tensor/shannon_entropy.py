@@ -1,0 +1,130 @@
+"""H = -sum of p ln p over each row of discrete distributions, in nats or bits; 0 ln 0 = 0, nothing is cut off.
+
+Values are taken as they are; the variant `counts` divides each row by its sum first. A negative p makes H -inf.
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, exact, reduction,
+)  # fmt: skip
+from prism_bench.inputs import Fill
+
+# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 14 instructions an element = 32 us: bound by memory.
+MOST_BLOCKS = 8192
+weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
+tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20")
+
+
+def shape(rows, cols, device):
+    """A block per row; where rows are few and long, as many share one as fill the device."""
+    parts = max(1, min(-(-cols // 2048), 12 * device.sm_count // max(1, rows), MOST_BLOCKS // max(1, rows)))
+    return (rows, parts), 512 if parts > 1 else next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
+
+
+def launch(rows, cols, device):
+    return Launch(*shape(rows, cols, device))
+
+
+def launch_counts(rows, cols, device):
+    """The totals come first: each row is read twice."""
+    grid = shape(rows, cols, device)
+    return (
+        Launch(*grid, entry="row_totals", arguments=("p", "total", "by_block", "arrived", "cols")),
+        Launch(*grid, entry="entropy_of_counts"),
+    )
+
+
+def arguments(fill, *scratch):
+    by_block = Scratch("by_block", str(MOST_BLOCKS), dtype="float64")
+    return (In("p", "rows cols", fill=fill), Out("entropy", "rows"), *scratch, by_block,
+            Scratch("arrived", str(MOST_BLOCKS), dtype="uint32"), Size("cols", "int64"), Scalar("unit", "float64"))  # fmt: skip
+
+
+def reference(p, unit, special):
+    return special.entr(p).sum(axis=1) * unit / np.log(2)
+
+
+def magnitude(p, unit, xp, special):
+    return xp.abs(special.entr(p)).sum(axis=1) * unit / np.log(2)
+
+
+def shares(p):
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def cupy_entropy(cupy, p, unit):
+    return -unit * (p * cupy.log2(cupy.maximum(p, np.float32(1e-38)))).sum(axis=1)
+
+
+def torch_entropy(torch, p, unit):
+    return torch.special.entr(p).sum(dim=1) * (unit / np.log(2))
+
+
+def tail(cols):
+    """Half of the mass in terms of 5e-11, which a cut at 1e-10 would lose."""
+    return np.where(np.arange(cols) == 0, 0.5, 5e-11)
+
+
+spec = KernelSpec(
+    entry="shannon_entropy",
+    arguments=arguments(weights),
+    parameters={"units": "nats"},
+    derived={"unit": lambda units: np.log(2) if units == "nats" else 1.0},
+    rules=(Rule("units to be nats or bits", lambda units: units in ("nats", "bits")),),
+    launch=launch,
+    reference=reference,
+    tolerance=reduction(magnitude),
+    peers={"torch": torch_entropy, "cupy": cupy_entropy},
+    flops=lambda rows, cols: 2 * rows * cols,
+    workloads={
+        "S0": Workload(rows=1, cols=256),
+        "S1": Workload(rows=1, cols=64 << 20),
+        "S2": Workload(rows=1, cols=256 << 20),
+    },
+    edges=(
+        *(Workload(rows=r, cols=c) for r, c in ((0, 5), (3, 0), (1, 1), (4, 3), (7, 257), (3, 1028), (2, 9001), (1, 40_003))),
+        Workload(rows=5, cols=100, units="bits"),
+    ),
+    golden=(
+        Golden(
+            Workload(rows=9, cols=2),
+            {"p": [[0, 1], [1, 0], [0.5, 0.5], [0.999, 0.001], [np.nan, 1], [-0.1, 1], [3, 4], [1e-40, 1e-45], [0, 0]]},
+            {}, source="0 ln 0, near 1, NaN, negative, not normalised, subnormal",
+        ),
+        Golden(
+            Workload(rows=2, cols=1024, units="bits"), {"p": 1 / 1024}, {"entropy": 10.0},
+            source="1024 equal probabilities", tolerance=exact(),
+        ),
+        Golden(Workload(rows=1, cols=100_000), {"p": tail}, {}, source="many terms below 1e-10"),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "counts": Variant(
+            "of rows divided by their sums",
+            arguments=arguments(tallies, Scratch("total", "rows", dtype="float64")),
+            launch=launch_counts,
+            bytes_moved=lambda rows, cols: 8 * rows * cols + 4 * rows,  # two reads: no term is known before the total
+            reference=lambda p, unit, special: reference(shares(p), unit, special),
+            tolerance=reduction(lambda p, unit, xp, special: magnitude(shares(p), unit, xp, special)),
+            edges=tuple(Workload(rows=r, cols=c) for r, c in ((0, 5), (2, 9001), (7, 257), (3, 5))),
+            golden=(
+                Golden(
+                    Workload(rows=4, cols=2), {"p": [[5, 0], [3, 3], [0, 0], [2**24 - 1, 1]]}, {},
+                    source="all in one, halves, nothing counted (NaN), nearly all in one",
+                ),
+            ),
+            budgets=(),
+            peers={
+                "torch": lambda torch, p, unit: torch_entropy(torch, p / p.sum(dim=1, keepdim=True), unit),
+                "cupy": lambda cupy, p, unit: cupy_entropy(cupy, shares(p), unit),
+            },
+        ),
+        "rows": Variant(
+            "a batch of many distributions",
+            workloads={"S0": Workload(rows=32, cols=256), "S1": Workload(rows=65_536, cols=4096)},
+            edges=(), golden=(), budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+            peers={"torch": torch_entropy, "cupy": cupy_entropy},
+        ),
+    },
+)  # fmt: skip
