@@ -54,8 +54,8 @@ __device__ inline long long grid_thread() { return static_cast<long long>(blockI
 
 __device__ inline long long grid_threads() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
-/// Hands this thread's part of the block's share to `many(at)`, UNROLL vectors at a time and blockDim.x apart, while that
-/// many are left, and to `one(at)` singly at the end.
+/// Hands this thread's part of the block's share to `many(at)`, UNROLL vectors at a time and blockDim.x apart, while
+/// that many are left, and to `one(at)` singly at the end.
 template <int UNROLL, class Many, class One>
 __device__ void walk(Share share, Many many, One one) {
     long long at = share.begin + threadIdx.x;
@@ -109,8 +109,8 @@ __device__ void map_pairs(const float* a, const float* b, float* y, long long n,
     }
 }
 
-/// Calls f(value, slot) for every float of this thread in the block's share of the vectors of `from`; slot is 0 to 3, for
-/// four independent accumulators.
+/// Calls f(value, slot) for every float of this thread in the block's share of the vectors of `from`; slot is 0 to 3,
+/// for four independent accumulators.
 template <int UNROLL, class F>
 __device__ void visit_vectors(const float* from, Share share, F f) {
     const auto four = [&](float4 v) { f(v.x, 0), f(v.y, 1), f(v.z, 2), f(v.w, 3); };
@@ -159,7 +159,8 @@ __device__ void visit_pairs(const float* a, const float* b, long long n, F f) {
 #pragma unroll
         for (int k = 0; k < UNROLL; ++k) four(u[k], v[k]);
     };
-    walk<UNROLL>(block_share(span.vectors), many, [&](long long at) { four(load4(first + 4 * at), load4(second + 4 * at)); });
+    const auto one = [&](long long at) { four(load4(first + 4 * at), load4(second + 4 * at)); };
+    walk<UNROLL>(block_share(span.vectors), many, one);
 #pragma unroll 1
     for (long long i = grid_thread(); i < span.singles(n); i += grid_threads()) {
         const long long at = span.single(i);

@@ -1,8 +1,8 @@
 #include "vector_load.cuh"
 
 // Y[i, j] = sum over u, v of T[u, v] X[i s + u - p, j s + v - p], zero outside the image (the taps are not flipped).
-// Stride 1: a warp goes down a tile of 128 columns. It fetches BURST rows at once, a burst ahead, and passes them through
-// shared memory, where each lane finds its neighbours' columns; every row is added to the K outputs that it belongs to.
+// Stride 1: a warp goes down a tile of 128 columns. It fetches BURST rows at once, a burst ahead, and passes them
+// through shared memory, where each lane finds its neighbours' columns; a row is added to the K outputs it belongs to.
 
 constexpr int WIDTH = 4, LANES = 32, ACROSS = WIDTH * LANES;  // columns of a thread and of a warp
 constexpr int WARPS = 4;                                      // of a block, at most
@@ -88,7 +88,7 @@ struct Feed {
     }
 
     __device__ void fetch() {
-        const bool all = whole && row >= 0 && row + BURST <= end;  // the same for the whole warp: nothing to decide below
+        const bool all = whole && row >= 0 && row + BURST <= end;  // the same for the warp: no lane decides
         if (all) {
 #pragma unroll
             for (int k = 0; k < BURST; ++k, own += cols) next[k] = read(own, true);
@@ -142,7 +142,7 @@ struct Feed<K, BURST, false> {
     }
 };
 
-/// Four outputs side by side of a row, and those that the input rows so far have begun: sum[i] is complete i + 1 rows on.
+/// Four outputs side by side of a row, and those that the input rows so far have begun: sum[i] is complete in i + 1 rows.
 template <class T>
 struct Window {
     static constexpr int K = T::K;
@@ -177,7 +177,7 @@ struct Window {
     }
 };
 
-/// gridDim.y tiles share the output's rows, in as many whole bursts as that takes; K - 1 rows of a tile are its neighbour's.
+/// gridDim.y tiles share the output's rows, in as many whole bursts as that takes; neighbours have K - 1 rows in common.
 template <class T, bool ALIGNED>
 __device__ void walk_tile(const T& taps, const float* x, float* y, int rows, int cols, int out_rows, int out_cols,
                           int padding) {

@@ -8,8 +8,8 @@ import numpy as np
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, reduction
 
 # Floors of S1 on an H200: 537 MB / 4.29 TB/s = 125 us; 3.3 G FMA + 17 % other instructions at 1.9 GHz = 121 us.
-# Bursts of rows in the grid's order: 146 us, 0.86 of a copy's rate (separable 0.92, S2 0.98); rows one by one or through
-# cp.async stay at 0.76 to 0.86. Tiles short enough for 0.92 would cost 7 x 7 more products than they bring.
+# Bursts of rows in the grid's order: 146 us, 0.86 of a copy's rate (separable 0.92, S2 0.98); rows one by one or
+# through cp.async stay at 0.76 to 0.86. Tiles short enough for 0.92 cost 7 x 7 more in products than they bring.
 BURST, BURSTS_OF_A_TILE = 10, {3: 1, 5: 2, 7: 2}
 
 
@@ -32,7 +32,7 @@ def short(k):
 
 
 def launch(k, stride, cols, padding, out_rows, out_cols, device):
-    """7 x 7 taps keep the FMA pipe so busy that rows shared by two tiles cost more than order brings: one wave of tiles."""
+    """7 x 7 taps keep the FMA pipe busy: there rows shared by two tiles cost more than order brings; one wave of tiles."""
     if stride != 1 or k not in BURSTS_OF_A_TILE:
         return launch_any(out_rows, out_cols)
     wave = 3 * device.sm_count // -(-out_cols // 512)

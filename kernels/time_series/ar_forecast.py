@@ -1,8 +1,8 @@
 """Forecasts of many series by one AR(p) model: a thread per series keeps the last p values in registers.
 
 Floors of S2 on an H200: 2.7 GB / 4.29 TB/s = 626 us, 34 GFLOP / 65 TFLOP/s = 528 us: 95 % of the inner loop is FFMA.
-What bounds it now is where the rows of a warp's 32 series lie: the same accesses without arithmetic take 721 us (S1: 102 us),
-a plain stream of them 658 us (S1: 88 us). Whole rows or pieces of 256 bytes at once, so chunks of 64 steps.
+What bounds it now is where the rows of a warp's 32 series lie: the same accesses without arithmetic take 721 us
+(S1: 102 us), a plain stream of them 658 us (S1: 88 us). Longer pieces of rows are better, so chunks of 64 steps.
 y[T+h] = c + sum of phi[i-1] y[T+h-i], lag 1 first; beyond T the forecasts themselves.
 """
 
