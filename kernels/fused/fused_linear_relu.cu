@@ -1,8 +1,19 @@
 #include "gemm.cuh"
+#include "tensor_tile.cuh"
+
+extern __shared__ __align__(128) unsigned char stages[];
 
 /// y = max(x w + bias, 0), a tile per block; w is [inputs, outputs], or [outputs, inputs] where it is TURNED.
 template <class T, int WIDTH, bool TURNED>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 fused_linear_relu(const float* x, const float* w, const float* bias, float* y, int batch, int outputs, int inputs) {
     multiply_matrices<T, WIDTH, TURNED>(x, w, bias, y, batch, outputs, inputs, Relu{});
+}
+
+/// The same on the tensor cores, with operands as T::Element says; bias and y are FP32.
+template <class T, int WIDTH, bool TURNED>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+fused_linear_relu_tensor(const typename T::Element::Memory* x, const typename T::Element::Memory* w, const float* bias,
+                         float* y, int batch, int outputs, int inputs) {
+    multiply_on_tensor_cores<Operands<T, true, TURNED, WIDTH>>(x, w, bias, y, batch, outputs, inputs, stages, Relu{});
 }

@@ -6,10 +6,30 @@ Floors of S1 on an H200: 275 GFLOP / 67 TFLOP/s = 4.1 ms, 0.34 GB / 4.28 TB/s = 
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Workload, product
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Size,
+    Variant,
+    Workload,
+    normwise,
+    product,
+)
 
 # Rows and columns of the tiles of gemm_tile.cuh, and the share of the FMA rate that each keeps busy.
 TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64, 0.7), "Small": (16, 32, 0.35)}
+# Those of tensor_tile.cuh: rows, columns, bytes of depth, threads, and again the share of the rate.
+TENSOR_TILES = {
+    "Wide": (128, 256, 128, 256, 1.0),
+    "Square": (128, 128, 128, 128, 0.9),
+    "Compact": (64, 64, 64, 128, 0.5),
+}
+STAGES = 3
 
 
 def tiles(name, batch, outputs):
@@ -33,6 +53,29 @@ def launch(batch, outputs, layout, tile, device):
     return Launch(grid=tiles(name, batch, outputs), block=128 if name == "Narrow" else 256, entry=entry)
 
 
+def tensor_shared(name, layout):
+    """Tiles of halves in memory order; rows are longer by 8 elements."""
+    rows, cols, depth, *_ = TENSOR_TILES[name]
+    right = depth // 2 * (cols + 8) * 2 if layout == "in_out" else cols * (depth + 16)
+    return STAGES * (rows * (depth + 16) + right)
+
+
+def tensor_launch(batch, inputs, outputs, layout, tile, device):
+    """The tile with the fewest rounds, among those that fit the shared memory."""
+
+    def time(name):
+        rows, cols, _, _, busy = TENSOR_TILES[name]
+        return -(-(-(-batch // rows) * -(-outputs // cols)) // device.sm_count) * rows * cols / busy
+
+    fitting = [name for name in TENSOR_TILES if tensor_shared(name, layout) <= device.max_shared_bytes]
+    name = min(fitting, key=time) if tile == "auto" else tile
+    rows, cols, _, threads, _ = TENSOR_TILES[name]
+    width = 1 if inputs % 8 or (layout == "in_out" and outputs % 8) else 8
+    kind = f"{name}<Half, {STAGES}>, {width}, {str(layout == 'out_in').lower()}"
+    grid = -(-batch // rows) * -(-outputs // cols)
+    return Launch(grid, threads, tensor_shared(name, layout), f"fused_linear_relu_tensor<{kind}>")
+
+
 def weights(w, layout):
     return w if layout == "in_out" else w.T
 
@@ -47,7 +90,7 @@ def magnitude(x, w, bias, layout, xp):
 
 
 def torch_linear(torch, x, w, bias, layout):
-    return torch.relu_(torch.addmm(bias, x, weights(w, layout)))
+    return torch.relu_(torch.addmm(bias.to(x.dtype), x, weights(w, layout)))
 
 
 spec = KernelSpec(
@@ -93,5 +136,24 @@ spec = KernelSpec(
             source="by hand: NaN passes the maximum",
         ),
     ),
+    variants={
+        "half": Variant(
+            "tensor cores, half operands, FP32 sums and bias",
+            arguments=(
+                In("x", "batch inputs", dtype="float16"), In("w", "w_rows w_cols", dtype="float16"),
+                In("bias", "outputs"), Out("y", "batch outputs"), Size("batch"), Size("outputs"), Size("inputs"),
+            ),
+            rules=(Rule("tile is auto, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TENSOR_TILES),),
+            launch=tensor_launch,
+            tolerance=normwise(1e-3),
+            peers={"torch": torch_linear},
+            edges=(
+                *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
+                Workload(batch=136, inputs=40, outputs=264, tile="Wide"),
+                Workload(batch=130, inputs=40, outputs=37, tile="Square", layout="out_in"),
+            ),
+            budgets=(Budget("peer_ratio", at_least=0.6, label="S1"), Budget("peer_ratio", at_least=0.6, label="S2")),
+        ),
+    },
     budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),
 )  # fmt: skip
