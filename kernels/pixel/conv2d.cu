@@ -142,7 +142,7 @@ struct Feed<K, BURST, false> {
     }
 };
 
-/// Four outputs side by side of a row, and those that the input rows so far have begun: sum[i] is complete in i + 1 rows.
+/// Four outputs side by side, and those that the input rows so far have begun: sum[i] is complete i + 1 rows on.
 template <class T>
 struct Window {
     static constexpr int K = T::K;
@@ -177,7 +177,7 @@ struct Window {
     }
 };
 
-/// gridDim.y tiles share the output's rows, in as many whole bursts as that takes; neighbours have K - 1 rows in common.
+/// gridDim.y tiles share the output's rows, in as many whole bursts as it takes; neighbours have K - 1 rows in common.
 template <class T, bool ALIGNED>
 __device__ void walk_tile(const T& taps, const float* x, float* y, int rows, int cols, int out_rows, int out_cols,
                           int padding) {

@@ -32,7 +32,7 @@ def short(k):
 
 
 def launch(k, stride, cols, padding, out_rows, out_cols, device):
-    """7 x 7 taps keep the FMA pipe busy: there rows shared by two tiles cost more than order brings; one wave of tiles."""
+    """7 x 7 taps keep the FMA pipe busy: rows shared by two tiles cost more than order brings; so one wave of tiles."""
     if stride != 1 or k not in BURSTS_OF_A_TILE:
         return launch_any(out_rows, out_cols)
     wave = 3 * device.sm_count // -(-out_cols // 512)
