@@ -129,7 +129,8 @@ def decode(data: object, origin: str) -> RunRecord:
     if not isinstance(data["schema"], int) or data["schema"] > SCHEMA:
         raise ResultsError(f"{origin}: schema {data['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
     try:
-        fields = {key: _of_kind(key, value, _KINDS) for key, value in data.items() if key in RunRecord.__dataclass_fields__}
+        known = RunRecord.__dataclass_fields__
+        fields = {key: _of_kind(key, value, _KINDS) for key, value in data.items() if key in known}
         cases = tuple(decode_case(case) for case in data["cases"])
         return RunRecord(**{**fields, "cases": cases})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -137,7 +138,10 @@ def decode(data: object, origin: str) -> RunRecord:
 
 
 # What a field of a record, of a case or of a measurement must be where a reader relies on it.
-_KINDS = {"created": str, "backend": str, "machine": dict, "software": dict, "protocol": dict, "cases": list, "catalogue": str}
+_KINDS = {
+    "created": str, "backend": str, "catalogue": str, "machine": dict, "software": dict, "protocol": dict,
+    "cases": list,
+}  # fmt: skip
 _CASE_KINDS = {"name": str, "kernel": str, "family": str, "label": str, "workload": dict, "bytes": int, "code": dict}
 _MEASUREMENT_KINDS = {"metric": str, "subject": str, "processes": list, "clocks": list}
 

@@ -7,7 +7,20 @@ import pytest
 import scipy.special
 
 from prism_bench import (
-    Golden, In, InOut, KernelSpec, Launch, Out, Rule, Scratch, Size, Workload, Zero, exact, integers, product,
+    Golden,
+    In,
+    InOut,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scratch,
+    Size,
+    Workload,
+    Zero,
+    exact,
+    integers,
+    product,
 )  # fmt: skip
 from prism_bench.case import Case, Device
 from prism_bench.errors import SpecError
@@ -106,7 +119,9 @@ def test_two_inputs_of_one_case_differ():
 
 
 def test_inputs_may_take_their_bounds_from_an_axis():
-    spec = replace(SPEC, arguments=(In("x", "rows cols", dtype="int32", fill=integers(0, "rows")), Out("y", "rows half")))
+    spec = replace(
+        SPEC, arguments=(In("x", "rows cols", dtype="int32", fill=integers(0, "rows")), Out("y", "rows half"))
+    )
     values = case(Workload(rows=2, cols=100), spec).inputs()["x"].on(np)
     assert (np.dtype("int32"), {0, 1}) == (values.dtype, set(values.reshape(-1).tolist()))
 

@@ -144,7 +144,10 @@ def test_an_alias_cannot_hide_a_kernel(folder):
         ("variants={'v': Variant('odd', entri='g')}", "variant 'v' changes entri, which no spec has"),
         ("variants={'v': Variant('odd', arguments=(Out('y', 'm'),))}", "names 'm', which is no axis"),
         ("golden=(Golden(Workload(n=1), inputs={'z': 1}, expected={'y': 1}, source='?'),)", "golden data give no 'x'"),
-        ("golden=(Golden(Workload(n=1), inputs={'x': 1}, expected={'z': 1}, source='?'),)", "no argument is called 'z'"),
+        (
+            "golden=(Golden(Workload(n=1), inputs={'x': 1}, expected={'z': 1}, source='?'),)",
+            "no argument is called 'z'",
+        ),
     ],
 )
 def test_a_spec_that_contradicts_itself_is_named_and_left_out(folder, field, message):
@@ -185,10 +188,8 @@ def names(cases):
 
 def test_cases_are_every_workload_of_every_kernel_and_variant():
     found = discover(TOYS)
-    assert [
-        "double[n=1000]", "double[n=100000]", "double:by_adding[n=1000]", "double:by_adding[n=100000]", "triple[n=1000]",
-        "nothing[blocks=1]",
-    ] == names(found.cases())  # fmt: skip
+    doubles = [f"{kernel}[n={n}]" for kernel in ("double", "double:by_adding") for n in (1000, 100000)]
+    assert [*doubles, "triple[n=1000]", "nothing[blocks=1]"] == names(found.cases())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ def drawn(count, fill=None, seed=0, dtype="float32", axes=None):
 
 
 class OtherModule:
-    """An array module that is not NumPy itself, as CuPy is not: it shares nothing but the calls that inputs may make."""
+    """An array module that is not NumPy, as CuPy is not: it shares nothing but the calls that inputs make."""
 
     empty = staticmethod(np.empty)
 

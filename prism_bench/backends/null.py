@@ -1,9 +1,9 @@
 """The scripted backend: no device, made-up times, planned faults. Every command can be tried on it in milliseconds.
 
 The script is a JSON file named by PRISM_BENCH_NULL: {pattern of case names: behaviour}. A behaviour may hold `seconds`
-(the median, 1e-6), `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults: `wrong`, `nan` (one element), `unwritten` (outputs keep the
-poison), `skips` (so they do from the second call on), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
-time), `memory` (true or false each), and `raises` (the words of an exception).
+(the median, 1e-6), `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
+`nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `shape` (one
+element short), `mutates`, `crash`, `hang`, `fails` (no hot time), `memory`; and `raises` (the words of an exception).
 """
 
 import json
@@ -21,8 +21,8 @@ from prism_bench.measurement import Sample
 
 SCRIPT = "PRISM_BENCH_NULL"
 _BEHAVIOUR = (
-    "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "shape", "mutates", "crash", "hang", "fails",
-    "memory", "raises",
+    "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "shape", "mutates", "crash", "hang",
+    "fails", "memory", "raises",
 )  # fmt: skip
 
 

@@ -55,7 +55,9 @@ def test_without_a_device_the_default_is_numpy_and_the_sentence_says_why(monkeyp
 
 def test_without_cupy_the_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(BackendUnavailable, match=r"CuPy is not installed .*install prism-bench\[cuda13\]; .* work without it"):
+    with pytest.raises(
+        BackendUnavailable, match=r"CuPy is not installed .*install prism-bench\[cuda13\]; .* work without it"
+    ):
         device.open_cupy()
 
 

@@ -4,9 +4,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+TOYS = Path(__file__).parent.parent / "toys"
 COMMANDS = ("list", "verify", "run", "show", "report")
 
 
@@ -35,7 +37,9 @@ def test_without_a_command_there_is_help(shell):
     assert "Commands" in found.out + found.err
 
 
-@pytest.mark.parametrize("words", [["nonsense"], ["list", "--nonsense"], ["run", "--processes", "0"], ["run", "--timeout", "x"]])
+@pytest.mark.parametrize(
+    "words", [["nonsense"], ["list", "--nonsense"], ["run", "--processes", "0"], ["run", "--timeout", "x"]]
+)
 def test_a_mistyped_command_line_ends_with_2_and_no_traceback(shell, words):
     found = shell(*words)
     assert (2, "") == (found.code, found.out)
@@ -89,21 +93,21 @@ def test_a_choice_that_leaves_nothing_ends_with_2(shell, toys, command):
 
 
 def test_a_pipe_gets_plain_text():
-    found = python("list", "--filter", "machine", FORCE_COLOR="", TERM="xterm-256color")
+    found = python("list", "--catalogue", str(TOYS), FORCE_COLOR="", TERM="xterm-256color")
     assert 0 == found.returncode
     assert "\x1b" not in found.stdout
-    assert "null" in found.stdout
+    assert "nothing" in found.stdout
 
 
 def test_no_color_is_kept_even_where_colour_is_forced():
-    found = python("list", "--filter", "machine", FORCE_COLOR="1", NO_COLOR="1")
-    assert "null" in found.stdout
+    found = python("list", "--catalogue", str(TOYS), FORCE_COLOR="1", NO_COLOR="1")
+    assert "nothing" in found.stdout
     assert [] == re.findall(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7])[0-9;]*m", found.stdout)
 
 
 def test_a_reader_that_goes_away_is_no_error():
     process = subprocess.Popen(
-        [sys.executable, "-c", "import sys; from prism_bench.cli import main; sys.argv = ['prism-bench', 'list', '--json']; main()"],
+        [sys.executable, "-m", "prism_bench", "list", "--json", "--catalogue", str(TOYS)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     process.stdout.close()

@@ -16,7 +16,8 @@ def test_json_is_one_document_with_every_case(shell, toys):
     assert 6 == len(found)
     case = next(one for one in found if one["name"] == "double[n=1000]")
     assert ("double", None, "arith", "S0", {"n": 1000}, 8000, 1000, ["twice"], [], 3) == tuple(
-        case[key] for key in ("kernel", "variant", "family", "label", "workload", "bytes", "flops", "aliases", "peers", "edges")
+        case[key]
+        for key in ("kernel", "variant", "family", "label", "workload", "bytes", "flops", "aliases", "peers", "edges")
     )
 
 

@@ -53,8 +53,8 @@ def test_without_a_name_the_newest_record_is_taken(shell, command, tmp_path):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_without_any_record_the_next_step_is_said(shell, command):
-    found = shell(command)
+def test_without_any_record_the_next_step_is_said(shell, toys, command):
+    found = shell(command, *toys)
     assert 2 == found.code
     assert "prism-bench: no run record below reports/runs; 'prism-bench run' makes one\n" == found.err
 
@@ -101,12 +101,12 @@ DAMAGE = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", DAMAGE)
-def test_a_record_that_cannot_be_read_is_named(shell, record, command, name):
+def test_a_record_that_cannot_be_read_is_named(shell, toys, record, command, name):
     if DAMAGE[name]:
         record.write_bytes(DAMAGE[name](record.read_bytes()))
     else:
         record.unlink()
-    found = shell(command, record)
+    found = shell(command, record, *toys)
     assert 2 == found.code
     assert found.err.startswith(f"prism-bench: {record}: ")
     assert 1 == found.err.count("\n")

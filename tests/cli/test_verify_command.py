@@ -11,7 +11,9 @@ def test_right_kernels_end_with_0(shell, toys):
 def test_json_holds_every_comparison_and_nothing_else(shell, toys):
     found = shell("verify", *toys, "--backend", "numpy_reference", "--json", "--filter", "double")
     assert 0 == found.code
-    assert {"double[n=0]", "double[n=1]", "double[golden 1: n=3]", "double[n=1000]"} == {case["name"] for case in found.json}
+    assert {"double[n=0]", "double[n=1]", "double[golden 1: n=3]", "double[n=1000]"} == {
+        case["name"] for case in found.json
+    }
     assert all(entry["passed"] for case in found.json for entry in case["verification"])
     assert "backend numpy_reference" in found.err
 

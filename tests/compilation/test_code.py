@@ -16,7 +16,9 @@ ptxas info    : Used 8 registers, used 0 barriers, 548 bytes cmem[0]
 
 
 def test_each_entry_has_its_own_resources():
-    assert {"_Z4wideILi3EEvPf": Resources(255, 16, 12, 8, 4096, 1), "scale": Resources(8, 0, 0, 0, 0, 0)} == resources(LOG)
+    assert {"_Z4wideILi3EEvPf": Resources(255, 16, 12, 8, 4096, 1), "scale": Resources(8, 0, 0, 0, 0, 0)} == resources(
+        LOG
+    )
 
 
 def test_an_empty_log_has_none():

@@ -77,7 +77,7 @@ def test_a_source_that_does_not_compile_is_named_with_its_line(folder):
     with pytest.raises(CompilationFailed) as caught:
         compiled(folder, "broken")
     words = str(caught.value)
-    assert f"{folder / 'plain' / 'broken.cu'}(2): error: identifier \"undeclared_name\" is undefined" in words
+    assert f'{folder / "plain" / "broken.cu"}(2): error: identifier "undeclared_name" is undefined' in words
     assert 1 == caught.value.exit_code
 
 

@@ -16,7 +16,6 @@ LARGEST_ELEMENTS = 1 << 22
 LARGEST_FLOPS = 2_000_000_000
 
 
-
 def once(cases):
     """Variants that share reference, arguments, tolerance and data with a case before them say nothing new here."""
     seen = {}
@@ -28,7 +27,9 @@ def once(cases):
 
 
 CATALOGUE = discover()
-SPECS = CATALOGUE.kernels | {f"{name}:{v}": spec.with_variant(v) for name, spec in CATALOGUE.kernels.items() for v in spec.variants}
+SPECS = CATALOGUE.kernels | {
+    f"{name}:{v}": spec.with_variant(v) for name, spec in CATALOGUE.kernels.items() for v in spec.variants
+}
 TIMED = {case.name: case for case in CATALOGUE.cases()}
 ALL = [*CATALOGUE.edges(), *CATALOGUE.cases()]
 CHECKED = {f"{case.label} {case.name}": case for case in once(case for case in ALL if case.label not in ("S1", "S2"))}

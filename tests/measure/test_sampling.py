@@ -73,7 +73,9 @@ def test_the_gate_remembers_the_fastest_clock_of_the_session():
 
 def test_time_ends_the_loop_whatever_the_precision():
     ticks = count()
-    found = series(repeat(FAST), Criterion(precision=0.0, max_samples=100, seconds=5.0), clock=lambda: float(next(ticks)))
+    found = series(
+        repeat(FAST), Criterion(precision=0.0, max_samples=100, seconds=5.0), clock=lambda: float(next(ticks))
+    )
     assert 4 == len(found.samples)  # the fifth look at the clock after the first reads five seconds
 
 

@@ -1,4 +1,4 @@
-"""`prism_bench.benchmark` on a device: it agrees with the workbench, refuses what lies, and leaves everything as it was."""
+"""`prism_bench.benchmark` on a device: it agrees with the workbench, refuses lies, leaves everything as it was."""
 
 from importlib.util import find_spec
 
@@ -78,7 +78,9 @@ def test_it_agrees_with_the_workbench(run, name):
     runnable = prism_bench.prepare(name, "S1")
     with runnable:
         for metric, mode in (("cold_time", "cold"), ("hot_time", "hot")):
-            assert prism_bench.benchmark(runnable, mode=mode).median == pytest.approx(measured.measurement(metric).median, rel=0.05)
+            assert prism_bench.benchmark(runnable, mode=mode).median == pytest.approx(
+                measured.measurement(metric).median, rel=0.05
+            )
 
 
 def test_work_on_another_stream_is_refused(cupy, works):

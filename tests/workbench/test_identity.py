@@ -74,7 +74,9 @@ def test_a_machine_can_be_given_a_name(monkeypatch):
     assert "rack-7-gpu-3" == identity.machine({"device": "NVIDIA H200", "uuid": "ab"})["id"]
 
 
-@pytest.mark.parametrize(("name", "slug"), [("NVIDIA H200 (SXM)", "nvidia-h200-sxm"), ("...", "unknown"), ("../../etc", "etc")])
+@pytest.mark.parametrize(
+    ("name", "slug"), [("NVIDIA H200 (SXM)", "nvidia-h200-sxm"), ("...", "unknown"), ("../../etc", "etc")]
+)
 def test_a_slug_is_safe_as_a_folders_name(name, slug):
     assert slug == identity.slug(name)
 

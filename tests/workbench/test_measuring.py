@@ -14,7 +14,7 @@ from prism_bench.workbench.settings import Settings
 
 CASE = discover(Path(__file__).parent.parent / "toys").case("double[n=1000]")
 THREE = Criterion(min_samples=3, max_samples=3)
-SETTINGS = Settings(criteria={metric: THREE for metric in ("cold_time", "hot_time", "wall_time", "first_call_time")})
+SETTINGS = Settings(criteria=dict.fromkeys(("cold_time", "hot_time", "wall_time", "first_call_time"), THREE))
 
 
 class Library(NullBackend):
@@ -80,7 +80,9 @@ def test_the_cpu_is_timed_beside_the_kernel_at_the_documents_size_only():
 def test_what_belongs_to_the_first_process_is_left_out_of_the_others():
     with NullBackend().prepare(CASE, CASE.inputs(0)) as runnable:
         settings = replace(SETTINGS, first_process_only=("hot_time",))
-        metrics = [[one.metric for one in measure_kernel(runnable, settings, ClockGate(), process)] for process in (0, 1)]
+        metrics = [
+            [one.metric for one in measure_kernel(runnable, settings, ClockGate(), process)] for process in (0, 1)
+        ]
     assert [["cold_time", "launch_time", "hot_time"], ["cold_time", "launch_time"]] == metrics
 
 

@@ -80,7 +80,10 @@ class Device(NullBackend):
     name = "cuda"
 
 
-STICKY = ["cudaErrorIllegalAddress: an illegal memory access was encountered", "CUDA_ERROR_LAUNCH_FAILED: launch failure"]
+STICKY = [
+    "cudaErrorIllegalAddress: an illegal memory access was encountered",
+    "CUDA_ERROR_LAUNCH_FAILED: launch failure",
+]
 
 
 @pytest.mark.parametrize("words", STICKY)

@@ -69,7 +69,9 @@ def test_a_changed_input_is_told_by_name():
 
 
 def test_an_input_may_change_only_where_the_spec_says_so():
-    spec = KernelSpec("f", (InOut("x", "n"),), lambda n: Launch(n, 1), lambda x: x + 1, {"S0": Workload(n=5)}, tolerance=exact())
+    spec = KernelSpec(
+        "f", (InOut("x", "n"),), lambda n: Launch(n, 1), lambda x: x + 1, {"S0": Workload(n=5)}, tolerance=exact()
+    )
     case = Case(replace(spec, name="f"), Workload(n=5), "S0")
     assert passed(entries("mutates", case))
 

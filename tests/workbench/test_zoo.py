@@ -1,4 +1,4 @@
-"""The zoo of lying kernels: the workbench catches each, on a device and, where the lie is arithmetic, on the emulator."""
+"""The zoo of lying kernels: the workbench catches each on a device, and the lies of arithmetic on the emulator too."""
 
 from pathlib import Path
 

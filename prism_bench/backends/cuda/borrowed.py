@@ -1,4 +1,4 @@
-"""The backend for somebody else's callable: the libraries' current streams are ours meanwhile, and theirs again afterwards."""
+"""The backend for somebody else's callable: the libraries' current streams are ours meanwhile, and theirs afterwards."""
 
 import sys
 from contextlib import ExitStack, contextmanager
