@@ -1,0 +1,76 @@
+#include "logarithms.cuh"
+#include "row_sums.cuh"
+
+__device__ unsigned int arrived;
+
+// WIDTH neighbouring floats; WIDTH is 4 where rows begin on 16-byte boundaries, else 1.
+template <int WIDTH>
+struct Cells {
+    float value[WIDTH];
+
+    __device__ explicit Cells(const float* at) {
+        if constexpr (WIDTH == 4) {
+            const float4 v = load4_streamed(at);
+            value[0] = v.x, value[1] = v.y, value[2] = v.z, value[3] = v.w;
+        } else {
+            value[0] = __ldcs(at);
+        }
+    }
+};
+
+template <int WIDTH>
+struct Terms {
+    PartialSums<1> partial;
+
+    __device__ void add(const Cells<WIDTH>& joint, const float (&marginal)[WIDTH]) {
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) partial.add(0, j, relative_entropy(joint.value[j], marginal[j]));
+    }
+
+    __device__ void finish(float* entropy, double* by_block, double unit) const {
+        double sum[1];
+        partial.total(sum);
+        if (grid_sum(sum[0], by_block, &arrived, sum)) *entropy = static_cast<float>(-unit * sum[0]);
+    }
+};
+
+// -unit times the sum of p ln(p / marginal) over joint[ys][cells]. A thread keeps the marginals of WIDTH cells and walks
+// some of their ys, several loads ahead.
+template <int WIDTH>
+__global__ void __launch_bounds__(256) y_first(const float* joint, const float* marginal, float* entropy,
+                                               double* by_block, int ys, long long cells, double unit) {
+    constexpr int AHEAD = 4;
+    const int across = max(1, static_cast<int>((cells / WIDTH + blockDim.x - 1) / blockDim.x)), down = gridDim.x / across;
+    const long long at = (static_cast<long long>(blockIdx.x % across) * blockDim.x + threadIdx.x) * WIDTH;
+    const int height = (ys + down - 1) / down, begin = blockIdx.x / across * height, end = min(ys, begin + height);
+    Terms<WIDTH> terms;
+    if (at < cells && begin < end) {
+        const Cells<WIDTH> below(marginal + at);
+        const float* from = joint + begin * cells + at;
+        int y = begin;
+        for (; y + AHEAD <= end; y += AHEAD, from += AHEAD * cells) {
+            const Cells<WIDTH> ahead[] = {Cells<WIDTH>(from), Cells<WIDTH>(from + cells), Cells<WIDTH>(from + 2 * cells),
+                                          Cells<WIDTH>(from + 3 * cells)};
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k) terms.add(ahead[k], below.value);
+        }
+        for (; y < end; ++y, from += cells) terms.add(Cells<WIDTH>(from), below.value);
+    }
+    terms.finish(entropy, by_block, unit);
+}
+
+// The same over joint[cells][ys]: a warp takes one row after the other.
+template <int WIDTH>
+__global__ void __launch_bounds__(256) y_last(const float* joint, const float* marginal, float* entropy,
+                                              double* by_block, int ys, long long cells, double unit) {
+    const long long warps = grid_threads() / 32;
+    Terms<WIDTH> terms;
+    for (long long cell = grid_thread() / 32; cell < cells; cell += warps) {
+        float below[WIDTH];
+        for (int j = 0; j < WIDTH; ++j) below[j] = __ldg(marginal + cell);
+        const float* const from = joint + cell * ys;
+#pragma unroll 4
+        for (int y = threadIdx.x % 32 * WIDTH; y < ys; y += 32 * WIDTH) terms.add(Cells<WIDTH>(from + y), below);
+    }
+    terms.finish(entropy, by_block, unit);
+}

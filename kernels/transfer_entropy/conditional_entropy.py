@@ -1,0 +1,128 @@
+"""H(Y|X,Z) = -sum of p(y,xz) ln[p(y,xz) / p(xz)], in nats or bits, from a joint table and its marginal over y.
+
+Empty cells contribute nothing. A cell with mass whose marginal has none is inconsistent: the result is then -inf.
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, exact, reduction,
+)  # fmt: skip
+from prism_bench.inputs import Fill
+
+# S2 on an H200: 538 MB / 4.45 TB/s = 121 us; 30 instructions a cell = 136 us at one a clock: close to both.
+MOST_BLOCKS = 8192
+cell_mass = Fill(lambda rng, count, axes: rng.exponential(size=count) / (axes["ys"] * axes["cells"] or 1), "exponential")
+marginal_mass = Fill(
+    lambda rng, count, axes: (1 + rng.gamma(1 + axes["ys"], size=count)) / (axes["ys"] * axes["cells"] or 1),
+    "gamma, near the sum of ys cells",
+)
+
+
+def width_of(extent):
+    return 4 if extent % 4 == 0 else 1
+
+
+def launch_first(ys, cells, device):
+    """Threads side by side over the cells; the ys are split until the device is full."""
+    across = max(1, -(-cells // (256 * width_of(cells))))
+    down = max(1, min(-(-ys // 8), 24 * device.sm_count // across, MOST_BLOCKS // across))
+    return Launch(grid=across * down, block=256, entry=f"y_first<{width_of(cells)}>")
+
+
+def launch_last(ys, cells, device):
+    grid = max(1, min(-(-cells // 8), 24 * device.sm_count, MOST_BLOCKS))
+    return Launch(grid=grid, block=256, entry=f"y_last<{width_of(ys)}>")
+
+
+def terms(joint, marginal, axis, unit, xp, special):
+    return special.rel_entr(joint, xp.expand_dims(marginal, axis)) * unit
+
+
+def fields(axis):
+    """What depends on where y stands."""
+    joint = In("joint", "ys cells" if axis == 0 else "cells ys", fill=cell_mass)
+    return dict(
+        arguments=(
+            joint, In("marginal", "cells", fill=marginal_mass), Out("entropy", "1"),
+            Scratch("by_block", "blocks", dtype="float64"), Size("ys"), Size("cells", "int64"), Scalar("unit", "float64"),
+        ),
+        launch=launch_first if axis == 0 else launch_last,
+        reference=lambda joint, marginal, unit, xp, special: -terms(joint, marginal, axis, unit, xp, special).sum(),
+        tolerance=reduction(
+            lambda joint, marginal, unit, xp, special: xp.abs(terms(joint, marginal, axis, unit, xp, special)).sum()
+        ),
+        peers={
+            "torch": lambda torch, joint, marginal, unit: -unit
+            * torch.nn.functional.kl_div(marginal.log().unsqueeze(axis), joint, reduction="sum"),
+            "cupy": lambda cupy, joint, marginal, unit: -unit
+            * (joint * cupy.log(joint / cupy.expand_dims(marginal, axis))).sum(),
+        },
+    )  # fmt: skip
+
+
+def counted(ys, cells):
+    """A table with empty cells and an empty column."""
+    table = np.random.default_rng(4).poisson(1.0, size=(ys, cells)) * (np.arange(cells) != 3)
+    return table / table.sum()
+
+
+def by_difference(ys, cells):
+    """H(joint) - H(marginal) in float64: the textbook's other form."""
+    return sum(
+        sign * np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0).sum()
+        for sign, p in ((-1, counted(ys, cells)), (1, counted(ys, cells).sum(axis=0)))
+    )
+
+
+small = dict(ys=2, cells=2)
+spec = KernelSpec(
+    entry="y_first<4>",
+    **fields(axis=0),
+    parameters={"units": "nats"},
+    derived={
+        "unit": lambda units: 1.0 if units == "nats" else 1 / np.log(2),
+        "blocks": lambda cells: max(MOST_BLOCKS, -(-cells // 256)),
+    },
+    rules=(Rule("units to be nats or bits", lambda units: units in ("nats", "bits")),),
+    flops=lambda ys, cells: 3 * ys * cells,
+    workloads={"S0": Workload(ys=4, cells=64), "S1": Workload(ys=256, cells=65_536), "S2": Workload(ys=512, cells=262_144)},
+    edges=(
+        *(Workload(ys=y, cells=c) for y, c in ((1, 1), (0, 4), (5, 0), (3, 5), (17, 33), (40, 300), (9, 1028))),
+        Workload(ys=16, cells=48, units="bits"),
+    ),
+    golden=(
+        Golden(
+            Workload(ys=9, cells=20),
+            {"joint": counted, "marginal": lambda ys, cells: counted(ys, cells).sum(axis=0)}, {"entropy": by_difference},
+            source="H(joint) - H(marginal), with empty cells and an empty column",
+        ),
+        Golden(
+            Workload(**small), {"joint": [[0.5, 0], [0, 0.5]], "marginal": 0.5}, {"entropy": 0.0},
+            source="y follows from x", tolerance=exact(),
+        ),
+        Golden(
+            Workload(**small, units="bits"), {"joint": 0.25, "marginal": 0.5}, {"entropy": 1.0},
+            source="y is a fair coin whatever x",
+        ),
+        Golden(
+            Workload(**small), {"joint": 0.25, "marginal": [0.5, 0]}, {"entropy": -np.inf}, source="inconsistent tables"
+        ),
+        Golden(Workload(**small), {"joint": [[np.nan, 0], [0, 1]], "marginal": 0.5}, {"entropy": np.nan}, source="NaN"),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "y_last": Variant(
+            "y as the fastest axis", entry="y_last<4>", traffic_factor=8,  # all lanes of a warp ask for one marginal
+            **{k: v for k, v in fields(axis=1).items() if k != "peers"},
+            golden=(
+                Golden(
+                    Workload(ys=9, cells=20),
+                    {"joint": lambda ys, cells: counted(ys, cells).T,
+                     "marginal": lambda ys, cells: counted(ys, cells).sum(axis=0)},
+                    {"entropy": by_difference}, source="the same table transposed",
+                ),
+            ),
+        ),
+    },
+)  # fmt: skip
