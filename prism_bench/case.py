@@ -90,6 +90,7 @@ class Case:
         except ValueError as error:
             raise SpecError(f"{self.name}: golden {array.name}: {error}") from error
 
+    @np.errstate(all="ignore")
     def _golden_values(self, data, array):
         """The golden values of `array`, in its shape."""
         value, shape = data[array.name], array.extents(self.axes)
@@ -162,6 +163,7 @@ class Case:
         magnitude = byname.call(tolerance.magnitude, offered, where) if tolerance.magnitude else None
         return SimpleNamespace(tolerance=tolerance, terms=terms, magnitude=magnitude)
 
+    @np.errstate(all="ignore")
     def offered(self, arrays: Mapping, xp, special) -> dict[str, object]:
         """What references and tolerances may ask for: float64 copies of the arrays, axes, `xp` and `special`."""
         wide = {n: a.astype("float64") if a.dtype.kind == "f" else a for n, a in arrays.items()}

@@ -145,7 +145,8 @@ def _allowed(want, dtype, tolerance, xp, *, terms, magnitude):
     size = xp.where(xp.isfinite(want), xp.abs(want), 0.0)
     if tolerance.relative == float("inf"):
         return xp.where(xp.isfinite(want), xp.inf, 0.0)
-    allowed = xp.maximum(tolerance.relative * size, tolerance.floor)
+    rounding = 2.0 ** (_SMALLEST_EXPONENT[dtype.name] - 1)  # no number of this type can be nearer to what underflows
+    allowed = xp.maximum(tolerance.relative * size, max(tolerance.floor, rounding))
     allowed = xp.maximum(allowed, tolerance.floor_of_peak * size.max())
     if tolerance.ulps:
         allowed = xp.maximum(allowed, tolerance.ulps * _ulp(size, dtype, xp))

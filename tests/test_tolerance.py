@@ -129,6 +129,14 @@ def test_an_overflow_of_the_type_is_the_rounded_reference():
     assert not passes([3e38], [6e38], exact())
 
 
+@pytest.mark.parametrize(
+    "tolerance", [elementwise(ulps=0, floor=0), reduction(lambda x: x), normalising(), absolute(0)]
+)
+def test_what_underflows_may_be_zero(tolerance):
+    assert passes([0.0], [1e-46], tolerance, terms=1e-6, magnitude=1e-46)
+    assert not passes([3e-45], [1e-46], tolerance, terms=1e-6, magnitude=1e-46)
+
+
 ALL = {
     "exact": (exact(), {}),
     "elementwise": (elementwise(), {}),
