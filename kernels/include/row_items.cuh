@@ -1,0 +1,39 @@
+#pragma once
+
+#include "columns.cuh"
+
+// A row, or a part of one, in the registers of a block: ITEMS floats per thread, WIDTH side by side.
+
+/// Where item k of this thread stands in the row.
+template <int WIDTH>
+__device__ int item_place(int k) {
+    return (k / WIDTH * blockDim.x + threadIdx.x) * WIDTH + k % WIDTH;
+}
+
+/// Loads up to `count` floats of `from`; `outside` stands for what lies beyond.
+template <int ITEMS, int WIDTH>
+__device__ void load_items(const float* from, int count, float outside, float (&item)[ITEMS]) {
+#pragma unroll
+    for (int k = 0; k < ITEMS; k += WIDTH) {
+        Group<WIDTH> v;
+#pragma unroll
+        for (int w = 0; w < WIDTH; ++w) v.at[w] = outside;
+        if (item_place<WIDTH>(k) < count) v = load_group<WIDTH>(from + item_place<WIDTH>(k));
+#pragma unroll
+        for (int w = 0; w < WIDTH; ++w) item[k + w] = v.at[w];
+    }
+}
+
+/// Calls f(place, group) for every group of WIDTH items below `count` and stores what it returns in the group's place.
+template <int ITEMS, int WIDTH, class F>
+__device__ void store_items(float* to, int count, const float (&item)[ITEMS], F f) {
+#pragma unroll
+    for (int k = 0; k < ITEMS; k += WIDTH) {
+        const int place = item_place<WIDTH>(k);
+        if (place >= count) continue;
+        Group<WIDTH> v;
+#pragma unroll
+        for (int w = 0; w < WIDTH; ++w) v.at[w] = item[k + w];
+        store_group<WIDTH>(to + place, f(place, v));
+    }
+}
