@@ -1,6 +1,7 @@
 """A measuring process seen from outside: started, listened to, ended when it hangs."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ def work(order: dict, timeout: float) -> Iterator[dict]:
     with tempfile.TemporaryFile() as words:
         process = subprocess.Popen(
             [sys.executable, "-m", "prism_bench.workbench.worker"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True, env=_same_view(),
         )  # fmt: skip
         try:
             _hand_over(process, order)
@@ -43,6 +44,11 @@ def _hand_over(process, order):
             process.stdin.write(json.dumps(order))
     except BrokenPipeError:
         return
+
+
+def _same_view():
+    """The environment in which a process imports what this one does, even if its path was edited, as asv does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def _events(process, timeout, words):
