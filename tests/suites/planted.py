@@ -29,8 +29,8 @@ class Project:
         """Let asv measure the commit of `tree`, whose package stands in for the installed one; asv's result file."""
         # With `existing`, what is installed is what Python finds; asv hands on ASV_PYTHONPATH and nothing else.
         where = ("-E", f"existing:{sys.executable}", "--set-commit-hash", self.commit(tree))
-        what = ("--bench", "Cold", "--bench", "Wall", "--record-samples", "--launch-method", "forkserver")
-        self.asv("run", *where, *what, ASV_PYTHONPATH=str(tree))
+        what = ("--bench", "Cold", "--bench", "Wall", "--launch-method", "forkserver")
+        self.asv("run", "--record-samples", "--show-stderr", *where, *what, ASV_PYTHONPATH=str(tree))
         (path,) = self.newer.glob(f"reports/asv/box/{self.commit(tree)[:8]}-existing-*.json")
         return json.loads(path.read_text())
 

@@ -96,3 +96,15 @@ def test_compare_show_and_publish_read_the_results(project, older, newer):
     project.asv("publish", "--no-pull")
     assert (project.newer / "reports/site/asv/index.html").is_file()
     assert list(project.newer.glob("reports/site/asv/graphs/**/times.Cold.track_cold_time.json"))
+
+
+def test_the_measuring_processes_run_the_package_of_their_commit(project, older):
+    """A commit whose worker is broken measures nothing, whatever else is installed. Last, since it spoils the results."""
+    worker = project.older / "prism_bench/workbench/worker.py"
+    sound = worker.read_text()
+    worker.write_text("raise SystemExit('broken on purpose')")
+    try:
+        with pytest.raises(AssertionError, match="broken on purpose"):
+            project.measure(project.older)
+    finally:
+        worker.write_text(sound)
