@@ -99,7 +99,7 @@ def test_compare_show_and_publish_read_the_results(project, older, newer):
 
 
 def test_the_measuring_processes_run_the_package_of_their_commit(project, older):
-    """A commit whose worker is broken measures nothing, whatever else is installed. Last, since it spoils the results."""
+    """A commit whose worker is broken measures nothing, whatever else is installed. Last: it spoils the results."""
     worker = project.older / "prism_bench/workbench/worker.py"
     sound = worker.read_text()
     worker.write_text("raise SystemExit('broken on purpose')")
