@@ -1,0 +1,164 @@
+"""Rotary positions: in every head of size dim, pair i at position m turns by the angle (offset + m) base^(-2 i / dim).
+
+`layout` says which numbers are a pair: `interleaved` (2i, 2i + 1) or `halves` (i, i + dim / 2).
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    InOut,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    reduction,
+)
+
+# Bound by memory: 8 bytes an element at the copy rate. A first launch tabulates cosines and sines in double precision
+# (length x dim / 2 of them, some microseconds); the table stays in the caches.
+
+
+def floats_per_thread(layout, dim):
+    if layout == "interleaved":
+        return 4 if dim % 4 == 0 else 2
+    return 8 if dim % 8 == 0 else 2
+
+
+def row_block(groups):
+    """Threads of a block, chosen to waste few on a token's end."""
+    return min((256, 224, 192, 160, 128, 96, 64, 32), key=lambda threads: -(-groups // threads) * threads)
+
+
+def launch_of(form, arguments):
+    """The table, then a group of pairs per thread."""
+
+    def launch(batch, length, dim, layout, groups, parts):
+        names = ("table", "base", "offset", "length", "dim")
+        table = Launch((length, -(-dim // 256)), 128, entry="rope_table", arguments=names)
+        per_thread = floats_per_thread(layout, dim)
+        flags = f"true, {per_thread // 2}" if layout == "halves" else f"false, {per_thread}"
+        sizes = ("table", "length", "heads", "dim", "groups", "parts")
+        turn = Launch(batch * length * parts, row_block(groups), entry=f"{form}<{flags}>", arguments=(*arguments, *sizes))
+        return (table, turn)
+
+    return launch
+
+
+def pairs(x, dim, layout):
+    """The first and the second number of every pair."""
+    return (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else (x[..., : dim // 2], x[..., dim // 2 :])
+
+
+def joined(first, second, shape, layout, module):
+    if layout == "interleaved":
+        return module.stack((first, second), -1).reshape(shape)
+    return module.concatenate((first, second), -1)
+
+
+def turned(x, angle, dim, layout, module):
+    """For NumPy, CuPy and PyTorch alike; `angle` holds a cosine and a sine for every position and pair."""
+    cosine, sine = (values[:, None, :] for values in angle)
+    first, second = pairs(x, dim, layout)
+    return joined(first * cosine - second * sine, first * sine + second * cosine, x.shape, layout, module)
+
+
+def reference(x, length, dim, base, offset, layout, xp):
+    angle = xp.outer(offset + xp.arange(length), float(base) ** (-xp.arange(0, dim, 2) / dim))
+    return turned(x, (xp.cos(angle), xp.sin(angle)), dim, layout, xp)
+
+
+def pair_size(x, dim, layout, xp):
+    """|first| + |second|: what the terms of both results of a pair can reach."""
+    first, second = pairs(xp.abs(x), dim, layout)
+    return joined(first + second, first + second, x.shape, layout, xp)
+
+
+def torch_rope(torch, x, length, dim, base, offset, layout):
+    place = {"device": x.device, "dtype": torch.float64}
+    angle = torch.outer(offset + torch.arange(length, **place), base ** (-torch.arange(0, dim, 2, **place) / dim))
+    return turned(x, (angle.cos().float(), angle.sin().float()), dim, layout, torch)
+
+
+HEADS = "batch length heads dim"
+SIZES = (
+    Scratch("table", "length dim"), Scalar("base", "float64"), Scalar("offset", "int64"), Size("length"), Size("heads"),
+    Size("dim"), Size("groups"), Size("parts"),
+)  # fmt: skip
+
+quarter = Golden(
+    Workload(batch=1, length=3, heads=1, dim=2, offset=0),
+    inputs={"x": np.tile([3.0, -2.0], 3).reshape(1, 3, 1, 2)},
+    expected={"y": np.stack([(3 * np.cos(m) + 2 * np.sin(m), 3 * np.sin(m) - 2 * np.cos(m)) for m in range(3)])[None, :, None]},
+    source="one pair turns by m radians at position m; position 0 is left alone",
+)
+long_context = [
+    Golden(
+        Workload(batch=1, length=2, heads=1, dim=8, offset=offset, layout=layout),
+        inputs={"x": np.linspace(-1, 1, 16).reshape(1, 2, 1, 8)},
+        expected={},
+        source=f"position {offset}, where a float angle is wrong in the third digit and beyond",
+    )
+    for offset in (131_071, 10_000_000)
+    for layout in ("interleaved", "halves")
+]
+
+spec = KernelSpec(
+    entry="rope_encoding<false, 4>",
+    arguments=(In("x", HEADS), Out("y", HEADS), *SIZES),
+    parameters={"base": 10_000.0, "offset": 0, "layout": "interleaved"},
+    derived={
+        "groups": lambda heads, dim, layout: heads * dim // floats_per_thread(layout, dim),
+        "parts": lambda groups: -(-groups // row_block(groups)),
+    },
+    rules=(
+        Rule("dim to be even", lambda dim: dim > 0 and dim % 2 == 0),
+        Rule("layout to be 'interleaved' or 'halves'", lambda layout: layout in ("interleaved", "halves")),
+        Rule("base > 0 and offset >= 0", lambda base, offset: base > 0 and offset >= 0),
+    ),
+    launch=launch_of("rope_encoding", ("x", "y")),
+    reference=reference,
+    tolerance=reduction(magnitude=pair_size, terms=5e-7),
+    peers={"torch": torch_rope},
+    flops=lambda batch, length, heads, dim: 3 * batch * length * heads * dim,
+    workloads={
+        "S0": Workload(batch=1, length=128, heads=8, dim=64),
+        "S1": Workload(batch=8, length=8192, heads=32, dim=128),
+        "S2": Workload(batch=16, length=16_384, heads=32, dim=128),
+    },
+    edges=tuple(
+        Workload(batch=b, length=s, heads=h, dim=d, layout=layout, offset=offset)
+        for b, s, h, d, offset in (
+            (2, 5, 3, 2, 0), (1, 3, 5, 6, 7), (2, 4, 1, 12, 0), (1, 1, 1, 64, 5), (2, 3, 40, 36, 1), (1, 2, 2, 520, 0),
+            (0, 4, 2, 8, 0), (2, 0, 2, 8, 0),
+        )
+        for layout in ("interleaved", "halves")
+    ),
+    golden=(quarter, *long_context),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    aliases=("rope",),
+    variants={
+        "halves": Variant(
+            "pairs half a head apart",
+            parameters={"base": 10_000.0, "offset": 0, "layout": "halves"},
+            peers={"torch": torch_rope},
+            edges=(),
+            golden=(),
+            only_labels=("S0", "S1"),
+        ),
+        "in_place": Variant(
+            "x becomes y",
+            arguments=(InOut("x", HEADS), *SIZES),
+            launch=launch_of("rope_encoding_in_place", ("x",)),
+            golden=(),
+            only_labels=("S0", "S1"),
+        ),
+    },
+)  # fmt: skip
