@@ -1,0 +1,81 @@
+#include "logarithms.cuh"
+#include "row_sums.cuh"
+
+constexpr int TABULATED = 1024;
+
+// Makes the table of c ln c for small counts.
+extern "C" __global__ void entropy_table(double* table) {
+    const int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c < TABULATED) table[c] = c == 0 ? 0.0 : c * log(static_cast<double>(c));
+}
+
+// c ln c, the same bits for the same count; NaN for a negative one.
+template <class Count>
+__device__ double x_log_x(Count c, const double* __restrict__ table) {
+    if (c >= 0 && c < TABULATED) return __ldg(table + c);
+    return static_cast<double>(c) * log(static_cast<double>(c));
+}
+
+// Of one row's counts: the sum of c ln c, their sum, and how many bins are occupied. All of it in double precision:
+// ln N - (sum of c ln c) / N cancels where one bin holds nearly everything, to 1e-16 ln N of absolute error.
+struct Tally {
+    double logs = 0.0;
+    long long samples = 0;
+    int occupied = 0;
+
+    template <class Count>
+    __device__ void add(Count c, const double* table) {
+        logs += x_log_x(c, table);
+        samples += c;
+        occupied += c != 0;
+    }
+
+    __device__ void finish(float* entropy, const double* table, double* by_block, unsigned int* arrived,
+                           double unit) const {
+        double sum[3] = {logs, static_cast<double>(samples), static_cast<double>(occupied)};
+        if (!row_sums(sum, by_block, arrived)) return;
+        const double n = sum[1];
+        const double likely = (x_log_x(static_cast<long long>(n), table) - sum[0]) / n;
+        entropy[blockIdx.x] = static_cast<float>(unit * (likely + (sum[2] - 1.0) / (2.0 * n)));
+    }
+};
+
+// Counts are read as floats of the same bits.
+extern "C" __global__ void __launch_bounds__(512)
+    entropy_corrected(const int* counts, float* entropy, const double* table, double* by_block, unsigned int* arrived,
+                      long long cols, double unit) {
+    Tally tally;
+    const auto add = [&](const float(&x)[1], int) { tally.add(__float_as_int(x[0]), table); };
+    visit_row<4>(cols, add, reinterpret_cast<const float*>(counts) + blockIdx.x * cols);
+    tally.finish(entropy, table, by_block, arrived, unit);
+}
+
+extern "C" __global__ void __launch_bounds__(512)
+    entropy_corrected_i64(const long long* counts, float* entropy, const double* table, double* by_block,
+                          unsigned int* arrived, long long cols, double unit) {
+    Tally tally;
+    const long long* const row = counts + blockIdx.x * cols;
+    const Share share = row_share(cols);
+#pragma unroll 4
+    for (long long i = share.begin + threadIdx.x; i < share.end; i += blockDim.x) tally.add(__ldcs(row + i), table);
+    tally.finish(entropy, table, by_block, arrived, unit);
+}
+
+// From probabilities of n samples: what lies below 1 / (2 n) is no count, so its bin is not occupied.
+extern "C" __global__ void __launch_bounds__(512)
+    entropy_corrected_p(const float* p, float* entropy, double* by_block, unsigned int* arrived, long long cols,
+                        double samples, double unit) {
+    const float least = static_cast<float>(0.5 / samples);
+    PartialSums<1> partial;
+    int occupied = 0;
+    const auto add = [&](const float(&x)[1], int slot) {
+        partial.add(0, slot, x[0] > 0.0f ? x[0] * log2_of(x[0]) : x[0] == 0.0f ? 0.0f : isnan(x[0]) ? x[0] : infinity());
+        occupied += x[0] >= least;
+    };
+    visit_row<8>(cols, add, p + blockIdx.x * cols);
+    double bits[1];
+    partial.total(bits);
+    double sum[2] = {bits[0], static_cast<double>(occupied)};
+    if (row_sums(sum, by_block, arrived))
+        entropy[blockIdx.x] = static_cast<float>(unit * ((sum[1] - 1.0) / (2.0 * samples) - LN_2 * sum[0]));
+}

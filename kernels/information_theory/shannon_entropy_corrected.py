@@ -1,0 +1,149 @@
+"""Miller-Madow entropy of each row of counts: -sum of p ln p + (m - 1) / (2 N), m occupied bins, N samples.
+
+All of it in nats or bits. N is the row's sum; without samples, or with a negative count, the result is NaN.
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, exact, reduction,
+)  # fmt: skip
+from prism_bench.inputs import Fill
+
+# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 12 instructions and a look-up a bin = 32 us: bound by memory.
+MOST_BLOCKS = 8192
+tallies = Fill(lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5")
+weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
+
+
+def shape(rows, cols, device):
+    """A block per row; where rows are few and long, as many share one as fill the device."""
+    parts = max(1, min(-(-cols // 2048), 12 * device.sm_count // max(1, rows), MOST_BLOCKS // max(1, rows)))
+    return (rows, parts), 512 if parts > 1 else next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
+
+
+def launch_of(entry):
+    """The table of c ln c first, for counts below 1024."""
+
+    def launch(rows, cols, device):
+        table = Launch(4, 256, entry="entropy_table", arguments=("table",))
+        return table, Launch(*shape(rows, cols, device), entry=entry)
+
+    return launch
+
+
+def parts(counts, scale, xp, special):
+    """The terms of the entropy, and the correction."""
+    samples = counts.sum(axis=1, keepdims=True).astype("float64")
+    correction = ((counts != 0).sum(axis=1) - 1) / (2 * samples[:, 0])
+    return special.entr(counts / samples) * scale, correction * scale
+
+
+def reference(counts, scale, xp, special):
+    terms, correction = parts(counts, scale, xp, special)
+    defined = (counts >= 0).all(axis=1) & (counts.sum(axis=1) > 0)
+    return xp.where(defined, terms.sum(axis=1) + correction, np.nan)
+
+
+def magnitude(counts, scale, xp, special):
+    terms, correction = parts(counts, scale, xp, special)
+    return xp.abs(terms).sum(axis=1) + xp.abs(correction)
+
+
+def from_p(p, samples, scale, xp, special):
+    correction = ((p >= np.float32(0.5 / samples)).sum(axis=1) - 1) / (2 * samples)
+    return (special.entr(p).sum(axis=1) + correction) * scale
+
+
+def magnitude_of_p(p, samples, scale, xp, special):
+    correction = ((p >= np.float32(0.5 / samples)).sum(axis=1) - 1) / (2 * samples)
+    return (xp.abs(special.entr(p)).sum(axis=1) + xp.abs(correction)) * scale
+
+
+def cupy_entropy(cupy, counts, scale):
+    samples = counts.sum(axis=1, keepdims=True)
+    p = (counts / samples).astype("float32")
+    likely = -(p * cupy.log(cupy.maximum(p, np.float32(1e-38)))).sum(axis=1)
+    return scale * (likely + ((counts != 0).sum(axis=1) - 1) / (2 * samples[:, 0]))
+
+
+def torch_entropy(torch, counts, scale):
+    samples = counts.sum(dim=1, keepdim=True)
+    likely = torch.special.entr(counts / samples).sum(dim=1)
+    return scale * (likely + (torch.count_nonzero(counts, dim=1) - 1) / (2 * samples[:, 0]))
+
+
+def scratch(values):
+    return (Scratch("by_block", str(values * MOST_BLOCKS), dtype="float64"),
+            Scratch("arrived", str(MOST_BLOCKS), dtype="uint32"), Size("cols", "int64"))  # fmt: skip
+
+
+def arguments(dtype):
+    table = Scratch("table", "1024", dtype="float64")
+    return (In("counts", "rows cols", dtype, fill=tallies), Out("entropy", "rows"), table, *scratch(3),
+            Scalar("scale", "float64"))  # fmt: skip
+
+
+shapes = ((0, 5), (3, 0), (1, 1), (4, 3), (7, 257), (3, 1028), (2, 9001))
+units = {"scale": lambda units: 1.0 if units == "nats" else 1 / np.log(2)}
+known_units = Rule("units to be nats or bits", lambda units: units in ("nats", "bits"))
+spec = KernelSpec(
+    entry="entropy_corrected",
+    arguments=arguments("int32"),
+    parameters={"units": "nats"},
+    derived=units,
+    rules=(known_units,),
+    launch=launch_of("entropy_corrected"),
+    reference=reference,
+    tolerance=reduction(magnitude),
+    peers={"cupy": cupy_entropy, "torch": torch_entropy},
+    flops=lambda rows, cols: 4 * rows * cols,
+    traffic_factor=12,  # each bin looks its logarithm up in the L1 cache; at S0 making the table is most of it
+    workloads={
+        "S0": Workload(rows=1, cols=256),
+        "S1": Workload(rows=1, cols=64 << 20),
+        "S2": Workload(rows=65_536, cols=4096),
+    },
+    edges=(*(Workload(rows=r, cols=c) for r, c in shapes), Workload(rows=5, cols=100, units="bits")),
+    golden=(
+        Golden(
+            Workload(rows=4, cols=3), {"counts": [[7, 0, 0], [0, 0, 5000], [1, 0, 0], [0, 0, 0]]},
+            {"entropy": [0, 0, 0, np.nan]}, source="all mass in one bin: no correction; no samples", tolerance=exact(),
+        ),
+        Golden(
+            Workload(rows=1, cols=4, units="bits"), {"counts": 50}, {"entropy": 2 + 3 / 400 / np.log(2)},
+            source="four equal bins of 200 samples: 2 bits + 3 / (2 N) nats",
+        ),
+        Golden(
+            Workload(rows=4, cols=3), {"counts": [[3, -1, 2], [2**31 - 1, 2**31 - 1, 1], [1023, 1024, 1025], [10**9, 1, 0]]},
+            {}, source="a negative count, large counts, the seam of the table",
+        ),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "i64": Variant(
+            "64-bit counts", arguments=arguments("int64"), launch=launch_of("entropy_corrected_i64"), budgets=(),
+            golden=(
+                Golden(Workload(rows=2, cols=3), {"counts": [[2**28, 3, 0], [2**33, 2**33, 2**33]]}, {}, source="large"),
+            ),
+        ),
+        "probabilities": Variant(
+            "from probabilities and the number of samples", entry="entropy_corrected_p",
+            arguments=(
+                In("p", "rows cols", fill=weights), Out("entropy", "rows"), *scratch(2), Scalar("samples", "float64"),
+                Scalar("scale", "float64"),
+            ),
+            parameters={"units": "nats", "samples": 200},
+            rules=(known_units, Rule("samples > 0", lambda samples: samples > 0)),
+            launch=lambda rows, cols, device: Launch(*shape(rows, cols, device)),
+            reference=from_p,
+            tolerance=reduction(magnitude_of_p),
+            golden=(
+                Golden(
+                    Workload(rows=1, cols=4, samples=100), {"p": [0.5, 0.499, 0.001, 0]}, {},
+                    source="a probability below 1 / (2 N) is no count",
+                ),
+            ),
+        ),
+    },
+)  # fmt: skip
