@@ -1,0 +1,24 @@
+#include "attention.cuh"
+#include "attention_fp32.cuh"
+
+extern __shared__ __align__(128) unsigned char stages[];
+
+/// q, k, v and o are [batch, heads, length, width].
+__device__ inline Heads heads_apart(int heads, int length, int width) {
+    const long long head = static_cast<long long>(length) * width;
+    return {heads, length, width, width, head, head * heads};
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+fused_attention_softmax(const half* q, const half* k, const half* v, const float* mask, half* o, int heads, int length,
+                        int width, float scale) {
+    attend<T>(q, k, v, mask, o, heads_apart(heads, length, width), scale, reinterpret_cast<unsigned short*>(stages));
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+fused_attention_softmax_fp32(const float* q, const float* k, const float* v, const float* mask, float* o, int heads,
+                             int length, int width, float scale) {
+    attend_fp32<T>(q, k, v, mask, o, heads_apart(heads, length, width), scale, reinterpret_cast<float*>(stages));
+}

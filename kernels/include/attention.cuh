@@ -1,0 +1,248 @@
+#pragma once
+
+#include <cuda_pipeline.h>
+
+#include "ptx.cuh"
+#include "reduce.cuh"
+
+// O = softmax(scale Q K^T + mask) V on the tensor cores: half operands, FP32 sums. Each of a block's 4 warps has
+// 16 ROWS queries; keys and values pass by in blocks of KEYS, two of each in shared memory, and every query keeps
+// its running maximum and sum. A query to which no key is open gives zeros.
+
+/// Where the heads lie: strides in elements, `length` queries and keys, `width` of a head.
+struct Heads {
+    int heads, length, width;
+    long long row, head, batch;
+
+    __device__ long long begin(int which) const { return which / heads * batch + which % heads * head; }
+};
+
+/// D is the width of a head, rounded up with zeros; WIDTH elements are copied at once, 8 or 1.
+template <int D_, int ROWS_, int KEYS_, int WIDTH_, bool CAUSAL_, bool MASKED_>
+struct AttentionTile {
+    static constexpr int D = D_, ROWS = ROWS_, KEYS = KEYS_, WIDTH = WIDTH_, THREADS = 128, QUERIES = 64 * ROWS;
+    static constexpr bool CAUSAL = CAUSAL_, MASKED = MASKED_, KEEPS_QUERIES = D <= 64;
+    static constexpr int PITCH = D + 8, STAGE = KEYS * PITCH;  // rows 16 bytes longer: no bank conflicts
+    static constexpr int RESIDENT = D <= 128 ? 2 : 1;
+};
+
+template <class T, int LINES>
+__device__ void copy_lines(unsigned short* shared, const unsigned short* from, long long stride, int lines, int width) {
+    constexpr int ACROSS = T::D / T::WIDTH, COUNT = LINES * ACROSS / T::THREADS;
+    constexpr int UNROLLED = T::WIDTH == 1 ? 4 : T::D > 64 ? 2 : COUNT;  // more would cost registers
+#pragma unroll UNROLLED
+    for (int i = 0; i < COUNT; ++i) {
+        const int at = i * T::THREADS + threadIdx.x, line = at / ACROSS, col = at % ACROSS * T::WIDTH;
+        const bool inside = line < lines && col < width;
+        unsigned short* const to = shared + line * T::PITCH + col;
+        const unsigned short* const source = from + line * stride + col;
+        if constexpr (T::WIDTH > 1) __pipeline_memcpy_async(to, source, 16, inside ? 0 : 16);
+        else *to = inside ? *source : 0;
+    }
+}
+
+/// The reference point of exponentials: 0 where no key has been seen yet, so that exp(-inf - 0) = 0.
+__device__ inline float finite_max(float max) { return max == -infinity() ? 0.0f : max; }
+
+/// A warp's queries: scores of one block of keys, then their exponentials; running maxima, sums and outputs.
+template <class T>
+struct Queries {
+    static constexpr int BLOCKS = T::KEYS / 8, OUTS = T::D / 8, KEPT = T::KEEPS_QUERIES ? T::D / 16 : 1;
+    unsigned int query[T::ROWS][KEPT][4];
+    float score[T::ROWS][BLOCKS][4], out[T::ROWS][OUTS][4], max[T::ROWS][2], sum[T::ROWS][2];
+    const unsigned short* own;  // this warp's queries in shared memory
+    int first;                  // and the first one's number
+
+    __device__ Queries(const unsigned short* shared, int block_first) {
+        const int warp = threadIdx.x / 32;
+        own = shared + warp * 16 * T::ROWS * T::PITCH;
+        first = block_first + warp * 16 * T::ROWS;
+#pragma unroll
+        for (int i = 0; i < T::ROWS; ++i) {
+            max[i][0] = max[i][1] = -infinity();
+            sum[i][0] = sum[i][1] = 0.0f;
+#pragma unroll
+            for (int j = 0; j < OUTS; ++j) out[i][j][0] = out[i][j][1] = out[i][j][2] = out[i][j][3] = 0.0f;
+        }
+    }
+
+    /// Called when the queries have arrived.
+    __device__ void keep() {
+        if constexpr (T::KEEPS_QUERIES) {
+#pragma unroll
+            for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+                for (int d = 0; d < KEPT; ++d) load_lines(query[i][d], own + 16 * i * T::PITCH + 16 * d, T::PITCH);
+        }
+    }
+
+    __device__ void meet_keys(const unsigned short* keys) {
+#pragma unroll
+        for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+            for (int j = 0; j < BLOCKS; ++j) score[i][j][0] = score[i][j][1] = score[i][j][2] = score[i][j][3] = 0.0f;
+#pragma unroll
+        for (int d = 0; d < T::D / 16; ++d) {
+            const int kept = T::KEEPS_QUERIES ? d : 0;
+            if constexpr (!T::KEEPS_QUERIES) {
+#pragma unroll
+                for (int i = 0; i < T::ROWS; ++i) load_lines(query[i][0], own + 16 * i * T::PITCH + 16 * d, T::PITCH);
+            }
+#pragma unroll
+            for (int j = 0; j < BLOCKS / 2; ++j) {
+                unsigned int key[4];
+                load_lines(key, keys + 16 * j * T::PITCH + 16 * d, T::PITCH);
+#pragma unroll
+                for (int i = 0; i < T::ROWS; ++i) {
+                    multiply_lanes<0>(score[i][2 * j], query[i][kept], key[0], key[2]);
+                    multiply_lanes<0>(score[i][2 * j + 1], query[i][kept], key[1], key[3]);
+                }
+            }
+        }
+    }
+
+    __device__ int row_at(int i, int e) const { return first + 16 * i + warp_lane() / 4 + e / 2 * 8; }
+    __device__ static int key_at(int j, int e) { return 8 * j + warp_lane() % 4 * 2 + e % 2; }
+
+    /// Closes keys beyond the end and, if causal, beyond the query; adds the mask to the scaled scores.
+    __device__ void mask_scores(const float* mask, int from, int length, float scale) {
+        const int open = T::CAUSAL ? min(length, first + 1) : length;
+        if (!T::MASKED && from + T::KEYS <= open) return;
+#pragma unroll
+        for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+            for (int j = 0; j < BLOCKS; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    const int row = row_at(i, e), key = from + key_at(j, e);
+                    const bool closed = key >= length || (T::CAUSAL && key > row);
+                    float& s = score[i][j][e];
+                    if constexpr (T::MASKED) {
+                        if (!closed && row < length)
+                            s = fmaf(s, scale, 1.44269504f * __ldg(mask + static_cast<long long>(row) * length + key));
+                    }
+                    if (closed) s = -infinity();
+                }
+    }
+
+    /// The online softmax: scores become exp2(scale (score - max)), what has been summed before is brought to that max.
+    __device__ void weigh(float scale) {
+#pragma unroll
+        for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                float highest = max[i][half];
+#pragma unroll
+                for (int j = 0; j < BLOCKS; ++j)
+                    highest = fmaxf(highest, fmaxf(score[i][j][2 * half], score[i][j][2 * half + 1]));
+                highest = fmaxf(highest, shuffle_xor(highest, 1));
+                highest = fmaxf(highest, shuffle_xor(highest, 2));
+                const float shift = scale * finite_max(highest);
+                const float fade = exp2_fast(fmaf(scale, max[i][half], -shift));
+                max[i][half] = highest;
+                float added = 0.0f;
+#pragma unroll
+                for (int j = 0; j < BLOCKS; ++j)
+#pragma unroll
+                    for (int e = 2 * half; e < 2 * half + 2; ++e)
+                        added += score[i][j][e] = exp2_fast(fmaf(scale, score[i][j][e], -shift));
+                sum[i][half] = fmaf(sum[i][half], fade, added);
+#pragma unroll
+                for (int j = 0; j < OUTS; ++j) out[i][j][2 * half] *= fade, out[i][j][2 * half + 1] *= fade;
+            }
+    }
+
+    __device__ static unsigned int halves(float low, float high) {
+        const __half2 pair = __floats2half2_rn(low, high);
+        const unsigned int top = __half_as_ushort(__high2half(pair));
+        return top << 16 | __half_as_ushort(__low2half(pair));
+    }
+
+    __device__ void meet_values(const unsigned short* values) {
+#pragma unroll
+        for (int k = 0; k < T::KEYS / 16; ++k) {
+            unsigned int weight[T::ROWS][4];
+#pragma unroll
+            for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+                for (int r = 0; r < 4; ++r) {
+                    const float* const s = score[i][2 * k + r / 2] + r % 2 * 2;
+                    weight[i][r] = halves(s[0], s[1]);
+                }
+#pragma unroll
+            for (int j = 0; j < OUTS / 2; ++j) {
+                unsigned int value[4];
+                load_turned(value, values + 16 * k * T::PITCH + 16 * j, T::PITCH);
+#pragma unroll
+                for (int i = 0; i < T::ROWS; ++i) {
+                    multiply_lanes<0>(out[i][2 * j], weight[i], value[0], value[2]);
+                    multiply_lanes<0>(out[i][2 * j + 1], weight[i], value[1], value[3]);
+                }
+            }
+        }
+    }
+
+    __device__ void store(__half* o, const Heads& heads) {
+#pragma unroll
+        for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                float total = sum[i][half];
+                total += shuffle_xor(total, 1);
+                total += shuffle_xor(total, 2);
+                const float factor = total == 0.0f ? 0.0f : 1.0f / total;
+                const int row = row_at(i, 2 * half);
+                if (row >= heads.length) continue;
+                __half* const line = o + row * heads.row;
+#pragma unroll
+                for (int j = 0; j < OUTS; ++j) {
+                    const int col = key_at(j, 0);
+                    const float x = factor * out[i][j][2 * half], y = factor * out[i][j][2 * half + 1];
+                    if (T::WIDTH > 1 && col < heads.width)
+                        *reinterpret_cast<__half2*>(line + col) = __floats2half2_rn(x, y);
+                    if (T::WIDTH == 1 && col < heads.width) line[col] = __float2half_rn(x);
+                    if (T::WIDTH == 1 && col + 1 < heads.width) line[col + 1] = __float2half_rn(y);
+                }
+            }
+    }
+};
+
+/// One block's queries; a 1-D grid has a block for each tile of queries of each head, the last tiles (a causal
+/// product's longest) first. `shared` has room for a tile of queries and two stages of keys and values.
+template <class T>
+__device__ void attend(const __half* q, const __half* k, const __half* v, const float* mask, __half* o, Heads heads,
+                       float scale, unsigned short* shared) {
+    const int tiles = (heads.length + T::QUERIES - 1) / T::QUERIES;
+    const int first = (tiles - 1 - static_cast<int>(blockIdx.x) % tiles) * T::QUERIES;
+    const long long begin = heads.begin(blockIdx.x / tiles);
+    const unsigned short* const keys = reinterpret_cast<const unsigned short*>(k + begin);
+    const unsigned short* const values = reinterpret_cast<const unsigned short*>(v + begin);
+    unsigned short* const stages = shared + T::QUERIES * T::PITCH;
+    const auto copy = [&](int from, int stage) {
+        unsigned short* const to = stages + 2 * stage * T::STAGE;
+        copy_lines<T, T::KEYS>(to, keys + from * heads.row, heads.row, heads.length - from, heads.width);
+        copy_lines<T, T::KEYS>(to + T::STAGE, values + from * heads.row, heads.row, heads.length - from, heads.width);
+    };
+    copy_lines<T, T::QUERIES>(shared, reinterpret_cast<const unsigned short*>(q + begin) + first * heads.row, heads.row,
+                              heads.length - first, heads.width);
+    copy(0, 0);
+    __pipeline_commit();
+    const int end = T::CAUSAL ? min(heads.length, first + T::QUERIES) : heads.length;
+    const float base2 = 1.44269504f * scale;
+    Queries<T> queries(shared, first);
+    int stage = 0;
+#pragma unroll 1
+    for (int from = 0; from < end; from += T::KEYS, stage ^= 1) {
+        __pipeline_wait_prior(0);
+        __syncthreads();
+        if (from == 0) queries.keep();
+        if (from + T::KEYS < end) copy(from + T::KEYS, stage ^ 1);
+        __pipeline_commit();
+        const unsigned short* const here = stages + 2 * stage * T::STAGE;
+        queries.meet_keys(here);
+        queries.mask_scores(mask, from, heads.length, base2);
+        queries.weigh(T::MASKED ? 1.0f : base2);
+        queries.meet_values(here + T::STAGE);
+    }
+    queries.store(o + begin, heads);
+}

@@ -1,0 +1,24 @@
+#include "attention.cuh"
+#include "attention_fp32.cuh"
+
+extern __shared__ __align__(128) unsigned char stages[];
+
+/// q, k, v and o are [batch, length, heads width]: the heads are columns of the same rows, read in place.
+__device__ inline Heads heads_in_rows(int heads, int length, int width) {
+    const long long row = static_cast<long long>(heads) * width;
+    return {heads, length, width, row, width, row * length};
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+multi_head_attention(const half* q, const half* k, const half* v, const float* mask, half* o, int heads, int length,
+                     int width, float scale) {
+    attend<T>(q, k, v, mask, o, heads_in_rows(heads, length, width), scale, reinterpret_cast<unsigned short*>(stages));
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+multi_head_attention_fp32(const float* q, const float* k, const float* v, const float* mask, float* o, int heads,
+                          int length, int width, float scale) {
+    attend_fp32<T>(q, k, v, mask, o, heads_in_rows(heads, length, width), scale, reinterpret_cast<float*>(stages));
+}
