@@ -50,9 +50,7 @@ class Module:
         return tuple(self._library.signatures) if self._library else self._in_child().entries
 
     def launch(
-        self, entry, grid, block, arguments,
-        *,
-        shared_bytes=0, cooperative=False, order="forward", seed=0,
+        self, entry, grid, block, arguments, *, shared_bytes=0, cooperative=False, order="forward", seed=0,
         patience=PATIENCE_SECONDS, isolate=False,
     ) -> LaunchReport:  # fmt: skip
         """Runs a kernel; arrays that it takes by non-const pointer hold its results afterwards.

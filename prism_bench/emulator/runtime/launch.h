@@ -80,7 +80,10 @@ inline void start_block(Block& block, uint64_t number) {
     block.next_new = block.ready_head = block.ready_count = block.at_barrier = block.at_grid = block.spinning = 0;
     block.predicates_true = block.predicates_seen = 0;
     block.alive = static_cast<uint32_t>(count);
-    for (Thread& thread : block.threads) thread.state = State::New;
+    for (Thread& thread : block.threads) {
+        thread.state = State::New;
+        thread.waiting_for = "";
+    }
     for (size_t w = 0; w < block.warps.size(); ++w) {
         const size_t lanes = count - 32 * w;
         block.warps[w].present = lanes >= 32 ? ~0u : (1u << lanes) - 1;

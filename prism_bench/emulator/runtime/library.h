@@ -49,7 +49,7 @@ long long nanoseconds() {
         self->site = Site{nullptr, 0, 0};
     }
     char opening[96];
-    const bool idle = watchdog.all_ticks <= scheduler.request.patience_seconds * 1e9 / tick_nanoseconds * most_patiences;
+    const bool idle = !out_of_time();
     snprintf(opening, sizeof opening, "%s %.3g s of CPU time", idle ? "no progress for" : "not ended after",
              scheduler.request.patience_seconds * (idle ? 1 : most_patiences));
     report_waiting("no progress", opening, grid.live);

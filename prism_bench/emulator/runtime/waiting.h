@@ -11,9 +11,10 @@ struct WaitingGroup {
     size_t count;
 };
 
+// A thread that polls is ready again between two polls; where it waited last is what there is to say of it.
 inline bool is_waiting(const Thread& thread) {
-    return thread.state == State::AtBlockBarrier || thread.state == State::AtWarp || thread.state == State::AtGridBarrier ||
-           thread.state == State::Spinning;
+    if (thread.state == State::Ready) return thread.waiting_for[0];
+    return thread.state != State::New && thread.state != State::Finished;
 }
 
 inline void count_waiting(const Block& block, std::vector<WaitingGroup>& groups) {

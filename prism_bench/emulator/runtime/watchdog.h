@@ -41,10 +41,9 @@ void note_progress() {
 
 void watch_switch() { watchdog.ticks_since_switch = 0; }
 
-inline bool out_of_patience() {
-    const double patience = scheduler.request.patience_seconds * 1e9 / tick_nanoseconds;
-    return watchdog.idle_ticks > patience || watchdog.all_ticks > patience * most_patiences;
-}
+inline double patience_ticks() { return scheduler.request.patience_seconds * 1e9 / tick_nanoseconds; }
+inline bool out_of_time() { return watchdog.all_ticks > patience_ticks() * most_patiences; }
+inline bool out_of_patience() { return watchdog.idle_ticks > patience_ticks() || out_of_time(); }
 
 // The ELF header is where the library begins in memory; code is told as an offset from there.
 extern "C" const char __ehdr_start[] __attribute__((visibility("hidden")));
@@ -71,8 +70,9 @@ static void tick(void* context) {
     watchdog.ticks_since_switch = watchdog.ticks_since_switch + 1;
     // Inside another library (printf, a sanitizer's report) a lock may be held.
     if (uninterruptible || !scheduler.current || !is_own_code(interrupted_at(context))) return;
+    // A thread that polls is ended where it polls, which says more.
+    if (watchdog.ticks_since_switch < (watchdog.preempted ? 1 : 5) && !out_of_time()) return;
     if (out_of_patience()) end_without_progress(interrupted_at(context));
-    if (watchdog.ticks_since_switch < (watchdog.preempted ? 1 : 5)) return;
     watchdog.preempted = true;
     ++scheduler.current->block->spinning;
     suspend(State::Spinning, "a loop", Site{nullptr, 0, 0});
@@ -103,6 +103,8 @@ inline void stop_watchdog() { timer_delete(watchdog.timer); }
 
 void yield(const char* waiting_for, Site site) {
     uninterruptible = 1;
+    scheduler.current->waiting_for = waiting_for;
+    scheduler.current->site = site;
     if (out_of_patience()) end_without_progress(nullptr);
     ++scheduler.current->block->spinning;
     suspend(State::Spinning, waiting_for, site);
