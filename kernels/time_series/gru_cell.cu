@@ -1,0 +1,160 @@
+#include "gemm.cuh"
+
+// The gates r, z and n are one product whose tiles hold, for every 32 units, 32 columns of each gate: a thread has all
+// three gates of its units and finishes the cell in registers. W_in x is set aside before h is multiplied, since
+// n = tanh(W_in x + b_in + r (W_hn h + b_hn)).
+
+using Broad = Tile<128, 192, 8, 3, 4, 2, 1, 1>;
+using Slim = Tile<16, 96, 32, 3, 1, 1, 8, 1>;
+
+struct Sizes {
+    int batch, inputs, hidden;
+};
+
+/// The columns of a tile: `unit` and `gate` of column c; a thread's columns j, j + 4 and j + 8 are one unit's gates.
+__device__ inline int unit_of(int c) { return c / 96 * 32 + c % 32; }
+__device__ inline int gate_of(int c) { return c % 96 / 32; }
+
+/// Copies the weights of a tile's columns, turned; columns of other gates than the first `gates` are zero.
+template <class T>
+struct GateCopy {
+    static constexpr int APART = T::THREADS / T::DEPTH, COUNT = T::N / APART, PITCH = T::N + 4;
+    const float* weights;
+    int width, hidden, unit, gates;
+
+    __device__ void copy(float* shared, int left) {
+        const int k = threadIdx.x % T::DEPTH, first = threadIdx.x / T::DEPTH;
+        const float* const from = weights + k;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            const int column = first + i * APART, own = unit + unit_of(column);
+            float* const to = shared + k * PITCH + column;
+            if (k < left && own < hidden && gate_of(column) < gates)
+                __pipeline_memcpy_async(to, from + (static_cast<long long>(gate_of(column)) * hidden + own) * width, 4);
+            else *to = 0.0f;
+        }
+        weights += T::DEPTH;
+    }
+};
+
+/// The depth tiles of a state and its weights.
+template <class T>
+struct GateCopies {
+    TurningCopy<T, T::M> states;
+    GateCopy<T> weights;
+    int depth, tiles;
+
+    __device__ GateCopies(const float* state, const float* weight, int width, Sizes sizes, int sample, int unit,
+                          int gates) {
+        const long long wide = width;
+        states.start(state + (sample + states.first()) * wide, states.APART * wide, sizes.batch - sample);
+        weights = {weight, width, sizes.hidden, unit, gates};
+        depth = width;
+        tiles = depth_tiles<T>(width);
+    }
+
+    __device__ void copy(float* stage) {
+        states.copy(stage, depth);
+        weights.copy(stage + T::DEPTH * T::PITCH_M, depth);
+        depth -= T::DEPTH;
+        --tiles;
+    }
+
+    __device__ void next() {}
+};
+
+__device__ inline float logistic(float a) { return 1.0f / (1.0f + expf(-a)); }
+
+struct Biases {
+    const float *ih, *hh;
+    int hidden;
+
+    __device__ float both(int gate, int unit) const { return of(ih, gate, unit) + of(hh, gate, unit); }
+    __device__ float of(const float* b, int gate, int unit) const { return __ldg(b + gate * hidden + unit); }
+};
+
+/// (1 - z) n + z h.
+__device__ inline float blend(float z, float n, float h) { return fmaf(z, h - n, n); }
+
+/// What the gates of one unit give: the next state, or for the form of 2014 what its second launch needs.
+template <bool RESET_AFTER>
+__device__ void finish(float r_sum, float z_sum, float n_x, float n_h, const Biases& bias, int unit, float h,
+                       float* h_next, float* work, long long count) {
+    const float r = logistic(r_sum + bias.both(0, unit)), z = logistic(z_sum + bias.both(1, unit));
+    if constexpr (RESET_AFTER) {
+        const float n = tanhf(n_x + bias.of(bias.ih, 2, unit) + r * (n_h + bias.of(bias.hh, 2, unit)));
+        *h_next = blend(z, n, h);
+    } else {
+        work[0] = r * h, work[count] = z, work[2 * count] = n_x + bias.both(2, unit);
+    }
+}
+
+/// Adds the product of a state and its weights to the gates' sums. All threads call it.
+template <class T>
+__device__ void add_gates(const float* state, const float* weights, int width, Sizes sizes, int sample, int unit,
+                          int gates, float* shared, const Place<T>& place, float (&sum)[T::ROWS][T::COLS]) {
+    GateCopies<T> source(state, weights, width, sizes, sample, unit, gates);
+    multiply_tiles<T>(source, source.tiles, shared, place, sum);
+    __syncthreads();
+}
+
+template <class T, bool RESET_AFTER>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+gru_cell(const float* x, const float* h, const float* w_ih, const float* w_hh, const float* b_ih, const float* b_hh,
+         float* h_next, float* work, int batch, int inputs, int hidden) {
+    __shared__ __align__(16) float shared[T::SHARED];
+    const BlockTile tile((batch + T::M - 1) / T::M, (3 * ((hidden + 31) / 32 * 32) + T::N - 1) / T::N, 16);
+    const int block_sample = tile.row * T::M, block_unit = tile.col * T::N / 3;
+    const Sizes sizes = {batch, inputs, hidden};
+    const Place<T> place;
+    float sum[T::ROWS][T::COLS] = {}, from_x[T::ROWS][T::COLS] = {};
+    add_gates<T>(x, w_ih, inputs, sizes, block_sample, block_unit, 3, shared, place, sum);
+#pragma unroll
+    for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+        for (int j = 8; j < 12; ++j) from_x[i][j] = sum[i][j], sum[i][j] = 0.0f;
+    add_gates<T>(h, w_hh, hidden, sizes, block_sample, block_unit, RESET_AFTER ? 3 : 2, shared, place, sum);
+    combine_slices<T>(shared, place, sum);
+    combine_slices<T>(shared, place, from_x);
+    if (place.slice > 0) return;
+    const Biases bias = {b_ih, b_hh, hidden};
+#pragma unroll
+    for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            const int sample = block_sample + place.row_at(i), unit = block_unit + unit_of(place.col_at(j));
+            if (sample >= batch || unit >= hidden) continue;
+            const long long at = static_cast<long long>(sample) * hidden + unit;
+            finish<RESET_AFTER>(sum[i][j], sum[i][j + 4], from_x[i][j + 8], sum[i][j + 8], bias, unit, h[at],
+                                h_next + at, work + at, static_cast<long long>(batch) * hidden);
+        }
+}
+
+/// The second launch of the form of 2014: n = tanh(W_in x + b_in + b_hn + W_hn (r h)); `work` holds r h, z, the rest.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+gru_candidate(const float* h, const float* w_hh, const float* work, float* h_next, int batch, int hidden) {
+    __shared__ __align__(16) float shared[T::SHARED];
+    const BlockTile tile((batch + T::M - 1) / T::M, (hidden + T::N - 1) / T::N, 16);
+    const int row = tile.row * T::M, col = tile.col * T::N;
+    const long long line = hidden, count = batch * line;
+    const Place<T> place;
+    OperandCopies<T, 1, true> source;
+    source.left.start(work + (row + source.left.first()) * line, source.left.APART * line, batch - row);
+    source.right.begin(w_hh + 2 * line * hidden, hidden, hidden, col);
+    source.depth = hidden;
+    source.tiles = depth_tiles<T>(hidden);
+    float sum[T::ROWS][T::COLS] = {};
+    multiply_tiles<T>(source, source.tiles, shared, place, sum);
+    combine_slices<T>(shared, place, sum);
+    if (place.slice > 0) return;
+#pragma unroll
+    for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+        for (int j = 0; j < T::COLS; ++j) {
+            const int sample = row + place.row_at(i), unit = col + place.col_at(j);
+            if (sample >= batch || unit >= hidden) continue;
+            const long long at = sample * line + unit;
+            h_next[at] = blend(work[count + at], tanhf(sum[i][j] + work[2 * count + at]), h[at]);
+        }
+}

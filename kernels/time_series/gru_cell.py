@@ -1,0 +1,127 @@
+"""GRU cell: one product whose tiles hold all three gates of a unit, finished in registers.
+
+Floors of S1 on an H200: 12.9 GFLOP / 67 TFLOP/s = 192 us, 46 MB / 4.28 TB/s = 11 us; 128 large tiles for 132 SMs.
+Gate order r, z, n and h' = (1 - z) n + z h as in PyTorch; `reset_after=0` is the form of 2014, which applies r to h
+before the product and needs a second launch.
+"""
+
+import numpy as np
+
+from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, product
+from prism_bench.inputs import Fill
+
+# Samples and units of the tiles, and the share of the FMA rate that each keeps busy.
+TILES = {"Broad": (128, 64, 1.0), "Slim": (16, 32, 0.3)}
+
+# As PyTorch begins: the gates then work between their limits.
+WEIGHTS = Fill(
+    lambda rng, count, axes: rng.uniform(-1, 1, count) / np.sqrt(max(axes["hidden"], 1)),
+    "uniform(-1, 1) / sqrt(hidden)",
+)
+
+
+def tiles(name, batch, hidden):
+    samples, units, _ = TILES[name]
+    return -(-batch // samples) * -(-hidden // units)
+
+
+def launch(batch, hidden, reset_after, tile, device):
+    def time(name):
+        samples, units, busy = TILES[name]
+        return -(-tiles(name, batch, hidden) // device.sm_count) * samples * units / busy
+
+    name = min(TILES, key=time) if tile == "auto" else tile
+    gates = Launch(tiles(name, batch, hidden), 256, entry=f"gru_cell<{name}, {str(bool(reset_after)).lower()}>")
+    return gates if reset_after else (gates, candidate(batch, hidden))
+
+
+def candidate(batch, hidden):
+    """The second product of the form of 2014, on tiles of gemm_tile.cuh."""
+    name, rows, cols = ("Medium", 128, 128) if batch * hidden >= 1 << 20 else ("Small", 16, 32)
+    grid = -(-batch // rows) * -(-hidden // cols)
+    names = ("h", "w_hh", "work", "h_next", "batch", "hidden")
+    return Launch(grid, 256, entry=f"gru_candidate<{name}>", arguments=names)
+
+
+def gates_of(rows, hidden):
+    return tuple(rows[:, k * hidden : (k + 1) * hidden] for k in range(3))
+
+
+def reference(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp, special):
+    r_x, z_x, n_x = gates_of(x @ w_ih.T + b_ih, hidden)
+    r_h, z_h, n_h = gates_of(h @ w_hh.T + b_hh, hidden)
+    r, z = special.expit(r_x + r_h), special.expit(z_x + z_h)
+    n_h = r * n_h if reset_after else (r * h) @ w_hh[2 * hidden :].T + b_hh[2 * hidden :]
+    return (1 - z) * xp.tanh(n_x + n_h) + z * h
+
+
+def spread(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp):
+    """How far h' moves with its gate sums (logistic' <= 1/4, tanh' <= 1), and the terms of h' itself."""
+    x, h, w_ih, w_hh, b_ih, b_hh = (xp.abs(one) for one in (x, h, w_ih, w_hh, b_ih, b_hh))
+    r_x, z_x, n_x = gates_of(x @ w_ih.T + b_ih, hidden)
+    r_h, z_h, n_h = gates_of(h @ w_hh.T + b_hh, hidden)
+    reset = (r_x + r_h) / 4
+    through = reset * n_h if reset_after else (reset * h) @ w_hh[2 * hidden :].T
+    return (z_x + z_h) / 4 * (h + 1) + n_x + n_h + through + h + 1
+
+
+def torch_cell(torch, x, h, w_ih, w_hh, b_ih, b_hh):
+    return torch.gru_cell(x, h, w_ih, w_hh, b_ih, b_hh)
+
+
+def by_gate(r, z, n):
+    return lambda hidden: np.repeat([r, z, n], hidden)
+
+
+still = Workload(batch=3, inputs=2, hidden=5)
+QUIET = {"x": 0.0, "h": 1.0, "w_ih": 0.0, "w_hh": 0.0, "b_ih": 0.0}
+
+spec = KernelSpec(
+    entry="gru_cell",
+    aliases=("gru_cell_forward",),
+    arguments=(
+        In("x", "batch inputs"), In("h", "batch hidden"), In("w_ih", "gates inputs", fill=WEIGHTS),
+        In("w_hh", "gates hidden", fill=WEIGHTS), In("b_ih", "gates", fill=WEIGHTS), In("b_hh", "gates", fill=WEIGHTS),
+        Out("h_next", "batch hidden"), Scratch("work", "3 work_rows hidden"), Size("batch"), Size("inputs"),
+        Size("hidden"),
+    ),
+    parameters={"tile": "auto", "reset_after": 1},
+    derived={
+        "gates": lambda hidden: 3 * hidden,
+        "work_rows": lambda batch, reset_after: 0 if reset_after else batch,
+    },
+    rules=(
+        Rule("tile is auto, Broad or Slim", lambda tile: tile == "auto" or tile in TILES),
+        Rule("reset_after is 0 or 1", lambda reset_after: reset_after in (0, 1)),
+    ),
+    launch=launch,
+    reference=reference,
+    tolerance=product(magnitude=spread, depth=lambda inputs, hidden: inputs + hidden + 16),
+    peers={"torch": torch_cell},
+    flops=lambda batch, inputs, hidden: 6 * batch * hidden * (inputs + hidden) + 9 * batch * hidden,
+    workloads={
+        "S0": Workload(batch=32, inputs=64, hidden=128),
+        "S1": Workload(batch=1024, inputs=1024, hidden=1024),
+        "S2": Workload(batch=4096, inputs=2048, hidden=2048),
+    },
+    edges=(
+        Workload(batch=64, inputs=64, hidden=128),
+        *(Workload(batch=b, inputs=i, hidden=h) for b, i, h in ((1, 1, 1), (0, 3, 4), (5, 0, 7), (17, 33, 45))),
+        *(Workload(batch=130, inputs=i, hidden=h, tile="Broad") for i, h in ((9, 65), (24, 64), (5, 31))),
+    ),
+    golden=(
+        Golden(still, {**QUIET, "b_hh": by_gate(-100, 0, 5)}, {"h_next": 0.5}, "by hand: r = 0 stops b_hn, z = 1/2"),
+        Golden(still, {**QUIET, "b_hh": by_gate(0, 100, 5)}, {"h_next": 1.0}, "by hand: z = 1 keeps h"),
+        Golden(still, {**QUIET, "b_hh": by_gate(100, -100, 1)}, {"h_next": np.tanh(1)}, "by hand: r = 1, z = 0"),
+    ),
+    variants={
+        "reset_before": Variant(
+            "the form of 2014: r is applied to h before the product",
+            parameters={"tile": "auto", "reset_after": 0},
+            bytes_moved=lambda batch, inputs, hidden: 4
+            * (batch * (inputs + 3 * hidden) + 3 * hidden * (inputs + hidden + 2)),  # h is read by both launches
+            golden=(Golden(still, {**QUIET, "b_hh": by_gate(0, -100, 1)}, {"h_next": np.tanh(1)}, "by hand: z = 0"),),
+        ),
+    },
+    budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),
+)  # fmt: skip
