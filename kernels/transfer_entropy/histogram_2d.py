@@ -1,0 +1,146 @@
+"""Counts of samples (x, y) over equal bins of two ranges, as [y bin, x bin]; the last bin of an axis is closed.
+
+Out of range means dropped, as in NumPy, or clamped into the edge bins; a sample with a NaN is always dropped.
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, Zero, exact,
+)  # fmt: skip
+
+# S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 45 instructions a sample = 102 us. S2: 1,048,576 bins are more than shared
+# memory holds, so every sample is an atomic in the L2 cache: at about one a clock and slice (160 G/s) 1.7 ms.
+
+
+def launch_of(count):
+    """16-bit counters in shared memory where they fit: a block or two per SM, else atomics on the result."""
+
+    def launch(n, bins, policy, device):
+        flags = f"{count}, {str(policy == 'clamp').lower()}"
+        shared = 4 * (-(-bins // 2))
+        if shared > device.max_shared_bytes:
+            grid = max(1, min(-(-n // 4096), 8 * device.sm_count))
+            return Zero("histogram"), Launch(grid, 256, entry=f"histogram_2d<Direct, {flags}>")
+        per_sm = 2 if 2 * shared <= device.max_shared_bytes else 1
+        grid = max(1, min(-(-n // 8192), per_sm * device.sm_count))
+        block = 1024 if n > 8192 else 256
+        return Zero("histogram"), Launch(grid, block, shared=shared, entry=f"histogram_2d<Private, {flags}>")
+
+    return launch
+
+
+def bin_of(value, lo, hi, bins, policy, xp):
+    """The bin by double-precision arithmetic on the float bounds; -1 for none."""
+    lo, hi = float(np.float32(lo)), float(np.float32(hi))
+    if policy == "clamp":
+        value = xp.clip(value, lo, hi)
+    inside = (value >= lo) & (value <= hi)
+    index = xp.floor(bins * (xp.where(inside, value, lo) - lo) / (hi - lo))
+    return xp.where(inside, xp.minimum(index, bins - 1), -1).astype("int64")
+
+
+def reference(x, y, columns, rows, x_lo, x_hi, y_lo, y_hi, policy, xp):
+    column, row = bin_of(x, x_lo, x_hi, columns, policy, xp), bin_of(y, y_lo, y_hi, rows, policy, xp)
+    kept = (column >= 0) & (row >= 0)
+    return xp.bincount((row * columns + column)[kept], minlength=rows * columns)
+
+
+def cupy_histogram(cupy, x, y, columns, rows, x_lo, x_hi, y_lo, y_hi):
+    counts, _, _ = cupy.histogram2d(y, x, bins=(rows, columns), range=((y_lo, y_hi), (x_lo, x_hi)))
+    return counts.astype("int32")
+
+
+def torch_bincount(torch, x, y, columns, rows, x_lo, x_hi, y_lo, y_hi):
+    """PyTorch has no such histogram on a GPU: bins by arithmetic, then bincount."""
+    column = ((x.double() - x_lo) * (columns / (x_hi - x_lo))).floor().clamp(max=columns - 1)
+    row = ((y.double() - y_lo) * (rows / (y_hi - y_lo))).floor().clamp(max=rows - 1)
+    kept = (x >= x_lo) & (x <= x_hi) & (y >= y_lo) & (y <= y_hi)
+    bins = torch.where(kept, row * columns + column, float(rows * columns)).int()
+    return torch.bincount(bins, minlength=rows * columns + 1)[:-1].int()
+
+
+def arguments(dtype):
+    return (
+        In("x", "n"), In("y", "n"), Out("histogram", "rows columns", dtype), Size("n", "int64"), Size("columns"),
+        Size("rows"), Scalar("x_lo"), Scalar("x_hi"), Scalar("y_lo"), Scalar("y_hi"),
+    )  # fmt: skip
+
+
+def on_the_edges(n):
+    """Multiples of 1/10, which no float is, and their neighbours."""
+    edge = np.float32(np.arange(n) % 21 / 10 - 1)
+    return np.nextafter(edge, np.float32(9), where=np.arange(n) % 3 == 0, out=edge.copy())
+
+
+def awkward(n):
+    """The bounds, beyond them, infinities and NaN."""
+    return np.random.default_rng(3).choice([-1, 1, -1.5, 2, 0, np.nan, np.inf, -np.inf, 0.999], size=n)
+
+
+unit_square = dict(columns=20, rows=20, x_lo=-1.0, x_hi=1.0, y_lo=-1.0, y_hi=1.0)
+around_zero = dict(x_lo=-4.0, x_hi=4.0, y_lo=-4.0, y_hi=4.0)
+rules = (
+    Rule("policy to be drop or clamp", lambda policy: policy in ("drop", "clamp")),
+    Rule("a bin per axis or more, 2^30 in all", lambda rows, columns: min(rows, columns) >= 1 and rows * columns <= 1 << 30),
+    Rule("x_lo < x_hi, a finite distance apart", lambda x_lo, x_hi: 0 < np.float32(x_hi) - np.float32(x_lo) < np.inf),
+    Rule("y_lo < y_hi, a finite distance apart", lambda y_lo, y_hi: 0 < np.float32(y_hi) - np.float32(y_lo) < np.inf),
+)
+spec = KernelSpec(
+    entry="histogram_2d<Private, int, false>",
+    arguments=arguments("int32"),
+    parameters={"policy": "drop", **around_zero},
+    derived={"bins": lambda rows, columns: rows * columns},
+    rules=(*rules, Rule("n < 2^31, or the variant i64", lambda n: n < 1 << 31)),
+    launch=launch_of("int"),
+    reference=reference,
+    tolerance=exact(),
+    peers={"cupy": cupy_histogram, "torch": torch_bincount},
+    flops=lambda n: 6 * n,
+    workloads={
+        "S0": Workload(n=500, columns=20, rows=20),
+        "S1": Workload(n=64 << 20, columns=256, rows=256),
+        "S2": Workload(n=256 << 20, columns=1024, rows=1024),
+    },
+    edges=(
+        *(Workload(n=n, columns=c, rows=r) for n, c, r in ((0, 3, 2), (1, 1, 1), (1003, 7, 3), (30_005, 33, 17))),
+        *(Workload(n=1003, columns=9, rows=5, policy=p, x_lo=-0.3, x_hi=0.7) for p in ("drop", "clamp")),
+        *(Workload(n=1003, columns=300, rows=400, policy=p) for p in ("drop", "clamp")),  # more than fit on chip
+        Workload(n=999, columns=30, rows=30, x_lo=0.1, x_hi=0.1001, y_lo=-1e30, y_hi=1e30),
+    ),
+    golden=(
+        Golden(
+            Workload(n=5, columns=2, rows=3, x_lo=0, x_hi=2, y_lo=0, y_hi=3),
+            {"x": [0, 1, 2, 0.5, 1.5], "y": [0, 0, 3, 2.5, 1]}, {"histogram": [[1, 1], [0, 1], [1, 1]]},
+            source="by hand: rows are bins of y, the upper bounds belong to the last bins",
+        ),
+        *(
+            Golden(Workload(n=n, policy=p, **unit_square), {"x": awkward, "y": lambda n: awkward(n)[::-1]}, {},
+                   source="bounds, beyond them, infinities, NaN")
+            for n, p in ((900, "drop"), (900, "clamp"))
+        ),
+        Golden(Workload(n=630, **unit_square), {"x": on_the_edges, "y": on_the_edges}, {}, source="on edges of bins"),
+        *(
+            Golden(Workload(n=n, columns=c, rows=c), {"x": 0.3, "y": -0.2}, {}, source="all samples in one bin")
+            for n, c in ((70_001, 8), (3000, 400))
+        ),
+        Golden(
+            Workload(n=200_000, columns=2, rows=1), {"x": lambda n: np.where(np.arange(n) % 7 < 3, -1.0, 1.0), "y": 0.0},
+            {"histogram": lambda n: [[(np.arange(n) % 7 < 3).sum(), (np.arange(n) % 7 >= 3).sum()]]},
+            source="more samples of a bin than 16 bits count",
+        ),
+    ),
+    traffic_factor=8,  # an atomic in memory for every sample where bins are many
+    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+    variants={
+        "clamp": Variant(
+            "what is out of range counts in the edge bins", parameters={"policy": "clamp", **around_zero},
+            edges=(), golden=(), budgets=(),
+        ),
+        "i64": Variant(
+            "64-bit counts, for 2^31 samples or more", arguments=arguments("int64"),
+            launch=launch_of("unsigned long long"), rules=rules, budgets=(),
+            edges=(Workload(n=30_005, columns=33, rows=17), Workload(n=1003, columns=300, rows=400)), golden=(),
+        ),
+    },
+)  # fmt: skip
