@@ -1,0 +1,181 @@
+#include "scan.cuh"
+#include "vector_load.cuh"
+
+// Variances of forecasts: running sums of sigma^2 (random walk), or sigma^2 times the running sum of psi^2 (AR model).
+
+constexpr int TILE_CHUNKS = 4, TILE_WARPS = 8, TILE = TILE_CHUNKS * TILE_WARPS * CHUNK;
+
+/// Four neighbours of a row that ends after `left` more; whole vectors where rows begin on 16-byte boundaries.
+struct Four {
+    long long at;
+    long long left;
+    bool aligned;
+
+    __device__ bool whole() const { return aligned && left >= 4; }
+    __device__ void read(const float* from, float (&x)[4]) const {
+        if (whole()) {
+            const float4 v = load4(from + at);
+            x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+        } else {
+            for (int j = 0; j < 4; ++j) x[j] = j < left ? from[at + j] : 0.0f;
+        }
+    }
+    __device__ void write(float* to, const float (&x)[4]) const {
+        if (whole()) store4(to + at, make_float4(x[0], x[1], x[2], x[3]));
+        else
+            for (int j = 0; j < 4; ++j)
+                if (j < left) to[at + j] = x[j];
+    }
+};
+
+struct Variances {
+    float* variance;
+
+    __device__ void write(const Four& four, const float (&v)[4]) const { four.write(variance, v); }
+};
+
+/// The band mean -+ z sqrt(V) besides.
+struct Bands {
+    float* variance;
+    const float* mean;
+    float *lower, *upper, z;
+
+    __device__ void write(const Four& four, const float (&v)[4]) const {
+        float middle[4], low[4], high[4];
+        four.read(mean, middle);
+        for (int j = 0; j < 4; ++j) {
+            const float half = z * sqrtf(v[j]);
+            low[j] = middle[j] - half, high[j] = middle[j] + half;
+        }
+        four.write(variance, v);
+        four.write(lower, low);
+        four.write(upper, high);
+    }
+};
+
+__device__ inline float read_squares(const Four& four, const float* sigma, float (&x)[4]) {
+    four.read(sigma, x);
+    for (int j = 0; j < 4; ++j) x[j] *= x[j];
+    return scan_chunk(x);
+}
+
+template <class Output>
+__device__ void write_sums(const Four& four, const Output& output, double before, float (&x)[4]) {
+    const Carry carry(before);
+    for (int j = 0; j < 4; ++j) x[j] = carry.plus(x[j]);
+    output.write(four, x);
+}
+
+/// A warp for each row.
+template <class Output>
+__device__ void walk_rows(const float* sigma, const Output& output, long long rows, long long cols) {
+    const long long row = grid_thread() / 32;
+    if (row >= rows) return;
+    double before = 0.0;
+    for (long long begin = 0; begin < cols; begin += CHUNK) {
+        const long long col = begin + threadIdx.x % 32 * 4;
+        const Four four = {row * cols + col, cols - col, cols % 4 == 0};
+        float x[4];
+        const float sum = read_squares(four, sigma, x);
+        write_sums(four, output, before, x);
+        before += sum;
+    }
+}
+
+/// Rows in tiles, which blocks take in the order of their tickets and keep in registers while they look back: one read.
+/// `states` holds the next ticket and a word for each tile.
+template <class Output>
+__device__ void walk_tiles(const float* sigma, const Output& output, unsigned long long* states, long long cols, int tiles) {
+    __shared__ unsigned long long ticket;
+    __shared__ double by_warp[TILE_WARPS], before_tile;
+    if (threadIdx.x == 0) ticket = atomicAdd(states, 1ull);
+    __syncthreads();
+    const long long row = static_cast<long long>(ticket / tiles);
+    const int tile = static_cast<int>(ticket % tiles), warp = threadIdx.x / 32;
+    const long long begin = static_cast<long long>(tile) * TILE + warp * TILE_CHUNKS * CHUNK + threadIdx.x % 32 * 4;
+    const bool aligned = cols % 4 == 0 || row == 0;
+    const auto four = [&](int k) {
+        const long long col = begin + k * CHUNK;
+        return Four{row * cols + col, cols - col, aligned};
+    };
+    float x[TILE_CHUNKS][4], sum[TILE_CHUNKS];
+#pragma unroll
+    for (int k = 0; k < TILE_CHUNKS; ++k) sum[k] = read_squares(four(k), sigma, x[k]);
+    double own = 0.0;
+    for (int k = 0; k < TILE_CHUNKS; ++k) own += sum[k];
+    if (threadIdx.x % 32 == 0) by_warp[warp] = own;
+    __syncthreads();
+    if (warp == 0) {
+        double all = 0.0;
+        for (int w = 0; w < TILE_WARPS; ++w) all += by_warp[w];
+        const double before = sum_before(all, tile, states + 1 + row * tiles);
+        if (threadIdx.x == 0) before_tile = before;
+    }
+    __syncthreads();
+    double before = before_tile;
+    for (int w = 0; w < warp; ++w) before += by_warp[w];
+#pragma unroll
+    for (int k = 0; k < TILE_CHUNKS; ++k) {
+        write_sums(four(k), output, before, x[k]);
+        before += sum[k];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    variance_rows(const float* sigma, float* variance, long long rows, long long cols) {
+    walk_rows(sigma, Variances{variance}, rows, cols);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    variance_tiles(const float* sigma, float* variance, unsigned long long* states, long long cols, int tiles) {
+    walk_tiles(sigma, Variances{variance}, states, cols, tiles);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    band_rows(const float* sigma, const float* mean, float* variance, float* lower, float* upper, long long rows,
+              long long cols, float z) {
+    walk_rows(sigma, Bands{variance, mean, lower, upper, z}, rows, cols);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    band_tiles(const float* sigma, const float* mean, float* variance, float* lower, float* upper,
+               unsigned long long* states, long long cols, int tiles, float z) {
+    walk_tiles(sigma, Bands{variance, mean, lower, upper, z}, states, cols, tiles);
+}
+
+// growth[h] = sum of psi_j^2, j = 0..h, where psi_0 = 1 and psi_j = sum of phi_i psi_{j-i}. One warp, step by step.
+extern "C" __global__ void psi_weights(const float* phi, double* psi, float* growth, long long cols, int lags) {
+    double total = 0.0;
+    for (long long j = 0; j < cols; ++j) {
+        double weight = 0.0;
+        for (long long i = threadIdx.x; i < lags && i < j; i += 32) weight = fma(phi[i], psi[j - 1 - i], weight);
+        weight = j == 0 ? 1.0 : warp_reduce(weight, Sum{});
+        total = fma(weight, weight, total);
+        if (threadIdx.x == 0) psi[j] = weight, growth[j] = static_cast<float>(total);
+        __syncwarp();
+    }
+}
+
+template <class Output>
+__device__ void scale_growth(const float* sigma, const float* growth, const Output& output, long long rows, long long cols) {
+    const long long row = grid_thread() / 32;
+    if (row >= rows) return;
+    const float variance = sigma[row] * sigma[row];
+    for (long long col = threadIdx.x % 32 * 4; col < cols; col += CHUNK) {
+        float x[4];
+        Four{col, cols - col, true}.read(growth, x);
+        for (int j = 0; j < 4; ++j) x[j] *= variance;
+        output.write(Four{row * cols + col, cols - col, cols % 4 == 0}, x);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    variance_ar(const float* sigma, float* variance, const float* growth, long long rows, long long cols) {
+    scale_growth(sigma, growth, Variances{variance}, rows, cols);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    band_ar(const float* sigma, const float* mean, float* variance, float* lower, float* upper, const float* growth,
+            long long rows, long long cols, float z) {
+    scale_growth(sigma, growth, Bands{variance, mean, lower, upper, z}, rows, cols);
+}

@@ -1,0 +1,170 @@
+"""Forecast variances V_h: the sum of sigma_j^2, j = 1..h (random walk), or sigma^2 sum of psi_j^2 (variant `ar`).
+
+The band variants add mean -+ z sqrt(V), z the normal quantile of 1 - alpha / 2. A NaN sigma spoils what follows it.
+"""
+
+from statistics import NormalDist
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero, reduction, uniform,
+)  # fmt: skip
+from prism_bench.inputs import Fill
+
+# S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; S2 twice that: bound by memory, each value is read and written once.
+TILE = 4096
+stable = Fill(lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [], "positive, of sum 0.9")
+
+
+def launch_of(kind):
+    """A warp per row where there are many; the tiles of a few long ones are joined by looking back."""
+    outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
+    z = () if kind == "variance" else ("z",)
+
+    def launch(rows, cols, tiles, device):
+        if cols <= TILE or rows >= 16 * device.sm_count:
+            names = ("sigma", *outputs, "rows", "cols", *z)
+            return Launch(-(-rows // 8) if cols else 0, 256, entry=f"{kind}_rows", arguments=names)
+        names = ("sigma", *outputs, "states", "cols", "tiles", *z)
+        return Zero("states"), Launch(rows * tiles, 256, entry=f"{kind}_tiles", arguments=names)
+
+    return launch
+
+
+def launch_ar(kind):
+    outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
+    z = () if kind == "variance" else ("z",)
+
+    def launch(rows, cols):
+        names = ("sigma", *outputs, "growth", "rows", "cols", *z)
+        return (
+            Launch(1, 32, entry="psi_weights", arguments=("phi", "psi", "growth", "cols", "lags")),
+            Launch(-(-rows // 8) if cols else 0, 256, entry=f"{kind}_ar", arguments=names),
+        )
+
+    return launch
+
+
+def reference(sigma, xp):
+    return xp.cumsum(sigma * sigma, axis=1)
+
+
+def reference_ar(sigma, phi, cols, xp):
+    psi, phi = np.zeros(max(1, cols)), [float(value) for value in phi]
+    psi[0] = 1
+    for j in range(1, cols):
+        psi[j] = sum(phi[i] * psi[j - 1 - i] for i in range(min(j, len(phi))))
+    return (sigma * sigma)[:, None] * xp.asarray(np.cumsum(psi**2)[:cols])
+
+
+def with_band(variances, mean, z, xp):
+    half = z * xp.sqrt(variances)
+    return variances, mean - half, mean + half
+
+
+positive = {"variance": reduction(lambda sigma, xp: reference(sigma, xp))}
+positive_ar = {"variance": reduction(lambda sigma, phi, cols, xp: reference_ar(sigma, phi, cols, xp))}
+walk_edge = reduction(lambda sigma, mean, z, xp: xp.abs(mean) + z * xp.sqrt(reference(sigma, xp)))
+ar_edge = reduction(lambda sigma, phi, cols, mean, z, xp: xp.abs(mean) + z * xp.sqrt(reference_ar(sigma, phi, cols, xp)))
+deviation = uniform(0.5, 1.5)
+mean, limits = In("mean", "rows cols"), (Out("lower", "rows cols"), Out("upper", "rows cols"))
+walk = (Scratch("states", "words", dtype="uint64"), Size("rows", "int64"), Size("cols", "int64"), Size("tiles"))
+model = (
+    In("phi", "lags", fill=stable), Scratch("psi", "cols", dtype="float64"), Scratch("growth", "cols"),
+    Size("rows", "int64"), Size("cols", "int64"), Size("lags"),
+)  # fmt: skip
+level = Rule("0 < alpha < 1", lambda alpha: 0 < alpha < 1)
+shapes = ((3, 0), (0, 5), (1, 1), (5, 10), (7, 128), (3, 131), (2, 300))
+few = tuple(Workload(rows=r, cols=c) for r, c in (*shapes, (1, 4097), (3, 9001), (1, 140_000)))
+few_ar = tuple(Workload(rows=r, cols=c, lags=p) for (r, c), p in zip(shapes, (1, 2, 3, 5, 40, 2, 0), strict=True))
+sizes = {
+    "S0": Workload(rows=1, cols=10),
+    "S1": Workload(rows=1 << 20, cols=128),
+    "S2": Workload(rows=1, cols=1 << 28),
+}
+
+spec = KernelSpec(
+    entry="variance_rows",
+    arguments=(In("sigma", "rows cols", fill=deviation), Out("variance", "rows cols"), *walk),
+    parameters={"alpha": 0.05},
+    derived={
+        "tiles": lambda cols: -(-cols // TILE),
+        "words": lambda rows, tiles: rows * tiles + 1 if tiles > 1 else 1,
+        "z": lambda alpha: NormalDist().inv_cdf(1 - alpha / 2),
+    },
+    rules=(level,),
+    launch=launch_of("variance"),
+    reference=reference,
+    tolerance=positive,
+    peers={
+        "torch": lambda torch, sigma: torch.cumsum(sigma * sigma, dim=1),
+        "cupy": lambda cupy, sigma: cupy.cumsum(sigma * sigma, axis=1),
+    },
+    flops=lambda rows, cols: 2 * rows * cols,
+    workloads=sizes,
+    edges=few,
+    golden=(
+        Golden(
+            Workload(rows=1, cols=10), {"sigma": 2.0}, {"variance": lambda cols: 4.0 * np.arange(1, cols + 1)},
+            source="variance grows linearly",
+        ),
+        Golden(
+            Workload(rows=2, cols=9000), {"sigma": lambda rows, cols: np.where(np.arange(cols) == 4500, np.nan, -1.0)}, {},
+            source="negative sigmas, and a NaN in the second tile",
+        ),
+        Golden(
+            Workload(rows=2, cols=9000), {"sigma": lambda rows, cols: np.where(np.arange(cols) == 4500, np.inf, 1.0)}, {},
+            source="infinite from one step on",
+        ),
+        Golden(
+            Workload(rows=1, cols=50_000), {"sigma": lambda cols: np.where(np.arange(cols) == 0, 4096.0, 0.5)}, {},
+            source="2^24 and then quarters, which a float sum would not notice",
+        ),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "bands": Variant(
+            "with the band around a mean", entry="band_rows", launch=launch_of("band"),
+            arguments=(
+                In("sigma", "rows cols", fill=deviation), mean, Out("variance", "rows cols"), *limits, *walk, Scalar("z"),
+            ),
+            reference=lambda sigma, mean, z, xp: with_band(reference(sigma, xp), mean, z, xp),
+            tolerance={**positive, "lower": walk_edge, "upper": walk_edge},
+            edges=(*few[:-1], Workload(rows=3, cols=50, alpha=0.32)),
+            golden=(
+                Golden(
+                    Workload(rows=1, cols=4, alpha=0.05), {"sigma": [[3, 4, 0, 12]], "mean": 1.0},
+                    {"upper": 1 + NormalDist().inv_cdf(0.975) * np.sqrt([[9, 25, 25, 169]])}, source="Pythagoras",
+                ),
+            ),
+        ),
+        "ar": Variant(
+            "of an AR model: sigma^2 times the sum of its psi weights squared", entry="variance_ar",
+            launch=launch_ar("variance"), traffic_factor=16,  # at S0 making the weights is most of it
+            arguments=(In("sigma", "rows", fill=deviation), Out("variance", "rows cols"), *model),
+            reference=reference_ar, tolerance=positive_ar, edges=few_ar,
+            workloads={"S0": Workload(rows=1, cols=10, lags=5), "S1": Workload(rows=1 << 20, cols=128, lags=5)},
+            golden=(
+                Golden(
+                    Workload(rows=1, cols=4, lags=1), {"sigma": 2.0, "phi": 0.5},
+                    {"variance": [[4, 5, 5.25, 5.3125]]}, source="AR(1): psi_j = phi^j",
+                ),
+                Golden(
+                    Workload(rows=2, cols=6, lags=2), {"sigma": [1, -3], "phi": [1, -0.5]}, {}, source="a complex pair"
+                ),
+            ),
+            budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+        ),
+        "ar_bands": Variant(
+            "of an AR model, with the band around a mean", entry="band_ar", launch=launch_ar("band"), traffic_factor=16,
+            arguments=(
+                In("sigma", "rows", fill=deviation), mean, Out("variance", "rows cols"), *limits, *model, Scalar("z"),
+            ),
+            reference=lambda sigma, phi, cols, mean, z, xp: with_band(reference_ar(sigma, phi, cols, xp), mean, z, xp),
+            tolerance={**positive_ar, "lower": ar_edge, "upper": ar_edge}, edges=few_ar, golden=(),
+            workloads={"S0": Workload(rows=1, cols=10, lags=5), "S1": Workload(rows=1 << 20, cols=128, lags=5)},
+            budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+        ),
+    },
+)  # fmt: skip
