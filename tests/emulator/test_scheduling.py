@@ -106,6 +106,13 @@ def test_grid_barrier_and_shared_memory_of_blocks_that_take_turns(module, order)
     np.testing.assert_array_equal(y, (np.arange(320) + 3) % 320 + 1000)
 
 
+def test_large_cooperative_grid_can_be_launched_again(module):
+    for _ in range(2):
+        y = np.arange(250 * 64, dtype=np.int32)
+        assert module.launch("grid_meets", 250, 64, [y, np.int32(1)], cooperative=True).is_clean
+        np.testing.assert_array_equal(y, (np.arange(16000) + 1) % 16000 + 1000)
+
+
 def test_grid_barrier_needs_a_cooperative_launch(module):
     finding = only(module.launch("grid_meets", 5, 64, [np.zeros(320, np.int32), np.int32(1)]))
     assert finding.kind == "grid sync"

@@ -85,6 +85,8 @@ namespace cuda_cpu {
 constexpr size_t page_bytes = 4096;
 constexpr size_t stack_bytes = 128 * 1024;
 constexpr size_t most_stacks = 65536;
+constexpr size_t most_guarded = 1024;
+constexpr size_t most_kept = 4096;
 
 // Addresses are reserved at once, so that "is this a thread's local?" is one comparison.
 struct StackArea {
@@ -104,7 +106,13 @@ struct StackArea {
         return static_cast<size_t>(static_cast<const volatile char*>(address) - begin) < stack_bytes * most_stacks;
     }
 
-    // The lowest page of each stack stays unmapped: running over it faults instead of spoiling a neighbour.
+    // The lowest page of a stack stays unmapped: running over it faults instead of spoiling a neighbour. Guard pages
+    // cost mappings, of which the system allows 65530; beyond the first thousand stacks, which all kernels use, there are none.
+    bool open_up(char* stack) const {
+        if (made < most_guarded) return !mprotect(stack + page_bytes, stack_bytes - page_bytes, PROT_READ | PROT_WRITE);
+        return made % most_guarded || !mprotect(stack, most_guarded * stack_bytes, PROT_READ | PROT_WRITE);
+    }
+
     char* take() {
         if (!free.empty()) {
             char* stack = free.back();
@@ -113,9 +121,14 @@ struct StackArea {
         }
         if (!reserve() || made == most_stacks) return nullptr;
         char* stack = begin + made * stack_bytes;
-        if (mprotect(stack + page_bytes, stack_bytes - page_bytes, PROT_READ | PROT_WRITE)) return nullptr;
+        if (!open_up(stack)) return nullptr;
         ++made;
         return stack;
+    }
+
+    // Gives the memory of a large grid's stacks back to the system; their addresses stay.
+    void trim() {
+        if (made > most_kept) madvise(begin + most_kept * stack_bytes, (made - most_kept) * stack_bytes, MADV_DONTNEED);
     }
 
     void give_back(char* stack) { free.push_back(stack); }

@@ -130,6 +130,7 @@ inline void drop_live_blocks() {
     grid.live.clear();
     grid.spare.clear();
     grid.in_place = nullptr;
+    scheduler.stacks.trim();
 }
 
 }  // namespace cuda_cpu
