@@ -1,5 +1,6 @@
 #include "activations.cuh"
 #include "batch_norm.cuh"
+#include "moments.cuh"
 
 // WIDTH is 4 where the rows of the matrix, or the PLANES, are whole groups of four, else 1.
 template <int WIDTH, bool PLANES>
@@ -14,4 +15,61 @@ __global__ void batch_norm_in_place(float* x, const float* gamma, const float* b
                                     const float* variance, float eps, long long batch, int channels, int spatial,
                                     int parts) {
     normalise<WIDTH, PLANES, Identity>(x, {gamma, beta, mean, variance, eps}, x, batch, channels, spatial, parts);
+}
+
+// Training, first step: the moments of each channel's values in one of `gridDim.x` shares of the rows, at
+// partial[share][channel]. Blocks are 32 groups of columns by 8 rows.
+template <int WIDTH>
+__global__ void column_moments(const float* x, double* partial, long long batch, int channels) {
+    __shared__ Moments by_row[8][32 * WIDTH];
+    const int column = first_column<WIDTH>();
+    PivotSums own[WIDTH];
+#pragma unroll 4
+    for (long long row = blockIdx.x * 8 + threadIdx.y; row < batch && column < channels; row += gridDim.x * 8) {
+        const Group<WIDTH> v = load_group<WIDTH>(x + row * channels + column);
+#pragma unroll
+        for (int k = 0; k < WIDTH; ++k) own[k].add(v.at[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < WIDTH; ++k) by_row[threadIdx.y][WIDTH * threadIdx.x + k] = own[k].moments();
+    __syncthreads();
+    const int mine = 32 * threadIdx.y + threadIdx.x, channel = 32 * WIDTH * blockIdx.y + mine;
+    if (mine >= 32 * WIDTH || channel >= channels) return;
+    const auto row_of = [&](int r) { return by_row[r][mine]; };
+    store_moments(partial, static_cast<long long>(blockIdx.x) * channels + channel, merged_moments(8, row_of));
+}
+
+// The same for planes: the blocks of channel blockIdx.x share the batch.
+template <int WIDTH>
+__global__ void plane_moments(const float* x, double* partial, long long batch, int channels, int spatial) {
+    PivotSums own;
+    for (long long image = blockIdx.y; image < batch; image += gridDim.y) {
+        const float* const plane = x + (image * channels + blockIdx.x) * spatial;
+#pragma unroll 4
+        for (int at = WIDTH * threadIdx.x; at < spatial; at += WIDTH * blockDim.x) {
+            const Group<WIDTH> v = load_group<WIDTH>(plane + at);
+#pragma unroll
+            for (int k = 0; k < WIDTH; ++k) own.add(v.at[k]);
+        }
+    }
+    const Moments all = block_moments(own.moments());
+    if (threadIdx.x == 0) store_moments(partial, static_cast<long long>(blockIdx.y) * channels + blockIdx.x, all);
+}
+
+// Second step, one thread per channel: statistics of the batch for the last step, which is batch_norm itself, and the
+// running ones. What rounding takes off the mean goes into the shift.
+extern "C" __global__ void batch_statistics(const double* partial, const float* gamma, const float* beta,
+                                            float* running_mean, float* running_variance, float* batch_mean,
+                                            float* batch_variance, float* batch_shift, float eps, float momentum,
+                                            int channels, int shares) {
+    const int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= channels) return;
+    const auto share_of = [&](int share) { return load_moments(partial, static_cast<long long>(share) * channels + c); };
+    const Moments all = merged_moments(shares, share_of);
+    const float mean = static_cast<float>(all.mean), variance = static_cast<float>(all.squares / all.count);
+    batch_mean[c] = mean;
+    batch_variance[c] = variance;
+    batch_shift[c] = fmaf(-static_cast<float>(all.mean - mean), gamma[c] / sqrtf(variance + eps), beta[c]);
+    running_mean[c] += momentum * (mean - running_mean[c]);
+    running_variance[c] += momentum * (static_cast<float>(all.squares / (all.count - 1.0)) - running_variance[c]);
 }

@@ -39,3 +39,32 @@ __device__ inline Moments block_moments(Moments own) {
     const double apart = own.mean - mean;
     return {count, mean, block_sum(own.count > 0.0 ? fma(own.count * apart, apart, own.squares) : 0.0)};
 }
+
+/// The moments of `parts` sets together; of(part) gives those of one, and is asked twice for each. No division but one.
+template <class Of>
+__device__ Moments merged_moments(int parts, Of of) {
+    double count = 0.0, sum = 0.0, squares = 0.0;
+#pragma unroll 8
+    for (int part = 0; part < parts; ++part) {
+        const Moments one = of(part);
+        count += one.count;
+        sum = fma(one.count, one.mean, sum);
+    }
+    const double mean = sum / count;
+#pragma unroll 8
+    for (int part = 0; part < parts; ++part) {
+        const Moments one = of(part);
+        const double apart = one.mean - mean;
+        squares += one.count > 0.0 ? fma(one.count * apart, apart, one.squares) : 0.0;
+    }
+    return {count, mean, squares};
+}
+
+/// Three doubles each.
+__device__ inline void store_moments(double* to, long long at, Moments m) {
+    to[3 * at] = m.count, to[3 * at + 1] = m.mean, to[3 * at + 2] = m.squares;
+}
+
+__device__ inline Moments load_moments(const double* from, long long at) {
+    return {from[3 * at], from[3 * at + 1], from[3 * at + 2]};
+}
