@@ -1,40 +1,5 @@
-#include "reduce.cuh"
-#include "vector_load.cuh"
-
-// Loads up to ITEMS floats of `from` per thread, WIDTH side by side; -inf beyond `count`.
-template <int ITEMS, int WIDTH>
-__device__ void load_items(const float* from, int count, float (&item)[ITEMS]) {
-#pragma unroll
-    for (int k = 0; k < ITEMS; k += WIDTH) {
-        const int at = k * blockDim.x + threadIdx.x * WIDTH;
-        if constexpr (WIDTH == 4) {
-            float4 v = make_float4(-infinity(), -infinity(), -infinity(), -infinity());
-            if (at < count) v = load4(from + at);
-            item[k] = v.x, item[k + 1] = v.y, item[k + 2] = v.z, item[k + 3] = v.w;
-        } else {
-            item[k] = at < count ? from[at] : -infinity();
-        }
-    }
-}
-
-// Stores factor * item where load_items loaded it.
-template <int ITEMS, int WIDTH>
-__device__ void store_items(float* to, int count, const float (&item)[ITEMS], float factor) {
-#pragma unroll
-    for (int k = 0; k < ITEMS; k += WIDTH) {
-        const int at = k * blockDim.x + threadIdx.x * WIDTH;
-        if (at >= count) continue;
-        if constexpr (WIDTH == 4)
-            store4(to + at, make_float4(factor * item[k], factor * item[k + 1], factor * item[k + 2],
-                                        factor * item[k + 3]));
-        else to[at] = factor * item[k];
-    }
-}
-
-// exp(scale (x - max)); 0 for x = -inf even where the maximum is -inf too.
-__device__ inline float weight(float x, float max, float scale) {
-    return expf(scale * (x - (max == -infinity() ? 0.0f : max)));
-}
+#include "row_items.cuh"
+#include "softmax.cuh"
 
 // What turns weights relative to `max` into probabilities. 1 / 0 for a row of -inf, whose probabilities are NaN.
 __device__ inline float norm(float max, MaxSum row, float scale) {
@@ -76,7 +41,7 @@ __global__ void __launch_bounds__(256, WIDTH == 4 ? 5 : 3)
     const float scale = 1.0f / temperature;
     const MergeMaxSum merge = {scale};
     float item[ITEMS];
-    load_items<ITEMS, WIDTH>(x + begin, count, item);
+    load_items<ITEMS, WIDTH>(x + begin, count, -infinity(), item);
     MaxSum own = {-infinity(), 0.0f};
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) own.max = fmaxf(own.max, item[k]);
@@ -84,7 +49,8 @@ __global__ void __launch_bounds__(256, WIDTH == 4 ? 5 : 3)
     for (int k = 0; k < ITEMS; ++k) own.sum += item[k] = weight(item[k], own.max, scale);
     MaxSum all = block_reduce(own, merge, MaxSum{-infinity(), 0.0f});
     if (parts > 1) all = merge_parts(all, states + row * parts, part, parts, merge);
-    store_items<ITEMS, WIDTH>(y + begin, count, item, norm(own.max, all, scale));
+    const float factor = norm(own.max, all, scale);
+    store_items<ITEMS, WIDTH>(y + begin, count, item, [=](int, Group<WIDTH> v) { return scaled(v, factor); });
 }
 
 // Rows of any length, one block each: once through for maximum and sum, once more to write. Two reads and one write.
@@ -97,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(1024) softmax_two_reads(const float
     MaxSum own = {-infinity(), 0.0f};
     for (int begin = 0; begin < cols; begin += 8 * blockDim.x) {
         float item[8];
-        load_items<8, 1>(from + begin, cols - begin, item);
+        load_items<8, 1>(from + begin, cols - begin, -infinity(), item);
         MaxSum next = {-infinity(), 0.0f};
 #pragma unroll
         for (int k = 0; k < 8; ++k) next.max = fmaxf(next.max, item[k]);

@@ -1,11 +1,6 @@
-#include "reduce.cuh"
 #include "row_items.cuh"
+#include "softmax.cuh"
 #include "vector_load.cuh"
-
-// exp(scale (x - max)); 0 for x = -inf even where the maximum is -inf too.
-__device__ inline float weight(float x, float max, float scale) {
-    return expf(scale * (x - (max == -infinity() ? 0.0f : max)));
-}
 
 __device__ inline MaxSum no_element() { return {-infinity(), 0.0f}; }
 
@@ -29,11 +24,7 @@ __global__ void __launch_bounds__(256) fused_exp_normalize(const float* x, float
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) sum += item[k] = weight(item[k], max, scale);
     const float factor = 1.0f / block_sum(sum);
-    store_items<ITEMS, WIDTH>(y, static_cast<int>(n), item, [&](int, Group<WIDTH> v) {
-#pragma unroll
-        for (int w = 0; w < WIDTH; ++w) v.at[w] *= factor;
-        return v;
-    });
+    store_items<ITEMS, WIDTH>(y, static_cast<int>(n), item, [=](int, Group<WIDTH> v) { return scaled(v, factor); });
 }
 
 __device__ unsigned int arrived;

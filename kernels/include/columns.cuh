@@ -28,6 +28,13 @@ __device__ void store_group(float* p, Group<WIDTH> v) {
     else store4(p, make_float4(v.at[0], v.at[1], v.at[2], v.at[3]));
 }
 
+template <int WIDTH>
+__device__ Group<WIDTH> scaled(Group<WIDTH> v, float factor) {
+#pragma unroll
+    for (int w = 0; w < WIDTH; ++w) v.at[w] *= factor;
+    return v;
+}
+
 /// The first of the WIDTH columns of this thread where gridDim.y tiles of blockDim.x groups share the columns.
 template <int WIDTH>
 __device__ int first_column() {
