@@ -1,0 +1,191 @@
+"""Topology of the pixels above a threshold: component labels, Betti numbers (components, holes), Euler characteristic.
+
+A label is one more than the index of the component's first pixel. Union-find: runs in a scan, joins by atomic minimum,
+roots in a last pass; holes = components - Euler characteristic, which 2x2 windows give. Floor of S1 on an H200: 134 MB /
+4.28 TB/s = 31 us; the passes move 272 MB = 64 us, and joins wait for atomics in L2.
+"""
+
+from importlib import import_module
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero, elementwise,
+    exact, normal,
+)  # fmt: skip
+
+STRIP = 16  # rows that a warp walks
+SCAN = ("x", "parent", "bits", "sums", "rows", "cols", "words", "threshold")
+
+
+def grid(rows, cols):
+    """Strips one row and one column beyond the image: windows hang over its border."""
+    return (-(-(cols // 32 + 1) // 8), -(-(rows + 1) // STRIP))
+
+
+def launch(rows, cols, pixels, connectivity):
+    eight, image = str(connectivity == 8).lower(), ("rows", "cols", "words")
+    return (
+        Zero("sums"),
+        Launch(grid(rows, cols), 256, entry=f"tda_scan<{eight}, true>", arguments=SCAN),
+        Launch(grid(rows, cols), 256, entry=f"tda_join<{eight}>", arguments=("bits", "parent", *image)),
+        Launch(
+            max(1, -(-pixels // 1024)), 256, entry="tda_labels",
+            arguments=("parent", "labels", "sums", "betti", "pixels"),
+        ),
+    )  # fmt: skip
+
+
+def launch_euler(rows, cols, connectivity):
+    scan = Launch(grid(rows, cols), 256, entry=f"tda_scan<{str(connectivity == 8).lower()}, false>", arguments=SCAN)
+    return Zero("sums"), scan, Launch(1, 1, entry="tda_euler", arguments=("sums", "euler"))
+
+
+def components(mask, connectivity, xp):
+    """Labels of SciPy (or of its port to CuPy) and their number."""
+    label = import_module("scipy.ndimage" if xp is np else "cupyx.scipy.ndimage").label
+    if mask.size == 0:
+        return xp.zeros(mask.shape, "int32"), 0
+    structure = xp.ones((3, 3)) if connectivity == 8 else xp.asarray([[0, 1, 0], [1, 1, 1], [0, 1, 0]])
+    labels, count = label(mask, structure)
+    return labels, int(count)
+
+
+def reference(x, threshold, connectivity, xp):
+    """Labels renamed after first pixels; holes are the components of the complement, less the outside."""
+    mask = x > threshold
+    labels, count = components(mask, connectivity, xp)
+    first = xp.full(count + 1, mask.size, dtype="int32")
+    xp.minimum.at(first, labels.reshape(-1), xp.arange(mask.size, dtype="int32"))
+    first[0] = -1
+    holes = components(xp.pad(~mask, 1, constant_values=True), 12 - connectivity, xp)[1] - 1
+    return first[labels] + 1, xp.asarray([count, holes, count - holes])
+
+
+def reference_map(x, threshold, xp):
+    """Neighbours from a padded copy."""
+    mask = xp.pad(x > threshold, 1).astype("int8")
+    rows, cols = x.shape
+    near = {
+        (i, j): mask[1 + i : 1 + i + rows, 1 + j : 1 + j + cols] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j
+    }
+    pairs = sum(near[i, j] * near[-i, -j] for i, j in ((0, 1), (1, 0), (1, 1), (1, -1)))
+    return sum(near.values()) + 0.1 * pairs + 0.01 * x
+
+
+def cupy_topology(cupy, x, threshold, connectivity):
+    return reference(x, threshold, connectivity, cupy)
+
+
+def spiral(rows, cols):
+    """One path winding inwards: the longest way that a label can have to go."""
+    image, i, j, step = np.zeros((rows, cols)), 0, 0, (0, 1)
+    inside = lambda i, j: 0 <= i < rows and 0 <= j < cols  # noqa: E731
+    image[0, 0] = 1
+    for _ in range(rows * cols):
+        ahead, beyond = (i + step[0], j + step[1]), (i + 2 * step[0], j + 2 * step[1])
+        if not inside(*ahead) or (inside(*beyond) and image[beyond]):
+            step = (step[1], -step[0])
+            ahead = i + step[0], j + step[1]
+            if not inside(*ahead) or image[i + 2 * step[0], j + 2 * step[1]]:
+                break
+        i, j = ahead
+        image[i, j] = 1
+    return image
+
+
+def checkerboard(rows, cols):
+    return np.indices((rows, cols)).sum(axis=0) % 2
+
+
+def awkward(rows, cols):
+    """Values on and beside the threshold, infinities and NaN."""
+    return np.random.default_rng(6).choice([0.5, np.nextafter(np.float32(0.5), 1), np.nan, np.inf, -np.inf], (rows, cols))
+
+
+def ring(rows, cols):
+    image = np.ones((rows, cols))
+    image[1:-1, 1:-1] = 0
+    return image
+
+
+def shaped(rows, cols, draw, expected=None, source="", **parameters):
+    return Golden(
+        Workload(rows=rows, cols=cols, threshold=0.5, **parameters), {"x": draw},
+        {} if expected is None else {"betti": expected}, source,
+    )  # fmt: skip
+
+
+RULES = (
+    Rule("connectivity to be 8 or 4", lambda connectivity: connectivity in (8, 4)),
+    Rule("rows x cols < 2^31, as labels are 32-bit", lambda rows, cols: rows * cols < 1 << 31),
+)
+EDGES = (
+    *(Workload(rows=r, cols=c) for r, c in ((0, 5), (5, 0), (1, 1), (1, 33), (70, 1), (2, 2), (16, 31), (17, 32))),
+    *(Workload(rows=37, cols=c, connectivity=n, threshold=t) for c, n, t in ((70, 8, 0.0), (64, 4, -0.3), (300, 8, 0.4))),
+)
+
+spec = KernelSpec(
+    entry="tda_scan",
+    arguments=(
+        In("x", "rows cols"), Out("labels", "rows cols", dtype="int32"), Out("betti", "3", dtype="int64"),
+        Scratch("parent", "rows cols", dtype="int32"), Scratch("bits", "rows words", dtype="uint64"),
+        Scratch("sums", "2", dtype="uint64"), Size("rows"), Size("cols"), Size("words"), Scalar("threshold"),
+        Size("pixels", "int64"),
+    ),
+    parameters={"threshold": 0.0, "connectivity": 8},
+    derived={"pixels": lambda rows, cols: rows * cols, "words": lambda cols: cols // 32 + 1},
+    rules=RULES,
+    launch=launch,
+    reference=reference,
+    tolerance=exact(),
+    peers={"cupy": cupy_topology},
+    flops=lambda pixels: 20 * pixels,
+    traffic_factor=6.0,
+    bytes_moved=lambda pixels: 8 * pixels + 24,
+    workloads={
+        "S0": Workload(rows=512, cols=512),
+        "S1": Workload(rows=4096, cols=4096),
+        "S2": Workload(rows=16_384, cols=16_384),
+    },
+    edges=EDGES,
+    golden=(
+        shaped(9, 40, 0.0, [0, 0, 0], "nothing above"),
+        shaped(20, 70, 1.0, [1, 0, 1], "all above"),
+        shaped(5, 7, ring, [1, 1, 0], "a ring has a hole"),
+        shaped(8, 40, checkerboard, [1, 6 * 38 // 2, 1 - 6 * 38 // 2], "a checkerboard: one component, inner holes"),
+        shaped(8, 40, checkerboard, [160, 0, 160], "its pixels are apart by edges", connectivity=4),
+        shaped(45, 77, spiral, [1, 0, 1], "a spiral"),
+        shaped(31, 45, awkward, source="on the threshold, infinities, NaN"),
+    ),
+    variants={
+        "euler": Variant(
+            "the Euler characteristic alone: one reading",
+            arguments=(
+                In("x", "rows cols"), Out("euler", "1", dtype="int64"), Scratch("parent", "1", dtype="int32"),
+                Scratch("bits", "1", dtype="uint64"), Scratch("sums", "2", dtype="uint64"), Size("rows"), Size("cols"),
+                Size("words"), Scalar("threshold"),
+            ),
+            launch=launch_euler,
+            reference=lambda x, threshold, connectivity, xp: reference(x, threshold, connectivity, xp)[1][2:],
+            bytes_moved=lambda pixels: 4 * pixels + 8,
+            golden=(),
+            budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+        ),
+        "map": Variant(
+            "the older score of a pixel's neighbours",
+            arguments=(
+                In("x", "rows cols", fill=normal(100, 20)), Out("map", "rows cols"), Size("rows"), Size("cols"),
+                Scalar("threshold"),
+            ),
+            parameters={"threshold": 100.0, "connectivity": 8},
+            launch=lambda rows, cols: Launch(grid(rows, cols), 256, entry="tda_map"),
+            reference=reference_map,
+            tolerance=elementwise(),
+            bytes_moved=lambda pixels: 8 * pixels,
+            edges=tuple(Workload(rows=r, cols=c) for r, c in ((0, 5), (1, 1), (1, 33), (37, 70), (17, 64))),
+            golden=(),
+            budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+        ),
+    },
+)  # fmt: skip
