@@ -1,0 +1,153 @@
+"""The k largest logits of each row, best first, their probabilities by softmax at a temperature, and one of them drawn.
+
+Ties go to the lower index, a NaN counts as -inf, temperature 0 leaves the largest alone; +inf outweighs every number.
+With top_p only the fewest best of at least that share remain. A row without a logit above -inf draws -1.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, exact, normalising,
+)  # fmt: skip
+from prism_bench.inputs import Fill
+
+# S1 on an H200: 1.05 GB / 4.45 TB/s = 236 us, each logit is read once; 4 instructions a logit = 36 us: memory.
+MOST = 4096  # entries to be kept: sorted in shared memory
+
+
+def distinct(rng, count, axes):
+    """Normal in distribution, no two alike: what libraries do with ties is their own."""
+    from statistics import NormalDist
+
+    knots = np.linspace(1e-7, 1 - 1e-7, 4001)
+    return np.interp((rng.permutation(count) + 0.5) / max(1, count), knots, [NormalDist().inv_cdf(q) for q in knots])
+
+
+def launch(rows, k, capacity):
+    return Launch(grid=rows, block=512, shared=8 * (capacity + 130 + 2 * k))
+
+
+def philox(counter, seed, xp):
+    """Four random words of 32 bits (Salmon and others 2011) for each 64-bit counter."""
+    low = 0xFFFFFFFF
+    words = [counter & low, counter >> 32, xp.zeros_like(counter), xp.zeros_like(counter)]
+    keys = [seed & low, seed >> 32]
+    for _ in range(10):
+        products = 0xD2511F53 * words[0], 0xCD9E8D57 * words[2]
+        words = [
+            products[1] >> 32 ^ words[1] ^ keys[0], products[1] & low,
+            products[0] >> 32 ^ words[3] ^ keys[1], products[0] & low,
+        ]  # fmt: skip
+        keys = [keys[0] + 0x9E3779B9 & low, keys[1] + 0xBB67AE85 & low]
+    return words
+
+
+def uniforms(rows, seed, xp):
+    """One number in [0, 1) for each row, of 53 bits."""
+    words = philox(xp.arange(rows, dtype="uint64"), seed, xp)
+    return ((words[0] << 32 | words[1]) >> 11).astype("float64") * 2.0**-53
+
+
+def best(logits, k, xp):
+    """Values and indices of the k best, a few rows at a time: sorting all at once would take too much memory."""
+    values = xp.where(xp.isnan(logits), -xp.inf, logits)
+    index = xp.zeros((len(values), k), dtype="int32")
+    for begin in range(0, len(values), 256):
+        index[begin : begin + 256] = (-values[begin : begin + 256]).argsort(axis=1, kind="stable")[:, :k]
+    return xp.take_along_axis(values, index.astype("int64"), axis=1), index
+
+
+def reference(logits, k, temperature, top_p, seed, xp):
+    z, index = best(logits, k, xp)
+    there = z[:, :1] > -xp.inf
+    below = (z - z[:, :1]) / xp.asarray(float(temperature))
+    weight = xp.where(z == z[:, :1], 1.0, xp.exp(below)) * there
+    sums = weight.cumsum(axis=1)
+    weight *= sums - weight < top_p * sums[:, -1:]
+    total = weight.sum(axis=1, keepdims=True)
+    drawn = uniforms(len(logits), seed, xp)[:, None] * total
+    chosen = (weight.cumsum(axis=1)[:, :-1] <= drawn) & (weight[:, 1:] > 0)
+    token = xp.take_along_axis(index, chosen.sum(axis=1, keepdims=True), axis=1)[:, 0]
+    return index, weight / xp.where(there, total, 1.0), xp.where(there[:, 0], token, -1)
+
+
+@lru_cache(maxsize=2)
+def torch_uniforms(torch, rows, seed):
+    return torch.tensor(uniforms(rows, seed, np), device="cuda")
+
+
+def torch_top_k(torch, logits, k, temperature, seed):
+    """The draw by the same random numbers, which are made beforehand and cost the peer nothing."""
+    z, index = torch.topk(logits, k)
+    p = torch.softmax(z / temperature, dim=1)
+    drawn = torch_uniforms(torch, len(logits), seed)[:, None]
+    chosen = torch.searchsorted(p.double().cumsum(dim=1), drawn, right=True).clamp(max=k - 1)
+    return index.int(), p, index.gather(1, chosen)[:, 0].int()
+
+
+def few_values(rows, vocabulary):
+    """Ties everywhere, zeros of both signs among them."""
+    return np.random.default_rng(8).choice([-1.0, -0.0, 0.0, 2.0, 2.5], size=(rows, vocabulary))
+
+
+def awkward(rows, vocabulary):
+    """A row each of -inf, NaN, one number, +inf twice, and large numbers."""
+    z = np.random.default_rng(9).normal(size=(rows, vocabulary))
+    z[0], z[1], z[2], z[2, 7] = -np.inf, np.nan, -np.inf, 0.5
+    z[3, [5, 60]], z[4], z[4, 9] = np.inf, np.where(z[4] > 0, 3e38, -3e38), np.nan
+    return z
+
+
+spec = KernelSpec(
+    entry="top_k_sampling",
+    arguments=(
+        In("logits", "rows vocabulary", fill=Fill(distinct, "normal, no two alike")), Out("index", "rows k", "int32"),
+        Out("p", "rows k"), Out("token", "rows", "int32"), Size("vocabulary"), Size("k"), Size("capacity"),
+        Scalar("temperature", "float64"), Scalar("top_p", "float64"), Scalar("seed", "uint64"),
+    ),
+    parameters={"temperature": 1.0, "top_p": 1.0, "seed": 1234},
+    derived={"capacity": lambda k: max(4096, 2 << max(0, k - 1).bit_length())},
+    rules=(
+        Rule(f"1 <= k <= vocabulary, and at most {MOST}", lambda k, vocabulary: 1 <= k <= min(vocabulary, MOST)),
+        Rule("temperature >= 0", lambda temperature: temperature >= 0),
+        Rule("0 < top_p <= 1", lambda top_p: 0 < top_p <= 1),
+    ),
+    launch=launch,
+    reference=reference,
+    tolerance={"index": exact(), "p": normalising(), "token": exact()},
+    peers={"torch": torch_top_k},
+    workloads={
+        "S0": Workload(rows=1, vocabulary=1024, k=50),
+        "S1": Workload(rows=2048, vocabulary=128_256, k=50),
+        "S2": Workload(rows=4096, vocabulary=262_144, k=256),
+    },
+    edges=(
+        Workload(rows=0, vocabulary=9, k=2),
+        Workload(rows=3, vocabulary=1, k=1),
+        Workload(rows=40, vocabulary=5, k=5),
+        Workload(rows=2, vocabulary=1003, k=33, temperature=0.7),
+        Workload(rows=1, vocabulary=20_000, k=50, top_p=0.8),
+        Workload(rows=3, vocabulary=100, k=10, temperature=0.0),
+        Workload(rows=1, vocabulary=10_001, k=700, temperature=3.0, top_p=0.3, seed=2**63 + 5),
+    ),
+    golden=(
+        Golden(Workload(rows=3, vocabulary=999, k=40), {"logits": few_values}, {}, source="ties, -0 and 0"),
+        Golden(Workload(rows=5, vocabulary=100, k=12), {"logits": awkward}, {}, source="-inf, NaN, +inf, overflow"),
+        Golden(Workload(rows=5, vocabulary=100, k=100, temperature=0.0), {"logits": awkward}, {}, source="the same, all kept"),
+        Golden(
+            Workload(rows=1, vocabulary=9000, k=5), {"logits": lambda vocabulary: np.arange(vocabulary)}, {},
+            source="ascending: every logit is a candidate",
+        ),
+        Golden(
+            Workload(rows=1, vocabulary=9001, k=5), {"logits": 1.0}, {"index": [[0, 1, 2, 3, 4]], "p": 0.2},
+            source="all alike: the first ones",
+        ),
+        Golden(
+            Workload(rows=1, vocabulary=1024, k=1024, seed=0), {"logits": 0.0}, {"token": 0x6627E8D5 >> 22},
+            source="Philox4x32-10 of counter and key 0 begins with 6627e8d5 (Random123's known answers)",
+        ),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+)  # fmt: skip
