@@ -53,20 +53,29 @@ def launch(rows, cols, window, pitch, device):
 
 
 def window_sums(mask, window, xp):
-    """How many pixels of the mask each window holds, from the integral image."""
-    integral = xp.zeros(tuple(extent + 1 for extent in mask.shape), dtype="int32")
-    integral[1:, 1:] = mask.cumsum(0, dtype="int32").cumsum(1, dtype="int32")
-    starts = [xp.arange(extent) - window // 2 for extent in mask.shape]
-    (top, left), (bottom, right) = (
-        [xp.clip(start + side, 0, extent) for start, extent in zip(starts, mask.shape, strict=True)]
-        for side in (0, window)
-    )
-    below, above = integral[bottom], integral[top]
-    return below[:, right] - below[:, left] - above[:, right] + above[:, left]
+    """How many pixels of the mask each window holds: along one axis after the other, runs of doubling length."""
+    before, after = window // 2, window - 1 - window // 2
+    counts = xp.pad(mask.astype("uint16" if window < 256 else "int32"), ((before, after), (before, after)))
+    for axis in (0, 1):
+        counts = run_sums(counts, window, axis, xp)
+    return counts
+
+
+def run_sums(values, length, axis, xp):
+    """Sums of every `length` neighbours along `axis`, put together from runs of 1, 2, 4 ..."""
+    runs, total, at, run = xp.moveaxis(values, axis, 0), 0, 0, 1
+    outputs = len(runs) - length + 1
+    while run <= length:
+        if length & run:
+            total = total + runs[at : at + outputs]
+            at += run
+        runs = runs[:-run] + runs[run:] if len(runs) > run else runs
+        run *= 2
+    return xp.moveaxis(total, 0, axis)
 
 
 def times_log2(count, xp):
-    return count * xp.log2(xp.maximum(count, 1))
+    return count * xp.log2(xp.maximum(count, 1).astype("float64"))
 
 
 def reference(x, window, bins, lo, hi, normalised, xp):
@@ -80,24 +89,6 @@ def reference(x, window, bins, lo, hi, normalised, xp):
         if members.any():
             total -= times_log2(window_sums(members, window, xp), xp)
     return total / xp.maximum(n, 1) / (np.log2(bins) if normalised else 1)
-
-
-def torch_entropy(torch, x, window, bins, lo, hi, normalised):
-    """No library has this filter; the nearest is one separable pooling per level."""
-    before, after = window // 2, window - 1 - window // 2
-    level = torch.floor(bins * (x - lo) / (hi - lo)).clamp(0, bins - 1)
-
-    def sums(mask):
-        padded = torch.nn.functional.pad(mask.float()[None, None], (before, after, before, after))
-        rows = torch.nn.functional.avg_pool2d(padded, (1, window), stride=1, divisor_override=1)
-        return torch.nn.functional.avg_pool2d(rows, (window, 1), stride=1, divisor_override=1)[0, 0]
-
-    n = sums(level >= 0)
-    total = torch.special.xlogy(n, n)
-    for b in range(bins):
-        count = sums(level == b)
-        total -= torch.special.xlogy(count, count)
-    return total / n.clamp(min=1) / np.log(bins if normalised else 2)
 
 
 def square(rows, cols):
@@ -149,7 +140,6 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=absolute(1e-5),
-    peers={"torch": torch_entropy},
     flops=lambda rows, cols, window, bins: 2 * rows * cols * min(bins, window**2),
     workloads={
         "S0": guide,

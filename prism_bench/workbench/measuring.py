@@ -1,6 +1,7 @@
 """Measure one prepared case: its metrics, its peers, and the CPU beside it."""
 
 from dataclasses import replace
+from time import perf_counter
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.numpy_reference import NumpyBackend
@@ -13,6 +14,7 @@ from prism_bench.workbench.verification import compare_outputs
 
 PEER_TOLERANCE = normwise(1e-3)
 WARM_UP = 3
+WARM_UP_SECONDS = 0.02  # what takes longer than this is warm after one call
 
 
 def measure_kernel(runnable: Runnable, settings: Settings, gate: ClockGate, process: int) -> list[Measurement]:
@@ -21,13 +23,19 @@ def measure_kernel(runnable: Runnable, settings: Settings, gate: ClockGate, proc
     return _measure(runnable, "kernel", settings, gate, skipped)
 
 
-def measure_peers(backend: Backend, runnable: Runnable, settings: Settings, gate: ClockGate) -> list[Measurement]:
-    """Every peer that can run here, on the same inputs by the same clock; a wrong peer has no time either."""
+def measure_peers(
+    backend: Backend, runnable: Runnable, settings: Settings, gate: ClockGate, *, check: bool = True
+) -> list[Measurement]:
+    """Every peer that can run here, on the same inputs by the same clock; a wrong peer has no time either.
+
+    `check` compares the peer's results with the reference first; later processes need not do it again.
+    """
     found = []
     for name in backend.peers(runnable.case) if settings.peers else ():
         try:
             with backend.prepare_peer(runnable.case, name, runnable) as peer:
-                _check_peer(backend, runnable.case, peer)
+                if check:
+                    _check_peer(backend, runnable.case, peer)
                 found += _measure(peer, f"peer:{name}", settings, gate, ())
         except Exception as error:  # a library's failure belongs in its cell; the kernel's own times stand
             if is_sticky(backend, error):
@@ -73,8 +81,7 @@ def _measure(runnable, subject, settings, gate, skipped):
 def measure_metric(metric: str, subject: str, once, criterion: Criterion, gate: ClockGate) -> list[Measurement]:
     """One measurement of `once`; with it `launch_time`, where cold samples carry the host's cost."""
     if criterion.max_samples > 1:
-        for _ in range(WARM_UP):
-            once()
+        _warm_up(once)
     series = sample(once, criterion, gate)
     seconds = tuple(one.seconds for one in series.samples)
     clocks = tuple(one.clock for one in series.samples if one.clock)
@@ -85,6 +92,14 @@ def measure_metric(metric: str, subject: str, once, criterion: Criterion, gate: 
     if metric != "cold_time" or not launches:
         return [measured]
     return [measured, replace(measured, metric="launch_time", processes=(launches,), clocks=(), valid=True, reason=None)]
+
+
+def _warm_up(once):
+    started = perf_counter()
+    for _ in range(WARM_UP):
+        once()
+        if perf_counter() - started > WARM_UP_SECONDS:
+            return
 
 
 def _check_peer(backend, case, peer):

@@ -62,7 +62,9 @@ class Harness:
             self._flag[0] = 1
         self.stream.synchronize()
         if self._flag[1]:
-            raise MeasurementInvalid("the call waits for the device, so its launch cost cannot be hidden from the events")
+            raise MeasurementInvalid(
+                "the call waits for the device, or enqueues more than a stream holds, so its launch cost cannot be hidden"
+            )
         seconds = self._cupy.cuda.get_elapsed_time(self._start, self._stop) * 1e-3
         return Sample(seconds, self._clock(), launch_seconds)
 
