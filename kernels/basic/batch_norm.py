@@ -61,18 +61,16 @@ def by_channel(values):
 
 def reference(x, gamma, beta, mean, variance, eps, xp):
     scale = gamma / xp.sqrt(variance + eps)
-    y = (x - by_channel(mean)) * by_channel(scale) + by_channel(beta)
-    return y
+    return (x - by_channel(mean)) * by_channel(scale) + by_channel(beta)
 
 
 def torch_batch_norm(torch, x, gamma, beta, mean, variance, eps, spatial):
     matrix = x.flatten(1) if spatial == 1 else x
-    y = torch.nn.functional.batch_norm(matrix, mean, variance, gamma, beta, training=False, eps=eps)
-    return y
+    return torch.nn.functional.batch_norm(matrix, mean, variance, gamma, beta, training=False, eps=eps)
 
 
 def shares_of(batch, channels, spatial):
-    """How many blocks share a channel's values when their moments are taken: two thousand blocks in all, if possible."""
+    """How many blocks share a channel's values when their moments are taken: two thousand in all, if possible."""
     if spatial > 1:
         return max(1, min(batch, MOST_BLOCKS // max(1, channels)))
     return max(1, min(-(-batch // 128), MOST_BLOCKS // max(1, -(-channels // 128))))
@@ -90,7 +88,8 @@ def launch_training(batch, channels, spatial, parts, shares):
     found = ("running_mean", "running_variance", "batch_mean", "batch_variance", "batch_shift")
     statistics = ("partial", "gamma", "beta", *found, "eps", "momentum", "channels", "shares")
     last = launch_of("batch_norm")(batch, channels, spatial, parts)
-    names = ("x", "gamma", "batch_shift", "batch_mean", "batch_variance", "y", "eps", "batch", "channels", "spatial", "parts")
+    sizes = ("batch", "channels", "spatial", "parts")
+    names = ("x", "gamma", "batch_shift", "batch_mean", "batch_variance", "y", "eps", *sizes)
     return (
         Launch(grid, block, entry=entry, arguments=moments),
         Launch(-(-channels // 64), 64, entry="batch_statistics", arguments=statistics),
@@ -127,13 +126,25 @@ images = ((2, 3, 1, 7), (3, 5, 4, 9), (2, 130, 2, 2), (1, 2, 40, 53), (2, 2, 36,
 
 far_means = Golden(
     Workload(batch=4, channels=4),
-    inputs={"x": lambda: 1e4 + np.arange(16).reshape(4, 4, 1, 1) % 5, "gamma": 1, "beta": -0.5, "mean": 1e4 + 1, "variance": 4},
+    inputs={
+        "x": lambda: 1e4 + np.arange(16).reshape(4, 4, 1, 1) % 5,
+        "gamma": 1,
+        "beta": -0.5,
+        "mean": 1e4 + 1,
+        "variance": 4,
+    },
     expected={},
     source="a mean of 10,001 with deviation 2: folding it into the shift would lose four digits",
 )
 odd_variances = Golden(
     Workload(batch=1, channels=4, eps=0.25),
-    inputs={"x": np.array([3, 3, 3, np.nan]).reshape(1, 4, 1, 1), "gamma": 2, "beta": 1, "mean": 2, "variance": [0, -1, 2, 2]},
+    inputs={
+        "x": np.array([3, 3, 3, np.nan]).reshape(1, 4, 1, 1),
+        "gamma": 2,
+        "beta": 1,
+        "mean": 2,
+        "variance": [0, -1, 2, 2],
+    },
     expected={"y": np.array([5, np.nan, 1 + 2 / 1.5, np.nan]).reshape(1, 4, 1, 1)},
     source="by hand: variance 0 leaves eps, 2 / sqrt(0.25) + 1; below -eps NaN",
 )
@@ -153,7 +164,11 @@ far_batches = tuple(
         expected={},
         source="a mean of 10,000 with deviation 1 and a constant channel, which gives beta",
     )
-    for axes in ({"batch": 500, "channels": 8}, {"batch": 700, "channels": 3}, {"batch": 3, "channels": 2, "height": 12, "width": 11})
+    for axes in (
+        {"batch": 500, "channels": 8},
+        {"batch": 700, "channels": 3},
+        {"batch": 3, "channels": 2, "height": 12, "width": 11},
+    )
 )
 DERIVED = {"spatial": lambda height, width: height * width, "parts": lambda spatial: plane_block(spatial)[1]}
 

@@ -38,7 +38,7 @@ spec = KernelSpec(
     edges=(*(Workload(n=n) for n in (0, 1, 3, 1023, 4099)), Workload(n=1025, nan="zero")),
     golden=(
         Golden(Workload(n=11), SPECIAL, {"y": [0, np.inf, np.nan, 0, 0, 0, 3e38, 0, 1e-45, 0, 1]}, source="by hand"),
-        Golden(Workload(n=11, nan="zero"), SPECIAL, {"y": [0, np.inf, 0, 0, 0, 0, 3e38, 0, 1e-45, 0, 1]}, source="by hand"),
+        Golden(Workload(n=11, nan="zero"), SPECIAL, {"y": [0, np.inf, 0, 0, 0, 0, 3e38, 0, 1e-45, 0, 1]}, "by hand"),
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={

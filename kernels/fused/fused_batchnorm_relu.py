@@ -81,13 +81,25 @@ images = ((2, 3, 1, 7), (3, 5, 4, 9), (2, 130, 2, 2), (1, 2, 40, 53), (2, 2, 36,
 
 far_means = Golden(
     Workload(batch=4, channels=4),
-    inputs={"x": lambda: 1e4 + np.arange(16).reshape(4, 4, 1, 1) % 5, "gamma": 1, "beta": -0.5, "mean": 1e4 + 1, "variance": 4},
+    inputs={
+        "x": lambda: 1e4 + np.arange(16).reshape(4, 4, 1, 1) % 5,
+        "gamma": 1,
+        "beta": -0.5,
+        "mean": 1e4 + 1,
+        "variance": 4,
+    },
     expected={},
     source="a mean of 10,001 with deviation 2: folding it into the shift would lose four digits",
 )
 odd_variances = Golden(
     Workload(batch=1, channels=4, eps=0.25),
-    inputs={"x": np.array([3, 3, 3, np.nan]).reshape(1, 4, 1, 1), "gamma": 2, "beta": 1, "mean": 2, "variance": [0, -1, 2, 2]},
+    inputs={
+        "x": np.array([3, 3, 3, np.nan]).reshape(1, 4, 1, 1),
+        "gamma": 2,
+        "beta": 1,
+        "mean": 2,
+        "variance": [0, -1, 2, 2],
+    },
     expected={"y": np.array([5, np.nan, 1 + 2 / 1.5, np.nan]).reshape(1, 4, 1, 1)},
     source="by hand: variance 0 leaves eps, 2 / sqrt(0.25) + 1; below -eps NaN",
 )

@@ -101,8 +101,8 @@ def odd_vectors(n):
 spec = KernelSpec(
     entry="fused_exp_normalize<32, 4>",
     arguments=(
-        In("x", "n"), Out("y", "n"), Scratch("by_block", f"{MOST_BLOCKS} 2"), Scratch("state", "2"), Scalar("temperature"),
-        Size("n", "int64"),
+        In("x", "n"), Out("y", "n"), Scratch("by_block", f"{MOST_BLOCKS} 2"), Scratch("state", "2"),
+        Scalar("temperature"), Size("n", "int64"),
     ),
     parameters={"temperature": 1.0},
     rules=(Rule("temperature > 0", lambda temperature: temperature > 0),),

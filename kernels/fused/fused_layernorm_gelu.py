@@ -1,7 +1,7 @@
 """y = GELU(gamma (x - mean) / sqrt(variance + eps) + beta), mean and biased variance over the last axis.
 
-Rows up to 16,384 columns are read once and stay in registers; longer ones are read twice. A constant row gives GELU(beta).
-`approximate` is that of GELU.
+Rows up to 16,384 columns are read once and stay in registers; longer ones are read twice. A constant row gives
+GELU(beta); `approximate` is that of GELU.
 """
 
 import numpy as np

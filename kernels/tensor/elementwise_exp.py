@@ -2,7 +2,20 @@
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, elementwise, uniform
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    InOut,
+    KernelSpec,
+    Launch,
+    Out,
+    Size,
+    Variant,
+    Workload,
+    elementwise,
+    uniform,
+)
 
 # Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside some ten instructions (20 us).
 

@@ -39,8 +39,9 @@ spec = KernelSpec(
         "views": Variant(
             "compared bit by bit; arrays that begin inside others, off their 16-byte boundaries",
             arguments=(
-                In("x", "padded", dtype="uint16", fill=integers(0, 1 << 16)), InOut("y", "padded", dtype="uint32", fill=integers(0, 99)),
-                Size("start"), Size("to"), Size("n", "int64"),
+                In("x", "padded", dtype="uint16", fill=integers(0, 1 << 16)),
+                InOut("y", "padded", dtype="uint32", fill=integers(0, 99)), Size("start"), Size("to"),
+                Size("n", "int64"),
             ),
             derived={"padded": lambda n: n + 8},
             launch=launch_of("fp16_to_fp32_views"),
@@ -52,7 +53,7 @@ spec = KernelSpec(
                 Golden(
                     Workload(n=8, start=0, to=0),
                     {"x": [0x8000, 0, 1, 0x8001, 0x7D00, 0xFE00, 0xFC00, 0x7BFF] + [0] * 8, "y": 7},
-                    {"y": [1 << 31, 0, 0x33800000, 0xB3800000, 0x7FFFFFFF, 0x7FFFFFFF, 0xFF800000, 0x477FE000] + [7] * 8},
+                    {"y": [1 << 31, 0, 0x33800000, 0xB3800000, *[0x7FFFFFFF] * 2, 0xFF800000, 0x477FE000] + [7] * 8},
                     source="IEEE 754: -0, 0, +-2^-24, a signalling and a quiet NaN, -inf, 65504",
                 ),
             ),

@@ -5,7 +5,22 @@
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, exact, normal
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    InOut,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Size,
+    Variant,
+    Workload,
+    exact,
+    integers,
+    normal,
+)
 
 # Bound by memory: 6 bytes an element at the copy rate, two instructions.
 
@@ -40,7 +55,8 @@ def finite(n):
     return np.stack((half, np.nextafter(middle, np.float32(-1)), middle, np.nextafter(middle, np.float32(1e9)))).ravel()
 
 
-EDGE = [65504, 65519.996, 65520, -65520, 1e38, np.inf, -np.inf, np.nan, -0.0, 2.0**-24, 2.0**-25, 2.0**-25 * 1.001, -6e-8]
+LARGE = [65504, 65519.996, 65520, -65520, 1e38, np.inf, -np.inf]
+EDGE = [*LARGE, np.nan, -0.0, 2.0**-24, 2.0**-25, 2.0**-25 * 1.001, -6e-8]
 BITS = [0x7BFF, 0x7BFF, 0x7C00, 0xFC00, 0x7C00, 0x7C00, 0xFC00, 0x7FFF, 0x8000, 1, 0, 1, 0x8001]
 SATURATED = [0x7BFF, 0x7BFF, 0x7BFF, 0xFBFF, 0x7BFF, 0x7BFF, 0xFBFF, 0x7FFF, 0x8000, 1, 0, 1, 0x8001]
 padded = {"x": [0, 0, 0, 0, *EDGE, 0, 0, 0, 0], "bits": 7}
@@ -80,7 +96,8 @@ spec = KernelSpec(
         "views": Variant(
             "compared bit by bit; arrays that begin inside others, off their 16-byte boundaries",
             arguments=(
-                In("x", "padded", fill=normal(0, 1e4)), InOut("bits", "padded", dtype="uint16"), Size("start"), Size("to"),
+                In("x", "padded", fill=normal(0, 1e4)),
+                InOut("bits", "padded", dtype="uint16", fill=integers(0, 99)), Size("start"), Size("to"),
                 Size("n", "int64"),
             ),
             derived={"padded": lambda n: n + 8},

@@ -5,7 +5,21 @@ The policy `raise` counts the ids outside the table besides (`checked`), so that
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, Zero, exact, integers
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Size,
+    Variant,
+    Workload,
+    Zero,
+    exact,
+    integers,
+)
 
 # Bound by memory: 8 bytes an element at the copy rate, as long as few rows repeat while they are in the L2 cache.
 
