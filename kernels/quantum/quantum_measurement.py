@@ -1,0 +1,144 @@
+"""Born's rule p_x = |psi_x|^2 over the basis states of a register; the variant `shots` draws measurements from it.
+
+A shot is the first state whose cumulative probability exceeds u times the whole, so a state need not be normalised; of a
+subset of measured qubits (a bit mask) it is their bits, side by side. u comes from Philox by shot number and seed.
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero, elementwise, exact,
+)  # fmt: skip
+from prism_bench.inputs import Fill
+
+# S1 on an H200: 1.6 GB / 4.28 TB/s = 376 us, 3 operations a state: bound by memory.
+PART, SCANNED = 1024, 256
+normalised = Fill(
+    lambda rng, count, axes: rng.normal(0, 2 ** (-(axes["qubits"] + 1) / 2), count), "normal, of squared norm 1"
+)
+
+
+def launch(states):
+    return Launch(grid=-(-states // 512), block=256)
+
+
+def launch_shots(states, parts, shots):
+    """Probabilities with the sums of 1024 states each; their running sums; a warp for each shot."""
+    names = ("psi", "sums", "drawn", "states", "parts", "shots", "mask", "seed")
+    return (
+        Zero("tiles"),
+        Launch(parts, 256, entry="measurement_sums", arguments=("psi", "p", "sums", "states")),
+        Launch(-(-parts // SCANNED), SCANNED, entry="measurement_scan", arguments=("sums", "tiles", "parts")),
+        Launch(-(-shots // 8), 256, entry="measurement_shots", arguments=names),
+    )
+
+
+def reference(psi):
+    return psi[:, 0] ** 2 + psi[:, 1] ** 2
+
+
+def philox(counter, seed, xp):
+    """Four random words of 32 bits (Salmon and others 2011) for each 64-bit counter."""
+    low = 0xFFFFFFFF
+    words = [counter & low, counter >> 32, xp.zeros_like(counter), xp.zeros_like(counter)]
+    keys = [seed & low, seed >> 32]
+    for _ in range(10):
+        products = 0xD2511F53 * words[0], 0xCD9E8D57 * words[2]
+        words = [
+            products[1] >> 32 ^ words[1] ^ keys[0], products[1] & low,
+            products[0] >> 32 ^ words[3] ^ keys[1], products[0] & low,
+        ]  # fmt: skip
+        keys = [keys[0] + 0x9E3779B9 & low, keys[1] + 0xBB67AE85 & low]
+    return words
+
+
+def shots_of(psi, qubits, shots, seed, mask, xp):
+    p = reference(psi)
+    cumulative = xp.cumsum(p)
+    words = philox(xp.arange(shots, dtype="uint64"), seed, xp)
+    drawn = ((words[0] << 32 | words[1]) >> 11).astype("float64") * 2.0**-53 * cumulative[-1]
+    state = xp.searchsorted(cumulative, drawn, side="right")
+    bits = [q for q in range(qubits) if mask >> q & 1]
+    outcome = sum(((state >> q & 1) << i for i, q in enumerate(bits)), xp.zeros(shots, dtype="int64"))
+    there = (cumulative[-1] > 0) & xp.isfinite(cumulative[-1])
+    return p, xp.where(there, outcome, -1)
+
+
+def basis(states):
+    """All amplitude in one state, i times 3 of it."""
+    return np.stack((np.zeros(states), 3.0 * (np.arange(states) == states // 3)), axis=1)
+
+
+def sparse(states):
+    """A state with amplitude in one of 700 basis states."""
+    return np.where(np.arange(states)[:, None] % 700 == 5, [[0.6, -0.8]], 0.0)
+
+
+few = tuple(Workload(qubits=q) for q in (0, 1, 2, 9, 13))
+spec = KernelSpec(
+    entry="quantum_measurement",
+    arguments=(In("psi", "states 2", fill=normalised), Out("p", "states"), Size("states", "int64")),
+    derived={"states": lambda qubits: 1 << qubits},
+    rules=(Rule("0 <= qubits <= 40", lambda qubits: 0 <= qubits <= 40),),
+    launch=launch,
+    reference=reference,
+    tolerance=elementwise(ulps=4, floor=1e-44),
+    peers={
+        "torch": lambda torch, psi: torch.view_as_complex(psi).abs().square(),
+        "cupy": lambda cupy, psi: cupy.abs(psi.view("complex64")[:, 0]) ** 2,
+    },
+    flops=lambda states: 3 * states,
+    workloads={"S0": Workload(qubits=10), "S1": Workload(qubits=27), "S2": Workload(qubits=30)},
+    edges=few,
+    golden=(
+        Golden(Workload(qubits=6), {"psi": basis}, {"p": lambda states: basis(states)[:, 1] ** 2}, source="a basis state"),
+        Golden(
+            Workload(qubits=2), {"psi": [[np.nan, 0], [np.inf, 1], [1e-30, 1e-20], [1e15, 1e18]]}, {},
+            source="NaN, infinite, underflow, large",
+        ),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "shots": Variant(
+            "with measurements drawn", launch=launch_shots,
+            arguments=(
+                In("psi", "states 2", fill=normalised), Out("p", "states"), Out("drawn", "shots", "int64"),
+                Scratch("sums", "parts", "float64"), Scratch("tiles", "words", "uint64"), Size("states", "int64"),
+                Size("parts", "int64"), Size("shots", "int64"), Scalar("mask", "uint64"), Scalar("seed", "uint64"),
+            ),
+            parameters={"shots": 65_536, "seed": 1234, "measured": 0},
+            derived={
+                "states": lambda qubits: 1 << qubits,
+                "parts": lambda states: -(-states // PART),
+                "words": lambda parts: 1 - -parts // SCANNED,
+                "mask": lambda states, measured: measured or states - 1,
+            },
+            rules=(
+                Rule("0 <= qubits <= 40", lambda qubits: 0 <= qubits <= 40),
+                Rule("a bit mask of qubits, 0 for all", lambda measured, qubits: 0 <= measured < 1 << qubits),
+            ),
+            reference=shots_of,
+            bytes_moved=lambda states, shots: 12 * states + 8 * shots + 8 * min(states, PART * shots),
+            traffic_factor=None,  # each shot reads the amplitudes of its chunk, from the L2 cache if shots are many
+            tolerance={"p": elementwise(ulps=4, floor=1e-44), "drawn": exact()},
+            workloads={"S0": Workload(qubits=10, shots=1000), "S1": Workload(qubits=27), "S2": Workload(qubits=30)},
+            edges=(
+                *(Workload(qubits=q, shots=s) for q, s in ((0, 3), (1, 40), (5, 0), (12, 300))),
+                Workload(qubits=6, shots=100, measured=0b101001, seed=2**64 - 3),
+                Workload(qubits=19, shots=3),
+            ),
+            golden=(
+                Golden(
+                    Workload(qubits=10, shots=1, seed=0), {"psi": [[0.03125, 0]]}, {"drawn": 0x6627E8D5 >> 22},
+                    source="Philox4x32-10 of counter and key 0 begins with 6627e8d5 (Random123's known answers)",
+                ),
+                Golden(
+                    Workload(qubits=6, shots=20), {"psi": basis}, {"drawn": 21}, source="not normalised, one outcome"
+                ),
+                Golden(Workload(qubits=11, shots=200), {"psi": sparse}, {}, source="impossible states are never drawn"),
+                Golden(Workload(qubits=4, shots=5), {"psi": 0.0}, {"drawn": -1}, source="no norm, no outcome"),
+                Golden(Workload(qubits=4, shots=5), {"psi": np.nan}, {"drawn": -1}, source="no norm, no outcome"),
+            ),
+        ),
+    },
+)  # fmt: skip
