@@ -3,7 +3,7 @@
 
 // WIDTH is 4 where rows begin on 16-byte boundaries, else 1; blocks have THREADS threads at most.
 template <int ITEMS, int WIDTH, int THREADS, class Then>
-__global__ void __launch_bounds__(THREADS, (WIDTH == 4 ? 1024 : 768) / THREADS)
+__global__ void __launch_bounds__(THREADS, (WIDTH == 4 ? 1024 : 512) / THREADS)
     fused_layernorm_gelu(const float* x, const float* gamma, const float* beta, float* y, int cols, float eps) {
     layer_norm_row<ITEMS, WIDTH, Then>(x, gamma, beta, y, cols, eps);
 }
