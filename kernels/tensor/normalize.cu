@@ -46,13 +46,13 @@ __device__ void normalize_row(const float* x, float* y, int cols, bool keep) {
 }
 
 template <int ITEMS, int WIDTH, bool L2>
-__global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 3)
+__global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 2)
     normalize(const float* x, float* y, int cols, int keep) {
     normalize_row<ITEMS, WIDTH, L2>(x, y, cols, keep);
 }
 
 template <int ITEMS, int WIDTH, bool L2>
-__global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 3) normalize_in_place(float* x, int cols, int keep) {
+__global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 2) normalize_in_place(float* x, int cols, int keep) {
     normalize_row<ITEMS, WIDTH, L2>(x, x, cols, keep);
 }
 
