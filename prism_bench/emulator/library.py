@@ -1,6 +1,8 @@
 """A built library, loaded into this process: its tables, and the one call that launches."""
 
+import _ctypes
 import ctypes
+import weakref
 from pathlib import Path
 
 from prism_bench.emulator.report import ArgumentTraffic, Traffic
@@ -107,6 +109,8 @@ class Library:
     def __init__(self, path: Path):
         self.path = path
         self._so = ctypes.CDLL(str(path))
+        # A catalogue's worth of libraries would use up the process's mappings.
+        weakref.finalize(self, _ctypes.dlclose, self._so._handle).atexit = False
         for name, kind in (("finding", RawFinding), ("entry", _Entry), ("symbol", _Symbol)):
             getattr(self._so, f"cuda_cpu_{name}").restype = ctypes.POINTER(kind)
         for name in ("entry_count", "symbol_count", "static_shared"):

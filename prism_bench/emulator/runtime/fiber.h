@@ -85,7 +85,8 @@ namespace cuda_cpu {
 constexpr size_t page_bytes = 4096;
 constexpr size_t stack_bytes = 128 * 1024;
 constexpr size_t most_stacks = 65536;
-constexpr size_t most_guarded = 1024;
+constexpr size_t most_guarded = 16;
+constexpr size_t stacks_opened = 1024;
 constexpr size_t most_kept = 4096;
 
 // Addresses are reserved at once, so that "is this a thread's local?" is one comparison.
@@ -107,10 +108,16 @@ struct StackArea {
     }
 
     // The lowest page of a stack stays unmapped: running over it faults instead of spoiling a neighbour. Guard pages
-    // cost mappings, of which the system allows 65530; beyond the first thousand stacks, which all kernels use, there are none.
+    // cost mappings, of which a process may have 65530 in all its libraries; beyond the first few stacks, which every
+    // kernel uses, there are none.
     bool open_up(char* stack) const {
         if (made < most_guarded) return !mprotect(stack + page_bytes, stack_bytes - page_bytes, PROT_READ | PROT_WRITE);
-        return made % most_guarded || !mprotect(stack, most_guarded * stack_bytes, PROT_READ | PROT_WRITE);
+        if (made != most_guarded && made % stacks_opened) return true;
+        return !mprotect(stack, (stacks_opened - made % stacks_opened) * stack_bytes, PROT_READ | PROT_WRITE);
+    }
+
+    ~StackArea() {
+        if (begin) munmap(begin, stack_bytes * most_stacks);
     }
 
     char* take() {
