@@ -37,6 +37,11 @@ class Measurement:
         return tuple(sample for process in self.processes for sample in process)
 
     @property
+    def distrusted(self) -> bool:
+        """Whether a kernel's own samples cannot be trusted; an empty cell, or a library's, says nothing of the kernel."""
+        return self.subject == "kernel" and bool(self.samples) and not self.valid
+
+    @property
     def median(self) -> float | None:
         """The median of the processes' medians, in seconds; None where nothing was measured."""
         from statistics import median

@@ -47,12 +47,20 @@ def _of_case(case: CaseResult):
         found.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
     for one in case.measurements:
         if not one.valid:
-            found.append(Finding("untrusted", "invalid", case.name, _doubt(one)))
+            gravity, kind = _gravity(one)
+            found.append(Finding(gravity, kind, case.name, _doubt(one)))
     throttled = sum(one.throttled for one in case.measurements)
     if throttled:
         words = "1 sample was" if throttled == 1 else f"{throttled} samples were"
         found.append(Finding("note", "throttled", case.name, f"{words} taken at a throttled clock and repeated"))
     return found
+
+
+def _gravity(one):
+    """A kernel's samples that cannot be trusted are grave; a cell left empty, or a library's, is only to be known."""
+    if not one.samples:
+        return "note", "empty"
+    return ("untrusted" if one.distrusted else "note"), "invalid"
 
 
 def _doubt(one):

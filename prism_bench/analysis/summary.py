@@ -108,7 +108,7 @@ def _comparisons(case):
 
 
 def _trust(case):
-    invalid = [f"{one.subject} {one.metric}: {one.reason}" for one in case.measurements if not one.valid]
+    invalid = [f"{one.subject} {one.metric}: {one.reason}" for one in case.measurements if one.distrusted]
     errors = [number(check.get("norm_error")) for check in case.verification]
     return {
         "error": max((error for error in errors if error is not None), default=None),

@@ -60,5 +60,5 @@ def choose_backend(name: str | None, quiet: bool):
         sentence = f"backend {name}: {opened.facts()['device']}"
     else:
         opened, sentence = open_default()
-    (err() if quiet else out()).print(sentence, highlight=False, soft_wrap=True)
+    (err() if quiet else out()).print(sentence, highlight=False, markup=False, soft_wrap=True)
     return opened

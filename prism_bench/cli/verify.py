@@ -51,7 +51,7 @@ def _stands(leg, asked, quiet):
         if asked:
             raise
         sentence = f"backend {leg} left out: {error}"
-    console.print(sentence, highlight=False, soft_wrap=True)
+    console.print(sentence, highlight=False, markup=False, soft_wrap=True)
     return "left out" not in sentence
 
 

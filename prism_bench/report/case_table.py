@@ -23,9 +23,9 @@ class Row:
 
     @property
     def state(self) -> str:
-        """The status; `invalid` where the case is ok but some measurement of it is not."""
-        invalid = any(not one.valid for one in self.case.measurements)
-        return "invalid" if self.case.status == "ok" and invalid else self.case.status
+        """The status; `invalid` where the case is ok but some measurement of its kernel cannot be trusted."""
+        distrusted = any(one.distrusted for one in self.case.measurements)
+        return "invalid" if self.case.status == "ok" and distrusted else self.case.status
 
 
 @dataclass(frozen=True)

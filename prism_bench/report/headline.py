@@ -43,6 +43,8 @@ def _counted(kind, count):
         return "run cut short"
     if kind == "missed":
         return f"{count} budget{'s' if count > 1 else ''} missed"
+    if kind == "empty":
+        return f"{count} empty cell{'s' if count > 1 else ''}"
     return f"{count} {kind}"
 
 

@@ -121,7 +121,7 @@ class Run:
         folder = self._catalogue.folder
         commit, dirty = identity.commit_of(folder)
         facts = dict(self._facts)
-        cases = tuple(_combined(results) for results in self._results.values())
+        cases = tuple(sorted((_combined(results) for results in self._results.values()), key=_shelf))
         return RunRecord(
             created=started.isoformat(timespec="seconds").replace("+00:00", ""),
             backend=self._backend,
@@ -169,6 +169,11 @@ def ceiling_cases(catalogue) -> list[Case]:
     smallest = {case.kernel: case for case in reversed(rulers)}
     largest = {case.kernel: case for case in rulers}
     return list(dict.fromkeys([*smallest.values(), *largest.values()]))
+
+
+def _shelf(case):
+    """Where a case stands in a record: by family, kernel, variant and label, whatever the order of measuring was."""
+    return case.family, case.kernel, case.variant or "", case.label, case.name
 
 
 def _combined(results):
