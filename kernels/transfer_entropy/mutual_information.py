@@ -1,0 +1,163 @@
+"""Plug-in mutual information I = sum of p ln[p / (p_x p_y)] of joint tables of counts or probabilities, in nats or bits.
+
+The Miller-Madow correction subtracts (m_xy - m_x - m_y + 1) / (2 N), m occupied cells, rows and columns, N samples.
+Without the correction I is never negative; a table without counts has none: NaN.
+"""
+
+import numpy as np
+
+from prism_bench import (
+    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction,
+)  # fmt: skip
+from prism_bench.inputs import Fill
+
+# S1 on an H200 (67 MB): margins come before terms, so it is read twice, the second time half from the L2 cache: 25 us.
+# S2 is read once, 410 MB / 4.45 TB/s = 92 us, but bound by about 50 instructions a cell = 170 us.
+STRIP, BAND, MOST_BLOCKS, ON_CHIP = 128, 64, 8192, 8192
+tallies = Fill(lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson of mean 20, overdispersed")
+weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / (axes["bx"] * axes["by"]), "exponential")
+
+
+def launch_of(count):
+    """Tables that fit a block are read once; a larger one for its margins first."""
+
+    def launch(tables, bx, by, strips, bands, device):
+        if bx * by <= ON_CHIP:
+            shared = 8 * bx + 16 * by + 4 * bx * by
+            names = ("joint", "information", "bx", "by", "corrected", "unit")
+            return Launch(tables, 128, shared=shared, entry=f"mutual_information<{count}>", arguments=names)
+        blocks = max(1, min(strips * bands, MOST_BLOCKS, 16 * device.sm_count))
+        size = ("bx", "by")
+        parts, found, summed = ("row_parts", "column_parts"), ("rows", "columns", "totals"), ("by_block", "arrived")
+        last = ("joint", "information", *found, *summed, *size, "corrected", "unit")
+        return (
+            Launch(strips * bands, 256, entry=f"margin_parts<{count}>", arguments=("joint", *parts, *size)),
+            Launch((1, min(512, -(-(bx + by) // 8))), 256, entry="margins", arguments=(*parts, *found, *summed, *size)),
+            Launch((1, blocks), 256, entry=f"table_terms<{count}>", arguments=last),
+        )
+
+    return launch
+
+
+def terms(joint, xp, special):
+    """Of each table: the terms, and how many samples there are."""
+    joint = joint.astype("float64")
+    n = joint.sum(axis=(1, 2), keepdims=True)
+    p = joint / n
+    return special.rel_entr(p, p.sum(axis=2, keepdims=True) * p.sum(axis=1, keepdims=True)), n[:, 0, 0]
+
+
+def correction(joint, xp):
+    occupied = (joint != 0).sum(axis=(1, 2)), (joint.sum(axis=2) != 0).sum(axis=1), (joint.sum(axis=1) != 0).sum(axis=1)
+    return occupied[0] - occupied[1] - occupied[2] + 1
+
+
+def reference(joint, corrected, unit, xp, special):
+    found, n = terms(joint, xp, special)
+    information = xp.maximum(found.sum(axis=(1, 2)), 0)
+    if corrected:
+        information = information - correction(joint, xp) / (2 * n)
+    return unit * information
+
+
+def magnitude(joint, corrected, unit, xp, special):
+    found, n = terms(joint, xp, special)
+    return unit * (xp.abs(found).sum(axis=(1, 2)) + corrected * xp.abs(correction(joint, xp)) / (2 * n))
+
+
+def torch_information(torch, joint, unit):
+    p = joint / joint.sum(dim=(1, 2), keepdim=True, dtype=torch.float32)
+    apart = p.sum(dim=2, keepdim=True) * p.sum(dim=1, keepdim=True)
+    return unit * torch.nn.functional.kl_div(apart.log(), p, reduction="none").sum(dim=(1, 2))
+
+
+def cupy_information(cupy, joint, unit):
+    p = (joint / joint.sum(axis=(1, 2), keepdims=True)).astype("float32")
+    ratio = p / (p.sum(axis=2, keepdims=True) * p.sum(axis=1, keepdims=True))
+    return unit * (p * cupy.log(cupy.maximum(ratio, np.float32(1e-30)))).sum(axis=(1, 2))
+
+
+def arguments(dtype, fill):
+    scratch = {"row_parts": "bx strips", "column_parts": "bands by", "rows": "bx", "columns": "by", "totals": "3",
+               "by_block": str(3 * MOST_BLOCKS)}  # fmt: skip
+    return (
+        In("joint", "tables bx by", dtype, fill=fill), Out("information", "tables"),
+        *(Scratch(name, shape, "float64") for name, shape in scratch.items()), Scratch("arrived", "1", "uint32"),
+        Size("bx"), Size("by"), Size("corrected"), Scalar("unit", "float64"),
+    )  # fmt: skip
+
+
+def nearly_independent(bx, by):
+    """Products of margins, but for one part in 10^4."""
+    rng = np.random.default_rng(5)
+    table = np.outer(rng.uniform(1, 2, bx), rng.uniform(1, 2, by))
+    return table * (1 + 1e-4 * rng.normal(size=table.shape))
+
+
+def sparse(bx, by):
+    """Mostly empty cells, and an empty row and column."""
+    table = np.random.default_rng(6).poisson(0.3, size=(bx, by))
+    table[2], table[:, 1] = 0, 0
+    return table
+
+
+corners = dict(tables=1, bx=2, by=2)
+shapes = ((0, 4, 4), (3, 1, 1), (5, 16, 16), (2, 20, 20), (2, 3, 41), (1, 70, 150), (1, 1, 9000))
+spec = KernelSpec(
+    entry="mutual_information<float>",
+    arguments=arguments("float32", tallies),
+    parameters={"units": "nats", "miller_madow": False},
+    derived={
+        "unit": lambda units: 1.0 if units == "nats" else 1 / np.log(2),
+        "corrected": lambda miller_madow: int(miller_madow),
+        "strips": lambda by: -(-by // STRIP),
+        "bands": lambda bx: -(-bx // BAND),
+    },
+    rules=(
+        Rule("units to be nats or bits", lambda units: units in ("nats", "bits")),
+        Rule("bx >= 1 and by >= 1", lambda bx, by: min(bx, by) >= 1),
+        Rule(f"one table, or tables of at most {ON_CHIP} cells", lambda tables, bx, by: tables == 1 or bx * by <= ON_CHIP),
+    ),
+    launch=launch_of("float"),
+    reference=reference,
+    tolerance=reduction(magnitude),
+    peers={"torch": torch_information, "cupy": cupy_information},
+    flops=lambda tables, bx, by: 3 * tables * bx * by,
+    bytes_moved=lambda tables, bx, by: 4 * tables * bx * by * (1 if bx * by <= ON_CHIP else 2) + 4 * tables,
+    workloads={
+        "S0": Workload(tables=1, bx=16, by=16),
+        "S1": Workload(tables=1, bx=4096, by=4096),
+        "S2": Workload(tables=100_000, bx=32, by=32),
+    },
+    edges=(
+        *(Workload(tables=t, bx=x, by=y) for t, x, y in shapes),
+        *(Workload(tables=1, bx=x, by=y, units="bits", miller_madow=True) for x, y in ((20, 20), (100, 130))),
+    ),
+    golden=(
+        Golden(Workload(**corners), {"joint": [[[5, 0], [0, 5]]]}, {"information": np.log(2)}, source="y follows from x"),
+        Golden(Workload(**corners), {"joint": [[[2, 4], [3, 6]]]}, {"information": 0.0}, source="independent"),
+        Golden(Workload(**corners), {"joint": [[[0, 0], [7, 0]]]}, {"information": 0.0}, source="one cell"),
+        Golden(Workload(**corners), {"joint": 0.0}, {"information": np.nan}, source="nothing counted"),
+        Golden(
+            Workload(**corners, units="bits", miller_madow=True), {"joint": [[[5, 0], [0, 5]]]},
+            {"information": 1 + 1 / 20 / np.log(2)}, source="2 - 2 - 2 + 1 = -1 over 2 N, N = 10",
+        ),
+        *(
+            Golden(Workload(tables=1, bx=x, by=y), {"joint": make}, {}, source=source)
+            for x, y in ((24, 30), (90, 130))
+            for make, source in ((nearly_independent, "nearly independent"), (sparse, "empty cells, row and column"))
+        ),
+    ),
+    variants={
+        "counts": Variant(
+            "32-bit counts, also above 2^24", arguments=arguments("int32", tallies), launch=launch_of("int"),
+            golden=(
+                Golden(
+                    Workload(**corners), {"joint": [[[20_000_001, 40_000_003], [30_000_001, 60_000_001]]]}, {},
+                    source="counts that no float holds, all but independent",
+                ),
+            ),
+        ),
+        "probabilities": Variant("of tables of probabilities", arguments=arguments("float32", weights), golden=()),
+    },
+)  # fmt: skip
