@@ -29,7 +29,7 @@ struct AttentionTile {
 template <class T, int LINES>
 __device__ void copy_lines(unsigned short* shared, const unsigned short* from, long long stride, int lines, int width) {
     constexpr int ACROSS = T::D / T::WIDTH, COUNT = LINES * ACROSS / T::THREADS;
-    constexpr int UNROLLED = T::WIDTH == 1 ? 4 : T::D > 64 ? 2 : COUNT;  // more would cost registers
+    constexpr int UNROLLED = T::WIDTH == 1 ? 4 : T::CAUSAL ? 1 : 2;  // more would cost registers
 #pragma unroll UNROLLED
     for (int i = 0; i < COUNT; ++i) {
         const int at = i * T::THREADS + threadIdx.x, line = at / ACROSS, col = at % ACROSS * T::WIDTH;

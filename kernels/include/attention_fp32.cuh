@@ -8,12 +8,18 @@
 // The same in FP32: 64 queries a block, a thread has 8 of them, KEYS / 16 keys and D / 16 columns of the output.
 // Queries and keys lie depth-major in shared memory, weights key-major: a thread reads what it needs side by side.
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr int MOST_RESIDENT = 2;  // as many as the shared memory holds
+#else
+constexpr int MOST_RESIDENT = 3;
+#endif
+
 template <int D_, int KEYS_, int WIDTH_, bool CAUSAL_, bool MASKED_>
 struct AttentionTile32 {
     static constexpr int D = D_, KEYS = KEYS_, WIDTH = WIDTH_, THREADS = 128, QUERIES = 64, ROWS = 8;
     static constexpr bool CAUSAL = CAUSAL_, MASKED = MASKED_;
-    static constexpr int OWN = KEYS / 16, OUTS = D / 16, RESIDENT = D > 64 ? 1 : MASKED ? 2 : 3;
-    static constexpr int UNROLLED = D <= 128 ? 4 : 1;
+    static constexpr int OWN = KEYS / 16, OUTS = D / 16, RESIDENT = D > 64 ? 1 : MASKED ? 2 : MOST_RESIDENT;
+    static constexpr int UNROLLED = D <= 128 ? 2 : 1;
     // Rows 4 floats longer: groups of four stay aligned and turned copies meet few banks twice.
     static constexpr int PITCH_Q = QUERIES + 4, PITCH_K = KEYS + 4, PITCH_V = D + 4;
     static constexpr int QUERY_FLOATS = D * PITCH_Q, KEY_FLOATS = D * PITCH_K, VALUE_FLOATS = KEYS * PITCH_V;
@@ -76,7 +82,7 @@ struct Queries32 {
         for (int i = 0; i < T::ROWS; ++i)
 #pragma unroll
             for (int j = 0; j < T::OWN; ++j) score[i][j] = 0.0f;
-#pragma unroll 4
+#pragma unroll T::UNROLLED
         for (int d = 0; d < T::D; ++d) {
             float query[T::ROWS], key[T::OWN];
             read_floats<T::ROWS, 4>(query, queries + d * T::PITCH_Q + T::ROWS * group);
