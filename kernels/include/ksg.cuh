@@ -2,9 +2,10 @@
 
 #include "neighbours.cuh"
 
-// Kraskov-Stoegbauer-Grassberger estimates. One form serves all: with counts of neighbours nearer than eps in the spaces
-// xz, yz and z, I(X;Y|Z) = psi(k) + mean[psi(n_z + 1) - psi(n_xz + 1) - psi(n_yz + 1)]; without z, n_z = N - 1 and this is
-// the mutual information; with x and z the pasts and y the future it is the transfer entropy. blockIdx.y is the shift.
+// Kraskov-Stoegbauer-Grassberger estimates. One form serves all: with counts of neighbours nearer than eps in the
+// spaces xz, yz and z, I(X;Y|Z) = psi(k) + mean[psi(n_z + 1) - psi(n_xz + 1) - psi(n_yz + 1)]; without z, n_z = N - 1
+// and this is the mutual information; with x and z the pasts and y the future it is the transfer entropy. blockIdx.y is
+// the number of the shift.
 
 /// psi(n) for an integer n > 0, to 1e-13.
 __device__ inline double digamma_of(int n) {

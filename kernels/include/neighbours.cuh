@@ -130,8 +130,8 @@ struct Nearest {
     }
 };
 
-/// The K nearest of the share, for each point in `distances[split][q][point]` (and `indices`), NaN for a point that is not
-/// finite; nearest_of_all merges them.
+/// The K nearest of the share, for each point in `distances[split][q][point]` (and `indices`), NaN for a point that is
+/// not finite; nearest_of_all merges them.
 template <class Points, int K, bool INDICES, int POINTS>
 __device__ void nearest_of_share(const Points& points, int splits, float* distances, int* indices) {
     const Share share(points.n, splits, THREADS * POINTS);

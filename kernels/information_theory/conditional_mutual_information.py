@@ -10,7 +10,18 @@ import math
 import numpy as np
 
 from prism_bench import (
-    Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Workload, Zero, absolute,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Workload,
+    Zero,
+    absolute,
 )  # fmt: skip
 
 GROUP, BLOCK, TERMS = 256, 128, 256  # points of a group of shares, threads, threads of the last steps
@@ -152,10 +163,11 @@ spec = KernelSpec(
             source="a common cause: 0 in the mean over draws",
         ),
         Golden(
-            Workload(n=300), {"x": stepped, "y": lambda n, dy: stepped(n, dy)[::-1], "z": lambda n, dz: stepped(n, dz)},
-            {}, source="ties",
+            Workload(n=300),
+            {"x": stepped, "y": lambda n, dy: stepped(n, dy)[::-1], "z": lambda n, dz: stepped(n, dz)}, {},
+            source="ties",
         ),
         Golden(Workload(n=130), {"x": 1.0, "y": 1.0, "z": 1.0}, {}, source="points that coincide: eps = 0"),
-        Golden(Workload(n=130, dz=2), {"x": x_alone, "y": y_alone, "z": odd}, {}, source="heavy tails, NaN and infinity"),
+        Golden(Workload(n=130, dz=2), {"x": x_alone, "y": y_alone, "z": odd}, {}, source="heavy tails, NaN, infinity"),
     ),
 )  # fmt: skip

@@ -1,5 +1,5 @@
-"""Mutual information by Kraskov, Stoegbauer and Grassberger: psi(k) + psi(N) - mean[psi(n_x + 1) + psi(n_y + 1)], n_x and
-n_y the neighbours nearer in x, in y, than the k-th is in both (maximum norm, strictly).
+"""Mutual information by Kraskov, Stoegbauer and Grassberger: psi(k) + psi(N) - mean[psi(n_x + 1) + psi(n_y + 1)], n_x
+and n_y the neighbours nearer in x, in y, than the k-th is in both (maximum norm, strictly).
 
 Floor of S2 on an H200: two passes over all pairs, 40 issue slots of 128 a clock: 23 ms; few bytes. Estimates may be
 negative; a point that is not finite makes them NaN. Standardise the inputs, and jitter values that repeat.
@@ -10,7 +10,18 @@ import math
 import numpy as np
 
 from prism_bench import (
-    Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Workload, Zero, absolute,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Workload,
+    Zero,
+    absolute,
 )  # fmt: skip
 
 GROUP, BLOCK, TERMS = 256, 128, 256  # points of a group of shares, threads, threads of the last steps
@@ -79,6 +90,7 @@ def reference(x, y, n, k, scale, xp, special):
 
 def dependent(rho):
     """y of correlation rho with x (the shapes may differ)."""
+
     def y(n, dx, dy):
         rng = np.random.default_rng(0)
         first = rng.normal(size=(n, dx))[:, :1]

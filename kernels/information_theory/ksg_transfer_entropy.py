@@ -1,8 +1,8 @@
-"""Transfer entropy from nearest neighbours, source X to target Y: I(Y_future; X_past | Y_past) = psi(k) + mean[psi(n_z + 1)
-- psi(n_yz + 1) - psi(n_xz + 1)] (Frenzel and Pompe), z the past of Y, maximum norm, strictly nearer.
+"""Transfer entropy from nearest neighbours, source X to target Y: I(Y_future; X_past | Y_past) = psi(k) +
+mean[psi(n_z + 1) - psi(n_yz + 1) - psi(n_xz + 1)] (Frenzel and Pompe), z the past of Y, maximum norm, strictly nearer.
 
-`significance` compares with circular shifts of X, which keep its autocorrelation. Floor of S2 on an H200: two passes over
-all pairs, 42 issue slots of 128 a clock: 24 ms; few bytes. Estimates may be negative.
+`significance` compares with circular shifts of X, which keep its autocorrelation. Floor of S2 on an H200: two passes
+over all pairs, 42 issue slots of 128 a clock: 24 ms; few bytes. Estimates may be negative.
 """
 
 import math
@@ -10,7 +10,20 @@ import math
 import numpy as np
 
 from prism_bench import (
-    Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero, absolute, elementwise,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    Zero,
+    absolute,
+    elementwise,
 )  # fmt: skip
 from prism_bench.inputs import integers
 
@@ -119,7 +132,8 @@ def directed(forward):
         return lambda n: coupled(n + 1)[which][:n, None]
 
     source, target = (0, 1) if forward else (1, 0)
-    return {"x_past": past_of(source), "y_past": past_of(target), "y_future": lambda n: coupled(n + 1)[target][1:, None]}
+    future = lambda n: coupled(n + 1)[target][1:, None]  # noqa: E731
+    return {"x_past": past_of(source), "y_past": past_of(target), "y_future": future}
 
 
 def odd(n):

@@ -10,7 +10,19 @@ import math
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, elementwise, exact,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Size,
+    Variant,
+    Workload,
+    elementwise,
+    exact,
 )  # fmt: skip
 from prism_bench.inputs import Fill, integers
 

@@ -7,8 +7,8 @@ __device__ inline float leaky(float x, float sum, float leak) { return fmaf(leak
 // One sequence: ROWS neurons a block, whose rows of W and W_in are streamed once.
 template <int ROWS, int WIDTH, int INPUT_WIDTH>
 __global__ void __launch_bounds__(256)
-    reservoir_update(const float* x, const float* u, const float* w, const float* w_in, const float* bias, float* x_next,
-                     int neurons, int inputs, float leak) {
+    reservoir_update(const float* x, const float* u, const float* w, const float* w_in, const float* bias,
+                     float* x_next, int neurons, int inputs, float leak) {
     const long long first = static_cast<long long>(blockIdx.x) * ROWS, rows = neurons - first;
     float sum[ROWS][1] = {};
     const int thread = threadIdx.x, threads = blockDim.x;

@@ -6,7 +6,20 @@ Floor of S1 on an H200: W is 1.07 GB / 4.45 TB/s = 241 us; of the batched S2: 13
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, elementwise, reduction, uniform,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Size,
+    Variant,
+    Workload,
+    elementwise,
+    reduction,
+    uniform,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -16,7 +29,7 @@ TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64,
 
 # A spectral radius of about 0.9.
 RECURRENT = Fill(
-    lambda rng, count, axes: rng.normal(0, 0.9 / max(axes["neurons"], 1) ** 0.5, count), "normal(0, 0.9 / sqrt(neurons))"
+    lambda rng, count, axes: rng.normal(0, 0.9 / max(axes["neurons"], 1) ** 0.5, count), "normal(0, 0.9 / sqrt(n))"
 )
 
 
@@ -116,7 +129,10 @@ spec = KernelSpec(
                 "S2": Workload(samples=1024, neurons=8192, inputs=16),
             },
             edges=(
-                *(Workload(samples=s, neurons=n, inputs=i) for s, n, i in ((0, 4, 4), (1, 1, 1), (17, 33, 5), (3, 8, 0))),
+                *(
+                    Workload(samples=s, neurons=n, inputs=i)
+                    for s, n, i in ((0, 4, 4), (1, 1, 1), (17, 33, 5), (3, 8, 0))
+                ),
                 Workload(samples=130, neurons=260, inputs=9, tile="Large"),
                 Workload(samples=129, neurons=131, inputs=3, tile="Medium"),
                 Workload(samples=65, neurons=70, inputs=12, tile="Narrow"),

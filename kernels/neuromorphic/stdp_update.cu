@@ -1,7 +1,7 @@
 #include "vector_load.cuh"
 
-/// The change of a weight for a post-synaptic spike `apart` ms after the pre-synaptic one, and its bounds. Rates hold the
-/// learning rate, speeds are -log2(e) / tau.
+/// The change of a weight for a post-synaptic spike `apart` ms after the pre-synaptic one, and its bounds. `rise` and
+/// `fall` hold the learning rate, speeds are -log2(e) / tau.
 template <bool SOFT>
 struct Plasticity {
     float rise, fall, rise_speed, fall_speed, low, high;
@@ -16,8 +16,8 @@ struct Plasticity {
     }
 };
 
-// w[post, pre] of the pairs in which both neurons have spiked; other weights are not touched. A block takes 1024 (or 256)
-// columns of one row; blocks next to each other take the same columns, whose times stay in the L1 cache.
+// w[post, pre] of the pairs in which both neurons have spiked; other weights are not touched. A block takes 1024 (or
+// 256) columns of one row; blocks next to each other take the same columns, whose times stay in the L1 cache.
 template <bool SOFT, int WIDTH>
 __global__ void __launch_bounds__(256)
     stdp_update(float* w, const float* post_time, const unsigned char* post_spiked, const float* pre_time,

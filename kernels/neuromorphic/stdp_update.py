@@ -10,7 +10,20 @@ import math
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, InOut, KernelSpec, Launch, Rule, Scalar, Variant, Size, Workload, elementwise, exact, uniform,
+    Budget,
+    Golden,
+    In,
+    InOut,
+    KernelSpec,
+    Launch,
+    Rule,
+    Scalar,
+    Size,
+    Variant,
+    Workload,
+    elementwise,
+    exact,
+    uniform,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 

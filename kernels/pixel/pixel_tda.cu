@@ -1,7 +1,7 @@
 #include "reduce.cuh"
 
-// Topology of the set of pixels above a threshold. A warp sees 32 columns of a row as bits, with one more on each side, so
-// that windows and neighbours are logic on words; it walks STRIP rows and reads each once.
+// Topology of the set of pixels above a threshold. A warp sees 32 columns of a row as bits, with one more on each side,
+// so that windows and neighbours are logic on words; it walks STRIP rows and reads each once.
 
 constexpr int STRIP = 16;
 
@@ -163,7 +163,8 @@ extern "C" __global__ void __launch_bounds__(256)
         const int pairs = __popc(up & turned) + (now == 5);
         const int count = __popc(up) + __popc(now) + __popc(down);
         const long long at = static_cast<long long>(row) * cols + column;
-        if (column < cols) map[at] = fmaf(0.01f, x[at], fmaf(0.1f, static_cast<float>(pairs), static_cast<float>(count)));
+        const float score = fmaf(0.1f, static_cast<float>(pairs), static_cast<float>(count));
+        if (column < cols) map[at] = fmaf(0.01f, x[at], score);
         above = here;
         here = below;
     }

@@ -1,8 +1,8 @@
 """Topology of the pixels above a threshold: component labels, Betti numbers (components, holes), Euler characteristic.
 
-A label is one more than the index of the component's first pixel. Union-find: runs in a scan, joins by atomic minimum,
-roots in a last pass; holes = components - Euler characteristic, which 2x2 windows give. Floor of S1 on an H200: 134 MB /
-4.28 TB/s = 31 us; the passes move 272 MB = 64 us, and joins wait for atomics in L2.
+A label is one more than the index of the component's first pixel. Union-find: runs in a scan, joins by atomic
+minimum, roots in a last pass; holes = components - Euler characteristic, which 2x2 windows give. Floor of S1 on an
+H200: 134 MB / 4.28 TB/s = 31 us; the passes move 272 MB = 64 us, and joins wait for atomics in L2.
 """
 
 from importlib import import_module
@@ -10,8 +10,22 @@ from importlib import import_module
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero, elementwise,
-    exact, normal,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    Zero,
+    elementwise,
+    exact,
+    normal,
 )  # fmt: skip
 
 STRIP = 16  # rows that a warp walks
@@ -66,9 +80,7 @@ def reference_map(x, threshold, xp):
     """Neighbours from a padded copy."""
     mask = xp.pad(x > threshold, 1).astype("int8")
     rows, cols = x.shape
-    near = {
-        (i, j): mask[1 + i : 1 + i + rows, 1 + j : 1 + j + cols] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j
-    }
+    near = {(i, j): mask[1 + i : 1 + i + rows, 1 + j : 1 + j + cols] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j}
     pairs = sum(near[i, j] * near[-i, -j] for i, j in ((0, 1), (1, 0), (1, 1), (1, -1)))
     return sum(near.values()) + 0.1 * pairs + 0.01 * x
 
@@ -100,7 +112,8 @@ def checkerboard(rows, cols):
 
 def awkward(rows, cols):
     """Values on and beside the threshold, infinities and NaN."""
-    return np.random.default_rng(6).choice([0.5, np.nextafter(np.float32(0.5), 1), np.nan, np.inf, -np.inf], (rows, cols))
+    values = [0.5, np.nextafter(np.float32(0.5), 1), np.nan, np.inf, -np.inf]
+    return np.random.default_rng(6).choice(values, (rows, cols))
 
 
 def ring(rows, cols):
@@ -122,7 +135,9 @@ RULES = (
 )
 EDGES = (
     *(Workload(rows=r, cols=c) for r, c in ((0, 5), (5, 0), (1, 1), (1, 33), (70, 1), (2, 2), (16, 31), (17, 32))),
-    *(Workload(rows=37, cols=c, connectivity=n, threshold=t) for c, n, t in ((70, 8, 0.0), (64, 4, -0.3), (300, 8, 0.4))),
+    Workload(rows=37, cols=70),
+    Workload(rows=37, cols=64, connectivity=4, threshold=-0.3),
+    Workload(rows=37, cols=300, threshold=0.4),
 )
 
 spec = KernelSpec(

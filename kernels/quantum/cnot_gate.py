@@ -1,4 +1,4 @@
-"""Controlled NOT on a state vector: where the control qubit is 1, amplitudes that differ in the target change places."""
+"""Controlled NOT on a state vector: where the control qubit is 1, the target qubit is flipped."""
 
 import numpy as np
 

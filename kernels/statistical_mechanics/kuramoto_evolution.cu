@@ -12,8 +12,10 @@ __device__ inline float wrapped(float theta) {
     return rest >= 6.28318501f ? 0.0f : rest;
 }
 
-/// The phase after a step of the length dt at that rate; wrapped before too, where digits of a long phase would be lost.
-__device__ inline float advanced(float theta, float dt, float rate) { return wrapped(fmaf(dt, rate, wrapped(theta))); }
+/// The phase after a step of the length dt at that rate; wrapped before too, for the digits of a long phase.
+__device__ inline float advanced(float theta, float dt, float rate) {
+    return wrapped(fmaf(dt, rate, wrapped(theta)));
+}
 
 /// Where Runge-Kutta's stage begins, as a share of dt, and its weight in the step.
 struct Stage {
@@ -33,8 +35,8 @@ extern "C" __global__ void kuramoto_sines(const float* theta, float* sines, floa
     sincosf(stage == 0 ? theta[i] : fmaf(reach, rate[i], wrapped(theta[i])), sines + i, cosines + i);
 }
 
-// The rates of ROWS oscillators from one reading of their rows. EULER ends the step; otherwise `mean` gathers the rates of
-// four stages, and the last one ends it.
+// The rates of ROWS oscillators from one reading of their rows. EULER ends the step; otherwise `mean` gathers the rates
+// of four stages, and the last one ends it.
 template <int ROWS, int WIDTH, bool EULER, int STAGE>
 __global__ void __launch_bounds__(256)
     kuramoto_evolution(const float* theta, const float* omega, const float* coupling, float* theta_next,

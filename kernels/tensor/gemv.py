@@ -6,7 +6,20 @@ Floor of S1 on an H200: 1.07 GB / 4.45 TB/s = 241 us. Half an operation a byte: 
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, InOut, KernelSpec, Launch, Rule, Scalar, Scratch, Size, Variant, Workload, exact, reduction,
+    Budget,
+    Golden,
+    In,
+    InOut,
+    KernelSpec,
+    Launch,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    exact,
+    reduction,
 )  # fmt: skip
 
 SHORT = 1024  # columns up to which a warp takes a row

@@ -10,7 +10,18 @@ import math
 import numpy as np
 
 from prism_bench import (
-    Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, absolute, exact, normwise,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Size,
+    Variant,
+    Workload,
+    absolute,
+    exact,
+    normwise,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -126,8 +137,7 @@ scalar = Golden(
 twins = Golden(
     Workload(filters=1, n=2, m=2),
     inputs={
-        "x": 1.0, "p": [np.eye(2)], "z": 1.0, "f": [np.eye(2)], "h": [[[1.0, 0.0], [1.0, 0.0]]], "q": [np.zeros((2, 2))],
-        "r": [np.zeros((2, 2))],
+        "x": 1.0, "p": [np.eye(2)], "z": 1.0, "f": [np.eye(2)], "h": [[[1.0, 0.0], [1.0, 0.0]]], "q": 0.0, "r": 0.0,
     },
     expected={"x_next": np.nan, "p_next": np.nan, "status": [2]},
     source="one sensor twice without noise: the second pivot is 0",
