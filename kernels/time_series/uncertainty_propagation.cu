@@ -148,7 +148,7 @@ extern "C" __global__ void psi_weights(const float* phi, double* psi, float* gro
     double total = 0.0;
     for (long long j = 0; j < cols; ++j) {
         double weight = 0.0;
-        for (long long i = threadIdx.x; i < lags && i < j; i += 32) weight = fma(phi[i], psi[j - 1 - i], weight);
+        for (long long i = threadIdx.x; i < lags && i < j; i += 32) weight = fma(static_cast<double>(phi[i]), psi[j - 1 - i], weight);
         weight = j == 0 ? 1.0 : warp_reduce(weight, Sum{});
         total = fma(weight, weight, total);
         if (threadIdx.x == 0) psi[j] = weight, growth[j] = static_cast<float>(total);

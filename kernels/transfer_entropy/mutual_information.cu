@@ -53,8 +53,8 @@ __device__ double warp_total(const T* from, int count, long long apart) {
 template <class Count>
 __global__ void __launch_bounds__(128)
     mutual_information(const Count* joint, float* information, int bx, int by, int corrected, double unit) {
-    extern __shared__ double margins[];
-    double *const rows = margins, *const columns = margins + bx;
+    extern __shared__ double on_chip[];
+    double *const rows = on_chip, *const columns = on_chip + bx;
     Pair* const shares = reinterpret_cast<Pair*>(columns + by);
     Count* const table = reinterpret_cast<Count*>(shares + by);
     const Count* const from = joint + static_cast<long long>(blockIdx.x) * bx * by;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(256)
 
 // Then the margins themselves, a warp for each row and column, and in `totals`: n, occupied rows and columns.
 extern "C" __global__ void __launch_bounds__(256)
-    margins(const double* row_parts, const double* column_parts, double* rows, double* columns, double* totals,
+    table_margins(const double* row_parts, const double* column_parts, double* rows, double* columns, double* totals,
             double* by_block, unsigned int* arrived, int bx, int by) {
     const int strips = (by + STRIP - 1) / STRIP, bands = (bx + BAND - 1) / BAND, warps = gridDim.y * (blockDim.x / 32);
     double sum[3] = {};

@@ -7,7 +7,7 @@ Without the correction I is never negative; a table without counts has none: NaN
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction,
+    Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -32,7 +32,7 @@ def launch_of(count):
         last = ("joint", "information", *found, *summed, *size, "corrected", "unit")
         return (
             Launch(strips * bands, 256, entry=f"margin_parts<{count}>", arguments=("joint", *parts, *size)),
-            Launch((1, min(512, -(-(bx + by) // 8))), 256, entry="margins", arguments=(*parts, *found, *summed, *size)),
+            Launch((1, min(512, -(-(bx + by) // 8))), 256, entry="table_margins", arguments=(*parts, *found, *summed, *size)),
             Launch((1, blocks), 256, entry=f"table_terms<{count}>", arguments=last),
         )
 
