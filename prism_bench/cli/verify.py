@@ -25,11 +25,13 @@ def command(
     legs = [backend] if backend else list(LEGS)
     standing = [leg for leg in legs if _stands(leg, asked=bool(backend), quiet=json)]
     found = options.open_catalogue(catalogue)
+    kernels = list(dict.fromkeys(case.kernel for case in found.edges(filter or ())))
     records = {}
     for leg in standing:
         cases = found.cases(filter or (), options.chosen_labels(label, ("S0", "S1", "S2") if leg == "cuda" else ("S0",)))
         with progress_bar() as report:
-            records[leg] = workbench.run(found, leg, cases, workbench.Settings(processes=1), report, timed=False)
+            settings = workbench.Settings(processes=1)
+            records[leg] = workbench.run(found, leg, cases, settings, report, timed=False, others=kernels)
     if json:
         options.print_json([_plain(leg, case) for leg, record in records.items() for case in record.cases])
     else:

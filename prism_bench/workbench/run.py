@@ -37,9 +37,11 @@ class Run:
         self._facts: dict = {}
         self._done = self._total = 0
 
-    def measure(self, cases: list[Case], timed: bool = True) -> None:
-        """Verify edges and cases in a first process, time the right ones in every process."""
-        kernels = list(dict.fromkeys(case.kernel for case in cases))
+    def measure(self, cases: list[Case], timed: bool = True, others=()) -> None:
+        """Verify the edges of the cases' kernels (and of `others`) and the cases in a first process, time the right
+        ones in every process.
+        """
+        kernels = dict.fromkeys([*(case.kernel for case in cases), *others])
         edges = [f"edges:{kernel}" for kernel in kernels]
         processes = self._settings.processes if timed else 1
         self._total = len(edges) + len(cases) * processes
@@ -138,20 +140,21 @@ class Run:
 
 
 def run(
-    catalogue, backend: str, cases: list[Case], settings: Settings, report=lambda _: None, *, timed=True
+    catalogue, backend: str, cases: list[Case], settings: Settings, report=lambda _: None, *, timed=True, others=()
 ) -> RunRecord:
-    """Measure the cases on the backend.
+    """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
 
     Ctrl-C, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked incomplete.
     """
-    cases = [case for case in cases if not case.variant] if backend == "numpy_reference" else cases
+    if backend == "numpy_reference":  # a variant's reference is its kernel's
+        cases, others = [case for case in cases if not case.variant], [name for name in others if ":" not in name]
     if not cases:
         raise PrismBenchError("no case is left to run: every filter and label together exclude all of them")
     started, before = datetime.now(UTC), time.perf_counter()
     session, complete = Run(catalogue, backend, settings, report), True
     rulers = ceiling_cases(catalogue) if timed and backend == "cuda" else []
     try:
-        session.measure(list(dict.fromkeys([*rulers, *cases])), timed)
+        session.measure(list(dict.fromkeys([*rulers, *cases])), timed, others)
     except KeyboardInterrupt:
         complete = False
     except BackendUnavailable:
