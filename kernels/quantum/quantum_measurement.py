@@ -1,6 +1,6 @@
 """Born's rule p_x = |psi_x|^2 over the basis states of a register; the variant `shots` draws measurements from it.
 
-A shot is the first state whose cumulative probability exceeds u times the whole, so a state need not be normalised; of a
+A shot is the first state whose cumulative probability exceeds u times the whole: no state need be normalised. Of a
 subset of measured qubits (a bit mask) it is their bits, side by side. u comes from Philox by shot number and seed.
 """
 

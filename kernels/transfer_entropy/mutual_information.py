@@ -1,4 +1,4 @@
-"""Plug-in mutual information I = sum of p ln[p / (p_x p_y)] of joint tables of counts or probabilities, in nats or bits.
+"""Plug-in mutual information I = sum of p ln[p / (p_x p_y)] of tables of counts or probabilities, in nats or bits.
 
 The Miller-Madow correction subtracts (m_xy - m_x - m_y + 1) / (2 N), m occupied cells, rows and columns, N samples.
 Without the correction I is never negative; a table without counts has none: NaN.
@@ -14,7 +14,7 @@ from prism_bench.inputs import Fill
 # S1 on an H200 (67 MB): margins come before terms, so it is read twice, the second time half from the L2 cache: 25 us.
 # S2 is read once, 410 MB / 4.45 TB/s = 92 us, but bound by about 50 instructions a cell = 170 us.
 STRIP, BAND, MOST_BLOCKS, ON_CHIP = 128, 64, 8192, 8192
-tallies = Fill(lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson of mean 20, overdispersed")
+tallies = Fill(lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson, of gamma mean 20")
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / (axes["bx"] * axes["by"]), "exponential")
 
 
