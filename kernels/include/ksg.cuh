@@ -43,15 +43,15 @@ struct Counts {
 };
 
 /// counts[space][point] += neighbours (and the point itself where eps > 0) nearer than eps in xz, yz and z. The
-/// differences of z serve all three. `counts` begins at 0.
-template <int DX, int DY, int DZ>
+/// differences of z serve all three. `counts` begins at 0. With SIDES, yz has radii of its own, behind those of xz.
+template <int DX, int DY, int DZ, bool SIDES = false>
 __global__ void __launch_bounds__(THREADS)
     ksg_counts(const float* x, const float* y, const float* z, const int* shifts, const float* eps, int* counts, int n,
                int splits) {
     constexpr int POINTS = 2, D = DX + DY + DZ;
     const auto points = shifted_cloud<DX, DY, DZ>(x, y, z, shifts, n);
     const Share share(n, splits, THREADS * POINTS);
-    float own[POINTS][D], radius[POINTS];
+    float own[POINTS][D], radius[POINTS], side[POINTS];
     Counts found[POINTS];
     int place[POINTS];
 #pragma unroll
@@ -59,6 +59,7 @@ __global__ void __launch_bounds__(THREADS)
         place[p] = share.first_point + p * THREADS + static_cast<int>(threadIdx.x);
         points.read(place[p], own[p]);
         radius[p] = place[p] < n ? eps[static_cast<long long>(blockIdx.y) * n + place[p]] : 0.0f;
+        side[p] = SIDES && place[p] < n ? eps[n + place[p]] : radius[p];
     }
     visit_neighbours(points, share, [&](const float* from, int) {
         float other[D];
@@ -68,7 +69,7 @@ __global__ void __launch_bounds__(THREADS)
             const bool near = DZ == 0 || distance<DX + DY, D>(own[p], other) < radius[p];
             if (DZ > 0 && near) found[p].z += 1.0f;
             if (near && distance<0, DX>(own[p], other) < radius[p]) found[p].xz += 1.0f;
-            if (near && distance<DX, DX + DY>(own[p], other) < radius[p]) found[p].yz += 1.0f;
+            if (near && distance<DX, DX + DY>(own[p], other) < side[p]) found[p].yz += 1.0f;
         }
     });
     int* const to = counts + static_cast<long long>(blockIdx.y) * 3 * n;
@@ -82,7 +83,8 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 /// Every point's term, times `scale` (of the unit), into `local` for the unshifted run; sums of blocks into `by_block`.
-template <int DZ>
+/// SECOND is the second estimator's term, psi(k) - 1/k + psi(N) - psi(n_x) - psi(n_y).
+template <int DZ, bool SECOND = false>
 __global__ void __launch_bounds__(256)
     ksg_terms(const float* eps, const int* counts, float* local, double* by_block, int n, int k, float scale) {
     const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -92,7 +94,9 @@ __global__ void __launch_bounds__(256)
         const int* const own = counts + static_cast<long long>(blockIdx.y) * 3 * n + i;
         const int self = radius > 0.0f;
         const int n_z = DZ > 0 ? own[2 * static_cast<long long>(n)] - self : n - 1;
-        term = digamma_of(k) + digamma_of(n_z + 1) - digamma_of(own[0] - self + 1) - digamma_of(own[n] - self + 1);
+        const int beyond = SECOND ? 0 : 1;
+        term = digamma_of(k) - (SECOND ? 1.0 / k : 0.0) + digamma_of(n_z + 1)
+               - digamma_of(own[0] - self + beyond) - digamma_of(own[n] - self + beyond);
         term = isnan(radius) ? static_cast<double>(undefined()) : scale * term;
         if (blockIdx.y == 0) local[i] = static_cast<float>(term);
     }

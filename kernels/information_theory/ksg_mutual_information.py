@@ -19,6 +19,7 @@ from prism_bench import (
     Scalar,
     Scratch,
     Size,
+    Variant,
     Workload,
     Zero,
     absolute,
@@ -45,6 +46,22 @@ def launch(n, dx, dy, k, splits, blocks):
                arguments=("x", "y", "x", "no_shift", "eps", "counts", "n", "splits")),
         Launch(blocks, TERMS, entry="ksg_terms<0>",
                arguments=("eps", "counts", "local", "by_block", "n", "k", "scale")),
+        Launch(1, TERMS, entry="ksg_mean", arguments=("by_block", "estimate", "n", "blocks")),
+    )  # fmt: skip
+
+
+def launch_second(n, dx, dy, k, splits, blocks):
+    shares, dims = -(-n // GROUP) * splits, f"{dx}, {dy}"
+    return (
+        Zero("counts"),
+        Launch(shares, BLOCK, entry=f"ksg2_shares<{dims}, {k}>",
+               arguments=("x", "y", "distances", "indices", "n", "splits")),
+        Launch(-(-n // BLOCK), BLOCK, entry=f"ksg2_merge<{dims}, {k}>",
+               arguments=("x", "y", "distances", "indices", "sides", "n", "splits")),
+        Launch(shares, BLOCK, entry=f"ksg_counts<{dims}, 0, true>",
+               arguments=("x", "y", "x", "no_shift", "sides", "counts", "n", "splits")),
+        Launch(blocks, TERMS, entry="ksg_terms<0, true>",
+               arguments=("sides", "counts", "local", "by_block", "n", "k", "scale")),
         Launch(1, TERMS, entry="ksg_mean", arguments=("by_block", "estimate", "n", "blocks")),
     )  # fmt: skip
 
@@ -88,6 +105,26 @@ def reference(x, y, n, k, scale, xp, special):
     return local.mean(), local
 
 
+def reference_second(x, y, n, k, scale, xp, special):
+    """Of equal distances the lower index is nearer; counts include the rectangle's border."""
+    finite = xp.isfinite(x).all(axis=1) & xp.isfinite(y).all(axis=1)
+    x, y = (xp.where(finite[:, None], values, xp.nan) for values in (x, y))
+    local = xp.empty(n)
+    for own in slabs(n):
+        in_x, in_y = apart(x, own, xp), apart(y, own, xp)
+        joint, at = xp.maximum(in_x, in_y), xp.arange(own.stop - own.start)
+        sides = [xp.zeros(len(at), "float32")] * 2
+        for _ in range(k):
+            nearest = joint.argmin(axis=1)
+            sides = [xp.maximum(side, table[at, nearest]) for side, table in zip(sides, (in_x, in_y), strict=True)]
+            joint[at, nearest] = xp.inf
+        counts = [(table <= side[:, None]).sum(axis=1) for side, table in zip(sides, (in_x, in_y), strict=True)]
+        psi = [special.digamma(xp.maximum(count, 1).astype("float64")) for count in counts]
+        local[own] = special.digamma(float(k)) - 1 / k + special.digamma(float(n)) - psi[0] - psi[1]
+    local = scale * xp.where(finite, local, xp.nan)
+    return local.mean(), local
+
+
 def dependent(rho):
     """y of correlation rho with x (the shapes may differ)."""
 
@@ -109,6 +146,17 @@ def odd(n, dx):
     x[4, 0], x[9, dx - 1] = np.nan, np.inf
     return x
 
+
+GOLDEN = (
+Golden(Workload(n=400), dependent(0.5), {}, source="a bivariate normal: 0.144 in the mean over draws"),
+Golden(Workload(n=400), dependent(0.999), {}, source="strong dependence"),
+Golden(Workload(n=300), {"x": stepped, "y": lambda n, dy: stepped(n, dy)[::-1]}, {}, source="ties"),
+Golden(Workload(n=130), {"x": 1.0, "y": 1.0}, {}, source="points that coincide: eps = 0"),
+Golden(
+    Workload(n=130), {"x": odd, "y": lambda n, dy: np.random.default_rng(6).normal(size=(n, dy))}, {},
+    source="heavy tails, NaN and infinity",
+),
+)
 
 spec = KernelSpec(
     entry="ksg_shares",
@@ -146,14 +194,23 @@ spec = KernelSpec(
         Workload(n=2, k=1), Workload(n=5), Workload(n=257), Workload(n=600), Workload(n=300, unit="bits"),
         Workload(n=300, dx=3, dy=3), Workload(n=130, dx=2, dy=1, k=3),
     ),
-    golden=(
-        Golden(Workload(n=400), dependent(0.5), {}, source="a bivariate normal: 0.144 in the mean over draws"),
-        Golden(Workload(n=400), dependent(0.999), {}, source="strong dependence"),
-        Golden(Workload(n=300), {"x": stepped, "y": lambda n, dy: stepped(n, dy)[::-1]}, {}, source="ties"),
-        Golden(Workload(n=130), {"x": 1.0, "y": 1.0}, {}, source="points that coincide: eps = 0"),
-        Golden(
-            Workload(n=130), {"x": odd, "y": lambda n, dy: np.random.default_rng(6).normal(size=(n, dy))}, {},
-            source="heavy tails, NaN and infinity",
+    golden=GOLDEN,
+    variants={
+        "second": Variant(
+            "the second estimator: rectangles around the k nearest, their borders included",
+            arguments=(
+                In("x", "n dx"), In("y", "n dy"), Out("estimate", "1"), Out("local", "n"),
+                Scratch("distances", "splits k n"), Scratch("indices", "splits k n", dtype="int32"),
+                Scratch("sides", "2 n"), Scratch("counts", "3 n", dtype="int32"),
+                Scratch("by_block", "blocks", dtype="float64"), Scratch("no_shift", "1", dtype="int32"), Size("n"),
+                Size("splits"), Size("blocks"), Size("k"), Scalar("scale"),
+            ),
+            launch=launch_second,
+            reference=reference_second,
+            bytes_moved=lambda n, dx, dy: 3 * 4 * n * (dx + dy) + 4 * n + 4,
+            edges=(Workload(n=2, k=1), Workload(n=257), Workload(n=130, dx=2, dy=1, k=3)),
+            golden=GOLDEN,
+            only_labels=("S0", "S1"),
         ),
-    ),
+    },
 )  # fmt: skip
