@@ -112,14 +112,14 @@ struct Feed {
 /// Rows of any alignment, float by float.
 template <int K, int BURST>
 struct Feed<K, BURST, false> {
-    static constexpr int COLUMNS = ACROSS + K - 1, EACH = (COLUMNS + LANES - 1) / LANES;
+    static constexpr int EACH = (PITCH + LANES - 1) / LANES;
     const float* at;
     float next[BURST][EACH];
     int row, end, cols, first;
 
     __device__ Feed(const float* x, int row, int end, int cols, int first)
         : at(x + static_cast<long long>(row) * cols), row(row), end(end), cols(cols),
-          first(first + threadIdx.x % LANES) {}
+          first(first - (WIDTH - K / 2) + threadIdx.x % LANES) {}
 
     __device__ void fetch() {
 #pragma unroll
@@ -138,7 +138,7 @@ struct Feed<K, BURST, false> {
         for (int k = 0; k < BURST; ++k)
 #pragma unroll
             for (int i = 0; i < EACH; ++i)
-                if (lane + i * LANES < COLUMNS) stage[k * PITCH + WIDTH - K / 2 + lane + i * LANES] = next[k][i];
+                if (lane + i * LANES < PITCH) stage[k * PITCH + lane + i * LANES] = next[k][i];
     }
 };
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.backends.base import Backend, Runnable
+from prism_bench.case import Case
 from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, VerificationFailed
@@ -52,8 +53,12 @@ class EmulatorRunnable(Runnable):
         self._module.close()
 
     def _entries(self):
-        names = [step.entry or self.case.spec.entry for step in self.steps if isinstance(step, Launch)]
-        return tuple(dict.fromkeys(names))
+        """Those of every edge and of S0 besides the case's own: one library serves them all."""
+        spec, device = self.case.spec, self._backend.device
+        workloads = [*spec.edges, *(golden.workload for golden in spec.golden), *(spec.workloads.get(one) for one in ("S0",))]
+        cases = [self.case, *(Case(spec, workload, "edge") for workload in workloads if workload is not None)]
+        steps = [step for case in cases for step in case.steps(device) if isinstance(step, Launch)]
+        return tuple(sorted({step.entry or spec.entry for step in steps if _does_something(step)}))
 
     def _take(self, step):
         if isinstance(step, Zero):

@@ -1,5 +1,6 @@
 """The command line: each command parses, calls one function of the library, and prints. One file per command."""
 
+import signal
 import sys
 
 import typer
@@ -19,8 +20,14 @@ for module in (list_cases, verify, run, show, report, compile, traffic):
     app.command(module.NAME)(module.command)
 
 
+def _interrupt(*_):
+    """A polite end is an interruption: what was measured is kept, and no measuring process is left behind."""
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Run the command line; a user's mistake ends in one line and the error's exit code, never in a traceback."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         app()
     except PrismBenchError as error:

@@ -1,0 +1,44 @@
+#include "../pixel/conv2d.cu"
+#include "activations.cuh"
+
+// max(W * X, 0) with the cross-correlation of conv2d; NaN stays. Its tiles call `add` with the last tap row when an
+// output is complete, which is where the maximum is taken.
+
+template <int K_>
+struct RectifiedTaps : Taps<K_> {
+    using Taps<K_>::Taps;
+
+    __device__ void add(int u, const float (&x)[Taps<K_>::SPAN], const float (&from)[WIDTH], float (&to)[WIDTH]) const {
+        Taps<K_>::add(u, x, from, to);
+        if (u == K_ - 1) {
+#pragma unroll
+            for (int c = 0; c < WIDTH; ++c) to[c] = Relu{}(to[c]);
+        }
+    }
+};
+
+template <int K, bool ALIGNED>
+__global__ void __launch_bounds__(LANES * WARPS, Taps<K>::BLOCKS)
+    fused_conv_relu(const float* __restrict__ x, const float* __restrict__ taps, float* __restrict__ y, int rows,
+                    int cols, int out_rows, int out_cols, int k, int stride, int padding) {
+    walk_tile<RectifiedTaps<K>, ALIGNED>(RectifiedTaps<K>(taps), x, y, rows, cols, out_rows, out_cols, padding);
+}
+
+// Any k, stride and padding: one thread per output.
+extern "C" __global__ void fused_conv_relu_any(const float* __restrict__ x, const float* __restrict__ taps,
+                                               float* __restrict__ y, int rows, int cols, int out_rows, int out_cols,
+                                               int k, int stride, int padding) {
+    const int j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= out_cols) return;
+    const int left = j * stride - padding;
+    for (int i = blockIdx.y * blockDim.y + threadIdx.y; i < out_rows; i += gridDim.y * blockDim.y) {
+        const int top = i * stride - padding;
+        float sum = 0.0f;
+        for (int u = max(0, -top); u < min(k, rows - top); ++u) {
+            const float* const row = x + static_cast<long long>(top + u) * cols + left;
+            for (int v = max(0, -left); v < min(k, cols - left); ++v)
+                sum = fmaf(__ldg(taps + u * k + v), __ldg(row + v), sum);
+        }
+        y[static_cast<long long>(i) * out_cols + j] = Relu{}(sum);
+    }
+}
