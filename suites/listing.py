@@ -19,14 +19,19 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 @cache
 def listing() -> dict:
-    """`protocol` and the names of all `cases`; made once for each content of the checkout and kept in .asv."""
+    """`protocol` and the names of `cases`; made once for each content of the checkout and kept in .asv.
+
+    PRISM_BENCH_ASV_LABELS leaves out cases of other labels: asv starts a process for each value, measured or not.
+    """
     kept = CHECKOUT / ".asv" / "listing" / f"{_content()}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
         unfinished = kept.with_suffix(f".{os.getpid()}")
         unfinished.write_text(_ask())
         unfinished.replace(kept)
-    return json.loads(kept.read_text())
+    found = json.loads(kept.read_text())
+    labels = os.environ.get("PRISM_BENCH_ASV_LABELS", "").split(",")
+    return found | {"cases": [name for name, label in found["cases"] if label in labels or labels == [""]]}
 
 
 def _content():
@@ -55,7 +60,7 @@ def main() -> None:
     broken = [problem for problem in catalogue.problems if problem.path.suffix == ".py"]
     if broken:
         sys.exit("\n".join(map(str, broken)))
-    print(json.dumps({"protocol": PROTOCOL, "cases": [case.name for case in catalogue.cases()]}))
+    print(json.dumps({"protocol": PROTOCOL, "cases": [(case.name, case.label) for case in catalogue.cases()]}))
 
 
 if __name__ == "__main__":
