@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.emulator import compile_source
+from tests.emulator.on_device import ON_DEVICE, build
 
 SOURCE = Path(__file__).parent / "kernels" / "integer_functions.cu"
 SIGNATURES = {
@@ -144,9 +144,9 @@ DEFINITIONS = {
 }
 
 
-@pytest.fixture(scope="module", params=["fast", "address"])
+@pytest.fixture(scope="module", params=["fast", "address", ON_DEVICE])
 def module(request):
-    with closing(compile_source(SOURCE, entries=list(SIGNATURES), mode=request.param)) as built:
+    with closing(build(SOURCE, list(SIGNATURES), request.param)) as built:
         yield built
 
 

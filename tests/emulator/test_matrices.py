@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.emulator import compile_source
+from tests.emulator.on_device import ON_DEVICE, build
 
 SOURCE = Path(__file__).parent / "kernels" / "matrices.cu"
 MNK = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
@@ -35,11 +35,24 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module", params=["fast", "race"])
+SLOTS = {
+    **{
+        f"{use} {layout}": f"operand_slots<{use}, {layout}>"
+        for use, layout in product(("matrix_a", "matrix_b"), LAYOUTS)
+    },
+    "accumulator": "accumulator_slots",
+}
+ENTRIES = [*(entry(*case) for case in CASES), "scaled", "off_by_half_a_row", *SLOTS.values()]
+
+
+@pytest.fixture(scope="module", params=["fast", "race", ON_DEVICE])
 def module(request):
-    return compile_source(
-        SOURCE, entries=[*(entry(*case) for case in CASES), "scaled", "off_by_half_a_row"], mode=request.param
-    )
+    return build(SOURCE, ENTRIES, request.param)
+
+
+@pytest.fixture(scope="module", params=["fast", "race"])
+def emulated(request):
+    return build(SOURCE, ENTRIES, request.param)
 
 
 def stored(values, kind):
@@ -78,9 +91,23 @@ def test_elements_of_fragments_can_be_worked_on(module):
     np.testing.assert_array_equal(d, np.maximum(2 * wide @ wide.T + 1.5, 0))
 
 
-def test_matrix_off_its_alignment_is_told(module):
-    (finding,) = module.launch(
+def test_matrix_off_its_alignment_is_told(emulated):
+    (finding,) = emulated.launch(
         "off_by_half_a_row", 1, 32, [np.zeros((17, 16), np.float16), np.zeros(32, np.float32)]
     ).findings
     assert finding.kind == "misaligned"
     assert "fa, a + 8, 16" in SOURCE.read_text().split("\n")[finding.line - 1]
+
+
+def slots(module, fragment):
+    """The flat index into the tile of what each lane's slots hold, one row per lane."""
+    dtype, size = (np.float32, 8) if fragment == "accumulator" else (np.float16, 16)
+    held = np.full((32, size), -1, dtype)
+    assert module.launch(SLOTS[fragment], 1, 32, [np.arange(256, dtype=dtype), held]).is_clean
+    return held.astype(int)
+
+
+@pytest.mark.parametrize("fragment", SLOTS)
+def test_fragments_hold_every_element_equally_often(module, fragment):
+    held = slots(module, fragment)
+    np.testing.assert_array_equal(np.bincount(held.reshape(-1), minlength=256), held.size // 256)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.emulator import compile_source
+from tests.emulator.on_device import ON_DEVICE, build
 
 SOURCE = Path(__file__).parent / "kernels" / "sixteen_bit.cu"
 HALF, BFLOAT = "__half", "__nv_bfloat16"
@@ -16,14 +16,14 @@ ALL = np.arange(65536, dtype=np.uint16)
 PAIRS = 200_000
 
 
-@pytest.fixture(scope="module", params=["fast", "address"])
+@pytest.fixture(scope="module", params=["fast", "address", ON_DEVICE])
 def module(request):
     shared = [
         f"{name}<{kind}>"
         for kind in (HALF, BFLOAT)
         for name in (*_BINARY, "widen", "narrow", "narrow_double", "fused", "compare")
     ]
-    with closing(compile_source(SOURCE, entries=[*shared, "half_directed", "half_pairs"], mode=request.param)) as built:
+    with closing(build(SOURCE, [*shared, "half_directed", "half_pairs"], request.param)) as built:
         yield built
 
 

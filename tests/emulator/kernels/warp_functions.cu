@@ -15,8 +15,10 @@ LANES(shfl_up, int, int, __shfl_up_sync(ALL, v, p, width))
 LANES(shfl_down, int, int, __shfl_down_sync(ALL, v, p, width))
 LANES(shfl_xor, int, int, __shfl_xor_sync(ALL, v, p, width))
 LANES(shfl_double, double, double, __shfl_xor_sync(ALL, v, p, width))
+#ifdef CPU_CUDA  // the device shuffles no vectors
 LANES(shfl_vector, float4, float, __shfl_xor_sync(ALL, v, p, width).w)
-LANES(ballot, int, unsigned, __ballot_sync(ALL, v > p))
+#endif
+LANES(ballot_of, int, unsigned, __ballot_sync(ALL, v > p))
 LANES(all_of, int, int, __all_sync(ALL, v > p))
 LANES(any_of, int, int, __any_sync(ALL, v > p))
 LANES(match_any, int, unsigned, __match_any_sync(ALL, v & 3))

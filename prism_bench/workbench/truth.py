@@ -1,0 +1,107 @@
+"""Two backends on the same inputs: how far apart a kernel's outputs are, against its own tolerance, and where most."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from prism_bench.backends import Backend, open_backend
+from prism_bench.case import Case
+from prism_bench.catalogue import discover
+from prism_bench.errors import PrismBenchError
+from prism_bench.tolerance import Comparison, Tolerance, compare
+
+COLUMNS = (
+    "kernel", "variant", "cases", "outputs", "elements", "largest_absolute", "largest_relative", "place", "verdict",
+)  # fmt: skip
+BOTH_MAY_ERR = 2.0  # each side may be one tolerance from the reference, so two from the other
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One output of one case: `found` has the first backend's values as actual, the second's as expected."""
+
+    case: str
+    output: str
+    tolerance: str
+    found: Comparison
+
+    @property
+    def place(self) -> str:
+        """`out[3, 4]`: the element that most exceeds what it is allowed, or differs most."""
+        return f"{self.output}[{', '.join(map(str, self.found.place))}] of {self.case}"
+
+    def __str__(self):
+        found = self.found
+        return (
+            f"{self.place}: {found.actual:.9g} against {found.expected:.9g} ({self.tolerance}, twice; normwise "
+            f"{found.norm_error:.2g}); {found.differing} of {found.compared} differ"
+        )
+
+
+def differences(one: Backend, other: Backend, case: Case, seed: int = 0) -> list[Difference]:
+    """Run the case on both and compare every output that its reference gives, within twice its own tolerance."""
+    inputs = case.inputs(seed)
+    ours, theirs = (_outputs(backend, case, inputs) for backend in (one, other))
+    arrays = {name: array.on(np) for name, array in inputs.items()}
+    return [_difference(case, name, ours[name], theirs[name], arrays) for name in _told(case)]
+
+
+def row(kernel: str, one: str, other: str) -> dict[str, object]:
+    """A line of the comparison's table: every edge and golden case of a kernel or variant on both named backends."""
+    cases = _catalogue().edges_of(kernel)
+    name, _, variant = kernel.partition(":")
+    try:
+        found = [difference for case in cases for difference in differences(_opened(one), _opened(other), case)]
+    except PrismBenchError as error:
+        return {"kernel": name, "variant": variant, "cases": len(cases), "verdict": f"not compared: {error}"}
+    return {"kernel": name, "variant": variant, "cases": len(cases), **summary(found)}
+
+
+def summary(found: list[Difference]) -> dict[str, object]:
+    """What the differences of one kernel come to."""
+    largest = max(found, key=lambda one: (not one.found.passed, one.found.max_error))
+    apart = [one for one in found if not one.found.passed]
+    return {
+        "outputs": len(found),
+        "elements": sum(one.found.compared for one in found),
+        "largest_absolute": max(one.found.max_error for one in found),
+        "largest_relative": max(one.found.max_relative for one in found),
+        "place": largest.place if largest.found.max_error > 0 else "",
+        "verdict": f"{len(apart)} outputs differ" if apart else "agrees",
+    }
+
+
+_opened = cache(open_backend)
+_catalogue = cache(discover)
+
+
+def _outputs(backend, case, inputs):
+    """What the case leaves in its outputs, on the host."""
+    with backend.prepare(case, inputs) as runnable:
+        runnable()
+        arrays = runnable.arrays([output.name for output in case.spec.outputs])
+        return {name: array.get() if hasattr(array, "get") else array.copy() for name, array in arrays.items()}
+
+
+def _told(case):
+    """The outputs that are compared: golden data may leave some out."""
+    golden = case.golden and case.golden.expected
+    return list(golden or [output.name for output in case.spec.outputs])
+
+
+def _difference(case, name, actual, expected, arrays):
+    import scipy.special
+
+    allowance = case.allowance(name, arrays, np, scipy.special)
+    doubled = _doubled(allowance.tolerance)
+    terms = BOTH_MAY_ERR * allowance.terms
+    found = compare(actual, expected, doubled, np, terms=terms, magnitude=allowance.magnitude)
+    return Difference(case.name, name, doubled.name, found)
+
+
+def _doubled(tolerance: Tolerance) -> Tolerance:
+    fields = ("relative", "ulps", "floor", "floor_of_peak")
+    twice = {name: BOTH_MAY_ERR * getattr(tolerance, name) for name in fields}
+    normwise = None if tolerance.normwise is None else BOTH_MAY_ERR * tolerance.normwise
+    return replace(tolerance, **twice, normwise=normwise)

@@ -1,0 +1,23 @@
+"""The emulator tells the truth: every kernel and variant leaves on the CPU what it leaves on the GPU."""
+
+import pytest
+
+from prism_bench.backends import open_backend
+from prism_bench.catalogue import discover
+from prism_bench.workbench.truth import differences
+
+CATALOGUE = discover()
+KERNELS = list(dict.fromkeys(case.kernel for case in CATALOGUE.edges()))
+
+
+@pytest.fixture(scope="module")
+def backends():
+    return open_backend("emulator"), open_backend("cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_emulator_and_device_agree_on_every_edge_and_golden_case(kernel, backends):
+    found = [difference for case in CATALOGUE.edges_of(kernel) for difference in differences(*backends, case)]
+    assert found
+    assert not [str(difference) for difference in found if not difference.found.passed]

@@ -1,0 +1,69 @@
+"""The comparison of two backends, on backends whose difference is known."""
+
+import pytest
+
+from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
+from prism_bench.catalogue import discover
+from prism_bench.workbench.truth import COLUMNS, differences, row, summary
+
+CATALOGUE = discover()
+
+
+class SkewedRunnable(NumpyRunnable):
+    skew = 0.0
+
+    def arrays(self, names):
+        found = {name: array.copy() for name, array in super().arrays(names).items()}
+        for array in found.values():
+            array.reshape(-1)[-1:] *= array.dtype.type(1 + self.skew)
+        return found
+
+
+class SkewedBackend(NumpyBackend):
+    """The reference, with the last element of every output too large by a share of itself."""
+
+    def __init__(self, skew):
+        self.skew = skew
+
+    def prepare(self, case, inputs):
+        runnable = SkewedRunnable(case, inputs, self.special)
+        runnable.skew = self.skew
+        return runnable
+
+
+def compared(kernel, skew, edge=-1):
+    cases = [case for case in CATALOGUE.edges_of(kernel) if case.golden is None and case.allocated_bytes > 64]
+    return differences(SkewedBackend(skew), NumpyBackend(), cases[edge])
+
+
+@pytest.mark.parametrize("kernel", ["vector_add", "softmax", "matmul"])
+def test_a_backend_agrees_with_itself(kernel):
+    found = compared(kernel, 0.0)
+    assert found
+    assert summary(found)["verdict"] == "agrees"
+    assert summary(found)["largest_absolute"] == 0
+
+
+def test_a_difference_is_told_with_its_place():
+    (difference,) = compared("vector_add", 1e-3)
+    assert not difference.found.passed
+    assert difference.found.differing == 1
+    assert difference.found.place == (difference.found.compared - 1,)
+    assert difference.place in str(difference)
+    told = summary([difference])
+    assert told["verdict"] == "1 outputs differ"
+    assert told["largest_relative"] == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize(("skew", "within"), [(1.5e-5, True), (2.5e-5, False)])
+def test_twice_the_kernels_tolerance_is_allowed(skew, within):
+    (difference,) = compared("softmax", skew, edge=0)
+    assert difference.found.max_error > 0
+    assert difference.found.passed is within
+
+
+def test_a_row_has_the_tables_columns():
+    line = row("vector_add", "numpy_reference", "numpy_reference")
+    assert tuple(line) == COLUMNS
+    assert (line["kernel"], line["variant"], line["verdict"]) == ("vector_add", "", "agrees")
+    assert line["elements"] > 2_000_000
