@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from prism_bench.cli import options
 
@@ -31,7 +32,7 @@ def command(
         rows, complaints = check.compile_check(found, filter or (), architectures, status.update)
     complaints += [] if update else check.worsened(rows, stored)
     if update:
-        check.write_table(table, check.merged_table(stored, rows, {row.kernel for row in rows}))
+        check.write_table(table, check.merged_table(stored, rows, found.kernels))
     _tell(rows, complaints, architectures, json)
     raise SystemExit(1 if complaints or found.problems else 0)
 
@@ -58,7 +59,7 @@ def _table(rows, architectures):
         by_entry.setdefault((row.kernel, row.entry), {})[row.architecture] = row
     for (kernel, entry), found in sorted(by_entry.items()):
         shared = max(row.shared_bytes for row in found.values())
-        table.add_row(kernel, entry, *(_cell(found.get(one)) for one in architectures), f"{shared} B")
+        table.add_row(kernel, Text(entry), *(_cell(found.get(one)) for one in architectures), f"{shared} B")
     return table
 
 

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 from rich.table import Table
+from rich.text import Text
 
 from prism_bench.cli import options
 from prism_bench.units import bytes_text
@@ -42,7 +43,7 @@ def _table(rows):
     for name in ("declared", "touched", "requested", "scratch", "sectors/request", "wavefronts/request", "launches"):
         table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(row.case, *_cells(row), style="red" if row.complaint else None)
+        table.add_row(Text(row.case), *_cells(row), style="red" if row.complaint else None)
     return table
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from prism_bench.case import Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import compile_source, nvrtc_version
-from prism_bench.errors import CompilationFailed, ResultsError, SpecError
+from prism_bench.errors import CompilationFailed, ResultsError, UsageError
 from prism_bench.files import write_atomically
 from prism_bench.kernel import Launch
 
@@ -51,7 +51,7 @@ def compile_check(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES,
     """
     nvrtc_version()
     rows, complaints = [], []
-    for source, groups in _by_source(catalogue, filters).items():
+    for source, groups in launched(catalogue, filters).items():
         report(source.stem)
         for options, entries in groups.items():
             for architecture in architectures:
@@ -62,8 +62,8 @@ def compile_check(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES,
     return rows, complaints
 
 
-def _by_source(catalogue, filters):
-    """Entries by source and compiler options, over all cases and edges."""
+def launched(catalogue: Catalogue, filters=()) -> dict[Path, dict[tuple, set]]:
+    """The entries that all cases and edges launch, by source and compiler options."""
     sources: dict[Path, dict[tuple, set]] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
         entries = [s.entry or case.spec.entry for s in case.steps(_DEVICE) if isinstance(s, Launch) and 0 not in _grid(s)]
@@ -120,14 +120,15 @@ def write_table(path: Path, rows: Iterable[Row]) -> None:
     write_atomically(path, text.getvalue().encode())
 
 
-def merged_table(stored: Iterable[Row], rows: Iterable[Row], kernels: Iterable[str]) -> list[Row]:
-    """The stored rows with those of the checked kernels replaced."""
-    fresh = set(kernels)
-    return [row for row in stored if row.kernel not in fresh] + list(rows)
+def merged_table(stored: Iterable[Row], rows: Iterable[Row], known: Iterable[str]) -> list[Row]:
+    """The stored rows, those compiled anew replaced by kernel and architecture; a kernel that is not known goes."""
+    rows, known = list(rows), set(known)
+    fresh = {(row.kernel, row.architecture) for row in rows}
+    return [row for row in stored if row.kernel in known and (row.kernel, row.architecture) not in fresh] + rows
 
 
 def require_known(architectures: Iterable[str]) -> None:
-    """A SpecError for an architecture that is no number such as 90."""
+    """A UsageError for an architecture that is no number such as 90."""
     for architecture in architectures:
         if not architecture.rstrip("af").isdigit():
-            raise SpecError(f"architecture '{architecture}' is not a number such as 90")
+            raise UsageError(f"architecture '{architecture}' is not a number such as 90")

@@ -1,0 +1,140 @@
+"""The compile check: the stored table fits the catalogue, nothing has grown, and growth would be noticed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prism_bench.catalogue import discover
+from prism_bench.compilation import nvrtc_version
+from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
+from prism_bench.workbench.compile_check import (
+    ARCHITECTURES,
+    REGISTER_GROWTH,
+    Row,
+    compile_check,
+    launched,
+    merged_table,
+    read_table,
+    require_known,
+    worsened,
+    write_table,
+)
+
+HERE = Path(__file__).parent
+ZOO, TOYS = HERE.parent / "zoo", HERE.parent / "toys"
+STORED = read_table(HERE.parents[1] / "reports/compile/resources.csv")
+ROW = Row("softmax", "softmax<32, 4>", "90", 40, 0, 0, 264, 1)
+
+
+@pytest.fixture(scope="module")
+def nvrtc():
+    """Skips, saying what to install, where there is no offline compiler."""
+    try:
+        return nvrtc_version()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    return discover()
+
+
+def test_the_stored_table_covers_every_entry_and_nothing_else(catalogue):
+    wanted = {
+        (source.stem, entry, architecture)
+        for source, groups in launched(catalogue).items()
+        for entries in groups.values()
+        for entry in entries
+        for architecture in ARCHITECTURES
+    }
+    stored = {row.key for row in STORED}
+    advice = "run: prism-bench compile --update"
+    assert (set(), set()) == (wanted - stored, stored - wanted), advice
+
+
+def test_every_kernel_compiles_without_new_spills_or_more_registers(nvrtc, catalogue):
+    rows, complaints = compile_check(catalogue, architectures=("90",))
+    assert [] == complaints + worsened(rows, STORED)
+    assert {row.kernel for row in rows} == set(catalogue.kernels)
+
+
+def test_planted_register_growth_is_complained_about():
+    grown = replace(ROW, registers=int(REGISTER_GROWTH * ROW.registers) + 3)
+    (complaint,) = worsened([grown], [ROW])
+    assert ("softmax", "softmax<32, 4> on sm_90 takes 49 registers, 40 before") == (complaint.kernel, complaint.message)
+
+
+def test_growth_within_the_allowance_is_a_compilers_own():
+    assert [] == worsened([replace(ROW, registers=int(REGISTER_GROWTH * ROW.registers) + 2)], [ROW])
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        ([ROW], "spills 8 bytes, 0 before"),
+        ([replace(ROW, spill_bytes=4)], "spills 8 bytes, 4 before"),
+        ([], "spills 8 bytes, 0 before"),
+        ([replace(ROW, architecture="80", spill_bytes=8)], "spills 8 bytes, 0 before"),
+    ],
+    ids=["new", "more", "an entry not stored", "another architecture"],
+)
+def test_planted_spills_are_complained_about(before, words):
+    (complaint,) = worsened([replace(ROW, spill_bytes=8)], before)
+    assert words in complaint.message
+
+
+def test_spills_that_were_there_and_registers_of_a_new_entry_are_no_complaint():
+    spilling = replace(ROW, spill_bytes=8)
+    assert [] == worsened([spilling, replace(ROW, entry="new", registers=255)], [spilling])
+
+
+def test_a_table_is_read_as_it_was_written_and_sorted(tmp_path):
+    path = tmp_path / "deep" / "resources.csv"
+    rows = [replace(ROW, kernel="z", spill_bytes=4), ROW]
+    write_table(path, rows)
+    assert [ROW, rows[0]] == read_table(path)
+    before = path.read_bytes()
+    write_table(path, read_table(path))
+    assert before == path.read_bytes()
+
+
+def test_no_table_is_an_empty_one_and_a_broken_one_an_error(tmp_path):
+    assert [] == read_table(tmp_path / "none.csv")
+    for text in ("kernel,entry\nsoftmax,softmax\n", "registers\nmany\n"):
+        (tmp_path / "broken.csv").write_text(text)
+        with pytest.raises(ResultsError, match="broken.csv: not a table of compiled resources"):
+            read_table(tmp_path / "broken.csv")
+
+
+def test_merging_replaces_what_was_compiled_anew_and_keeps_the_rest():
+    old, kernel, architecture = replace(ROW, entry="gone"), replace(ROW, kernel="relu"), replace(ROW, architecture="80")
+    assert [kernel, architecture, ROW] == merged_table([old, kernel, architecture], [ROW], {"softmax", "relu"})
+
+
+def test_merging_forgets_a_kernel_that_is_no_longer_there():
+    assert [ROW] == merged_table([replace(ROW, kernel="relu")], [ROW], {"softmax"})
+
+
+def test_the_compilers_words_are_a_complaint_and_the_rest_goes_on(nvrtc):
+    rows, complaints = compile_check(discover(ZOO), ("does_not_compile", "honest"), ("90",))
+    assert ["does_not_compile"] == [complaint.kernel for complaint in complaints]
+    assert 'does_not_compile.cu(2): error: identifier "undeclared_name" is undefined' in complaints[0].message
+    assert [("double", "90")] == [(row.kernel, row.architecture) for row in rows]
+
+
+def test_every_variants_entry_is_compiled_for_every_architecture(nvrtc):
+    rows, complaints = compile_check(discover(TOYS), ("double",))
+    assert [] == complaints
+    assert {row.key for row in rows} == {
+        ("double", entry, one) for entry in ("doubled", "doubled_by_adding") for one in ARCHITECTURES
+    }
+    assert all(row.registers > 0 for row in rows)
+
+
+@pytest.mark.parametrize("word", ["sm_90", "hopper", ""])
+def test_an_architecture_is_a_number(word):
+    require_known(("90", "90a"))
+    with pytest.raises(UsageError, match="is not a number such as 90"):
+        require_known((word,))
