@@ -8,7 +8,6 @@ import numpy as np
 from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
-from prism_bench.errors import PrismBenchError
 from prism_bench.tolerance import Comparison, Tolerance, compare
 
 COLUMNS = (
@@ -47,14 +46,19 @@ def differences(one: Backend, other: Backend, case: Case, seed: int = 0) -> list
     return [_difference(case, name, ours[name], theirs[name], arrays) for name in _told(case)]
 
 
+def kernels(filters=()) -> list[str]:
+    """Every kernel and variant that has outputs to compare, as `matmul` and `matmul:naive`."""
+    return list(dict.fromkeys(case.kernel for case in _catalogue().edges(filters) if case.spec.outputs))
+
+
 def row(kernel: str, one: str, other: str) -> dict[str, object]:
     """A line of the comparison's table: every edge and golden case of a kernel or variant on both named backends."""
     cases = _catalogue().edges_of(kernel)
     name, _, variant = kernel.partition(":")
     try:
         found = [difference for case in cases for difference in differences(_opened(one), _opened(other), case)]
-    except PrismBenchError as error:
-        return {"kernel": name, "variant": variant, "cases": len(cases), "verdict": f"not compared: {error}"}
+    except Exception as error:  # what one kernel meets must not cost the others their comparison
+        return {"kernel": name, "variant": variant, "cases": len(cases), "verdict": f"not compared: {type(error).__name__}: {error}"}
     return {"kernel": name, "variant": variant, "cases": len(cases), **summary(found)}
 
 

@@ -4,10 +4,9 @@ import pytest
 
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
-from prism_bench.workbench.truth import differences
+from prism_bench.workbench.truth import differences, kernels
 
 CATALOGUE = discover()
-KERNELS = list(dict.fromkeys(case.kernel for case in CATALOGUE.edges()))
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +15,7 @@ def backends():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", kernels())
 def test_emulator_and_device_agree_on_every_edge_and_golden_case(kernel, backends):
     found = [difference for case in CATALOGUE.edges_of(kernel) for difference in differences(*backends, case)]
     assert found

@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.catalogue import discover
-from prism_bench.workbench.truth import COLUMNS, differences, row, summary
+from prism_bench.workbench.truth import COLUMNS, differences, kernels, row, summary
 
 CATALOGUE = discover()
 
@@ -60,6 +60,16 @@ def test_twice_the_kernels_tolerance_is_allowed(skew, within):
     (difference,) = compared("softmax", skew, edge=0)
     assert difference.found.max_error > 0
     assert difference.found.passed is within
+
+
+def test_a_kernel_without_outputs_has_nothing_to_compare():
+    assert "null" not in kernels()
+    assert {"matmul", "matmul:naive"} <= set(kernels())
+
+
+def test_what_stops_one_comparison_is_its_verdict():
+    line = row("vector_add", "numpy_reference", "nowhere")
+    assert line["verdict"].startswith("not compared: UsageError: unknown backend")
 
 
 def test_a_row_has_the_tables_columns():
