@@ -58,7 +58,8 @@ def row(kernel: str, one: str, other: str) -> dict[str, object]:
     try:
         found = [difference for case in cases for difference in differences(_opened(one), _opened(other), case)]
     except Exception as error:  # what one kernel meets must not cost the others their comparison
-        return {"kernel": name, "variant": variant, "cases": len(cases), "verdict": f"not compared: {type(error).__name__}: {error}"}
+        reason = f"not compared: {type(error).__name__}: {error}"
+        return {"kernel": name, "variant": variant, "cases": len(cases), "verdict": reason}
     return {"kernel": name, "variant": variant, "cases": len(cases), **summary(found)}
 
 

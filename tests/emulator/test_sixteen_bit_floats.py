@@ -16,14 +16,20 @@ ALL = np.arange(65536, dtype=np.uint16)
 PAIRS = 200_000
 
 
-@pytest.fixture(scope="module", params=["fast", "address", ON_DEVICE])
-def module(request):
-    shared = [
+ENTRIES = [
+    *(
         f"{name}<{kind}>"
         for kind in (HALF, BFLOAT)
         for name in (*_BINARY, "widen", "narrow", "narrow_double", "fused", "compare")
-    ]
-    with closing(build(SOURCE, [*shared, "half_directed", "half_pairs"], request.param)) as built:
+    ),
+    "half_directed",
+    "half_pairs",
+]
+
+
+@pytest.fixture(scope="module", params=["fast", "address", ON_DEVICE])
+def module(request):
+    with closing(build(SOURCE, ENTRIES, request.param)) as built:
         yield built
 
 

@@ -16,14 +16,14 @@ ENTRIES = [
     *(name for name in re.findall(r"void (\w+)\(const", _TEXT) if name not in ("name", "tile_sum", "tile_scans")),
     *(f"{name}<{size}>" for name in ("tile_sum", "tile_scans") for size in (1, 4, 16, 32)),
 ]
+DEVICE_ENTRIES = [name for name in ENTRIES if name != "shfl_vector"]
 X = np.random.default_rng(0).integers(0, 60, 32).astype(np.int32)
 LANE = np.arange(32)
 
 
 @pytest.fixture(scope="module", params=["fast", ON_DEVICE])
 def module(request):
-    own = () if request.param == "fast" else ("shfl_vector",)
-    return build(SOURCE, [name for name in ENTRIES if name not in own], request.param)
+    return build(SOURCE, DEVICE_ENTRIES if request.param == "device" else ENTRIES, request.param)
 
 
 def run(module, entry, x=X, p=0, width=32, dtype=None, threads=32):
