@@ -78,6 +78,7 @@ class KernelSpec:
     ask for inputs by name (floats as float64), axes, `xp` (NumPy or CuPy) and `special` (scipy.special or CuPy's);
     `reference` returns the output, or a tuple in the order of the outputs. `peers` ask for `torch`, `cupy` or `numpy`
     and for inputs by name as arrays of that library, and return what `reference` returns.
+    `arithmetic` names the ceiling that bounds the operations: `fp32`, `tensor` or `fp64`.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `name`, `family` and `source` are filled in by the catalogue.
     """
@@ -103,6 +104,7 @@ class KernelSpec:
     aliases: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     ceiling: str | None = None
+    arithmetic: str = "fp32"
     options: tuple[str, ...] = ()
     only_labels: tuple[str, ...] | None = None
     name: str = ""

@@ -12,7 +12,7 @@ A record is one JSON object (stored compressed, see `store.py`):
     complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
     duration      seconds the whole run took
     cases         list of cases:
-        name, kernel, variant, family, label, workload, bytes, flops, ceiling
+        name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
         code           sass (hash of the machine code), registers, spills, shared_bytes, launches per call
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
@@ -48,6 +48,7 @@ class CaseResult:
     status: str
     variant: str | None = None
     ceiling: str | None = None
+    arithmetic: str = "fp32"
     reason: str | None = None
     code: dict = field(default_factory=dict)
     verification: tuple[dict, ...] = ()

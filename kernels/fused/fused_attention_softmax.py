@@ -140,6 +140,7 @@ spec = KernelSpec(
     tolerance=normwise(1e-3),
     peers={"torch": torch_attention},
     flops=operations,
+    arithmetic="tensor",
     workloads={
         "S0": Workload(batch=1, heads=1, length=256, width=64),
         "S1": Workload(batch=8, heads=16, length=4096, width=64),
@@ -186,6 +187,7 @@ spec = KernelSpec(
             "FP32 throughout, on the ordinary cores",
             arguments=arguments("float32"),
             launch=launch_fp32,
+            arithmetic="fp32",
             tolerance=normwise(1e-5),
             peers={"torch": torch_attention},
             only_labels=("S0", "S1"),

@@ -159,6 +159,7 @@ spec = KernelSpec(
             ),
             rules=(Rule("tile is auto, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TENSOR_TILES),),
             launch=tensor_launch,
+            arithmetic="tensor",
             tolerance=normwise(1e-3),
             peers={"torch": torch_linear},
             edges=(

@@ -122,6 +122,7 @@ def tensor_variant(element, peer):
         arguments=(In("a", "m k", dtype, fill), In("b", "k n", dtype, fill), Out("c", "m n"), *sizes),
         rules=(Rule("tile is auto, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TENSOR_TILES),),
         launch=tensor_launch(element),
+        arithmetic="tensor",
         tolerance=normwise(bound),
         peers={"torch": peer},
         edges=(

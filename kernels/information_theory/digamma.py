@@ -63,7 +63,8 @@ spec = KernelSpec(
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
         "f64": Variant(
-            "in double precision", entry="digamma_f64", launch=lambda n: Launch(grid=-(-n // 256), block=256),
+            "in double precision",
+            arithmetic="fp64", entry="digamma_f64", launch=lambda n: Launch(grid=-(-n // 256), block=256),
             arguments=(In("x", "n", "float64", fill=uniform(0.05, 30)), Out("y", "n", "float64"), Size("n", "int64")),
             tolerance=elementwise(ulps=4, floor=1e-13), edges=lengths, budgets=(),
             golden=(goldens[0], goldens[1], goldens[3]),

@@ -81,6 +81,7 @@ spec = KernelSpec(
         ),
         "f64": Variant(
             "in double precision",
+            arithmetic="fp64",
             arguments=arguments("float64"),
             launch=launch_of("axpby_f64", per_block=512),
             reference=lambda a, b, alpha, beta, xp: combined(a, b, alpha, beta, xp),

@@ -78,6 +78,7 @@ spec = KernelSpec(
     variants={
         "f64": Variant(
             "accumulated and returned in double precision",
+            arithmetic="fp64",
             entry="dot_product<Plain<double>, double>",
             arguments=arguments("float64"),
             tolerance=reduction(magnitude=lambda a, b, xp: xp.abs(a * b).sum(), terms=1e-15),

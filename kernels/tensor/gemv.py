@@ -145,6 +145,7 @@ spec = KernelSpec(
         ),
         "f64": Variant(
             "double precision",
+            arithmetic="fp64",
             arguments=arguments("float64"),
             launch=launches("double", "float64"),
             tolerance=reduction(magnitude=magnitude, terms=1e-14),

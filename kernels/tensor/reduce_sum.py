@@ -84,6 +84,7 @@ spec = KernelSpec(
     variants={
         "f64": Variant(
             "accumulated and returned in double precision",
+            arithmetic="fp64",
             entry="reduce_sum<Plain<double>, double>",
             arguments=arguments("float64"),
             tolerance=close(1e-15),

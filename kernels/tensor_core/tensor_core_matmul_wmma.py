@@ -88,6 +88,7 @@ spec = KernelSpec(
     traffic_factor=6.0,  # tiles of 64 read each operand of S0 eight times; the L2 cache has it
     peers={"torch": torch_product, "cupy": cupy_product},
     flops=lambda m, n, k: 2 * m * n * k,
+    arithmetic="tensor",
     workloads={
         "S0": Workload(m=512, n=512, k=512),
         "S1": Workload(m=4096, n=4096, k=4096),

@@ -146,6 +146,7 @@ spec = KernelSpec(
     tolerance=normwise(1e-3),
     peers={"torch": torch_attention},
     flops=operations,
+    arithmetic="tensor",
     workloads={
         "S0": Workload(batch=1, heads=8, length=128, model=512),
         "S1": Workload(batch=8, heads=16, length=4096, model=1024),
@@ -190,6 +191,7 @@ spec = KernelSpec(
             "FP32 throughout, on the ordinary cores",
             arguments=arguments("float32"),
             launch=launch_fp32,
+            arithmetic="fp32",
             tolerance=normwise(1e-5),
             peers={"torch": torch_attention},
             only_labels=("S0", "S1"),

@@ -15,9 +15,6 @@ from prism_bench.units import rate_text, time_text
 BANDWIDTH_ALLOWANCE = 0.03
 FLOP_ALLOWANCE = 0.05
 
-# Arithmetic that the FP32 ceiling does not bound, as variants and ceilings call it.
-_OTHER_ARITHMETIC = ("tensor", "tf32", "f16", "fp16", "bf16", "fp8", "wmma", "mma")
-
 
 def implausible(
     metric: str,
@@ -90,6 +87,5 @@ def _judged(one: Measurement, case, limits):
 
 
 def is_fp32(case: CaseResult) -> bool:
-    """Whether the FP32 ceiling bounds the case: not for tensor-core and half-precision work, nor for their ceilings."""
-    words = f"{case.variant or ''} {case.ceiling or ''}".lower()
-    return case.family != "tensor_core" and not any(word in words for word in _OTHER_ARITHMETIC)
+    """Whether the FP32 ceiling bounds the case's operations, as its spec says."""
+    return case.arithmetic == "fp32"

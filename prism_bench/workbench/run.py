@@ -203,4 +203,5 @@ def _blank(case):
     return CaseResult(
         name=case.name, kernel=case.spec.name, family=case.spec.family, label=case.label, workload=dict(case.workload),
         bytes=case.bytes_moved, flops=case.flops, status="failed", variant=case.variant, ceiling=case.spec.ceiling,
+        arithmetic=case.spec.arithmetic,
     )  # fmt: skip

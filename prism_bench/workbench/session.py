@@ -93,6 +93,7 @@ def _result(case, status, reason, entries=(), measurements=(), *, code=None):
         status=status,
         variant=case.variant,
         ceiling=case.spec.ceiling,
+        arithmetic=case.spec.arithmetic,
         reason=reason,
         code=code or {},
         verification=tuple(entries),

@@ -87,10 +87,8 @@ def test_peers_are_not_held_to_the_declared_operations():
     ("changes", "answer"),
     [
         ({}, True),
-        ({"family": "tensor"}, True),
-        ({"family": "tensor_core"}, False),
-        ({"variant": "tf32"}, False),
-        ({"ceiling": "tensor"}, False),
+        ({"arithmetic": "tensor"}, False),
+        ({"arithmetic": "fp64"}, False),
     ],
 )
 def test_other_arithmetic_is_not_held_to_the_fp32_ceiling(changes, answer):

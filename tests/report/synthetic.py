@@ -32,6 +32,7 @@ class Plan:
     variant: str | None = None
     ceiling: str | None = None
     cpu_rate: float = 8e9
+    arithmetic: str = "fp32"
 
 
 def _streaming(axis, per_element, ops, small, s1=64 * MI, s2=256 * MI):
@@ -68,7 +69,7 @@ PLANS = (
     Plan("fma", "machine", {"S1": ({"n": 4 * MI, "steps": 4096}, 8 * 4 * MI, 2 * 4 * MI * 4096)}, 1.0, ceiling="fp32"),
     Plan("vector_add", "basic", _streaming("n", 12, 1, 100_000), 0.985, 1.0),
     Plan("matmul", "basic", _MATMUL, 0.78, 0.86, cpu_rate=9e10),
-    Plan("matmul", "basic", _MATMUL, 3.1, variant="tf32", cpu_rate=9e10),
+    Plan("matmul", "basic", _MATMUL, 3.1, variant="tf32", cpu_rate=9e10, arithmetic="tensor"),
     Plan("softmax", "basic", _ROWS, 0.91, 0.6),
     Plan("dot_product", "tensor", _streaming("n", 8, 2, 100_000), 0.95, 0.92),
     Plan("reduce_sum", "tensor", _streaming("n", 4, 1, 256), 0.93, 0.82),
@@ -191,7 +192,7 @@ def _gpu_case(plan, label, scale=1.0):
         times.append(_cpu_time(plan, moved, ops))
     return CaseResult(
         name=f"{kernel}[{','.join(f'{a}={v}' for a, v in workload.items())}]", kernel=plan.kernel, family=plan.family,
-        label=label, workload=workload, bytes=moved, flops=ops, status="ok", variant=plan.variant, ceiling=plan.ceiling,
+        label=label, workload=workload, bytes=moved, flops=ops, status="ok", variant=plan.variant, arithmetic=plan.arithmetic, ceiling=plan.ceiling,
         code={"sass": "9f3c0a61", "registers": 32, "spills": 0, "shared_bytes": 0, "launches": 1},
         verification=() if plan.ceiling else tuple(_check(seed) for seed in (0, 1)), measurements=tuple(times),
     )  # fmt: skip
