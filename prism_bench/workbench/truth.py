@@ -1,5 +1,6 @@
 """Two backends on the same inputs: how far apart a kernel's outputs are, against its own tolerance, and where most."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -13,6 +14,7 @@ from prism_bench.tolerance import Comparison, Tolerance, compare
 COLUMNS = (
     "kernel", "variant", "cases", "outputs", "elements", "largest_absolute", "largest_relative", "place", "verdict",
 )  # fmt: skip
+NOTHING = "not compared: nothing to compare with"
 BOTH_MAY_ERR = 2.0  # each side may be one tolerance from the reference, so two from the other
 
 
@@ -54,13 +56,45 @@ def kernels(filters=()) -> list[str]:
 def row(kernel: str, one: str, other: str) -> dict[str, object]:
     """A line of the comparison's table: every edge and golden case of a kernel or variant on both named backends."""
     cases = _catalogue().edges_of(kernel)
+    return _line(kernel, cases, lambda case: differences(_opened(one), _opened(other), case))
+
+
+def recorded_row(kernel: str, one: str, verified: dict[str, tuple[dict, ...]]) -> dict[str, object]:
+    """The same against a record: `verified` has what it says of each case. One element of an output is compared.
+
+    A record keeps of an output the element that came nearest to its limit, or was furthest from the reference.
+    """
+    cases = [case for case in _catalogue().edges_of(kernel) if case.name in verified]
+    return _line(kernel, cases, lambda case: [*recorded(_opened(one), case, verified[case.name])])
+
+
+def recorded(backend: Backend, case: Case, entries: Iterable[dict]) -> Iterator[Difference]:
+    """What `backend` leaves at the places whose values the entries of a record tell, within twice the tolerance."""
+    for entry in entries:
+        if entry.get("place") and entry["compared"]:
+            inputs = case.inputs(entry["seed"])
+            arrays = {name: array.on(np) for name, array in inputs.items()}
+            ours = _outputs(backend, case, inputs)[entry["output"]]
+            difference = _difference(case, entry["output"], ours, _with(ours, entry), arrays)
+            yield replace(difference, found=replace(difference.found, compared=1))
+
+
+def _with(ours, entry):
+    """`ours` with the record's value in its place, unless they are the same double: a record tells no more of it."""
+    theirs, place, told = ours.copy(), tuple(entry["place"]), float(entry["actual"])
+    if float(ours[place]) != told:
+        theirs[place] = told
+    return theirs
+
+
+def _line(kernel, cases, compared):
     name, _, variant = kernel.partition(":")
+    line = {"kernel": name, "variant": variant, "cases": len(cases)}
     try:
-        found = [difference for case in cases for difference in differences(_opened(one), _opened(other), case)]
+        found = [difference for case in cases for difference in compared(case)]
+        return {**line, **summary(found)} if found else {**line, "verdict": NOTHING}
     except Exception as error:  # what one kernel meets must not cost the others their comparison
-        reason = f"not compared: {type(error).__name__}: {error}"
-        return {"kernel": name, "variant": variant, "cases": len(cases), "verdict": reason}
-    return {"kernel": name, "variant": variant, "cases": len(cases), **summary(found)}
+        return {**line, "verdict": f"not compared: {type(error).__name__}: {error}"}
 
 
 def summary(found: list[Difference]) -> dict[str, object]:

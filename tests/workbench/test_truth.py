@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.catalogue import discover
-from prism_bench.workbench.truth import COLUMNS, differences, kernels, row, summary
+from prism_bench.workbench.truth import COLUMNS, differences, kernels, recorded, recorded_row, row, summary
 
 CATALOGUE = discover()
 
@@ -70,6 +70,28 @@ def test_a_kernel_without_outputs_has_nothing_to_compare():
 def test_what_stops_one_comparison_is_its_verdict():
     line = row("vector_add", "numpy_reference", "nowhere")
     assert line["verdict"].startswith("not compared: UsageError: unknown backend")
+
+
+def entry_of(output, place, actual):
+    return {"seed": 0, "output": output, "place": place, "actual": actual, "compared": 9}
+
+
+def test_a_records_value_is_compared_in_its_place():
+    case = CATALOGUE.edges_of("vector_add")[2]
+    truth = NumpyBackend().prepare(case, case.inputs(0))
+    truth()
+    (name, values), *_ = truth.arrays([output.name for output in case.spec.outputs]).items()
+    right, wrong = (entry_of(name, [1], float(values[1]) + error) for error in (0, 0.5))
+    agreeing, apart = recorded(NumpyBackend(), case, [right, entry_of(name, [], 0.0), wrong])
+    assert agreeing.found.passed
+    assert (agreeing.found.compared, agreeing.found.max_error) == (1, 0)
+    assert (apart.found.passed, apart.found.place) == (False, (1,))
+    assert apart.found.max_error == pytest.approx(0.5, rel=1e-6)
+
+
+def test_a_kernel_that_a_record_leaves_out_is_not_said_to_agree():
+    line = recorded_row("vector_add", "numpy_reference", {})
+    assert (line["cases"], line["verdict"]) == (0, "not compared: nothing to compare with")
 
 
 def test_a_row_has_the_tables_columns():
