@@ -76,8 +76,8 @@ def reference(theta, omega, coupling, strength, dt, integrator, xp):
 
 
 def mean_field(theta, omega, K, dt, xp):  # noqa: N803 - the literature's name
-    s, c = xp.sin(theta), xp.cos(theta)
-    return (theta + dt * (omega + K * (c * s.mean() - s * c.mean()))) % TURN
+    s, c, n = xp.sin(theta), xp.cos(theta), max(1, theta.size)
+    return (theta + dt * (omega + K * (c * (s.sum() / n) - s * (c.sum() / n)))) % TURN
 
 
 def mean_field_terms(theta, omega, K, dt, xp):  # noqa: N803

@@ -1,0 +1,88 @@
+"""Every kernel and variant of the catalogue, unnamed, on the emulator: all orders, all accesses watched, sanitized."""
+
+import pytest
+
+from prism_bench.backends.emulator import EmulatorBackend
+from prism_bench.catalogue import discover
+from prism_bench.emulator.compiler import sanitizer_library
+from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.workbench.verification import complaint, passed, verify
+
+S0_COST = 4_000_000  # bytes and operations of an S0 case up to which it runs here too: some tenths of a second
+SANITIZED_BYTES = 1 << 19  # an edge that moves more is left to the other passes
+SANITIZED_LARGE = 3  # edges of each kernel in the sanitizers' pass, the largest first; the smallest comes besides
+
+CATALOGUE = discover()
+EDGES, S0 = {}, {}
+for _case in CATALOGUE.edges():
+    EDGES.setdefault(_case.kernel, []).append(_case)
+for _case in CATALOGUE.cases(labels=("S0",)):
+    if _case.bytes_moved + (_case.flops or 0) <= S0_COST:
+        S0.setdefault(_case.kernel, []).append(_case)
+
+
+@pytest.fixture(scope="module")
+def emulator():
+    """The emulator; without a C++ compiler nothing here can run."""
+    try:
+        return EmulatorBackend()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def sanitizers(emulator):
+    """The emulator's sanitized mode."""
+    try:
+        sanitizer_library()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    return EmulatorBackend("address")
+
+
+def wrong(case, backends):
+    """What the first of the backends to disagree says, or nothing; skips a kernel that is not emulated."""
+    for way, backend in backends.items():
+        try:
+            entries = verify(backend, case, seeds=(0,))
+        except BackendUnavailable as error:
+            pytest.skip(str(error))
+        except PrismBenchError as error:
+            return [f"{way}: {error}"]
+        if not passed(entries):
+            return [f"{way}: {complaint(case, backend.name, entries)}"]
+    return []
+
+
+def watched_first(passes):
+    """The passes, the watching one first: what lies out of bounds is told there before it can crash another pass."""
+    return dict(sorted(passes.items(), key=lambda item: item[0] != "race"))
+
+
+def few(cases):
+    """A bounded choice: the largest ones of moderate size, and the smallest of all."""
+    by_size = sorted(cases, key=lambda case: case.bytes_moved)
+    moderate = [case for case in by_size if case.bytes_moved <= SANITIZED_BYTES]
+    return list(dict.fromkeys([*moderate[-SANITIZED_LARGE:], by_size[0]]))
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_its_edges_are_right_in_every_order_and_without_a_race(emulator, name):
+    passes = watched_first(emulator.passes())
+    assert ["race", "fast, forward", "fast, reverse", "fast, shuffled"] == list(passes)
+    assert [] == [words for case in EDGES[name] for words in wrong(case, passes)]
+
+
+@pytest.mark.parametrize("name", S0)
+def test_its_documents_size_is_right_on_the_emulator(emulator, name):
+    assert [] == [words for case in S0[name] for words in wrong(case, {"fast, forward": emulator})]
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_some_of_its_edges_are_clean_under_the_sanitizers(sanitizers, name):
+    assert [] == [words for case in few(EDGES[name]) for words in wrong(case, {"address": sanitizers})]
+
+
+def test_every_kernel_has_an_edge_to_run_here():
+    assert set() == set(CATALOGUE.kernels) - {name.partition(":")[0] for name in EDGES}
+    assert len(S0) > len(CATALOGUE.kernels) / 2
