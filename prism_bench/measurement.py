@@ -38,7 +38,7 @@ class Measurement:
 
     @property
     def distrusted(self) -> bool:
-        """Whether a kernel's own samples cannot be trusted; an empty cell, or a library's, says nothing of the kernel."""
+        """Whether a kernel's own samples cannot be trusted; an empty cell, or a library's, says nothing of it."""
         return self.subject == "kernel" and bool(self.samples) and not self.valid
 
     @property

@@ -18,7 +18,8 @@ A record is one JSON object (stored compressed, see `store.py`):
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}
         measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks}:
-                       `processes` are groups {"unit": seconds per count, "counts": [...]} of samples rounded to four significant digits;
+                       `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
+                       rounded to four significant digits;
                        `clocks` are lists of SM clocks in MHz
 
 Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.

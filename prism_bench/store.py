@@ -55,7 +55,10 @@ def newest(root: Path | str) -> Path:
 
 
 def table(record: RunRecord):
-    """One row per sample: case, kernel, variant, family, label, metric, subject, process, sample, seconds, clock, valid."""
+    """One row per sample.
+
+    Columns: case, kernel, variant, family, label, metric, subject, process, sample, seconds, clock, valid.
+    """
     import pandas
 
     rows = [row for case in record.cases for row in _rows(case)]

@@ -6,7 +6,20 @@ States without posterior mass contribute nothing, whatever their likelihood; mas
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute, normal, reduction,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    absolute,
+    normal,
+    reduction,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 

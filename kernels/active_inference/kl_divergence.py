@@ -7,7 +7,20 @@ The policy `clipped` raises both to `eps` first, which keeps every divergence fi
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, exact, reduction,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    exact,
+    reduction,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -55,7 +68,7 @@ def tail(cols):
     return np.where(np.arange(cols) == 0, 0.5, 5e-11)
 
 
-rows_of = dict(rows=8, cols=2)
+rows_of = {"rows": 8, "cols": 2}
 edge_rows = {
     "q": [[0, 1], [0.5, 0.5], [0.5, 0.5], [0, 0], [-0.1, 1], [np.nan, 1], [1e-40, 0], [3, 1]],
     "p": [[0, 1], [0.25, 0.75], [1, 0], [0.5, 0.5], [0.5, 0.5], [1, 1], [1e-42, 0], [1, 6]],
@@ -84,7 +97,10 @@ spec = KernelSpec(
         "S2": Workload(rows=65_536, cols=4096),
     },
     edges=(
-        *(Workload(rows=r, cols=c) for r, c in ((0, 5), (3, 0), (1, 1), (4, 3), (7, 257), (3, 1028), (2, 9001), (1, 40_003))),
+        *(
+            Workload(rows=r, cols=c)
+            for r, c in ((0, 5), (3, 0), (1, 1), (4, 3), (7, 257), (3, 1028), (2, 9001), (1, 40_003))
+        ),
         *(Workload(rows=r, cols=300, policy="clipped", eps=1e-3) for r in (1, 3)),
     ),
     golden=(

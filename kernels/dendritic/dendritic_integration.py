@@ -145,7 +145,10 @@ spec = KernelSpec(
     },
     edges=(
         *(Workload(neurons=n, dendrites=d, inputs=i) for n, d, i in ((1, 1, 1), (0, 2, 3), (5, 3, 0), (1, 10, 20))),
-        *(Workload(neurons=n, dendrites=d, inputs=i) for n, d, i in ((1, 8, 16), (17, 33, 7), (9, 70, 4), (3, 5, 1001))),
+        *(
+            Workload(neurons=n, dendrites=d, inputs=i)
+            for n, d, i in ((1, 8, 16), (17, 33, 7), (9, 70, 4), (3, 5, 1001))
+        ),
         *(Workload(neurons=n, dendrites=d, inputs=i) for n, d, i in ((256, 4, 12), (2, 6, 516), (11, 31, 130))),
     ),
     golden=(

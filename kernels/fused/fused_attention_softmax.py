@@ -109,8 +109,13 @@ SHAPE = "batch heads length width"
 
 def arguments(dtype):
     return (
-        *(In(name, SHAPE, dtype=dtype) for name in "qkv"), In("mask", "mask_extent mask_extent", fill=MASK),
-        Out("o", SHAPE, dtype=dtype), Size("heads"), Size("length"), Size("width"), Scalar("scale"),
+        *(In(name, SHAPE, dtype=dtype) for name in "qkv"),
+        In("mask", "mask_extent mask_extent", fill=MASK),
+        Out("o", SHAPE, dtype=dtype),
+        Size("heads"),
+        Size("length"),
+        Size("width"),
+        Scalar("scale"),
     )
 
 

@@ -3,7 +3,20 @@
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, elementwise, integers, uniform,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    elementwise,
+    integers,
+    uniform,
 )  # fmt: skip
 
 # S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 40 instructions an element = 91 us: bound by memory.
@@ -40,7 +53,9 @@ lengths = tuple(Workload(n=n) for n in (0, 1, 3, 1027))
 goldens = (
     Golden(Workload(n=256), {"x": lambda n: np.arange(n) + 1.0}, {"y": harmonic}, source="sums of reciprocals"),
     Golden(
-        Workload(n=12), {"x": [0, -0.0, -1, -2, -100, -3e9, -np.inf, np.nan, np.inf, 1e30, 6.0, 1e-30]}, {},
+        Workload(n=12),
+        {"x": [0, -0.0, -1, -2, -100, -3e9, -np.inf, np.nan, np.inf, 1e30, 6.0, 1e-30]},
+        {},
         source="poles, limits, and the seam at 6",
     ),
     Golden(

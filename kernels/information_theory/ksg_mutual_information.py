@@ -148,14 +148,16 @@ def odd(n, dx):
 
 
 GOLDEN = (
-Golden(Workload(n=400), dependent(0.5), {}, source="a bivariate normal: 0.144 in the mean over draws"),
-Golden(Workload(n=400), dependent(0.999), {}, source="strong dependence"),
-Golden(Workload(n=300), {"x": stepped, "y": lambda n, dy: stepped(n, dy)[::-1]}, {}, source="ties"),
-Golden(Workload(n=130), {"x": 1.0, "y": 1.0}, {}, source="points that coincide: eps = 0"),
-Golden(
-    Workload(n=130), {"x": odd, "y": lambda n, dy: np.random.default_rng(6).normal(size=(n, dy))}, {},
-    source="heavy tails, NaN and infinity",
-),
+    Golden(Workload(n=400), dependent(0.5), {}, source="a bivariate normal: 0.144 in the mean over draws"),
+    Golden(Workload(n=400), dependent(0.999), {}, source="strong dependence"),
+    Golden(Workload(n=300), {"x": stepped, "y": lambda n, dy: stepped(n, dy)[::-1]}, {}, source="ties"),
+    Golden(Workload(n=130), {"x": 1.0, "y": 1.0}, {}, source="points that coincide: eps = 0"),
+    Golden(
+        Workload(n=130),
+        {"x": odd, "y": lambda n, dy: np.random.default_rng(6).normal(size=(n, dy))},
+        {},
+        source="heavy tails, NaN and infinity",
+    ),
 )
 
 spec = KernelSpec(

@@ -6,7 +6,20 @@ All of it in nats or bits. N is the row's sum; without samples, or with a negati
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, exact, reduction,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    exact,
+    reduction,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -115,7 +128,8 @@ spec = KernelSpec(
             source="four equal bins of 200 samples: 2 bits + 3 / (2 N) nats",
         ),
         Golden(
-            Workload(rows=4, cols=3), {"counts": [[3, -1, 2], [2**31 - 1, 2**31 - 1, 1], [1023, 1024, 1025], [10**9, 1, 0]]},
+            Workload(rows=4, cols=3),
+            {"counts": [[3, -1, 2], [2**31 - 1, 2**31 - 1, 1], [1023, 1024, 1025], [10**9, 1, 0]]},
             {}, source="a negative count, large counts, the seam of the table",
         ),
     ),

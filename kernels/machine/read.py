@@ -15,7 +15,12 @@ def launch(n, device):
 
 spec = KernelSpec(
     entry="read_all",
-    arguments=(In("x", "n"), Out("total", "1"), Scratch("by_block", str(MOST_BLOCKS), dtype="float64"), Size("n", "int64")),
+    arguments=(
+        In("x", "n"),
+        Out("total", "1"),
+        Scratch("by_block", str(MOST_BLOCKS), dtype="float64"),
+        Size("n", "int64"),
+    ),
     launch=launch,
     reference=lambda x: x.sum(),
     tolerance=reduction(magnitude=lambda x, xp: xp.abs(x).sum()),

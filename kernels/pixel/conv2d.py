@@ -157,5 +157,6 @@ spec = KernelSpec(
             ),
         ),
     },
-    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"), Budget("bandwidth_share", at_least=0.85, label="S2")),
+    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),
+             Budget("bandwidth_share", at_least=0.85, label="S2")),
 )  # fmt: skip

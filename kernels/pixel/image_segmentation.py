@@ -117,7 +117,8 @@ spec = KernelSpec(
         *(Workload(rows=19, cols=36, majority=m) for m in (4, 7, 8)),
     ),
     golden=(
-        Golden(guide, {"x": thirds}, {"labels": thirds_labels(0, 2, 1)}, source="21845, 21845, 21846 and 0 pixels (gt)"),
+        Golden(guide, {"x": thirds}, {"labels": thirds_labels(0, 2, 1)},
+        source="21845, 21845, 21846 and 0 pixels (gt)"),
         Golden(
             Workload(rows=256, cols=256, rule="ge"), {"x": thirds}, {"labels": thirds_labels(3, 1, 1)},
             source="the cuts belong to the labels above them (ge)",
@@ -128,5 +129,6 @@ spec = KernelSpec(
         ),
         Golden(Workload(rows=10, cols=13), {"x": lonely}, {}, source="single pixels are voted down, corners are not"),
     ),
-    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"), Budget("bandwidth_share", at_least=0.85, label="S2")),
+    budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),
+             Budget("bandwidth_share", at_least=0.85, label="S2")),
 )  # fmt: skip

@@ -7,7 +7,19 @@ offsets -floor(w/2) to w - 1 - floor(w/2). `normalised` divides by log2(bins).
 import numpy as np
 
 from prism_bench import (
-    Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, absolute, uniform,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    absolute,
+    uniform,
 )  # fmt: skip
 
 # Floors of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; 57 shared-memory words a pixel at 32 a clock and SM = 129 us:
@@ -32,7 +44,7 @@ def launch_naive(rows, cols):
 
 
 def launch(rows, cols, window, pitch, device):
-    """Codes of the levels first; then a warp slides 128 windows (64 if they are wider than 16) down its strip of rows."""
+    """Codes of the levels; then a warp slides 128 windows (64 if they are wider than 16) down its strip of rows."""
     warps = warps_that_fit(window, device) if window <= 64 else 0
     if warps < 1 or rows * cols == 0:
         return launch_naive(rows, cols)

@@ -7,7 +7,21 @@ subset of measured qubits (a bit mask) it is their bits, side by side. u comes f
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero, elementwise, exact,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    Zero,
+    elementwise,
+    exact,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -91,7 +105,8 @@ spec = KernelSpec(
     workloads={"S0": Workload(qubits=10), "S1": Workload(qubits=27), "S2": Workload(qubits=30)},
     edges=few,
     golden=(
-        Golden(Workload(qubits=6), {"psi": basis}, {"p": lambda states: basis(states)[:, 1] ** 2}, source="a basis state"),
+        Golden(Workload(qubits=6), {"psi": basis}, {"p": lambda states: basis(states)[:, 1] ** 2},
+        source="a basis state"),
         Golden(
             Workload(qubits=2), {"psi": [[np.nan, 0], [np.inf, 1], [1e-30, 1e-20], [1e15, 1e18]]}, {},
             source="NaN, infinite, underflow, large",

@@ -6,7 +6,20 @@ The form `excess` subtracts what equilibrium has, (1/T) sum of gamma_i (v_i^2 - 
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, exact, reduction,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    exact,
+    reduction,
     uniform,
 )  # fmt: skip
 
@@ -84,7 +97,8 @@ spec = KernelSpec(
     ),
     golden=(
         Golden(
-            Workload(n=1000, gamma=1e-30), {"v": 1e25}, {}, source="velocities whose squares overflow a float, in all 3e20"
+            Workload(n=1000, gamma=1e-30), {"v": 1e25}, {},
+            source="velocities whose squares overflow a float, in all 3e20"
         ),
         Golden(
             Workload(n=1000, gamma=3e20), {"v": 1e-25}, {}, source="velocities whose squares underflow, in all 1e-29"

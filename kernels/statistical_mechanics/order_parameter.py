@@ -6,7 +6,20 @@ Angles need not be wrapped. psi is the argument of the sum, and says nothing whe
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, absolute, reduction, uniform,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    absolute,
+    reduction,
+    uniform,
 )  # fmt: skip
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 16 instructions a phase = 36 us, 2 hardware functions = 36 us: memory.

@@ -6,7 +6,19 @@ Values are taken as they are; the variant `counts` divides each row by its sum f
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    reduction,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -38,7 +50,8 @@ def launch_counts(rows, cols, device):
 def arguments(fill, *scratch):
     by_block = Scratch("by_block", str(MOST_BLOCKS), dtype="float64")
     return (In("p", "rows cols", fill=fill), Out("entropy", "rows"), *scratch, by_block,
-            Scratch("arrived", str(MOST_BLOCKS), dtype="uint32"), Size("cols", "int64"), Scalar("unit", "float64"))  # fmt: skip
+            Scratch("arrived", str(MOST_BLOCKS), dtype="uint32"), Size("cols", "int64"),
+            Scalar("unit", "float64"))  # fmt: skip
 
 
 def reference(p, unit, special):
@@ -83,7 +96,10 @@ spec = KernelSpec(
         "S2": Workload(rows=1, cols=256 << 20),
     },
     edges=(
-        *(Workload(rows=r, cols=c) for r, c in ((0, 5), (3, 0), (1, 1), (4, 3), (7, 257), (3, 1028), (2, 9001), (1, 40_003))),
+        *(
+            Workload(rows=r, cols=c)
+            for r, c in ((0, 5), (3, 0), (1, 1), (4, 3), (7, 257), (3, 1028), (2, 9001), (1, 40_003))
+        ),
         Workload(rows=5, cols=100, units="bits"),
     ),
     golden=(

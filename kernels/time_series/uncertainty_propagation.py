@@ -8,7 +8,21 @@ from statistics import NormalDist
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero, reduction, uniform,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    Zero,
+    reduction,
+    uniform,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -66,7 +80,9 @@ def with_band(variances, mean, z, xp):
 positive = {"variance": reduction(lambda sigma, xp: reference(sigma, xp))}
 positive_ar = {"variance": reduction(lambda sigma, phi, cols, xp: reference_ar(sigma, phi, cols, xp))}
 walk_edge = reduction(lambda sigma, mean, z, xp: xp.abs(mean) + z * xp.sqrt(reference(sigma, xp)))
-ar_edge = reduction(lambda sigma, phi, cols, mean, z, xp: xp.abs(mean) + z * xp.sqrt(reference_ar(sigma, phi, cols, xp)))
+ar_edge = reduction(
+    lambda sigma, phi, cols, mean, z, xp: xp.abs(mean) + z * xp.sqrt(reference_ar(sigma, phi, cols, xp))
+)
 deviation = uniform(0.5, 1.5)
 mean, limits = In("mean", "rows cols"), (Out("lower", "rows cols"), Out("upper", "rows cols"))
 walk = (Scratch("states", "words", dtype="uint64"), Size("rows", "int64"), Size("cols", "int64"), Size("tiles"))
@@ -110,11 +126,13 @@ spec = KernelSpec(
             source="variance grows linearly",
         ),
         Golden(
-            Workload(rows=2, cols=9000), {"sigma": lambda rows, cols: np.where(np.arange(cols) == 4500, np.nan, -1.0)}, {},
+            Workload(rows=2, cols=9000),
+            {"sigma": lambda rows, cols: np.where(np.arange(cols) == 4500, np.nan, -1.0)}, {},
             source="negative sigmas, and a NaN in the second tile",
         ),
         Golden(
-            Workload(rows=2, cols=9000), {"sigma": lambda rows, cols: np.where(np.arange(cols) == 4500, np.inf, 1.0)}, {},
+            Workload(rows=2, cols=9000),
+            {"sigma": lambda rows, cols: np.where(np.arange(cols) == 4500, np.inf, 1.0)}, {},
             source="infinite from one step on",
         ),
         Golden(
@@ -127,7 +145,8 @@ spec = KernelSpec(
         "bands": Variant(
             "with the band around a mean", entry="band_rows", launch=launch_of("band"),
             arguments=(
-                In("sigma", "rows cols", fill=deviation), mean, Out("variance", "rows cols"), *limits, *walk, Scalar("z"),
+                In("sigma", "rows cols", fill=deviation), mean, Out("variance", "rows cols"), *limits, *walk,
+                Scalar("z"),
             ),
             reference=lambda sigma, mean, z, xp: with_band(reference(sigma, xp), mean, z, xp),
             tolerance={**positive, "lower": walk_edge, "upper": walk_edge},

@@ -6,13 +6,28 @@ Empty cells contribute nothing. A cell with mass whose marginal has none is inco
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, exact, reduction,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    exact,
+    reduction,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
 # S2 on an H200: 538 MB / 4.45 TB/s = 121 us; 30 instructions a cell = 136 us at one a clock: close to both.
 MOST_BLOCKS = 8192
-cell_mass = Fill(lambda rng, count, axes: rng.exponential(size=count) / (axes["ys"] * axes["cells"] or 1), "exponential")
+cell_mass = Fill(
+    lambda rng, count, axes: rng.exponential(size=count) / (axes["ys"] * axes["cells"] or 1), "exponential"
+)
 marginal_mass = Fill(
     lambda rng, count, axes: (1 + rng.gamma(1 + axes["ys"], size=count)) / (axes["ys"] * axes["cells"] or 1),
     "gamma, near the sum of ys cells",
@@ -42,23 +57,24 @@ def terms(joint, marginal, axis, unit, xp, special):
 def fields(axis):
     """What depends on where y stands."""
     joint = In("joint", "ys cells" if axis == 0 else "cells ys", fill=cell_mass)
-    return dict(
-        arguments=(
+    return {
+        "arguments": (
             joint, In("marginal", "cells", fill=marginal_mass), Out("entropy", "1"),
-            Scratch("by_block", "blocks", dtype="float64"), Size("ys"), Size("cells", "int64"), Scalar("unit", "float64"),
+            Scratch("by_block", "blocks", dtype="float64"), Size("ys"), Size("cells", "int64"),
+            Scalar("unit", "float64"),
         ),
-        launch=launch_first if axis == 0 else launch_last,
-        reference=lambda joint, marginal, unit, xp, special: -terms(joint, marginal, axis, unit, xp, special).sum(),
-        tolerance=reduction(
+        "launch": launch_first if axis == 0 else launch_last,
+        "reference": lambda joint, marginal, unit, xp, special: -terms(joint, marginal, axis, unit, xp, special).sum(),
+        "tolerance": reduction(
             lambda joint, marginal, unit, xp, special: xp.abs(terms(joint, marginal, axis, unit, xp, special)).sum()
         ),
-        peers={
+        "peers": {
             "torch": lambda torch, joint, marginal, unit: -unit
             * torch.nn.functional.kl_div(marginal.log().unsqueeze(axis), joint, reduction="sum"),
             "cupy": lambda cupy, joint, marginal, unit: -unit
             * (joint * cupy.log(joint / cupy.expand_dims(marginal, axis))).sum(),
         },
-    )  # fmt: skip
+    }  # fmt: skip
 
 
 def counted(ys, cells):
@@ -75,7 +91,7 @@ def by_difference(ys, cells):
     )
 
 
-small = dict(ys=2, cells=2)
+small = {"ys": 2, "cells": 2}
 spec = KernelSpec(
     entry="y_first<4>",
     **fields(axis=0),
@@ -86,7 +102,8 @@ spec = KernelSpec(
     },
     rules=(Rule("units to be nats or bits", lambda units: units in ("nats", "bits")),),
     flops=lambda ys, cells: 3 * ys * cells,
-    workloads={"S0": Workload(ys=4, cells=64), "S1": Workload(ys=256, cells=65_536), "S2": Workload(ys=512, cells=262_144)},
+    workloads={"S0": Workload(ys=4, cells=64), "S1": Workload(ys=256, cells=65_536),
+               "S2": Workload(ys=512, cells=262_144)},
     edges=(
         *(Workload(ys=y, cells=c) for y, c in ((1, 1), (0, 4), (5, 0), (3, 5), (17, 33), (40, 300), (9, 1028))),
         Workload(ys=16, cells=48, units="bits"),
@@ -94,7 +111,8 @@ spec = KernelSpec(
     golden=(
         Golden(
             Workload(ys=9, cells=20),
-            {"joint": counted, "marginal": lambda ys, cells: counted(ys, cells).sum(axis=0)}, {"entropy": by_difference},
+            {"joint": counted, "marginal": lambda ys, cells: counted(ys, cells).sum(axis=0)},
+            {"entropy": by_difference},
             source="H(joint) - H(marginal), with empty cells and an empty column",
         ),
         Golden(

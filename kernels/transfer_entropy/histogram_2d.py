@@ -6,7 +6,19 @@ Out of range means dropped, as in NumPy, or clamped into the edge bins; a sample
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, Zero, exact,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Size,
+    Variant,
+    Workload,
+    Zero,
+    exact,
 )  # fmt: skip
 
 # S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 45 instructions a sample = 102 us. S2: 1,048,576 bins are more than shared
@@ -78,11 +90,14 @@ def awkward(n):
     return np.random.default_rng(3).choice([-1, 1, -1.5, 2, 0, np.nan, np.inf, -np.inf, 0.999], size=n)
 
 
-unit_square = dict(columns=20, rows=20, x_lo=-1.0, x_hi=1.0, y_lo=-1.0, y_hi=1.0)
-around_zero = dict(x_lo=-4.0, x_hi=4.0, y_lo=-4.0, y_hi=4.0)
+unit_square = {"columns": 20, "rows": 20, "x_lo": -1.0, "x_hi": 1.0, "y_lo": -1.0, "y_hi": 1.0}
+around_zero = {"x_lo": -4.0, "x_hi": 4.0, "y_lo": -4.0, "y_hi": 4.0}
 rules = (
     Rule("policy to be drop or clamp", lambda policy: policy in ("drop", "clamp")),
-    Rule("a bin per axis or more, 2^30 in all", lambda rows, columns: min(rows, columns) >= 1 and rows * columns <= 1 << 30),
+    Rule(
+        "a bin per axis or more, 2^30 in all",
+        lambda rows, columns: min(rows, columns) >= 1 and rows * columns <= 1 << 30,
+    ),
     Rule("x_lo < x_hi, a finite distance apart", lambda x_lo, x_hi: 0 < np.float32(x_hi) - np.float32(x_lo) < np.inf),
     Rule("y_lo < y_hi, a finite distance apart", lambda y_lo, y_hi: 0 < np.float32(y_hi) - np.float32(y_lo) < np.inf),
 )
@@ -125,7 +140,8 @@ spec = KernelSpec(
             for n, c in ((70_001, 8), (3000, 400))
         ),
         Golden(
-            Workload(n=200_000, columns=2, rows=1), {"x": lambda n: np.where(np.arange(n) % 7 < 3, -1.0, 1.0), "y": 0.0},
+            Workload(n=200_000, columns=2, rows=1),
+            {"x": lambda n: np.where(np.arange(n) % 7 < 3, -1.0, 1.0), "y": 0.0},
             {"histogram": lambda n: [[(np.arange(n) % 7 < 3).sum(), (np.arange(n) % 7 >= 3).sum()]]},
             source="more samples of a bin than 16 bits count",
         ),

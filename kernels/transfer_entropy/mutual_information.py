@@ -7,7 +7,18 @@ Without the correction I is never negative; a table without counts has none: NaN
 import numpy as np
 
 from prism_bench import (
-    Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    reduction,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -32,7 +43,12 @@ def launch_of(count):
         last = ("joint", "information", *found, *summed, *size, "corrected", "unit")
         return (
             Launch(strips * bands, 256, entry=f"margin_parts<{count}>", arguments=("joint", *parts, *size)),
-            Launch((1, min(512, -(-(bx + by) // 8))), 256, entry="table_margins", arguments=(*parts, *found, *summed, *size)),
+            Launch(
+                (1, min(512, -(-(bx + by) // 8))),
+                256,
+                entry="table_margins",
+                arguments=(*parts, *found, *summed, *size),
+            ),
             Launch((1, blocks), 256, entry=f"table_terms<{count}>", arguments=last),
         )
 
@@ -101,7 +117,7 @@ def sparse(bx, by):
     return table
 
 
-corners = dict(tables=1, bx=2, by=2)
+corners = {"tables": 1, "bx": 2, "by": 2}
 shapes = ((0, 4, 4), (3, 1, 1), (5, 16, 16), (2, 20, 20), (2, 3, 41), (1, 70, 150), (1, 1, 9000))
 spec = KernelSpec(
     entry="mutual_information<float>",
@@ -116,7 +132,8 @@ spec = KernelSpec(
     rules=(
         Rule("units to be nats or bits", lambda units: units in ("nats", "bits")),
         Rule("bx >= 1 and by >= 1", lambda bx, by: min(bx, by) >= 1),
-        Rule(f"one table, or tables of at most {ON_CHIP} cells", lambda tables, bx, by: tables == 1 or bx * by <= ON_CHIP),
+        Rule(f"one table, or tables of at most {ON_CHIP} cells",
+             lambda tables, bx, by: tables == 1 or bx * by <= ON_CHIP),
     ),
     launch=launch_of("float"),
     reference=reference,
@@ -134,7 +151,8 @@ spec = KernelSpec(
         *(Workload(tables=1, bx=x, by=y, units="bits", miller_madow=True) for x, y in ((20, 20), (100, 130))),
     ),
     golden=(
-        Golden(Workload(**corners), {"joint": [[[5, 0], [0, 5]]]}, {"information": np.log(2)}, source="y follows from x"),
+        Golden(Workload(**corners), {"joint": [[[5, 0], [0, 5]]]}, {"information": np.log(2)},
+        source="y follows from x"),
         Golden(Workload(**corners), {"joint": [[[2, 4], [3, 6]]]}, {"information": 0.0}, source="independent"),
         Golden(Workload(**corners), {"joint": [[[0, 0], [7, 0]]]}, {"information": 0.0}, source="one cell"),
         Golden(Workload(**corners), {"joint": 0.0}, {"information": np.nan}, source="nothing counted"),

@@ -9,7 +9,18 @@ from functools import lru_cache
 import numpy as np
 
 from prism_bench import (
-    Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, exact, normalising,
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Size,
+    Workload,
+    exact,
+    normalising,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
@@ -135,7 +146,8 @@ spec = KernelSpec(
     golden=(
         Golden(Workload(rows=3, vocabulary=999, k=40), {"logits": few_values}, {}, source="ties, -0 and 0"),
         Golden(Workload(rows=5, vocabulary=100, k=12), {"logits": awkward}, {}, source="-inf, NaN, +inf, overflow"),
-        Golden(Workload(rows=5, vocabulary=100, k=100, temperature=0.0), {"logits": awkward}, {}, source="the same, all kept"),
+        Golden(Workload(rows=5, vocabulary=100, k=100, temperature=0.0), {"logits": awkward}, {},
+        source="the same, all kept"),
         Golden(
             Workload(rows=1, vocabulary=9000, k=5), {"logits": lambda vocabulary: np.arange(vocabulary)}, {},
             source="ascending: every logit is a candidate",

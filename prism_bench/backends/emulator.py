@@ -55,7 +55,11 @@ class EmulatorRunnable(Runnable):
     def _entries(self):
         """Those of every edge and of S0 besides the case's own: one library serves them all."""
         spec, device = self.case.spec, self._backend.device
-        workloads = [*spec.edges, *(golden.workload for golden in spec.golden), *(spec.workloads.get(one) for one in ("S0",))]
+        workloads = [
+            *spec.edges,
+            *(golden.workload for golden in spec.golden),
+            *(spec.workloads.get(one) for one in ("S0",)),
+        ]
         cases = [self.case, *(Case(spec, workload, "edge") for workload in workloads if workload is not None)]
         steps = [step for case in cases for step in case.steps(device) if isinstance(step, Launch)]
         return tuple(sorted({step.entry or spec.entry for step in steps if _does_something(step)}))

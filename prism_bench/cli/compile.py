@@ -44,11 +44,15 @@ def _tell(rows, complaints, architectures, json):
     console = options.out()
     console.print(_table(rows, architectures))
     for complaint in complaints:
-        console.print(f"{complaint.kernel}: {complaint.message}", style="red", markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            f"{complaint.kernel}: {complaint.message}", style="red", markup=False, highlight=False, soft_wrap=True
+        )
 
 
 def _table(rows, architectures):
-    table = Table(title=f"registers (spilled bytes) of {len({row.kernel for row in rows})} kernels", title_justify="left")
+    table = Table(
+        title=f"registers (spilled bytes) of {len({row.kernel for row in rows})} kernels", title_justify="left"
+    )
     table.add_column("kernel")
     table.add_column("entry", overflow="fold")
     for architecture in architectures:

@@ -11,7 +11,9 @@ from rich.console import Console
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.workload import LABELS
 
-CatalogueOption = Annotated[Path | None, typer.Option("--catalogue", help="a folder of <family>/<name>.cu + .py of your own")]
+CatalogueOption = Annotated[
+    Path | None, typer.Option("--catalogue", help="a folder of <family>/<name>.cu + .py of your own")
+]
 FilterOption = Annotated[
     list[str] | None,
     typer.Option("--filter", "-f", help="kernel, alias, kernel:variant, family or full case name; may be repeated"),

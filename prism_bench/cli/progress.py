@@ -12,8 +12,8 @@ def progress_bar():
     """Gives a function that takes `workbench.Progress` events."""
     console = options.err()
     columns = (
-        TextColumn("process {task.fields[process]}"), BarColumn(bar_width=30), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.description}", markup=False),
+        TextColumn("process {task.fields[process]}"), BarColumn(bar_width=30), MofNCompleteColumn(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.description}", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         job = bar.add_task("starting", total=None, process=1)

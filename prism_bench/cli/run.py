@@ -20,11 +20,13 @@ def command(
     seed: Annotated[int, typer.Option(help="of the order of cases")] = 0,
     timeout: Annotated[float, typer.Option(min=1, help="seconds one case may take in one process")] = 180.0,
     peers: Annotated[bool, typer.Option(help="time the library peers beside the kernels")] = True,
-    output: Annotated[Path | None, typer.Option(help="record to write, instead of <runs>/<machine>/<UTC>-<commit>.json.gz")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="record to write, instead of <runs>/<machine>/<UTC>-<commit>.json.gz")
+    ] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Verify, then time every case in several fresh processes, and write one run record. Labels default to S0 off the GPU."""
+    """Verify, then time every case in several fresh processes, and write one run record. Labels: S0 off the GPU."""
     from prism_bench import store, workbench
     from prism_bench.analysis.findings import exit_code
     from prism_bench.analysis.reading import read

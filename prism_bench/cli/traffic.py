@@ -17,7 +17,7 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Count the bytes, sectors and shared-memory wavefronts of every kernel's source on the emulator. Label S0 by default."""
+    """Count bytes, sectors and shared-memory wavefronts of every kernel's source, emulated. Label S0 by default."""
     from prism_bench.workbench.traffic import traffic
 
     found = options.open_catalogue(catalogue)
@@ -33,7 +33,9 @@ def command(
         options.out().print(_table(rows))
         for row in rows:
             if row.complaint:
-                options.out().print(f"{row.case}: {row.complaint}", style="red", markup=False, highlight=False, soft_wrap=True)
+                options.out().print(
+                    f"{row.case}: {row.complaint}", style="red", markup=False, highlight=False, soft_wrap=True
+                )
     raise SystemExit(1 if found.problems or any(row.complaint for row in rows) else 0)
 
 

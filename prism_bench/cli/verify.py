@@ -18,7 +18,7 @@ def command(
 ) -> None:
     """Verify edges, golden data and workloads on the same seeded inputs: NumPy references, the emulator, and the GPU.
 
-    Without --backend every leg that can run here does. Workloads are those of S0, on a GPU all of them, unless --label says.
+    Without --backend every leg that can run here does. Workloads are S0, on a GPU all of them, unless --label says.
     """
     from prism_bench import workbench
 
@@ -28,7 +28,9 @@ def command(
     kernels = list(dict.fromkeys(case.kernel for case in found.edges(filter or ())))
     records = {}
     for leg in standing:
-        cases = found.cases(filter or (), options.chosen_labels(label, ("S0", "S1", "S2") if leg == "cuda" else ("S0",)))
+        cases = found.cases(
+            filter or (), options.chosen_labels(label, ("S0", "S1", "S2") if leg == "cuda" else ("S0",))
+        )
         with progress_bar() as report:
             settings = workbench.Settings(processes=1)
             records[leg] = workbench.run(found, leg, cases, settings, report, timed=False, others=kernels)

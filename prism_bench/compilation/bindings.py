@@ -12,7 +12,7 @@ MISSING = (
 
 @cache
 def load():
-    """An object with `version()` and `compile(text, name, entries, flags)`; BackendUnavailable where neither is there."""
+    """An object with `version()` and `compile(text, name, entries, flags)`; BackendUnavailable where there is none."""
     for kind in (_CupyBindings, _CudaBindings):
         try:
             return kind()

@@ -59,7 +59,7 @@ def _warm(cases, floors, cache_bytes):
             continue
         gain = (cold - floors["cold_time"]) / max(hot - floors["hot_time"], 1e-9)
         if gain < COLD_GAIN:
-            return (f"the caches were warm: {bytes_text(case.bytes)} were read in {time_text(cold)} after clearing them, "
+            return (f"the caches were warm: {bytes_text(case.bytes)} were read in {time_text(cold)} after clearing, "
                     f"in {time_text(hot)} without")  # fmt: skip
     return None
 

@@ -82,7 +82,9 @@ def _judged(one: Measurement, case, limits):
     flops = case.flops if one.subject == "kernel" and is_fp32(case) else None
     if limits.warm and one.metric == "cold_time":
         return replace(one, valid=False, reason=limits.warm)
-    reason = implausible(one.metric, one.median, case.bytes or None, flops, floors=limits.lowest, ceilings=limits.ceilings)
+    reason = implausible(
+        one.metric, one.median, case.bytes or None, flops, floors=limits.lowest, ceilings=limits.ceilings
+    )
     return replace(one, valid=False, reason=reason) if reason else one
 
 

@@ -44,10 +44,11 @@ def benchmark(
 ) -> Benchmark:
     """Time a callable without arguments that works on the current CUDA stream of CuPy or PyTorch.
 
-    `mode` is `cold` (caches cleared before each call) or `hot` (replay of a CUDA graph of many calls). `stream` is a CuPy or PyTorch
-    stream to time on; by default one of ours is made current while the callable runs. `bytes` and `flops` of one call, where given,
-    make rates. Seconds inside. Raises UsageError for a bad mode, BackendUnavailable without a GPU, MeasurementInvalid where
-    the call cannot be timed honestly (it waits for the device, works on another stream, or reads less bytes than it says).
+    `mode` is `cold` (caches cleared before each call) or `hot` (replay of a CUDA graph of many calls). `stream` is
+    a CuPy or PyTorch stream to time on; by default one of ours is made current while the callable runs. `bytes` and
+    `flops` of one call, where given, make rates. Seconds inside. Raises UsageError for a bad mode,
+    BackendUnavailable without a GPU, MeasurementInvalid where the call cannot be timed honestly (it waits for the
+    device, works on another stream, or reads less bytes than it says).
     """
     if mode not in MODES:
         raise UsageError(f"mode is '{mode}'; it is one of {', '.join(MODES)}")

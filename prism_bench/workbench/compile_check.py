@@ -1,4 +1,4 @@
-"""Every kernel through the compiler for several architectures, without a device; what each entry takes, as one table."""
+"""Every kernel through the compiler for several architectures, without a device; what each entry takes, as a table."""
 
 import csv
 import io
@@ -66,7 +66,9 @@ def launched(catalogue: Catalogue, filters=()) -> dict[Path, dict[tuple, set]]:
     """The entries that all cases and edges launch, by source and compiler options."""
     sources: dict[Path, dict[tuple, set]] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
-        entries = [s.entry or case.spec.entry for s in case.steps(_DEVICE) if isinstance(s, Launch) and 0 not in _grid(s)]
+        entries = [
+            s.entry or case.spec.entry for s in case.steps(_DEVICE) if isinstance(s, Launch) and 0 not in _grid(s)
+        ]
         if entries:
             sources.setdefault(case.spec.source, {}).setdefault(case.spec.options, set()).update(entries)
     return dict(sorted(sources.items()))

@@ -91,7 +91,10 @@ def measure_metric(metric: str, subject: str, once, criterion: Criterion, gate: 
     launches = tuple(one.launch_seconds for one in series.samples if one.launch_seconds is not None)
     if metric != "cold_time" or not launches:
         return [measured]
-    return [measured, replace(measured, metric="launch_time", processes=(launches,), clocks=(), valid=True, reason=None)]
+    return [
+        measured,
+        replace(measured, metric="launch_time", processes=(launches,), clocks=(), valid=True, reason=None),
+    ]
 
 
 def _warm_up(once):
@@ -109,7 +112,9 @@ def _check_peer(backend, case, peer):
     inputs = peer.inputs
     for entry in compare_outputs(backend, case, inputs, outputs, 0, tolerance=tolerance):
         if not entry["passed"]:
-            raise PrismBenchError(f"its {entry['output']} differs from the reference by {entry.get('norm_error', 0):.2g}")
+            raise PrismBenchError(
+                f"its {entry['output']} differs from the reference by {entry.get('norm_error', 0):.2g}"
+            )
 
 
 def _first_line(error):

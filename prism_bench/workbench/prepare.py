@@ -5,7 +5,9 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import unknown
 
 
-def prepare(kernel: str, label: str = "S0", *, backend: str = "cuda", variant: str | None = None, catalogue=None, seed=0):
+def prepare(
+    kernel: str, label: str = "S0", *, backend: str = "cuda", variant: str | None = None, catalogue=None, seed=0
+):
     """The kernel at its workload `label`, prepared: call it to launch it, `.arrays(names)` gives its buffers.
 
     Raises UsageError for an unknown kernel, variant or label, BackendUnavailable where the backend cannot be opened.

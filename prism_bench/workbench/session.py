@@ -69,9 +69,7 @@ class Session:
 
     def _measure(self, runnable):
         measurements = measure_kernel(runnable, self._settings, self._gate, self._process)
-        measurements += measure_peers(
-            self._backend, runnable, self._settings, self._gate, check=self._process == 0
-        )
+        measurements += measure_peers(self._backend, runnable, self._settings, self._gate, check=self._process == 0)
         on_cpu = self._process == 0 and self._backend.name == "cuda"
         return measurements + (measure_cpu(runnable, self._settings) if on_cpu else [])
 

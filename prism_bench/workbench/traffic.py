@@ -70,6 +70,6 @@ def _judged(case, found):
     if found.touched > MODEL_ALLOWANCE * found.declared:
         complaint = f"touches {found.touched} bytes of its inputs and outputs; the spec declares {found.declared}"
     elif factor is not None and found.requested > factor * found.declared + SMALL:
-        complaint = (f"asks for {found.requested / max(1, found.declared):.3g} times the declared {found.declared} bytes; "
-                     f"its spec allows {factor:g} times")  # fmt: skip
+        complaint = (f"asks for {found.requested / max(1, found.declared):.3g} times the declared {found.declared} "
+                     f"bytes; its spec allows {factor:g} times")  # fmt: skip
     return CaseTraffic(**{**vars(found), "complaint": complaint})

@@ -13,7 +13,7 @@ HOST_ELEMENTS = 1 << 20  # above this the reference is evaluated in float64 on t
 
 
 def verify(backend: Backend, case: Case, seeds=(0, 1)) -> list[dict]:
-    """Run the case once per seed and compare every output whole; one entry per seed and output, as a record keeps them."""
+    """Run the case once per seed and compare every output whole; an entry per seed and output, as records keep them."""
     with backend.prepare(case, case.inputs(seeds[0])) as runnable:
         return verify_prepared(backend, runnable, seeds)
 
@@ -56,7 +56,7 @@ def _one_seed(backend, runnable, seed):
 
 
 def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, *, tolerance=None) -> list[dict]:
-    """Compare `outputs` (by name) with the reference on `inputs`, on the host where that is quick, else on the device."""
+    """Compare `outputs` (by name) with the reference on `inputs`, on the host where quick, else on the device."""
     elements = sum(int(np.prod(case.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
     on_host = backend.xp is np or elements <= HOST_ELEMENTS
     xp, special = (np, _scipy_special()) if on_host else (backend.xp, backend.special)

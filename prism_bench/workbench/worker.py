@@ -1,7 +1,7 @@
 """A measuring process: reads its task list from standard input, writes one JSON line per event to standard output.
 
-Events: {"facts"}, then per task {"begin": name} and {"results": [...]}, at the end {"end": true}. A kernel that crashes or hangs
-takes this process with it and nothing else.
+Events: {"facts"}, then per task {"begin": name} and {"results": [...]}, at the end {"end": true}. A kernel that
+crashes or hangs takes this process with it and nothing else.
 """
 
 import json

@@ -23,6 +23,7 @@ extern "C" __global__ void greedy(const float* x, float* y, int n) {
     y[i] = sum;
 }
 """
+PLAIN = (In("x", "n"), Out("y", "n"), Size("n"))
 COUNTING = """
 extern "C" __global__ void counting(const float* x, float* y, unsigned int* count, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -41,7 +42,7 @@ def compiler():
         pytest.skip(str(error))
 
 
-def planted(folder, text, arguments=(In("x", "n"), Out("y", "n"), Size("n")), **changes):
+def planted(folder, text, arguments=PLAIN, **changes):
     """A case of 4096 elements whose source is `text`."""
     entry = text.partition("void ")[2].partition("(")[0]
     source = folder / "family" / f"{entry}.cu"

@@ -1,4 +1,4 @@
-"""The backend for somebody else's callable: the libraries' current streams are ours meanwhile, and theirs afterwards."""
+"""The backend for somebody else's callable: the libraries' current streams are ours meanwhile, then theirs again."""
 
 import sys
 from contextlib import ExitStack, contextmanager

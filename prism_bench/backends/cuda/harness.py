@@ -63,7 +63,8 @@ class Harness:
         self.stream.synchronize()
         if self._flag[1]:
             raise MeasurementInvalid(
-                "the call waits for the device, or enqueues more than a stream holds, so its launch cost cannot be hidden"
+                "the call waits for the device, or enqueues more than a stream holds, "
+                "so its launch cost cannot be hidden"
             )
         seconds = self._cupy.cuda.get_elapsed_time(self._start, self._stop) * 1e-3
         return Sample(seconds, self._clock(), launch_seconds)

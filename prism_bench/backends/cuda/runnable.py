@@ -56,9 +56,7 @@ class CudaRunnable(Runnable):
         }
         if self.case.bytes_moved <= END_TO_END_BYTES:
             host = {a.name: self._buffers[a.name].get() for a in self.case.spec.inputs}
-            timers["end_to_end_time"] = lambda: EndToEndTimer(
-                stream, self, lambda: self._upload(host), self._download
-            )
+            timers["end_to_end_time"] = lambda: EndToEndTimer(stream, self, lambda: self._upload(host), self._download)
         if self.case.label == "S0":
             timers["first_call_time"] = lambda: FirstCallTimer(stream, self._first_call)
         return MappingProxyType(timers)
