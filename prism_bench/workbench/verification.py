@@ -63,6 +63,8 @@ def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, *,
     arrays = {name: array.on(xp) for name, array in inputs.items()}
     expected = case.expected(arrays, xp, special)
     where = "float64 on the host" if on_host else "float64 on the device"
+    if backend.name == "numpy_reference" and not (case.golden and case.golden.expected):
+        where = "itself: only shapes, types and untouched inputs are tested here"
     return [
         _entry(case, name, _bring(outputs[name], xp), want, arrays, xp=xp, special=special, tolerance=tolerance)
         | {"seed": seed, "output": name, "where": where, "of": int(want.size)}

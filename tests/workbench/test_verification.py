@@ -8,6 +8,7 @@ import pytest
 
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Workload, exact
 from prism_bench.backends.null import NullBackend
+from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.workbench.verification import compare_outputs, complaint, passed, verify, verify_prepared
@@ -102,3 +103,8 @@ def test_an_output_in_another_shape_of_the_same_size_is_compared():
 
 def test_a_kernel_without_outputs_has_nothing_to_compare():
     assert [] == entries(case=discover(TOYS).case("nothing[blocks=1]"))
+
+
+def test_a_reference_is_said_to_be_compared_with_itself():
+    found = verify(NumpyBackend(), DOUBLE)
+    assert {"itself: only shapes, types and untouched inputs are tested here"} == {one["where"] for one in found}
