@@ -18,6 +18,15 @@ class Array:
     writes = False
     scratch = False
 
+    @property
+    def first_byte(self) -> int:
+        """What every byte of the buffer is before a check: zero in scratch, else a poison (NaN in floats)."""
+        import numpy as np
+
+        if self.scratch:
+            return 0
+        return 0xFF if np.dtype(self.dtype).kind in "fc" else 0xA5
+
     def extents(self, axes) -> tuple[int, ...]:
         """The shape in numbers."""
         return tuple(self._extent(word, axes) for word in self.shape.split())

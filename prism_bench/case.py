@@ -105,6 +105,11 @@ class Case:
         plan = byname.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")
         return plan if isinstance(plan, tuple) else tuple(plan) if isinstance(plan, list) else (plan,)
 
+    def entries(self, device: Device) -> tuple[str, ...]:
+        """The functions that the plan launches on `device`, each once."""
+        launches = [step for step in self.steps(device) if isinstance(step, Launch) and not step.is_empty]
+        return tuple(dict.fromkeys(step.entry or self.spec.entry for step in launches))
+
     @property
     def bytes_moved(self) -> int:
         """Compulsory bytes: each input read once, each output written once, unless the spec says otherwise."""

@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from prism_bench.arguments import Array
@@ -57,13 +58,12 @@ class Catalogue:
         for label in labels:
             if label not in LABELS:
                 raise unknown("label", label, LABELS)
-        chosen = [case for case in self._all_cases() if case.label in labels]
+        chosen = [case for case in self._timed if case.label in labels]
         return self._filtered(chosen, filters)
 
     def edges(self, filters=()) -> list[Case]:
         """Every edge and golden case, verified but never timed."""
-        cases = [case for spec in self._specs() for case in _edge_cases(*spec)]
-        return self._filtered(cases, filters)
+        return self._filtered(self._edges, filters)
 
     def edges_of(self, kernel: str) -> list[Case]:
         """The edge and golden cases of the kernel, or of the variant in `kernel:variant`, and of no other."""
@@ -71,10 +71,9 @@ class Catalogue:
 
     def case(self, name: str) -> Case:
         """The case of that full name, such as `softmax[rows=32,cols=1000]`."""
-        by_name = {case.name: case for case in self._all_cases()}
-        if name not in by_name:
-            raise unknown("case", name, by_name)
-        return by_name[name]
+        if name not in self._by_name:
+            raise unknown("case", name, self._by_name)
+        return self._by_name[name]
 
     def _specs(self):
         for spec in self.kernels.values():
@@ -82,12 +81,21 @@ class Catalogue:
             for variant in spec.variants:
                 yield spec.with_variant(variant), variant
 
-    def _all_cases(self):
+    @cached_property
+    def _timed(self):
         return [case for spec in self._specs() for case in _timed_cases(*spec)]
+
+    @cached_property
+    def _edges(self):
+        return [case for spec in self._specs() for case in _edge_cases(*spec)]
+
+    @cached_property
+    def _by_name(self):
+        return {case.name: case for case in self._timed}
 
     def _filtered(self, cases, filters):
         if not filters:
-            return cases
+            return list(cases)
         kept = []
         for word in filters:
             canonical = self._canonical(word)
@@ -108,7 +116,7 @@ class Catalogue:
         if kernel in self.kernels and variant:
             self.kernels[kernel].with_variant(variant)
         elif kernel not in self.kernels and word not in self.families:
-            cases = [case.name for case in self._all_cases()] if "[" in word else []
+            cases = list(self._by_name) if "[" in word else []
             raise unknown("kernel, family or case", word, [*self.kernels, *self.aliases, *self.families, *cases])
 
 

@@ -5,6 +5,11 @@ import tempfile
 from pathlib import Path
 
 
+def cache_folder(room: str) -> Path:
+    """Where `room` keeps what can be made again: below PRISM_BENCH_CACHE, else below the user's cache."""
+    return Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench") / room
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Put `data` at `path` so that a reader sees the old file or the new one, never half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)

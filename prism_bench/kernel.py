@@ -27,6 +27,11 @@ class Launch:
     arguments: tuple[str, ...] | None = None
     cooperative: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the grid has no block."""
+        return 0 in (self.grid if isinstance(self.grid, tuple) else (self.grid,))
+
 
 @dataclass(frozen=True)
 class Zero:

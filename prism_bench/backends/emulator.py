@@ -10,9 +10,7 @@ from prism_bench.case import Case
 from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, VerificationFailed
-from prism_bench.kernel import Array, Launch, Scratch, Zero
-
-POISON = {"f": 0xFF, "c": 0xFF, "default": 0xA5}
+from prism_bench.kernel import Array, Launch, Zero
 
 
 def open_backend() -> "EmulatorBackend":
@@ -25,7 +23,8 @@ class EmulatorRunnable(Runnable):
 
     def __init__(self, backend: "EmulatorBackend", case, inputs):
         self.case, self._backend = case, backend
-        self.steps = tuple(filter(_does_something, case.steps(backend.device)))
+        steps = case.steps(backend.device)
+        self.steps = tuple(step for step in steps if isinstance(step, Zero) or not step.is_empty)
         folders, defines = _include_dirs(case), _defines(case)
         self._module = compile_source(case.spec.source, folders, self._entries(), backend.mode, defines)
         self.reports = ()
@@ -55,14 +54,9 @@ class EmulatorRunnable(Runnable):
     def _entries(self):
         """Those of every edge and of S0 besides the case's own: one library serves them all."""
         spec, device = self.case.spec, self._backend.device
-        workloads = [
-            *spec.edges,
-            *(golden.workload for golden in spec.golden),
-            *(spec.workloads.get(one) for one in ("S0",)),
-        ]
+        workloads = [*spec.edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]
         cases = [self.case, *(Case(spec, workload, "edge") for workload in workloads if workload is not None)]
-        steps = [step for case in cases for step in case.steps(device) if isinstance(step, Launch)]
-        return tuple(sorted({step.entry or spec.entry for step in steps if _does_something(step)}))
+        return tuple(sorted({entry for case in cases for entry in case.entries(device)}))
 
     def _take(self, step):
         if isinstance(step, Zero):
@@ -83,8 +77,7 @@ class EmulatorRunnable(Runnable):
         if array.reads:
             return np.asarray(inputs[array.name].on(np)).reshape(self.case.shape(array.name))
         content = np.empty(self.case.shape(array.name), array.dtype)
-        fill = 0 if isinstance(array, Scratch) else POISON.get(content.dtype.kind, POISON["default"])
-        content.reshape(-1).view(np.uint8)[:] = fill
+        content.reshape(-1).view(np.uint8)[:] = array.first_byte
         return content
 
 
@@ -132,10 +125,3 @@ def _include_dirs(case) -> tuple[Path, ...]:
 def _defines(case) -> tuple[str, ...]:
     """The definitions among the spec's compiler options; the others steer NVRTC alone."""
     return tuple(option[2:] for option in case.spec.options if option.startswith("-D"))
-
-
-def _does_something(step) -> bool:
-    """Whether a step is not a launch of an empty grid."""
-    if isinstance(step, Zero):
-        return True
-    return 0 not in (step.grid if isinstance(step.grid, tuple) else (step.grid,))

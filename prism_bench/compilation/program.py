@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 import time
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from prism_bench.compilation import bindings
 from prism_bench.compilation.code import Resources, resources
 from prism_bench.compilation.headers import include_folders
 from prism_bench.errors import CompilationFailed
-from prism_bench.files import write_atomically
+from prism_bench.files import cache_folder, write_atomically
 
 BASE_OPTIONS = ("-std=c++17", "--device-as-default-execution-space", "-lineinfo", "--ptxas-options=-v")
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -51,7 +50,7 @@ def compile_source(source: Path, entries, architecture: str, options=(), cache: 
     text = source.read_text()
     flags = _flags(source, architecture, options, nvrtc.version())
     key = _key(source, text, entries, flags, nvrtc.version())
-    path = _cache_folder() / f"{source.stem}-sm{architecture}-{key}.cubin"
+    path = cache_folder("cubin") / f"{source.stem}-sm{architecture}-{key}.cubin"
     kept = _from_cache(path)
     if cache and kept:
         return kept
@@ -94,11 +93,6 @@ def _included(source, text, seen):
                 body = header.read_text()
                 yield body
                 yield from _included(source, body, seen)
-
-
-def _cache_folder():
-    home = os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench"
-    return Path(home) / "cubin"
 
 
 def _from_cache(path):

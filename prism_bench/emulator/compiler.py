@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from prism_bench import files
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 
 HERE = Path(__file__).parent
@@ -80,9 +81,8 @@ def sanitizer_library() -> str:
 
 
 def cache_folder() -> Path:
-    """Where built libraries are kept: PRISM_BENCH_CACHE, else the user's cache."""
-    chosen = os.environ.get("PRISM_BENCH_CACHE")
-    folder = (Path(chosen) if chosen else Path.home() / ".cache" / "prism_bench") / "emulator"
+    """Where built libraries are kept; the folder is there afterwards."""
+    folder = files.cache_folder("emulator")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -11,7 +11,6 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import compile_source, nvrtc_version
 from prism_bench.errors import CompilationFailed, ResultsError, UsageError
 from prism_bench.files import write_atomically
-from prism_bench.kernel import Launch
 
 ARCHITECTURES = ("80", "90", "100", "120")
 REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
@@ -66,16 +65,10 @@ def launched(catalogue: Catalogue, filters=()) -> dict[Path, dict[tuple, set]]:
     """The entries that all cases and edges launch, by source and compiler options."""
     sources: dict[Path, dict[tuple, set]] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
-        entries = [
-            s.entry or case.spec.entry for s in case.steps(_DEVICE) if isinstance(s, Launch) and 0 not in _grid(s)
-        ]
+        entries = case.entries(_DEVICE)
         if entries:
             sources.setdefault(case.spec.source, {}).setdefault(case.spec.options, set()).update(entries)
     return dict(sorted(sources.items()))
-
-
-def _grid(step):
-    return step.grid if isinstance(step.grid, tuple) else (step.grid,)
 
 
 def _rows(source, entries, architecture, options):

@@ -15,6 +15,7 @@ from prism_bench.measurement import merged
 from prism_bench.run_record import CaseResult, RunRecord, decode_case
 from prism_bench.workbench import identity
 from prism_bench.workbench.process import WorkerDied, died_at_start, work
+from prism_bench.workbench.session import result_of
 from prism_bench.workbench.settings import Settings
 
 
@@ -122,7 +123,7 @@ class Run:
         """What was measured so far, as a record; impossible measurements are marked."""
         folder = self._catalogue.folder
         commit, dirty = identity.commit_of(folder)
-        facts = dict(self._facts)
+        facts = self._facts
         cases = tuple(sorted((_combined(results) for results in self._results.values()), key=_shelf))
         return RunRecord(
             created=started.isoformat(timespec="seconds").replace("+00:00", ""),
@@ -192,16 +193,8 @@ def _combined(results):
 
 
 def _buried(case, died):
-    return replace(_blank(case), status=died.status, reason=f"{case.name}: {died.reason}")
+    return result_of(case, died.status, f"{case.name}: {died.reason}")
 
 
 def _without_time(case, bad):
-    return replace(_blank(case), status="wrong", reason=f"not timed, because {bad.reason}")
-
-
-def _blank(case):
-    return CaseResult(
-        name=case.name, kernel=case.spec.name, family=case.spec.family, label=case.label, workload=dict(case.workload),
-        bytes=case.bytes_moved, flops=case.flops, status="failed", variant=case.variant, ceiling=case.spec.ceiling,
-        arithmetic=case.spec.arithmetic,
-    )  # fmt: skip
+    return result_of(case, "wrong", f"not timed, because {bad.reason}")

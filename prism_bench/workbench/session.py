@@ -46,15 +46,15 @@ class Session:
         try:
             return work()
         except MemoryError as error:
-            return _result(case, "skipped", f"{case.name}: out of memory: {error}")
+            return result_of(case, "skipped", f"{case.name}: out of memory: {error}")
         except BackendUnavailable as error:
-            return _result(case, "skipped", str(error))
+            return result_of(case, "skipped", str(error))
         except PrismBenchError as error:
-            return _result(case, "failed", str(error))
+            return result_of(case, "failed", str(error))
         except Exception as error:  # a spec's own functions may raise anything
             if is_sticky(self._backend, error):
                 raise
-            return _result(case, "failed", f"{case.name}: {type(error).__name__}: {error}")
+            return result_of(case, "failed", f"{case.name}: {type(error).__name__}: {error}")
 
     def _measured(self, case):
         with self._backend.prepare(case, case.inputs(self._settings.seeds[0])) as runnable:
@@ -65,7 +65,7 @@ class Session:
         if not passed(entries):
             return self._judged(runnable.case, entries)
         measurements = self._measure(runnable) if self._timed else []
-        return _result(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
+        return result_of(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
 
     def _measure(self, runnable):
         measurements = measure_kernel(runnable, self._settings, self._gate, self._process)
@@ -75,11 +75,12 @@ class Session:
 
     def _judged(self, case, entries):
         if passed(entries):
-            return _result(case, "ok", None, entries)
-        return _result(case, "wrong", complaint(case, self._backend.name, entries), entries)
+            return result_of(case, "ok", None, entries)
+        return result_of(case, "wrong", complaint(case, self._backend.name, entries), entries)
 
 
-def _result(case, status, reason, entries=(), measurements=(), *, code=None):
+def result_of(case, status, reason, entries=(), measurements=(), *, code=None) -> CaseResult:
+    """The case's facts with how it ended."""
     return CaseResult(
         name=case.name,
         kernel=case.spec.name,

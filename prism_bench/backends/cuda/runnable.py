@@ -10,9 +10,8 @@ from prism_bench.backends.cuda.timers import ColdTimer, EndToEndTimer, FirstCall
 from prism_bench.case import Case
 from prism_bench.compilation import compile_source, sass_hash
 from prism_bench.errors import SpecError
-from prism_bench.kernel import Array, InOut, Launch, Scratch, Zero
+from prism_bench.kernel import Array, InOut, Zero
 
-POISON = {"f": 0xFF, "default": 0xA5}
 END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
 _STATIC_SHARED = 48 << 10
 
@@ -85,15 +84,12 @@ class CudaRunnable(Runnable):
             buffer[...] = inputs[array.name].on(self._cupy)
             if isinstance(array, InOut):
                 self._pristine[array.name] = buffer.copy()
-        elif isinstance(array, Scratch):
-            buffer.data.memset(0, buffer.nbytes)
         else:
-            buffer.data.memset(POISON.get(buffer.dtype.kind, POISON["default"]), buffer.nbytes)
+            buffer.data.memset(array.first_byte, buffer.nbytes)
 
     @cached_property
     def _entries(self):
-        names = [step.entry or self.case.spec.entry for step in self._steps if isinstance(step, Launch)]
-        return tuple(dict.fromkeys(names))
+        return self.case.entries(self._device)
 
     def _compile(self, cache):
         if not self._entries:
@@ -109,9 +105,9 @@ class CudaRunnable(Runnable):
         if isinstance(step, Zero):
             buffer, stream = self._buffers[step.name], self._harness.stream
             return lambda: buffer.data.memset_async(0, buffer.nbytes, stream)
-        grid, block = _triple(step.grid), _triple(step.block)
-        if 0 in grid:
+        if step.is_empty:
             return None
+        grid, block = _triple(step.grid), _triple(step.block)
         kernel = self._kernel(step, compiled)
         names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
         values = tuple(self._value(name) for name in names)
