@@ -6,6 +6,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 
 from prism_bench.arguments import Array
 from prism_bench.case import Case
@@ -14,6 +15,7 @@ from prism_bench.kernel import KernelSpec
 from prism_bench.workload import LABELS
 
 _PACKAGE = Path(__file__).resolve().parent
+_SPECS = "prism_bench_catalogue"  # the package that specs are loaded into: `from prism_bench_catalogue.include...`
 
 
 def default_folder() -> Path:
@@ -139,6 +141,7 @@ def discover(folder: Path | str | None = None) -> Catalogue:
     root = Path(folder) if folder else default_folder()
     if not root.is_dir():
         raise SpecError(f"no catalogue at {root}: a catalogue is a folder of <family>/<name>.cu and <name>.py")
+    _share_include(root)
     kernels, problems = {}, []
     for path in _pairs(root, "py"):
         try:
@@ -157,12 +160,23 @@ def discover(folder: Path | str | None = None) -> Catalogue:
 
 
 def _pairs(root, suffix):
-    """Files of that suffix in the family folders; hidden folders are editors' own."""
-    return [path for path in sorted(root.glob(f"*/*.{suffix}")) if not path.parent.name.startswith(".")]
+    """Files of that suffix in the family folders; hidden folders are editors' own, `include` is what families share."""
+    families = [path for path in sorted(root.glob(f"*/*.{suffix}")) if path.parent.name != "include"]
+    return [path for path in families if not path.parent.name.startswith(".")]
+
+
+def _share_include(root):
+    """What specs import as `prism_bench_catalogue.include.<name>` comes from this catalogue, not from the last one."""
+    for name in [name for name in sys.modules if name.startswith(f"{_SPECS}.")]:
+        del sys.modules[name]
+    for name, folders in ((_SPECS, []), (f"{_SPECS}.include", [str(root.resolve() / "include")])):
+        package = ModuleType(name)
+        package.__path__ = folders
+        sys.modules[name] = package
 
 
 def _load(path):
-    module_name = f"prism_bench_catalogue.{path.parent.name}.{path.stem}"
+    module_name = f"{_SPECS}.{path.parent.name}.{path.stem}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[module_name] = module

@@ -249,3 +249,21 @@ def test_an_unknown_label_comes_with_the_nearest_names():
 def test_an_unknown_kernel_comes_with_the_nearest_names_and_aliases():
     with pytest.raises(UsageError, match="unknown kernel 'twic'; did you mean twice"):
         discover(TOYS).kernel("twic")
+
+
+def test_specs_share_python_through_include(folder):
+    """Each catalogue has its own; what an earlier one shared is not seen."""
+    imports = SPEC.replace(
+        "\nfrom prism_bench import", "\nfrom prism_bench_catalogue.include.shared import AXIS\nfrom prism_bench import"
+    )
+    plant(folder, imports + "    parameters={'axis': AXIS},\n)\n")
+    (folder / "include").mkdir(exist_ok=True)
+    (folder / "include" / "shared.py").write_text("AXIS = 1\n")
+    first = discover(folder)
+    assert (1, ()) == (first.kernel("planted").parameters["axis"], first.problems)
+    other = Path(shutil.copytree(folder, folder.parent / "other"))
+    (other / "include" / "shared.py").write_text("AXIS = 22\n")
+    assert 22 == discover(other).kernel("planted").parameters["axis"]
+    (other / "include" / "shared.py").unlink()
+    (problem,) = discover(other).problems
+    assert "prism_bench_catalogue.include.shared" in problem.message
