@@ -1,7 +1,8 @@
 """How far the device's functions may be from their definitions: the error tables of the CUDA C++ Programming Guide.
 
-Each bound takes the arguments and the exact result in double, and gives the largest absolute error. Functions that
-are missing here keep the emulator's own bound on the device too.
+Each bound takes the arguments and the exact result in double, and gives the largest absolute error. The tables count
+units from the correctly rounded result, which itself is up to half a unit from the exact one. Functions that are
+missing here keep the emulator's own bound on the device too.
 """
 
 import numpy as np
@@ -16,16 +17,16 @@ def ulp(result):
 
 def _near_one(absolute, ulps):
     """Logarithms: absolute within [0.5, 2], in units of the last place elsewhere."""
-    return lambda x, result: np.where((x >= 0.5) & (x <= 2), absolute, ulps * ulp(result))
+    return lambda x, result: np.where((x >= 0.5) & (x <= 2), absolute, (ulps + 0.5) * ulp(result))
 
 
 def _growing(factor):
     """Exponentials: 2 + floor(|factor * x|) units of the last place."""
-    return lambda x, result: (2 + np.floor(np.abs(factor * x))) * ulp(result)
+    return lambda x, result: (2.5 + np.floor(np.abs(factor * x))) * ulp(result)
 
 
 def _units(count):
-    return lambda x, result: count * ulp(result)
+    return lambda x, result: (count + 0.5) * ulp(result)
 
 
 def tangent(x, result):

@@ -37,7 +37,8 @@ class DeviceModule:
 
         A fault of the launch is raised; a launch that came through is clean.
         """
-        copies = {id(array): self._cupy.asarray(array) for array in arguments if isinstance(array, np.ndarray)}
+        given = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        copies = {id(array): self._cupy.asarray(np.ascontiguousarray(array)) for array in given}
         values = tuple(copies.get(id(argument), argument) for argument in arguments)
         self._kernel(entry, shared_bytes, cooperative)(_three(grid), _three(block), values, shared_mem=shared_bytes)
         self._cupy.cuda.runtime.deviceSynchronize()

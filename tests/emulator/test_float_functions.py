@@ -96,7 +96,7 @@ def test_conversions_to_other_integers(module):
         -1,
         2**31 - 1,
         2**31 - 1,
-        0,
+        -(2**31),
         1,
         2**31 - 1,
         -(2**31),

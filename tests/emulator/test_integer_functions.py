@@ -66,9 +66,7 @@ def dot(a, b, c, bits=8, is_signed=True, first=0):
 
 def byte_perm(a, b, selector):
     pool = parts(a, 8) + parts(b, 8)
-    picks = [(selector >> (4 * i)) & 0xF for i in range(4)]
-    chosen = [(0xFF if pool[pick & 7] & 0x80 else 0) if pick & 8 else pool[pick & 7] for pick in picks]
-    return sum(byte << (8 * i) for i, byte in enumerate(chosen))
+    return sum(pool[(selector >> (4 * i)) & 7] << (8 * i) for i in range(4))
 
 
 def reversed_bits(width):

@@ -113,3 +113,11 @@ def test_fragments_hold_every_element_equally_often(module, fragment, record_pro
     held = slots(module, fragment)
     record_property("lanes", "; ".join(" ".join(map(str, lane)) for lane in held.tolist()))
     np.testing.assert_array_equal(np.bincount(held.reshape(-1), minlength=256), held.size // 256)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("fragment", SLOTS)
+def test_fragments_are_laid_out_as_on_the_device(fragment):
+    """Nothing may depend on the layout; that it is the device's makes a kernel that does fail alike on both."""
+    device, emulated = (build(SOURCE, [SLOTS[fragment]], mode) for mode in ("device", "fast"))
+    np.testing.assert_array_equal(slots(emulated, fragment), slots(device, fragment))

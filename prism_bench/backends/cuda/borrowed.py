@@ -8,6 +8,9 @@ from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.device import open_cupy
 from prism_bench.backends.cuda.peer import torch_stream
 
+# CuPy 14 destroys a stream it was only lent when it forgets it; so it must not forget. A process has few streams.
+_ADOPTED: dict = {}
+
 
 @contextmanager
 def borrowed_backend(stream=None):
@@ -33,7 +36,8 @@ def _as_cupy(cupy, stream):
     if hasattr(stream, "ptr"):
         return stream
     if hasattr(cupy.cuda.Stream, "from_external"):  # since CuPy 14, where ExternalStream is deprecated
-        return cupy.cuda.Stream.from_external(_Foreign(stream.cuda_stream))
+        adopted = cupy.cuda.Stream.from_external(_Foreign(stream.cuda_stream))
+        return _ADOPTED.setdefault(adopted.ptr, adopted)
     return cupy.cuda.ExternalStream(stream.cuda_stream)
 
 

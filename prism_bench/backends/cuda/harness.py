@@ -47,6 +47,7 @@ class Harness:
 
     def timed(self, call, cold: bool) -> Sample:
         """One sample of `call()`: device seconds between events around it, SM clock, and the host's cost to enqueue."""
+        self._refuse_strange_stream()
         if cold:
             self.clear_caches()
         self._hold()
@@ -77,6 +78,13 @@ class Harness:
         done = perf_counter()
         self._cupy.cuda.runtime.deviceSynchronize()
         return perf_counter() - done
+
+    def _refuse_strange_stream(self):
+        """What goes to another stream is neither held nor timed: the sample would be of something else."""
+        current = self._cupy.cuda.get_current_stream()
+        if current.ptr != self.stream.ptr:
+            self.stream.use()
+            raise MeasurementInvalid(f"the current stream was changed to {current}, away from the timed one")
 
     def _hold(self):
         self._flag[:] = 0

@@ -21,15 +21,13 @@ inline unsigned long long __brevll(unsigned long long x) {
     return static_cast<unsigned long long>(__brev(static_cast<unsigned>(x))) << 32 | __brev(static_cast<unsigned>(x >> 32));
 }
 
-// Picks four of the eight bytes of (y, x); bit 3 of a selector spreads the chosen byte's sign instead.
+// Picks four of the eight bytes of (y, x). Unlike PTX's prmt, the intrinsic ignores bit 3 of a selector.
 inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int selector) {
     const uint64_t bytes = static_cast<uint64_t>(y) << 32 | x;
     unsigned int result = 0;
     for (int i = 0; i < 4; ++i) {
-        const unsigned pick = selector >> (4 * i);
-        unsigned byte = static_cast<unsigned>(bytes >> (8 * (pick & 7))) & 0xff;
-        if (pick & 8) byte = byte & 0x80 ? 0xff : 0;
-        result |= byte << (8 * i);
+        const unsigned pick = selector >> (4 * i) & 7;
+        result |= (static_cast<unsigned>(bytes >> (8 * pick)) & 0xff) << (8 * i);
     }
     return result;
 }

@@ -24,10 +24,10 @@ inline T rounded(Operation operation, T a, T b = T(), T c = T()) {
 // Out of range gives the nearest integer there is; NaN gives 0 in 32 bits, the top bit alone in 64.
 template <typename To, typename From>
 inline To saturated(From x) {
-    constexpr bool is_wide = sizeof(To) == 8, is_signed = To(-1) < To(0);
+    constexpr bool is_wide = sizeof(To) == 8 || sizeof(From) == 8, is_signed = To(-1) < To(0);
     constexpr To lowest = is_signed ? To(To(1) << (8 * sizeof(To) - 1)) : To(0);
     constexpr To highest = To(~lowest);
-    if (x != x) return is_wide ? To(To(1) << 63 % (8 * sizeof(To))) : To(0);
+    if (x != x) return is_wide ? To(To(1) << (8 * sizeof(To) - 1)) : To(0);
     if (x >= static_cast<From>(highest)) return highest;
     if (x <= static_cast<From>(lowest)) return lowest;
     return static_cast<To>(x);
