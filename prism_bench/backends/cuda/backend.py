@@ -24,7 +24,7 @@ class CudaBackend(Backend):
         self._stream = stream
         if stream is None:
             self._stream = cupy.cuda.Stream(non_blocking=True)
-            self._stream.__enter__()  # for good: after `use()`, the end of any library's `with` brings the null stream back
+            self._stream.__enter__()  # for good; after `use()` the end of any library's `with` means the null stream
         self.harness = Harness(cupy, self._device, self._stream)
 
     @property

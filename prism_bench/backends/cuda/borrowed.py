@@ -36,8 +36,10 @@ def _as_cupy(cupy, stream):
     if hasattr(stream, "ptr"):
         return stream
     if hasattr(cupy.cuda.Stream, "from_external"):  # since CuPy 14, where ExternalStream is deprecated
-        adopted = cupy.cuda.Stream.from_external(_Foreign(stream.cuda_stream))
-        return _ADOPTED.setdefault(adopted.ptr, adopted)
+        handle = stream.cuda_stream
+        if handle not in _ADOPTED:
+            _ADOPTED[handle] = cupy.cuda.Stream.from_external(_Foreign(handle))
+        return _ADOPTED[handle]
     return cupy.cuda.ExternalStream(stream.cuda_stream)
 
 
