@@ -13,12 +13,18 @@ GRAVITY = ("bad", "untrusted", "note")
 
 @dataclass(frozen=True)
 class Finding:
-    """`gravity` is `bad`, `untrusted` or `note`; `kind` is one word for it, `case` None where it is about the run."""
+    """`gravity` is `bad`, `untrusted` or `note`; `kind` is one word for it, `case` None where it is about the run.
+
+    `metric` is what it is about, where it is about one; `ratio` is the new value over the old one or over the promise.
+    Kind, case and metric say whether two runs found the same thing.
+    """
 
     gravity: str
     kind: str
     case: str | None
     message: str
+    metric: str | None = None
+    ratio: float | None = None
 
 
 def findings(record: RunRecord, verdicts: Sequence[BudgetVerdict] = ()) -> list[Finding]:
@@ -48,7 +54,7 @@ def _of_case(case: CaseResult):
     for one in case.measurements:
         if not one.valid:
             gravity, kind = _gravity(one)
-            found.append(Finding(gravity, kind, case.name, _doubt(one)))
+            found.append(Finding(gravity, kind, case.name, _doubt(one), one.metric))
     throttled = sum(one.throttled for one in case.measurements)
     if throttled:
         words = "1 sample was" if throttled == 1 else f"{throttled} samples were"
@@ -72,9 +78,9 @@ def _missed(verdict):
     budget = verdict.budget
     limit, word = (budget.at_least, "at least") if budget.at_most is None else (budget.at_most, "at most")
     value, promise = value_text(budget.metric, verdict.value), value_text(budget.metric, limit)
-    return Finding(
-        "bad", "missed", verdict.case, f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}"
-    )
+    message = f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}"
+    ratio = verdict.value / limit if limit else None
+    return Finding("bad", "missed", verdict.case, message, budget.metric, ratio)
 
 
 def metric_words(metric: str) -> str:
