@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
+PIECE = 1 << 26  # elements compared at a time: half a gigabyte for each float64 copy
 _SMALLEST_EXPONENT = {"float16": -24, "float32": -149, "float64": -1074}
 
 
@@ -97,35 +98,85 @@ class Comparison:
     expected: float
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What a comparison found in one piece of the output; `excess` is the worst error over its allowance."""
+
+    differing: int
+    max_error: float
+    squared_error: float
+    squared_size: float
+    excess: float
+    worst: int
+    actual: float
+    expected: float
+    error: float
+
+
 @np.errstate(over="ignore", invalid="ignore")  # infinities and NaN are values here
 def compare(actual, expected, tolerance: Tolerance, xp, *, terms=0.0, magnitude=None) -> Comparison:
-    """Compare an output with its reference; `terms` and `magnitude` are the tolerance's, already evaluated."""
+    """Compare an output with its reference; `terms` and `magnitude` are the tolerance's, already evaluated.
+
+    Goes through the output in pieces of `PIECE` elements: float64 copies of all of it may not fit beside it.
+    """
     if actual.size == 0:
         return Comparison(True, 0, 0, 0.0, 0.0, 0.0, (), 0.0, 0.0)
-    dtype = actual.dtype
-    wanted = expected.astype(dtype) if tolerance.name == "exact" else expected
-    wide = "float64" if dtype.kind == "f" else dtype
-    got, want = actual.astype(wide), wanted.astype(wide)
-    error = _error(got, want, xp)
-    allowed = _allowed(want, dtype, tolerance, xp, terms=terms, magnitude=magnitude)
-    bad = ~(error <= allowed)
-    differing = int(bad.sum())
-    worst = _worst(error, allowed, xp)
-    norm = _norm_error(error, want, xp)
-    within_norm = tolerance.normwise is None or norm <= tolerance.normwise
-    magnitude_there = abs(float(want.reshape(-1)[worst]))
-    worst_error = float(error.reshape(-1)[worst])
+    got, want = actual.reshape(-1), expected.reshape(-1)
+    limits = _Limits(tolerance, terms, _flat(magnitude, expected.shape, xp), _peak(want, tolerance, xp))
+    parts = [_part(got, want, slice(at, at + PIECE), limits, xp) for at in range(0, got.size, PIECE)]
+    worst = max(parts, key=lambda part: (part.excess, part.error))
+    differing, norm = sum(part.differing for part in parts), _norm_error(parts)
     return Comparison(
-        passed=differing == 0 and within_norm,
+        passed=differing == 0 and (tolerance.normwise is None or norm <= tolerance.normwise),
         compared=int(actual.size),
         differing=differing,
-        max_error=float(error.max()),
-        max_relative=worst_error / magnitude_there if magnitude_there > 0 else worst_error,
+        max_error=max(part.max_error for part in parts),
+        max_relative=worst.error / abs(worst.expected) if abs(worst.expected) > 0 else worst.error,
         norm_error=norm,
-        place=_unravel(worst, actual.shape),
-        actual=float(got.reshape(-1)[worst]),
-        expected=float(want.reshape(-1)[worst]),
+        place=_unravel(worst.worst, actual.shape),
+        actual=worst.actual,
+        expected=worst.expected,
     )
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """A tolerance with what it needs evaluated: `magnitude` flat, `peak` the largest finite size of the reference."""
+
+    tolerance: Tolerance
+    terms: float
+    magnitude: object
+    peak: float
+
+
+def _part(actual, expected, piece, limits, xp):
+    dtype = actual.dtype
+    wanted = expected[piece].astype(dtype) if limits.tolerance.name == "exact" else expected[piece]
+    wide = "float64" if dtype.kind == "f" else dtype
+    got, want = actual[piece].astype(wide), wanted.astype(wide)
+    error = _error(got, want, xp)
+    allowed = _allowed(want, dtype, limits, piece, xp)
+    at, excess = _worst(error, allowed, xp)
+    squares = _squares(error, want, xp)
+    return _Part(
+        differing=int((~(error <= allowed)).sum()), max_error=float(error.max()), squared_error=squares[0],
+        squared_size=squares[1], excess=excess, worst=piece.start + at, actual=float(got[at]), expected=float(want[at]),
+        error=float(error[at]),
+    )  # fmt: skip
+
+
+def _flat(magnitude, shape, xp):
+    """The magnitude of every element, flat; a single number stays one."""
+    if magnitude is None or getattr(magnitude, "size", 1) == 1:
+        return magnitude if magnitude is None else xp.asarray(magnitude).reshape(1)
+    return xp.broadcast_to(xp.asarray(magnitude), shape).reshape(-1)
+
+
+def _peak(want, tolerance, xp):
+    if not tolerance.floor_of_peak:
+        return 0.0
+    pieces = [want[at : at + PIECE] for at in range(0, want.size, PIECE)]
+    return max(float(xp.where(xp.isfinite(one), xp.abs(one), 0.0).max()) for one in pieces)
 
 
 def _error(got, want, xp):
@@ -139,7 +190,8 @@ def _error(got, want, xp):
     return xp.where(same, 0.0, xp.where(finite, difference, xp.inf))
 
 
-def _allowed(want, dtype, tolerance, xp, *, terms, magnitude):
+def _allowed(want, dtype, limits, piece, xp):
+    tolerance = limits.tolerance
     if want.dtype.kind != "f":
         return xp.full(want.shape, tolerance.floor)
     size = xp.where(xp.isfinite(want), xp.abs(want), 0.0)
@@ -147,11 +199,11 @@ def _allowed(want, dtype, tolerance, xp, *, terms, magnitude):
         return xp.where(xp.isfinite(want), xp.inf, 0.0)
     rounding = 2.0 ** (_SMALLEST_EXPONENT[dtype.name] - 1)  # no number of this type can be nearer to what underflows
     allowed = xp.maximum(tolerance.relative * size, max(tolerance.floor, rounding))
-    allowed = xp.maximum(allowed, tolerance.floor_of_peak * size.max())
+    allowed = xp.maximum(allowed, tolerance.floor_of_peak * limits.peak)
     if tolerance.ulps:
         allowed = xp.maximum(allowed, tolerance.ulps * _ulp(size, dtype, xp))
-    if magnitude is not None:
-        summed = terms * xp.broadcast_to(xp.asarray(magnitude), want.shape)
+    if limits.magnitude is not None:
+        summed = limits.terms * (limits.magnitude if limits.magnitude.size == 1 else limits.magnitude[piece])
         allowed = xp.maximum(allowed, xp.where(xp.isfinite(summed), summed, 0.0))
     return allowed
 
@@ -165,18 +217,25 @@ def _ulp(size, dtype, xp):
 
 
 def _worst(error, allowed, xp):
-    """The flat index of the element that most exceeds its allowance, or has the largest error."""
-    over = (error / xp.where(allowed > 0, allowed, 1e-30)).reshape(-1)
+    """The index of the element that most exceeds its allowance, or has the largest error; and the excess."""
+    over = error / xp.where(allowed > 0, allowed, 1e-30)
     finite = xp.where(xp.isnan(over), 0.0, over)
-    return int(finite.argmax()) if float(finite.max()) > 0 else int(error.reshape(-1).argmax())
+    at = int(finite.argmax())
+    excess = float(finite[at])
+    return (at, excess) if excess > 0 else (int(error.argmax()), 0.0)
 
 
-def _norm_error(error, want, xp):
+def _squares(error, want, xp):
+    """The sums of squares of error and reference over what is finite in the reference."""
     if want.dtype.kind != "f":
-        return 0.0
+        return 0.0, 0.0
     finite = xp.isfinite(want)
-    scale = float(xp.sqrt((xp.where(finite, want, 0.0) ** 2).sum()))
-    total = float(xp.sqrt((xp.where(finite, error, 0.0) ** 2).sum()))
+    return tuple(float((xp.where(finite, values, 0.0) ** 2).sum()) for values in (error, want))
+
+
+def _norm_error(parts):
+    scale = sum(part.squared_size for part in parts) ** 0.5
+    total = sum(part.squared_error for part in parts) ** 0.5
     return total / scale if scale > 0 else total
 
 

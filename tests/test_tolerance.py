@@ -227,3 +227,21 @@ def test_one_element_off_by_half_its_size_is_always_found_and_placed(values, dat
     actual[place] += 1 + abs(actual[place]) / 2
     found = compare(actual, expected, elementwise(), np)
     assert (False, 1, (place,)) == (found.passed, found.differing, found.place)
+
+
+@pytest.mark.parametrize("tolerance", [elementwise(), normalising(), exact(), normwise(1e-3), reduction(None)])
+def test_pieces_find_what_the_whole_does(tolerance, monkeypatch):
+    rng = np.random.default_rng(1)
+    expected = rng.normal(size=(7, 11))
+    actual = expected.astype("float32")
+    actual[3, 5] += 0.25
+    actual[6, 1] = NAN
+    magnitude = np.abs(expected).sum(axis=1, keepdims=True)
+    compared = lambda: compare(actual, expected, tolerance, np, terms=1e-6, magnitude=magnitude)  # noqa: E731
+    whole = compared()
+    monkeypatch.setattr("prism_bench.tolerance.PIECE", 10)
+    pieces = compared()
+    assert not whole.passed and not pieces.passed
+    assert (whole.differing, whole.place) == (pieces.differing, pieces.place)
+    np.testing.assert_array_equal(vars(whole)["max_error"], pieces.max_error)
+    assert whole.norm_error == pytest.approx(pieces.norm_error, nan_ok=True)
