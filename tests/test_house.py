@@ -19,6 +19,7 @@ NOUNS = """metric workload budget kernel case measurement run_record inputs tole
 FLOORS = [
     ["errors", "units"],
     NOUNS,
+    ["alerts"],
     ["catalogue", "backends", "measure", "monitor", "profilers", "memory", "emulator", "compilation"],
     ["workbench", "store", "tuning", "fusion"],
     ["analysis"],

@@ -1,0 +1,33 @@
+"""One thing that somebody should know, and what makes it the same thing tomorrow."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Alert:
+    """`subject` is what the alert is about (a case, a device), None where it is about the whole `machine`.
+
+    `identity` holds whatever else sets it apart from other alerts of its `kind` (a metric, a limit). `state` is the
+    state of the world it was found in (code, driver); `severity` how bad it is, larger is worse. These two are
+    evidence: they change without making it another alert. `reproduce` is the command that shows it again.
+    """
+
+    source: str
+    machine: str
+    kind: str
+    subject: str | None
+    gravity: str
+    message: str
+    identity: tuple[str, ...] = ()
+    state: str = ""
+    severity: float | None = None
+    reproduce: str | None = None
+    facts: dict = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits; the same for the same thing on any day."""
+        parts = [self.source, self.machine, self.kind, self.subject, *self.identity]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,88 @@
+"""What was told before: one small JSON file, by fingerprint and by where it was told."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from prism_bench.alerts.alert import Alert
+from prism_bench.errors import ResultsError
+from prism_bench.files import write_atomically
+
+# An alert that stands is told again when it is worse by more than this than when it was told last.
+WORSE = 1.10
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """`entries`: fingerprint -> {source, subject, told: {form: {when, state, severity}}}."""
+
+    entries: Mapping[str, dict] = field(default_factory=dict)
+
+    def news(self, alerts: Iterable[Alert], form: str) -> list[Alert]:
+        """Those never told there, told in another state of the world, or grown clearly worse; each once."""
+        alone = {alert.fingerprint: alert for alert in alerts}
+        return [alert for alert in alone.values() if self._is_news(alert, form)]
+
+    def _is_news(self, alert, form):
+        told = self.entries.get(alert.fingerprint, {}).get("told", {}).get(form)
+        if told is None or told["state"] != alert.state:
+            return True
+        before = told["severity"]
+        return alert.severity is not None and before is not None and alert.severity > before * WORSE
+
+    def with_told(self, alerts: Iterable[Alert], form: str, when: str) -> "Ledger":
+        """The ledger after these were told there."""
+        entries = dict(self.entries)
+        for alert in alerts:
+            entry = entries.get(alert.fingerprint, {})
+            told = {**entry.get("told", {}), form: {"when": when, "state": alert.state, "severity": alert.severity}}
+            facts = {"source": alert.source, "kind": alert.kind, "subject": alert.subject, "message": alert.message}
+            entries[alert.fingerprint] = {**facts, "told": told}
+        return replace(self, entries=entries)
+
+    def settled(self, alerts: Iterable[Alert], source: str, states: Mapping[str | None, str]) -> "Ledger":
+        """Without what a change put right: absent now, its subject looked at, in another state than when it was told.
+
+        What is absent in the state it was told in stays: it flickers, and its return is no news.
+        """
+        standing = {alert.fingerprint for alert in alerts}
+        kept = {
+            fingerprint: entry
+            for fingerprint, entry in self.entries.items()
+            if fingerprint in standing or entry["source"] != source or not _changed(entry, states)
+        }
+        return replace(self, entries=kept)
+
+
+def _changed(entry, states):
+    state = states.get(entry["subject"])
+    return state is not None and all(told["state"] != state for told in entry["told"].values())
+
+
+def read(path: Path) -> Ledger:
+    """The ledger at `path`; an empty one where there is none, a ResultsError where it cannot be read."""
+    try:
+        plain = json.loads(path.read_bytes())
+        if plain["version"] != _VERSION:
+            raise ResultsError(f"{path}: a ledger of version {plain['version']}; this program knows {_VERSION}")
+        return Ledger({fingerprint: _entry(entry) for fingerprint, entry in plain["entries"].items()})
+    except FileNotFoundError:
+        return Ledger()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ResultsError(f"{path}: not a readable ledger of alerts ({type(error).__name__}: {error})") from error
+
+
+def _entry(plain):
+    told = {form: {key: one[key] for key in ("when", "state", "severity")} for form, one in plain["told"].items()}
+    return {**{key: plain[key] for key in ("source", "kind", "subject", "message")}, "told": told}
+
+
+def write(ledger: Ledger, path: Path) -> None:
+    """Put the ledger at `path`, whole or not at all; sorted, so that a change of it reads well."""
+    text = json.dumps({"version": _VERSION, "entries": dict(sorted(ledger.entries.items()))}, indent=1)
+    try:
+        write_atomically(path, text.encode() + b"\n")
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
