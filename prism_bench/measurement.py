@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prism_bench.errors import ResultsError
+from prism_bench.evidence import Energy, Evidence
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Measurement:
     """The samples of one metric of one subject (`kernel`, or `peer:<name>`), one group per process.
 
     An empty measurement has a `reason`. An invalid one keeps its samples and says why they cannot be trusted.
+    `evidence` is the device's state, one per process in which something watched it; `energy` that of one launch.
     """
 
     metric: str
@@ -30,6 +32,8 @@ class Measurement:
     valid: bool = True
     reason: str | None = None
     notes: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    energy: Energy | None = None
 
     @property
     def samples(self) -> tuple[float, ...]:
@@ -97,4 +101,6 @@ def merged(parts: Sequence[Measurement]) -> Measurement:
         valid=all(part.valid for part in parts),
         reason=faults[0] if faults else None,
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        evidence=tuple(one for part in filled for one in part.evidence),
+        energy=next((part.energy for part in parts if part.energy), None),
     )

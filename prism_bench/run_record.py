@@ -17,18 +17,20 @@ A record is one JSON object (stored compressed, see `store.py`):
         code           sass (hash of the machine code), registers, spills, shared_bytes, launches per call
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}
-        measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks}:
+        measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
                        `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
                        rounded to four significant digits;
-                       `clocks` are lists of SM clocks in MHz
+                       `clocks` are lists of SM clocks in MHz;
+                       `evidence` and `energy`, absent where nothing watched the device, are those of `evidence.py`
 
 Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.
 """
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from prism_bench.errors import ResultsError
+from prism_bench.evidence import energy_of, evidence_of, plain_energy, plain_evidence
 from prism_bench.measurement import Measurement
 
 SCHEMA = 1
@@ -110,10 +112,14 @@ def _finite(value):
 
 def encode_measurement(measurement: Measurement) -> dict:
     """The measurement as plain JSON values; samples keep four significant digits."""
-    plain = asdict(measurement)
+    plain = {key: value for key, value in vars(measurement).items() if key not in ("evidence", "energy")}
     plain["processes"] = [_pack(process) for process in measurement.processes]
     plain["clocks"] = [[round(clock / 1e6) for clock in process] for process in measurement.clocks]
-    return plain
+    watched = {
+        "evidence": [plain_evidence(one) for one in measurement.evidence],
+        "energy": plain_energy(measurement.energy),
+    }
+    return plain | {key: value for key, value in watched.items() if value}
 
 
 def _pack(samples):
@@ -145,7 +151,7 @@ _KINDS = {
     "cases": list,
 }  # fmt: skip
 _CASE_KINDS = {"name": str, "kernel": str, "family": str, "label": str, "workload": dict, "bytes": int, "code": dict}
-_MEASUREMENT_KINDS = {"metric": str, "subject": str, "processes": list, "clocks": list}
+_MEASUREMENT_KINDS = {"metric": str, "subject": str, "processes": list, "clocks": list, "evidence": list}
 
 
 def _of_kind(key, value, kinds):
@@ -173,4 +179,6 @@ def decode_measurement(plain: dict) -> Measurement:
     fields["processes"] = tuple(tuple(count * group["unit"] for count in group["counts"]) for group in groups)
     fields["clocks"] = tuple(tuple(mhz * 1e6 for mhz in process) for process in plain.get("clocks", ()))
     fields["notes"] = tuple(plain.get("notes", ()))
+    fields["evidence"] = tuple(evidence_of(one) for one in plain.get("evidence", ()))
+    fields["energy"] = energy_of(plain.get("energy"))
     return Measurement(**fields)

@@ -15,7 +15,7 @@ SOURCES = sorted(path for top in ("prism_bench", "suites", "tests") for path in 
 OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts]
 
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
-NOUNS = """metric workload budget kernel case measurement run_record inputs tolerance arguments byname files""".split()
+NOUNS = """evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files""".split()
 FLOORS = [
     ["errors", "units"],
     NOUNS,

@@ -1,0 +1,85 @@
+"""Evidence: the state of the device while a measurement was made. Why its number may be trusted, or may not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# A clock below this share of the best one of its session is throttled, or not yet awake.
+CLOCK_SHARE = 0.75
+
+Span = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What `readings` readings of one device say about a window of `seconds`.
+
+    `spans` are (lowest, median, highest) by quantity: `sm_clock` and `memory_clock` in hertz, `power` in watts,
+    `temperature` in degrees Celsius, `utilization` as a share. `reasons` are the shares of the readings in which the
+    driver gave that reason for a lower clock; `throttled` the seconds of the window by cause, from the driver's own
+    counters, which see what falls between two readings. `neighbours` are other processes on the device, as words.
+    `events` are Xid and memory errors that fell into the window. `missing` says why a quantity is null, `lost` since
+    when and why the device did not answer.
+    """
+
+    seconds: float
+    readings: int
+    spans: Mapping[str, Span] = field(default_factory=dict)
+    reasons: Mapping[str, float] = field(default_factory=dict)
+    throttled: Mapping[str, float] = field(default_factory=dict)
+    neighbours: tuple[str, ...] = ()
+    busy_neighbours: bool = False
+    events: tuple[str, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    lost: str | None = None
+
+    def highest(self, quantity: str) -> float | None:
+        """The largest value that was read; None where none was."""
+        span = self.spans.get(quantity)
+        return span[2] if span else None
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energy of one launch in `joules`, from the driver's counter over a `window` of seconds with `launches` in it.
+
+    `uncertainty` in joules is that of counting: when the counter moved, and by how much it moves at once. It does not
+    contain the error of the board's sensor. Without joules there is a `reason`.
+    """
+
+    joules: float | None = None
+    uncertainty: float | None = None
+    window: float | None = None
+    launches: int | None = None
+    reason: str | None = None
+
+
+def plain_evidence(evidence: Evidence) -> dict:
+    """The evidence as plain JSON values; what is empty is left out."""
+    return {key: _plain(value) for key, value in vars(evidence).items() if value or key in ("seconds", "readings")}
+
+
+def _plain(value):
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def evidence_of(plain: dict) -> Evidence:
+    """The inverse of `plain_evidence`; fields that nobody knows are passed over."""
+    fields = {key: value for key, value in plain.items() if key in Evidence.__dataclass_fields__}
+    fields["spans"] = {name: tuple(map(float, span)) for name, span in plain.get("spans", {}).items()}
+    for words in ("neighbours", "events"):
+        fields[words] = tuple(plain.get(words, ()))
+    return Evidence(**fields)
+
+
+def plain_energy(energy: Energy | None) -> dict | None:
+    """The energy as plain JSON values; None where nobody asked for it."""
+    return {key: _plain(value) for key, value in vars(energy).items() if value is not None} if energy else None
+
+
+def energy_of(plain: dict | None) -> Energy | None:
+    """The inverse of `plain_energy`."""
+    return Energy(**{key: plain.get(key) for key in Energy.__dataclass_fields__}) if plain else None
