@@ -78,6 +78,7 @@ class CudaPeer(Runnable):
         self._cupy, self._harness, self.case, self.inputs = cupy, harness, case, runnable.inputs
         self._function = case.spec.peers[name]
         self._library = library_of(self._function)
+        runnable.restore()  # what the kernel changes in place, it has changed by now
         arrays = runnable.arrays(array.name for array in case.spec.inputs)
         self._offered = {**case.axes, **self._adopt(arrays), self._library: self._module()}
         self._result = None
