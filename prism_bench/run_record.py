@@ -1,6 +1,6 @@
 """A run record: everything one run measured on one machine at one commit, and its schema.
 
-A record is one JSON object (stored compressed, see `store.py`):
+A record is one JSON object (stored compressed, see `store/`):
 
     schema        1; a newer one is refused
     created       UTC time the run began, ISO 8601

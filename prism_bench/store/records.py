@@ -1,4 +1,4 @@
-"""Run records on disk: written whole or not at all, read as records or as one tidy table."""
+"""One run record on disk: written whole or not at all, read as a record or as one tidy table."""
 
 import gzip
 import json

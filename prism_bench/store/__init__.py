@@ -1,0 +1,5 @@
+"""Run records on disk: one at a time, or all of them as one table of points."""
+
+from prism_bench.store.records import load, newest, path_for, read, records_in, save, table
+
+__all__ = ["load", "newest", "path_for", "read", "records_in", "save", "table"]
