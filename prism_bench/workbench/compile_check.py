@@ -3,7 +3,9 @@
 import csv
 import io
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, fields
+from multiprocessing import get_context
 from pathlib import Path
 
 from prism_bench.case import Device
@@ -14,6 +16,7 @@ from prism_bench.files import write_atomically
 
 ARCHITECTURES = ("80", "90", "100", "120")
 REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
+_FEW = 8  # so many jobs are done before other processes would have started
 _DEVICE = Device(sm_count=132, max_shared_bytes=227 * 1024)  # launches may ask for a device: a Hopper-sized one answers
 
 
@@ -49,16 +52,44 @@ def compile_check(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES,
     Raises BackendUnavailable where there is no NVRTC.
     """
     nvrtc_version()
+    jobs = [
+        _Job(source, tuple(sorted(entries)), architecture, options)
+        for source, groups in launched(catalogue, filters).items()
+        for options, entries in groups.items()
+        for architecture in architectures
+    ]
     rows, complaints = [], []
-    for source, groups in launched(catalogue, filters).items():
-        report(source.stem)
-        for options, entries in groups.items():
-            for architecture in architectures:
-                try:
-                    rows += _rows(source, sorted(entries), architecture, options)
-                except CompilationFailed as error:
-                    complaints.append(Complaint(source.stem, str(error)))
+    for job, (found, complaint) in zip(jobs, _compiled(jobs), strict=True):
+        report(job.source.stem)
+        rows += found
+        complaints += [Complaint(job.source.stem, complaint)] if complaint else []
     return rows, complaints
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One source for one architecture: what a process compiles at a time."""
+
+    source: Path
+    entries: tuple[str, ...]
+    architecture: str
+    options: tuple[str, ...]
+
+
+def _compiled(jobs):
+    """Rows and the compiler's complaint of each job, in order; several processes work where there is enough to do."""
+    if len(jobs) <= _FEW:
+        yield from map(_compile, jobs)
+        return
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_compile, jobs)
+
+
+def _compile(job):
+    try:
+        return list(_rows(job)), None
+    except CompilationFailed as error:
+        return [], str(error)
 
 
 def launched(catalogue: Catalogue, filters=()) -> dict[Path, dict[tuple, set]]:
@@ -71,11 +102,11 @@ def launched(catalogue: Catalogue, filters=()) -> dict[Path, dict[tuple, set]]:
     return dict(sorted(sources.items()))
 
 
-def _rows(source, entries, architecture, options):
-    compiled = compile_source(source, entries, architecture, options)
-    for entry in entries:
+def _rows(job):
+    compiled = compile_source(job.source, job.entries, job.architecture, job.options)
+    for entry in job.entries:
         used = compiled.resources[compiled.lowered[entry]]
-        yield Row(source.stem, entry, architecture, used.registers, used.stack_bytes,
+        yield Row(job.source.stem, entry, job.architecture, used.registers, used.stack_bytes,
                   used.spill_stores + used.spill_loads, used.shared_bytes, used.barriers)  # fmt: skip
 
 
