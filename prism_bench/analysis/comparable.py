@@ -1,0 +1,47 @@
+"""Which records may be held against each other: the same backend, device and protocol, and nothing less."""
+
+from prism_bench.errors import ResultsError
+from prism_bench.run_record import RunRecord
+
+_FREE = ("processes", "seed")  # how often and in which order: settings that change the error, not the value
+
+
+def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
+    """What a reader should know about the pair; a ResultsError naming place and rule where they do not compare."""
+    for word, one, other in (
+        ("backend", a.backend, b.backend),
+        ("device", device_of(a), device_of(b)),
+        *_protocols(a, b),
+    ):
+        if one != other:
+            raise ResultsError(
+                f"{names[1]}: its {word} is {other!r}, that of {names[0]} is {one!r}; "
+                "only records of one backend, device and protocol can be compared"
+            )
+    return [*_units(a, b), *_software(a, b), *_cut_short(a, b, names)]
+
+
+def device_of(record: RunRecord) -> str:
+    """The device's name; the machine's where the record knows no device."""
+    return str(record.machine.get("device") or record.machine.get("id"))
+
+
+def _protocols(a, b):
+    keys = [key for key in dict.fromkeys([*a.protocol, *b.protocol]) if key not in _FREE]
+    return [(f"protocol's {key}", a.protocol.get(key), b.protocol.get(key)) for key in keys]
+
+
+def _units(a, b):
+    one, other = a.machine.get("uuid"), b.machine.get("uuid")
+    return ["the records come from two units of one device"] if one and other and one != other else []
+
+
+def _software(a, b):
+    """Versions that differ, in one sentence."""
+    names = [name for name in dict.fromkeys([*a.software, *b.software]) if a.software.get(name) != b.software.get(name)]
+    pairs = [f"{name} {a.software.get(name, 'none')} -> {b.software.get(name, 'none')}" for name in names]
+    return [f"software differs: {', '.join(pairs)}"] if pairs else []
+
+
+def _cut_short(a, b, names):
+    return [f"{name} was cut short" for name, record in zip(names, (a, b), strict=True) if not record.complete]

@@ -1,0 +1,95 @@
+"""One ratio with its error: how much longer B takes than A, what speaks against chance, what could be seen at all."""
+
+from dataclasses import dataclass
+from math import exp, expm1, sqrt
+
+import numpy as np
+from scipy.stats import t
+
+from prism_bench.analysis.medians import Medians
+
+ALPHA, POWER = 0.01, 0.95  # of the smallest change that counts as detectable
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The variance of a process's log median, known with `freedom` degrees; `within` is the samples' share of it."""
+
+    variance: float
+    freedom: float
+    within: float = 0.0
+
+    @property
+    def between(self) -> float:
+        """What is left of the variance when the samples' share is taken off: the processes differ."""
+        return max(self.variance - self.within, 0.0)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The `log` of B over A, its standard `error` and degrees of `freedom`; NaN where a side has a single process."""
+
+    log: float
+    error: float
+    freedom: float
+
+    @property
+    def ratio(self) -> float:
+        """B over A: above 1 where B takes longer."""
+        return exp(self.log)
+
+    @property
+    def p(self) -> float:
+        """How likely so large a difference is where there is none (two-sided); 1 where that cannot be told."""
+        if not self.freedom or np.isnan(self.error):
+            return 1.0
+        if self.error == 0:
+            return 1.0 if self.log == 0 else 0.0
+        return float(2 * t.sf(abs(self.log) / self.error, self.freedom))
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """The ratio's interval; from 0 to infinity where there are too few processes for one."""
+        if not self.freedom or np.isnan(self.error):
+            return 0.0, float("inf")
+        half = float(t.ppf((1 + confidence) / 2, self.freedom)) * self.error
+        return exp(self.log - half), exp(self.log + half)
+
+    def widened(self, factor: float) -> "Estimate":
+        """The same with the error multiplied."""
+        return Estimate(self.log, self.error * factor, self.freedom)
+
+
+def pooled(*sides: Medians) -> Spread:
+    """The spread of process medians around each side's own centre."""
+    freedom = sum(len(side.logs) - 1 for side in sides)
+    if freedom < 1:
+        return Spread(float("nan"), 0)
+    squares = sum(side.total * (len(side.logs) - 1) for side in sides if len(side.logs) > 1)
+    within = float(np.mean([side.within for side in sides]))
+    return Spread(squares / freedom, freedom, within)
+
+
+def estimate(a: Medians, b: Medians, known: Spread | None = None) -> Estimate:
+    """B over A. A spread known from A/A measurement is weighed in by its degrees of freedom.
+
+    Few processes know their own spread badly: three that happen to agree would make any difference certain. Weighing
+    variances by their degrees of freedom is the moderated t of G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3.
+    """
+    freedom = max(len(a.logs) - 1, 0) + max(len(b.logs) - 1, 0)
+    own = a.variance + b.variance
+    log = b.centre - a.centre
+    if known is None or not known.freedom:
+        return Estimate(log, sqrt(own), freedom) if freedom and own == own else Estimate(log, float("nan"), 0)
+    prior = known.variance * (1 / len(a.logs) + 1 / len(b.logs))
+    if own != own:
+        return Estimate(log, sqrt(prior), known.freedom)
+    together = freedom + known.freedom
+    return Estimate(log, sqrt((freedom * own + known.freedom * prior) / together), together)
+
+
+def smallest_change(spread: Spread, processes_a: int, processes_b: int) -> float:
+    """The relative change that this many processes a side tell from nothing at the 1 % level in 95 of 100 cases."""
+    if not spread.freedom or not processes_a or not processes_b:
+        return float("inf")
+    quantiles = float(t.ppf(1 - ALPHA / 2, spread.freedom) + t.ppf(POWER, spread.freedom))
+    return expm1(quantiles * sqrt(spread.variance * (1 / processes_a + 1 / processes_b)))
