@@ -1,4 +1,5 @@
-#include "vector_load.cuh"
+#include "columns.cuh"
+#include "ptx.cuh"
 
 /// The change of a weight for a post-synaptic spike `apart` ms after the pre-synaptic one, and its bounds. `rise` and
 /// `fall` hold the learning rate, speeds are -log2(e) / tau.
@@ -6,40 +7,62 @@ template <bool SOFT>
 struct Plasticity {
     float rise, fall, rise_speed, fall_speed, low, high;
 
+    /// Written without branches, for what is not taken costs less than the branch.
     __device__ float operator()(float w, float apart) const {
         const bool later = apart > 0.0f;
-        const float decay = exp2f(fabsf(apart) * (later ? rise_speed : fall_speed));
-        float change = later ? rise * decay : apart < 0.0f ? -fall * decay : 0.0f;
-        if constexpr (SOFT) change *= later ? high - w : w - low;
-        const float next = w + change;  // NaN stays NaN
-        return next < low ? low : next > high ? high : next;
+        const float decay = exp2_fast(fabsf(apart) * (later ? rise_speed : fall_speed));
+        float gain = later ? rise : -fall;
+        if constexpr (SOFT) gain *= later ? high - w : w - low;
+        float next = apart == 0.0f ? w : fmaf(gain, decay, w);  // NaN stays NaN
+        next = next < low ? low : next;
+        return next > high ? high : next;
     }
 };
 
-// w[post, pre] of the pairs in which both neurons have spiked; other weights are not touched. A block takes 1024 (or
-// 256) columns of one row; blocks next to each other take the same columns, whose times stay in the L1 cache.
-template <bool SOFT, int WIDTH>
-__global__ void __launch_bounds__(256)
-    stdp_update(float* w, const float* post_time, const unsigned char* post_spiked, const float* pre_time,
-                const unsigned char* pre_spiked, int pre, float rise, float fall, float rise_speed, float fall_speed,
-                float low, float high) {
-    if (!post_spiked[blockIdx.x]) return;
+/// Flags of a byte each, WIDTH side by side.
+template <int WIDTH>
+struct Flags {
+    unsigned int bytes;
+
+    __device__ explicit Flags(const unsigned char* from) {
+        if constexpr (WIDTH == 4) bytes = *reinterpret_cast<const unsigned int*>(from);
+        else bytes = *from;
+    }
+    __device__ bool any() const { return bytes != 0; }
+    __device__ bool at(int k) const { return (bytes >> 8 * k & 255) != 0; }
+};
+
+// w[post, pre] of the pairs in which both neurons have spiked; other weights are not written. A thread takes WIDTH
+// columns of ROWS rows, whose times and flags it holds; nothing but the weight is waited for between two rows.
+template <bool SOFT, int WIDTH, int ROWS>
+__global__ void __launch_bounds__(128)
+    stdp_update(float* w, const float* __restrict__ post_time, const unsigned char* __restrict__ post_spiked,
+                const float* __restrict__ pre_time, const unsigned char* __restrict__ pre_spiked, int post, int pre,
+                float rise, float fall, float rise_speed, float fall_speed, float low, float high) {
     const Plasticity<SOFT> plasticity = {rise, fall, rise_speed, fall_speed, low, high};
-    const int at = (blockIdx.y * blockDim.x + threadIdx.x) * WIDTH;
-    if (at >= pre) return;
-    const float time = post_time[blockIdx.x];
-    float* const weight = w + static_cast<long long>(blockIdx.x) * pre + at;
-    if constexpr (WIDTH == 4) {
-        const uchar4 spiked = *reinterpret_cast<const uchar4*>(pre_spiked + at);
-        if (!(spiked.x | spiked.y | spiked.z | spiked.w)) return;
-        const float4 from = load4(pre_time + at);
-        float4 v = load4(weight);
-        if (spiked.x) v.x = plasticity(v.x, time - from.x);
-        if (spiked.y) v.y = plasticity(v.y, time - from.y);
-        if (spiked.z) v.z = plasticity(v.z, time - from.z);
-        if (spiked.w) v.w = plasticity(v.w, time - from.w);
-        store4(weight, v);
-    } else if (pre_spiked[at]) {
-        *weight = plasticity(*weight, time - pre_time[at]);
+    const int column = first_column<WIDTH>(), first = blockIdx.x * ROWS;
+    if (column >= pre) return;
+    const Flags<WIDTH> spiked(pre_spiked + column);
+    if (!spiked.any()) return;
+    const Group<WIDTH> from = load_group<WIDTH>(pre_time + column);
+    float time[ROWS];
+    bool taking_part[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        const int row = min(first + r, post - 1);
+        time[r] = post_time[row];
+        taking_part[r] = (first + r < post) & (post_spiked[row] != 0);
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        if (!taking_part[r]) continue;
+        float* const at = w + static_cast<long long>(first + r) * pre + column;
+        Group<WIDTH> v = load_group<WIDTH>(at);
+#pragma unroll
+        for (int k = 0; k < WIDTH; ++k) {
+            const float next = plasticity(v.at[k], time[r] - from.at[k]);
+            v.at[k] = spiked.at(k) ? next : v.at[k];
+        }
+        store_group(at, v);
     }
 }

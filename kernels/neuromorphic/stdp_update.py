@@ -31,10 +31,14 @@ SPIKED = Fill(lambda rng, count, axes: rng.random(count) < axes["active"], "1 wi
 TIME = uniform(0, 100)
 
 
+ROWS = 8
+
+
 def launch(post, pre, bound):
+    """Blocks of 128 threads with eight rows each."""
     width = 4 if pre % 4 == 0 else 1
-    grid = (post, -(-pre // (256 * width)))
-    return Launch(grid=grid, block=256, entry=f"stdp_update<{str(bound == 'soft').lower()}, {width}>")
+    grid = (-(-post // ROWS), -(-pre // (128 * width)))
+    return Launch(grid=grid, block=128, entry=f"stdp_update<{str(bound == 'soft').lower()}, {width}, {ROWS}>")
 
 
 def updated(w, apart, taking_part, axes, xp):
@@ -95,11 +99,11 @@ flags = Golden(
 )  # fmt: skip
 
 spec = KernelSpec(
-    entry="stdp_update<false, 4>",
+    entry="stdp_update<false, 4, 8>",
     arguments=(
         InOut("w", "post pre", fill=uniform(0, 1)), In("post_time", "post", fill=TIME),
         In("post_spiked", "post", dtype="uint8", fill=SPIKED), In("pre_time", "pre", fill=TIME),
-        In("pre_spiked", "pre", dtype="uint8", fill=SPIKED), Size("pre"), Scalar("rise"), Scalar("fall"),
+        In("pre_spiked", "pre", dtype="uint8", fill=SPIKED), Size("post"), Size("pre"), Scalar("rise"), Scalar("fall"),
         Scalar("rise_speed"), Scalar("fall_speed"), Scalar("low"), Scalar("high"),
     ),
     parameters=HARD,

@@ -22,7 +22,8 @@ from prism_bench import (
     uniform,
 )  # fmt: skip
 
-# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 16 instructions a phase = 36 us, 2 hardware functions = 36 us: memory.
+# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us: memory;
+# of `accurate` 24 instructions = 54 us.
 MOST_BLOCKS = 8192
 
 
@@ -104,7 +105,7 @@ spec = KernelSpec(
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
-        "accurate": Variant("by the library's sincosf", launch=launch_of("Accurate"), budgets=()),
+        "accurate": Variant("by polynomials within a rounding or two, for what the hardware's functions leave", launch=launch_of("Accurate"), budgets=()),
         "fast": Variant(
             "by the hardware's functions, for wrapped phases", launch=launch_of("Fast"), golden=(),
             edges=tuple(Workload(n=n) for n in (0, 1, 2049)),
