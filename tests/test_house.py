@@ -48,7 +48,7 @@ OUTSIDE = {
     "jinja2": ["report"],
     "markupsafe": ["report"],
     "typer": ["cli"],
-    "rich": ["cli", "report/terminal"],
+    "rich": ["cli", "report/terminal", "report/gate/terminal"],
     "asv": ["suites"],
 }  # fmt: skip
 

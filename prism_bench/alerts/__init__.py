@@ -4,7 +4,7 @@ Whoever finds something (the gate, a monitor) makes an `Alert`; `tell` delivers 
 """
 
 from prism_bench.alerts.alert import Alert
-from prism_bench.alerts.tell import Outcome, tell
+from prism_bench.alerts.tell import Occasion, Outcome, tell
 from prism_bench.alerts.webhook import Destination, destinations
 
-__all__ = ["Alert", "Destination", "Outcome", "destinations", "tell"]
+__all__ = ["Alert", "Destination", "Occasion", "Outcome", "destinations", "tell"]

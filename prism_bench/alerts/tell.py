@@ -49,7 +49,7 @@ def tell(
     and everything is told: twice is better than never.
     """
     ledger, outcomes = _opened(path)
-    ledger = ledger.settled(alerts, occasion.source, occasion.states)
+    before, ledger = ledger, ledger.settled(alerts, occasion.source, occasion.states)
     for destination in to:
         news = ledger.news(alerts, destination.form)
         known = len({alert.fingerprint for alert in alerts}) - len(news)
@@ -57,7 +57,7 @@ def tell(
         if reason is None:
             ledger = ledger.with_told(news, destination.form, datetime.now(UTC).isoformat(timespec="seconds"))
         outcomes.append(_outcome(destination, len(news), known, reason))
-    return outcomes + _kept(ledger, path)
+    return outcomes + (_kept(ledger, path) if ledger != before else [])
 
 
 def _outcome(destination, news, known, reason):

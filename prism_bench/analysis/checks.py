@@ -1,0 +1,93 @@
+"""What the gate asks of one record, question by question: did each case run, is each promise kept."""
+
+from dataclasses import dataclass
+
+from prism_bench.analysis.findings import GRAVITY, Finding, metric_words, value_text
+from prism_bench.analysis.reading import Reading
+from prism_bench.run_record import STATUSES, RunRecord
+
+WELL = "well"
+# Answers that say nothing: whoever counts on them counts on nothing.
+SILENT = ("unmeasured", "withheld", "inconclusive", "skipped")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question on `metric` of `case` (None where it is about more) and its `answer`, a word.
+
+    `gravity` is `well`, or that of a finding; `ratio` is the new value over the old one or over the promise.
+    `cases` are those that a question about several is about, `identity` is what else sets it apart from another one.
+    """
+
+    case: str | None
+    metric: str | None
+    answer: str
+    gravity: str = WELL
+    message: str = ""
+    ratio: float | None = None
+    cases: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+
+    @property
+    def answered(self) -> bool:
+        return self.answer not in SILENT
+
+    @property
+    def title(self) -> str:
+        """`softmax[rows=32,cols=1000] cold time`, as far as it is about a case and a metric."""
+        words = [self.case, metric_words(self.metric) if self.metric else None]
+        return " ".join(word for word in words if word) or "the run"
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """The gravest first, among equals the farthest from what it should be; what is well comes last."""
+        return (*GRAVITY, WELL).index(self.gravity), -(self.severity or 0)
+
+    @property
+    def severity(self) -> float | None:
+        """How far the ratio is from 1, as a factor above 1; None without one."""
+        return max(self.ratio, 1 / self.ratio) if self.ratio and self.ratio > 0 else None
+
+
+def of_run(reading: Reading) -> list[Check]:
+    """Each case's status, and whatever else the record itself has to say."""
+    cases = [_of_case(case) for case in reading.record.cases]
+    others = [one for one in reading.findings if one.kind not in (*STATUSES, "missed")]
+    return cases + [of_finding(one) for one in others]
+
+
+def _of_case(case):
+    gravity = {"ok": WELL, "skipped": "note"}.get(case.status, "bad")
+    message = "" if case.status == "ok" else case.reason or "the record gives no reason"
+    return Check(case.name, None, case.status, gravity, message)
+
+
+def of_finding(finding: Finding) -> Check:
+    """The check that a finding answers."""
+    return Check(finding.case, finding.metric, finding.kind, finding.gravity, finding.message, finding.ratio)
+
+
+def of_budgets(reading: Reading) -> list[Check]:
+    """Each promise on each case: missed, unmeasured or met."""
+    missed = [of_finding(finding) for finding in reading.findings if finding.kind == "missed"]
+    return missed + [_of_verdict(verdict) for verdict in reading.budgets if verdict.verdict != "missed"]
+
+
+def _of_verdict(verdict):
+    metric = verdict.budget.metric
+    if verdict.verdict == "unmeasured":
+        message = f"{metric_words(metric)} was not measured: the budget is neither met nor missed"
+        return Check(verdict.case, metric, "unmeasured", "note", message)
+    return Check(verdict.case, metric, "met", WELL, f"{metric_words(metric)} is {value_text(metric, verdict.value)}")
+
+
+def states(record: RunRecord) -> dict[str | None, str]:
+    """The state of the world in which each case was found, under None that of the run.
+
+    The machine code's hash where there is one, else the commit; driver and toolkit. What is found again in the same
+    state is nothing new.
+    """
+    world = [f"{name} {record.software[name]}" for name in ("driver", "runtime", "nvrtc") if name in record.software]
+    commit = f"commit {(record.commit or 'unknown')[:8]}"
+    of = {case.name: f"code {case.code['sass']}" if case.code.get("sass") else commit for case in record.cases}
+    return {name: ", ".join([code, *world]) for name, code in {**of, None: commit}.items()}

@@ -1,0 +1,92 @@
+"""The gate: everything that is asked of the newest record, in one place, and whether it may pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench.alerts import Alert, Occasion
+from prism_bench.analysis import checks
+from prism_bench.analysis.checks import Check
+from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.reproduce import command
+from prism_bench.run_record import RunRecord
+
+SOURCE = "check"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kind of question: its `checks`, and where it could ask nothing, `silent` says why."""
+
+    name: str
+    checks: tuple[Check, ...] = ()
+    silent: str | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether any question of it got an answer: a part that did not has promised nothing."""
+        return any(check.answered for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The `parts` asked of the `record` that lies at `path`."""
+
+    record: RunRecord
+    path: Path
+    parts: tuple[Part, ...]
+
+    @property
+    def machine(self) -> str:
+        """The machine's name in the store."""
+        return str(self.record.machine.get("id", "unnamed"))
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        return tuple(check for part in self.parts for check in part.checks)
+
+    @property
+    def concerns(self) -> list[Check]:
+        """What keeps the gate shut, the gravest first."""
+        grave = [check for check in self.checks if check.gravity in ("bad", "untrusted")]
+        return sorted(grave, key=lambda check: check.order)
+
+    @property
+    def exit_code(self) -> int:
+        """3 where something cannot be trusted, 1 where something is bad, 2 where no question got an answer, else 0."""
+        gravities = {check.gravity for check in self.concerns}
+        if gravities:
+            return 3 if "untrusted" in gravities else 1
+        return 0 if any(part.answered for part in self.parts) else 2
+
+
+def gate(reading: Reading, path: Path, more: Sequence[Part] = ()) -> Gate:
+    """The gate on a reading: the run itself, its budgets, and the parts that need more than one record."""
+    budgets = checks.of_budgets(reading)
+    silent = None if budgets else "no budget applies to a case of this record"
+    parts = (Part("run", tuple(checks.of_run(reading))), Part("budgets", tuple(budgets), silent), *more)
+    return Gate(reading.record, path, parts)
+
+
+def alerts(gate: Gate) -> list[Alert]:
+    """One alert for each concern, with the state it was found in and the command that shows it again."""
+    states = checks.states(gate.record)
+    return [_alert(gate, part, check, states) for part in gate.parts for check in part.checks if check in gate.concerns]
+
+
+def occasion(gate: Gate) -> Occasion:
+    """The heading under which the alerts are told, and the state of everything that was looked at."""
+    count = len(gate.concerns)
+    heading = f"prism-bench check on {gate.machine}: {count} finding{'' if count == 1 else 's'}"
+    return Occasion(SOURCE, heading, checks.states(gate.record))
+
+
+def _alert(gate, part, check, states):
+    record = gate.record
+    return Alert(
+        source=SOURCE, machine=gate.machine, kind=check.answer, subject=check.case, gravity=check.gravity,
+        message=check.message, identity=(part.name, check.metric or "", *check.identity),
+        state=states.get(check.case, states[None]), severity=check.severity, reproduce=command(record, check),
+        facts={"record": gate.path.name, "commit": record.commit, "created": record.created,
+               "backend": record.backend, "metric": check.metric, "cases": list(check.cases)},
+    )  # fmt: skip

@@ -1,0 +1,85 @@
+"""`prism-bench check`: may this record pass?"""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options
+from prism_bench.errors import ResultsError
+
+NAME = "check"
+
+
+def command(
+    record: Annotated[Path | None, typer.Argument(help="a run record; the newest one without it")] = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    catalogue: options.CatalogueOption = None,
+    markdown: Annotated[Path | None, typer.Option(help="write Markdown for a pull request to this file")] = None,
+    junit: Annotated[Path | None, typer.Option(help="write JUnit XML to this file")] = None,
+    github: Annotated[bool, typer.Option("--github", help="print GitHub annotations as well")] = False,
+    alert: Annotated[
+        bool, typer.Option("--alert", help="tell the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK")
+    ] = False,
+    ledger: Annotated[Path | None, typer.Option(help="what was told before; <runs>/../alerts/<machine>.json")] = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Ask a record everything: did it run well, are its budgets met. Ends with 2 where nothing could be judged."""
+    from prism_bench import store
+    from prism_bench.analysis.gate import gate
+    from prism_bench.analysis.reading import read
+
+    source = record or store.newest(runs)
+    found = options.open_catalogue(catalogue)
+    passed = gate(read(store.read(source), found), source)
+    _show(passed, json)
+    _write(passed, markdown, junit)
+    if github:
+        _annotate(passed, found, quiet=json)
+    if alert:
+        _tell(passed, ledger or runs.parent / "alerts" / f"{passed.machine}.json")
+    raise SystemExit(passed.exit_code)
+
+
+def _show(passed, json):
+    from prism_bench.report.gate import json_view, terminal
+
+    if json:
+        options.print_json(json_view.view(passed))
+    else:
+        options.out().print(terminal.view(passed), crop=False)
+
+
+def _write(passed, markdown, junit):
+    from prism_bench.files import write_atomically
+    from prism_bench.report.gate import junit as xml
+    from prism_bench.report.gate import markdown as text
+
+    for path, document in ((markdown, text.document), (junit, xml.document)):
+        try:
+            if path:
+                write_atomically(path, document(passed).encode())
+        except OSError as error:
+            raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _annotate(passed, catalogue, quiet):
+    """GitHub reads both streams; JSON stays alone on its own."""
+    from prism_bench.report.gate.annotations import lines
+
+    for line in lines(passed, catalogue, Path.cwd()):
+        typer.echo(line, err=quiet)
+
+
+def _tell(passed, ledger):
+    """Never changes what the command ends with: what could not be told is said."""
+    from prism_bench import alerts
+    from prism_bench.analysis.gate import alerts as alerts_of
+    from prism_bench.analysis.gate import occasion
+
+    to = alerts.destinations(os.environ)
+    if not to:
+        typer.echo("alerts: nobody to tell; set PRISM_BENCH_WEBHOOK or PRISM_BENCH_SLACK_WEBHOOK", err=True)
+    for outcome in alerts.tell(alerts_of(passed), occasion(passed), ledger, to):
+        typer.echo(str(outcome), err=True)

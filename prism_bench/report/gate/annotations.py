@@ -1,0 +1,48 @@
+"""The gate as GitHub's workflow commands: each concern stands at the source of its kernel in the pull request.
+
+GitHub shows ten errors and ten warnings of a step and drops the rest without a word: the tenth says how many are left.
+https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from prism_bench.analysis.gate import Gate
+from prism_bench.analysis.reproduce import command
+from prism_bench.catalogue import Catalogue
+from prism_bench.report.gate.words import answers, headline, title
+
+_MOST = 10
+
+
+def lines(gate: Gate, catalogue: Catalogue, root: Path) -> Iterator[str]:
+    """One line for each error, for each part that could say nothing, and for the sentence; paths relative to `root`."""
+    shown = gate.concerns if len(gate.concerns) <= _MOST else gate.concerns[: _MOST - 1]
+    for check in shown:
+        place = {"file": _source(gate, check, catalogue, root), "title": f"{check.answer}: {check.title}"}
+        yield _line("error", place, f"{check.message}\n{command(gate.record, check)}")
+    if len(shown) < len(gate.concerns):
+        yield _line("error", {"title": headline(gate)}, f"and {len(gate.concerns) - len(shown)} more")
+    for part in gate.parts:
+        if not part.answered:
+            yield _line("warning", {"title": f"{title(part)}: unmeasured"}, answers(part))
+    yield _line("notice", {"title": "prism-bench check"}, headline(gate))
+
+
+def _source(gate, check, catalogue, root):
+    """The kernel's source below `root`; None where it is elsewhere, or the check about no kernel we have."""
+    case = gate.record.case(check.case) if check.case else None
+    spec = catalogue.kernels.get(case.kernel) if case else None
+    source = spec.source if spec else None
+    return source.relative_to(root).as_posix() if source and source.is_relative_to(root) else None
+
+
+def _line(kind, properties, message):
+    given = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items() if value)
+    return f"::{kind} {given}::{_escaped(message)}"
+
+
+def _escaped(text, more=""):
+    for character in "%\r\n" + more:
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text

@@ -1,0 +1,28 @@
+"""The gate for programs."""
+
+from prism_bench.analysis.gate import Gate
+from prism_bench.analysis.reproduce import command
+from prism_bench.report.gate.words import headline
+
+
+def view(gate: Gate) -> dict:
+    """`exit_code`, `headline`, the record's facts, and `parts` with all their checks; a concern has `reproduce`."""
+    record = gate.record
+    facts = {name: getattr(record, name) for name in ("created", "commit", "dirty", "backend", "complete")}
+    return {
+        "exit_code": gate.exit_code,
+        "headline": headline(gate),
+        "record": str(gate.path),
+        "machine": gate.machine,
+        **facts,
+        "parts": [_part(gate, part) for part in gate.parts],
+    }
+
+
+def _part(gate, part):
+    return {"name": part.name, "silent": part.silent, "checks": [_check(gate, check) for check in part.checks]}
+
+
+def _check(gate, check):
+    grave = check.gravity in ("bad", "untrusted")
+    return {**vars(check), "reproduce": command(gate.record, check) if grave else None}

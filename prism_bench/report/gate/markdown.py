@@ -1,0 +1,85 @@
+"""The gate as Markdown for a pull request: what is wrong first, everything else folded away.
+
+The first line is a mark that lets whoever posts it find its own comment again. GitHub takes comments of 65,536
+characters: rows that do not fit are counted, never dropped in silence.
+"""
+
+import re
+
+from prism_bench.analysis.checks import Check
+from prism_bench.analysis.gate import Gate, Part
+from prism_bench.analysis.reproduce import command
+from prism_bench.report.gate.words import answers, headline, origin, title
+from prism_bench.units import ratio_text
+
+MARK = "<!-- prism-bench check -->"
+_LONGEST = 60_000
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
+
+
+def document(gate: Gate) -> str:
+    """The Markdown text, ending with a newline."""
+    blocks = [MARK, f"## {_text(headline(gate))}", _text(origin(gate)), _parts(gate)]
+    room = _LONGEST - sum(map(len, blocks))
+    for heading, rows in (("", _concern_rows(gate)), *_folded(gate)):
+        block = _table(heading, rows, room)
+        room -= len(block)
+        blocks.append(block)
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _parts(gate):
+    rows = [f"| {_text(title(part))} | {_text(answers(part))} |" for part in gate.parts]
+    return "\n".join(["| | |", "|---|---|", *rows])
+
+
+def _concern_rows(gate):
+    return [_row(check, f"<br><code>{_html(command(gate.record, check))}</code>") for check in gate.concerns]
+
+
+def _folded(gate: Gate):
+    """Heading and rows of what else there is to read, part by part: notes, and what is well with a word to it."""
+    for part in gate.parts:
+        others = sorted(_others(part), key=lambda check: check.order)
+        if others:
+            yield f"{title(part)}: {len(others)} more", [_row(check) for check in others]
+
+
+def _others(part: Part):
+    return [check for check in part.checks if check.gravity not in ("bad", "untrusted") and check.message]
+
+
+def _row(check: Check, more: str = "") -> str:
+    ratio = ratio_text(check.ratio) if check.ratio else ""
+    return f"| {_text(check.answer)} | {_text(check.title)} | {ratio} | {_text(check.message)}{more} |"
+
+
+def _table(heading, rows, room):
+    """The table of those rows that fit, folded where it has a heading."""
+    if not rows:
+        return ""
+    top = ["| | | ratio | |", "|---|---|---:|---|"]
+    fitting = _fitting(rows, room - 400)
+    left = [f"\nand {len(rows) - len(fitting)} more: `prism-bench check --json`"] if len(fitting) < len(rows) else []
+    table = "\n".join([*(top if fitting else []), *fitting, *left])
+    return f"<details><summary>{_html(heading)}</summary>\n\n{table}\n\n</details>" if heading else table
+
+
+def _fitting(rows, room):
+    fitting = []
+    for row in rows:
+        room -= len(row) + 1
+        if room < 0:
+            break
+        fitting.append(row)
+    return fitting
+
+
+def _text(words: str) -> str:
+    """Plain words in a table's cell, whatever is in them: no markup, no second line, nobody mentioned."""
+    return _SPECIAL.sub(r"\\\1", " ".join(words.split())).replace("@", "@&#8203;")
+
+
+def _html(words: str) -> str:
+    escaped = words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")
+    return " ".join(escaped.replace("`", "&#96;").split())

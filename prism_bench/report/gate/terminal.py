@@ -1,0 +1,56 @@
+"""The gate in a terminal: the sentence, each part's count, what is wrong and how to see it again, the notes by kind."""
+
+from collections import defaultdict
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.analysis.checks import Check
+from prism_bench.analysis.gate import Gate
+from prism_bench.analysis.reproduce import command
+from prism_bench.report.gate.words import answers, headline, origin, title
+
+_STYLES = {"bad": "bold red", "untrusted": "bold red", "note": "yellow", "well": "green"}
+_MOST_NOTES = 5
+
+
+def view(gate: Gate) -> RenderableType:
+    """To be handed to a Rich console, uncropped, so that commands stay whole; names are text, never markup."""
+    style = "bold red" if gate.concerns else "bold yellow" if gate.exit_code else "bold green"
+    return Group(
+        Text.assemble((headline(gate), style), f"  {origin(gate)}"), _parts(gate),
+        *[line for check in gate.concerns for line in _concern(gate, check)], *_notes(gate),
+    )  # fmt: skip
+
+
+def _parts(gate):
+    grid = Table.grid(padding=(0, 2))
+    for part in gate.parts:
+        gravities = {check.gravity for check in part.checks}
+        worst = next((one for one in ("untrusted", "bad", "well") if one in gravities), "note")
+        grid.add_row(Text(title(part), style=_STYLES[worst]), Text(answers(part)))
+    return grid
+
+
+def _concern(gate, check: Check):
+    yield Text.assemble((f"{check.answer}: ", _STYLES[check.gravity]), f"{_subject(check)}{check.message}")
+    yield Text(f"    {command(gate.record, check)}", style="dim", no_wrap=True, overflow="ignore")  # to be copied
+
+
+def _subject(check):
+    named = check.case and not check.message.startswith(check.case)
+    return f"{check.case}: " if named else ""
+
+
+def _notes(gate):
+    """Of each kind the first few; the rest is counted."""
+    kinds = defaultdict(list)
+    for check in gate.checks:
+        if check.gravity == "note":
+            kinds[check.answer].append(check)
+    for kind, notes in kinds.items():
+        for check in notes[:_MOST_NOTES]:
+            yield Text.assemble((f"{kind}: ", _STYLES["note"]), f"{_subject(check)}{check.message}")
+        if len(notes) > _MOST_NOTES:
+            yield Text(f"    and {len(notes) - _MOST_NOTES} more {kind}: --json or --markdown shows them", style="dim")

@@ -1,0 +1,118 @@
+"""The gate: what it asks, what opens it, what it tells."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from prism_bench.analysis.checks import Check, of_budgets, of_run, states
+from prism_bench.analysis.gate import Part, alerts, gate, occasion
+from prism_bench.analysis.reading import read
+from prism_bench.budget import Budget
+from tests.report.synthetic import case_result, gpu_record, measurement, record_of
+
+PATH = Path("one.json.gz")
+FAST, SLOW = case_result("softmax", times={"cold_time": 5e-6}), case_result("softmax", times={"cold_time": 9e-6})
+
+
+def catalogue(*budgets):
+    """As much of a catalogue as budgets are looked up in."""
+    return SimpleNamespace(kernels={"softmax": SimpleNamespace(budgets=budgets, variants={})})
+
+
+def gated(*cases, budgets=(), more=(), **record):
+    return gate(read(record_of(*cases, **record), catalogue(*budgets)), PATH, more)
+
+
+QUICK = Budget("cold_time", at_most=6e-6)
+
+
+def test_a_kept_promise_opens_it():
+    passed = gated(FAST, budgets=[QUICK])
+    assert (0, [], ["ok", "met"]) == (passed.exit_code, passed.concerns, [check.answer for check in passed.checks])
+
+
+def test_a_broken_promise_shuts_it():
+    passed = gated(SLOW, budgets=[QUICK])
+    (check,) = passed.concerns
+    assert (1, "missed", "cold_time", pytest.approx(1.5)) == (
+        passed.exit_code, check.answer, check.metric, check.severity,
+    )  # fmt: skip
+
+
+def test_what_was_not_measured_is_not_met():
+    passed = gated(FAST, budgets=[Budget("hot_time", at_most=1e-6)])
+    assert ["ok", "unmeasured"] == [check.answer for check in passed.checks]
+    assert not passed.parts[1].answered
+
+
+def test_an_empty_record_passes_nothing():
+    assert 2 == gated().exit_code
+    assert 2 == gated(case_result("softmax", status="skipped", reason="no memory")).exit_code
+
+
+def test_a_wrong_kernel_is_bad_and_a_doubtful_one_worse():
+    wrong = case_result("softmax", status="wrong", reason="y[0] is 2, the reference says 1")
+    assert 1 == gated(wrong).exit_code
+    doubtful = replace(FAST, measurements=(measurement("cold_time", 1e-9, valid=False, reason="below the floor"),))
+    assert 3 == gated(wrong, doubtful).exit_code
+
+
+def test_every_mishap_of_a_run_is_asked_once():
+    asked = of_run(read(gpu_record()))
+    assert len(gpu_record().cases) == sum(check.metric is None and check.answer in ("ok", "wrong", "skipped", "crashed")
+                                          for check in asked)  # fmt: skip
+    assert {"wrong", "crashed", "invalid", "throttled", "skipped"} <= {check.answer for check in asked}
+
+
+def test_without_a_catalogue_no_budget_is_met():
+    part = gate(read(record_of(FAST)), PATH).parts[1]
+    assert ((), "no budget applies to a case of this record") == (part.checks, part.silent)
+    assert [] == of_budgets(read(record_of(FAST)))
+
+
+def test_other_parts_count_as_much():
+    step = Part(
+        "trend", (Check(None, "cold_time", "step", "bad", "12 cases became slower", 1.08, ("softmax[n=100]",)),)
+    )
+    assert 1 == gated(FAST, more=[step]).exit_code
+
+
+def test_the_state_of_the_world_is_code_and_driver():
+    software = {"driver": "580.1", "nvrtc": "13.0", "numpy": "2.0"}
+    found = states(record_of(replace(FAST, code={"sass": "abc"}), software=software))
+    assert {
+        "softmax[n=100]": "code abc, driver 580.1, nvrtc 13.0",
+        None: "commit 7471611d, driver 580.1, nvrtc 13.0",
+    } == found
+    assert "commit 7471611d" == states(record_of(FAST, software={}))["softmax[n=100]"]
+    assert "commit unknown" == states(record_of(FAST, software={}, commit=None))["softmax[n=100]"]
+
+
+def test_an_alert_is_the_same_thing_on_another_commit_and_record():
+    first, second = (gated(SLOW, budgets=[QUICK], commit=commit * 40, created=f"2026-11-2{day}T00:00:00")
+                     for commit, day in (("a", 0), ("b", 1)))  # fmt: skip
+    (one,), (other,) = alerts(first), alerts(second)
+    assert one.fingerprint == other.fingerprint
+    assert one.reproduce != other.reproduce
+    assert ("bad", "missed", "softmax[n=100]", "nvidia-h200") == (one.gravity, one.kind, one.subject, one.machine)
+
+
+def test_alerts_of_two_metrics_two_cases_two_machines_differ():
+    budgets = [QUICK, Budget("hot_time", at_most=1e-9)]
+    case = case_result("softmax", times={"cold_time": 9e-6, "hot_time": 9e-6})
+    other = case_result("softmax", workload={"n": 7}, times={"cold_time": 9e-6, "hot_time": 9e-6})
+    prints = [alert.fingerprint for alert in alerts(gated(case, other, budgets=budgets))]
+    prints += [alert.fingerprint for alert in alerts(gated(case, budgets=budgets, machine={"id": "den"}))]
+    assert 6 == len(set(prints))
+
+
+def test_what_is_well_or_a_note_is_no_alert():
+    passed = gated(FAST, budgets=[QUICK, Budget("hot_time", at_most=1.0)])
+    assert [] == alerts(passed)
+    assert "prism-bench check on nvidia-h200: 0 findings" == occasion(passed).heading
+
+
+def test_a_machine_without_a_name_is_still_judged():
+    assert "unnamed" == gated(FAST, machine={}).machine

@@ -1,0 +1,119 @@
+"""`prism-bench check`: exit codes, outputs, alerts; bad input is named."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from prism_bench import store
+from prism_bench.alerts import webhook
+from tests.report.synthetic import case_result, gpu_record, measurement, record_of
+
+OK = case_result("triple", times={"cold_time": 1e-5})
+WRONG = case_result("triple", status="wrong", reason="y[0] is 2, the reference says 1")
+DOUBTFUL = replace(OK, measurements=(measurement("cold_time", 1e-9, valid=False, reason="below the floor"),))
+SKIPPED = case_result("triple", status="skipped", reason="no memory")
+
+
+@pytest.fixture
+def check(shell, toys, tmp_path):
+    """A function that saves a record and checks it."""
+
+    def run(record, *words):
+        store.save(record, store.path_for(record, tmp_path / "reports" / "runs"))
+        return shell("check", *toys, *words)
+
+    return run
+
+
+@pytest.mark.parametrize(("code", "case"), [(0, OK), (1, WRONG), (2, SKIPPED), (3, DOUBTFUL)])
+def test_the_exit_code_says_how_it_stands(check, code, case):
+    found = check(record_of(case))
+    assert (code, "") == (found.code, found.err)
+
+
+def test_the_newest_record_is_taken(check):
+    check(record_of(WRONG, created="2026-11-20T00:00:00"))
+    assert 0 == check(record_of(OK, created="2026-11-21T00:00:00")).code
+
+
+def test_json_is_alone_on_its_stream(check):
+    found = check(gpu_record(), "--json", "--github")
+    assert found.code == found.json["exit_code"] == 3
+    assert "::notice title=prism-bench check::" in found.err
+
+
+def test_annotations_are_printed_beside_the_text(check):
+    found = check(record_of(WRONG), "--github")
+    assert "::error title=wrong%3A triple[n=100]::y[0] is 2, the reference says 1%0A" in found.out
+    assert "Something is bad" in found.out
+
+
+def test_documents_are_written(check):
+    check(gpu_record(), "--markdown", "out/gate.md", "--junit", "out/gate.xml")
+    assert Path("out/gate.md").read_text().startswith("<!-- prism-bench check -->")
+    assert "testsuites" == Xml.parse("out/gate.xml").getroot().tag
+
+
+@pytest.mark.parametrize("option", ["--markdown", "--junit"])
+def test_a_document_that_cannot_be_written_is_named(check, option):
+    Path("file").write_text("in the way")
+    found = check(record_of(OK), option, "file/gate")
+    assert 2 == found.code
+    assert found.err.startswith("prism-bench: cannot write file/gate: ") and 1 == found.err.count("\n")
+
+
+def test_a_record_that_is_none_is_named(shell, toys, tmp_path):
+    (tmp_path / "bad.json.gz").write_bytes(b"\x1f\x8bcut")
+    found = shell("check", *toys, tmp_path / "bad.json.gz")
+    assert 2 == found.code
+    assert found.err.startswith(f"prism-bench: {tmp_path}/bad.json.gz: ")
+
+
+def test_without_any_record_the_next_step_is_said(shell, toys):
+    assert "prism-bench: no run record below reports/runs; 'prism-bench run' makes one\n" == shell("check", *toys).err
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """The alerts of every message sent; the receiver takes them all."""
+    bodies = []
+    monkeypatch.setenv("PRISM_BENCH_WEBHOOK", "https://hooks.example.org/secret")
+    monkeypatch.setattr(webhook, "_send", lambda to, body, timeout: bodies.append(body) or (None, False, None))
+    return bodies
+
+
+def test_an_alert_is_sent_once_for_the_same_code(check, told):
+    first = check(record_of(WRONG), "--alert")
+    assert "alerts: https://hooks.example.org: 1 told, 0 known before\n" == first.err
+    again = check(record_of(WRONG, created="2026-11-22T00:00:00"), "--alert")
+    assert "alerts: https://hooks.example.org: 0 told, 1 known before\n" == again.err
+    ((alert,),) = (body["alerts"] for body in told)
+    assert ("triple[n=100]", "wrong") == (alert["subject"], alert["kind"])
+    assert "prism-bench verify" in alert["reproduce"]
+    kept = json.loads(Path("reports/alerts/nvidia-h200.json").read_text())
+    assert [alert["fingerprint"]] == list(kept["entries"])
+
+
+def test_nothing_is_sent_unasked(check, told):
+    check(record_of(WRONG))
+    assert ([], False) == (told, Path("reports/alerts").exists())
+
+
+def test_an_alert_that_cannot_be_sent_changes_nothing_else(check, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_SLACK_WEBHOOK", "ftp://hooks.example.org/secret")
+    found = check(record_of(WRONG), "--alert")
+    assert 1 == found.code
+    assert "alerts: ftp://hooks.example.org: 1 not delivered: not an http or https address\n" == found.err
+
+
+def test_nobody_to_tell_is_said(check, monkeypatch):
+    for name in ("PRISM_BENCH_WEBHOOK", "PRISM_BENCH_SLACK_WEBHOOK"):
+        monkeypatch.delenv(name, raising=False)
+    found = check(record_of(OK), "--alert")
+    assert (0, "alerts: nobody to tell; set PRISM_BENCH_WEBHOOK or PRISM_BENCH_SLACK_WEBHOOK\n") == (
+        found.code,
+        found.err,
+    )

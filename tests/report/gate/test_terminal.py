@@ -1,0 +1,58 @@
+"""The gate in a terminal, and for programs."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from prism_bench.analysis.gate import Part
+from prism_bench.report.gate import json_view
+from prism_bench.report.gate.terminal import view
+from tests.report.gate.planted import BAD, DOUBT, MET, NOTE, gate_of, many
+
+
+def shown(gate, width=120):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"), color_system=None)  # noqa: SIM115
+    with console.file:
+        console.print(view(gate), crop=False)
+        return console.export_text()
+
+
+def test_a_concern_is_told_with_its_command_in_one_line():
+    text = shown(gate_of(BAD), width=60)
+    assert (
+        "\n    git checkout 7471611d0c9b && prism-bench run --backend cuda --label S0 --filter 'softmax[n=100]'\n"
+        in text
+    )
+
+
+def test_notes_are_counted_beyond_the_first():
+    text = shown(gate_of(*many(12, NOTE)))
+    assert 5 == text.count("energy was not measured")
+    assert "and 7 more unmeasured" in text
+
+
+def test_silence_has_its_reason():
+    assert "no baseline for box" in shown(gate_of(MET, more=[Part("baseline", silent="no baseline for box")]))
+
+
+@pytest.mark.parametrize(
+    ("checks", "sentence"),
+    [
+        ([MET], "All well: 1 checks."),
+        ([MET, BAD], "Something is bad: 1 of 2 checks."),
+        ([DOUBT, BAD], "Something cannot be trusted: 2 of 2 checks."),
+        ([NOTE], "Nothing could be judged: 1 checks."),
+        ([], "Nothing could be judged."),
+    ],
+)
+def test_the_sentence(checks, sentence):
+    assert shown(gate_of(*checks)).startswith(sentence)
+
+
+def test_programs_get_every_check_and_the_commands():
+    plain = json.loads(json.dumps(json_view.view(gate_of(BAD, MET)), allow_nan=False))
+    assert (1, "nvidia-h200", False) == (plain["exit_code"], plain["machine"], plain["dirty"])
+    bad, met = plain["parts"][0]["checks"]
+    assert bad["reproduce"].endswith("--filter 'softmax[n=100]'") and met["reproduce"] is None
+    assert ("missed", "bad", 1.5) == (bad["answer"], bad["gravity"], bad["ratio"])
