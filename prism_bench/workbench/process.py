@@ -5,13 +5,36 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 
 from prism_bench.errors import BackendUnavailable
 
 START_SECONDS = 180.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a process's package comes from (`root`: a checkout; this process's own without one), and what stands in its
+    `environment` besides.
+    """
+
+    root: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def view(self) -> dict[str, str]:
+        """The environment in which a process imports what this one does, even if its path was edited, as asv does;
+        before that what stands at the root.
+        """
+        paths = [str(self.root)] if self.root else []
+        paths += [path for path in sys.path if path]
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
+
+
+HERE = Place()
 
 
 class WorkerDied(Exception):
@@ -22,12 +45,16 @@ class WorkerDied(Exception):
         self.task, self.status, self.reason = task, status, reason
 
 
-def work(order: dict, timeout: float) -> Iterator[dict]:
-    """Start a process on `order` and yield its events; WorkerDied when it crashes or a task takes too long."""
+def work(order: dict, timeout: float, place: Place = HERE) -> Iterator[dict]:
+    """Start a process at `place` on `order` and yield its events; WorkerDied when it crashes or a task takes too long.
+
+    Python looks into the current folder before anything else, so a process of another checkout stands in that.
+    """
     with tempfile.TemporaryFile() as words:
         process = subprocess.Popen(
             [sys.executable, "-m", "prism_bench.workbench.worker"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True, env=_same_view(),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True, env=place.view(),
+            cwd=place.root,
         )  # fmt: skip
         try:
             _hand_over(process, order)
@@ -44,11 +71,6 @@ def _hand_over(process, order):
             process.stdin.write(json.dumps(order))
     except BrokenPipeError:
         return
-
-
-def _same_view():
-    """The environment in which a process imports what this one does, even if its path was edited, as asv does."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def _events(process, timeout, words):

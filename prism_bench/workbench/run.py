@@ -14,7 +14,7 @@ from prism_bench.measure.plausibility import judged
 from prism_bench.measurement import merged
 from prism_bench.run_record import CaseResult, RunRecord, decode_case
 from prism_bench.workbench import identity
-from prism_bench.workbench.process import WorkerDied, died_at_start, work
+from prism_bench.workbench.process import HERE, Place, WorkerDied, died_at_start, work
 from prism_bench.workbench.session import result_of
 from prism_bench.workbench.settings import Settings
 
@@ -32,10 +32,14 @@ class Progress:
 class Run:
     """One run in the making: results grow case by case, so that an interrupted run keeps what it has."""
 
-    def __init__(self, catalogue: Catalogue, backend: str, settings: Settings, report: Callable = lambda _: None):
+    def __init__(
+        self, catalogue: Catalogue, backend: str, settings: Settings, report: Callable = lambda _: None, place=HERE
+    ):
         self._catalogue, self._backend, self._settings, self._report = catalogue, backend, settings, report
+        self._place: Place = place
         self._results: dict[str, list[CaseResult]] = {}
         self._facts: dict = {}
+        self._protocol: dict = {}
         self._done = self._total = 0
 
     def measure(self, cases: list[Case], timed: bool = True, others=()) -> None:
@@ -48,8 +52,12 @@ class Run:
         self._total = len(edges) + len(cases) * processes
         self._work(0, edges, timed=False)
         for process in range(processes):
-            right = [case for case in cases if self._still_right(case)]
-            self._work(process, self._order(right, process), timed)
+            self.go_through(cases, process, timed)
+
+    def go_through(self, cases: list[Case], process: int, timed: bool = True) -> None:
+        """One process through those of the cases that are right so far. The process numbered 0 verifies them."""
+        right = [case for case in cases if self._still_right(case)]
+        self._work(process, self._order(right, process), timed)
 
     @property
     def has_results(self) -> bool:
@@ -77,7 +85,7 @@ class Run:
         while tasks:
             finished, died = [], None
             try:
-                for event in work(self._order_for(process, tasks, timed), self._settings.timeout):
+                for event in self._listen(process, tasks, timed):
                     self._take(event, process, finished)
             except WorkerDied as error:
                 died = error
@@ -88,10 +96,13 @@ class Run:
                 finished.append(died.task)
             tasks = [task for task in tasks if task not in finished]
 
+    def _listen(self, process, tasks, timed):
+        return work(self._order_for(process, tasks, timed), self._settings.timeout, self._place)
+
     def _order_for(self, process, tasks, timed):
         return {
             "backend": self._backend,
-            "catalogue": str(self._catalogue.folder),
+            "catalogue": str(self._catalogue.folder.resolve()),
             "settings": asdict(self._settings),
             "process": process,
             "timed": timed,
@@ -100,6 +111,7 @@ class Run:
 
     def _take(self, event, process, finished):
         self._facts = event.get("facts", self._facts)
+        self._protocol = event.get("protocol", self._protocol)
         if "begin" in event:
             self._report(Progress(process, self._done, self._total, event["begin"]))
             self._current = event["begin"]
@@ -130,7 +142,7 @@ class Run:
             backend=self._backend,
             machine=identity.machine(facts),
             software=identity.software(facts.get("software", {})),
-            protocol=self._settings.protocol(),
+            protocol={**self._settings.protocol(), **self._protocol},
             cases=judged(cases, measured_limits(cases, facts.get("l2_bytes", 0))),
             commit=commit,
             dirty=dirty,

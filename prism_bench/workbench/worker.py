@@ -1,7 +1,7 @@
 """A measuring process: reads its task list from standard input, writes one JSON line per event to standard output.
 
-Events: {"facts"}, then per task {"begin": name} and {"results": [...]}, at the end {"end": true}. A kernel that
-crashes or hangs takes this process with it and nothing else.
+Events: {"facts", "protocol"}, then per task {"begin": name} and {"results": [...]}, at the end {"end": true}. A kernel
+that crashes or hangs takes this process with it and nothing else.
 """
 
 import json
@@ -12,7 +12,7 @@ from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.run_record import encode_case
 from prism_bench.workbench.session import Session
-from prism_bench.workbench.settings import from_plain
+from prism_bench.workbench.settings import PROTOCOL, from_plain
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     order = json.load(sys.stdin)
     tell = _private_output()
     backend = open_backend(order["backend"])
-    tell({"facts": backend.facts()})
+    tell({"facts": backend.facts(), "protocol": {"version": PROTOCOL}})
     settings = from_plain(order["settings"])
     session = Session(backend, discover(order["catalogue"]), settings, order["process"], order["timed"])
     for task in order["tasks"]:
