@@ -1,11 +1,10 @@
+#include "activations.cuh"
 #include "vector_load.cuh"
 
-// 1 / (1 + exp(-x)) for x >= 0 and exp(x) / (1 + exp(x)) below: the exponential never overflows, and the negative tail
-// keeps its relative accuracy. NaN stays NaN.
 struct Sigmoid {
     __device__ float operator()(float x) const {
-        const float t = expf(-fabsf(x));
-        return (x < 0.0f ? t : 1.0f) / (1.0f + t);
+        const Logistic logistic(fabsf(x));
+        return logistic.over_whole(x < 0.0f ? logistic.t : 1.0f);
     }
 };
 

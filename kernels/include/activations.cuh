@@ -11,6 +11,21 @@ struct Identity {
     __device__ float operator()(float x) const { return x; }
 };
 
+/// 1 / (1 + exp(-x)) below zero and its complement above, for size = |x|: t / (1 + t) or 1 / (1 + t) with t = exp(-size).
+/// The exponential never overflows, and the tail keeps its relative accuracy. The quotient is that of the hardware's
+/// reciprocal and one correction: no branch for the exponents that a denominator from 1 to 2 cannot have.
+struct Logistic {
+    float t, whole, reciprocal;
+
+    __device__ explicit Logistic(float size)
+        : t(expf(-size)), whole(1.0f + t), reciprocal(__fdividef(1.0f, whole)) {}
+    __device__ float over_whole(float part) const {
+        const float quotient = part * reciprocal;
+        return fmaf(fmaf(-whole, quotient, part), reciprocal, quotient);
+    }
+    __device__ float tail() const { return over_whole(t); }
+};
+
 // |x|, at most 20, where the tails below are 0 or negligible; NaN stays NaN.
 __device__ inline float clipped(float x) { return fabsf(x) > 20.0f ? 20.0f : fabsf(x); }
 
@@ -47,5 +62,5 @@ struct Gelu {
 __device__ inline float twice_u(float size) { return size * fmaf(0.07135481627f, size * size, 1.59576912161f); }
 
 struct GeluTanh {
-    __device__ float operator()(float x) const { return gate(x, 1.0f / (1.0f + expf(twice_u(fabsf(x))))); }
+    __device__ float operator()(float x) const { return gate(x, Logistic(twice_u(fabsf(x))).tail()); }
 };

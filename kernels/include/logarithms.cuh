@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ptx.cuh"
 #include "reduce.cuh"
 
 // Logarithms that entropies need: a term is p times a logarithm, so what counts is the logarithm's relative accuracy,
@@ -7,20 +8,19 @@
 
 constexpr double LN_2 = 0.6931471805599453;
 
-/// Between 2^-100 and 2^100: neither zero, negative, subnormal, huge nor NaN.
-__device__ inline bool ordinary(float x) { return __float_as_uint(x) - 0x0d800000u < 0x64000000u; }
+/// Between 2^-126 and 2^125: neither zero, negative, subnormal, huge nor NaN.
+__device__ inline bool ordinary(float x) { return __float_as_uint(x) - 0x00800000u < 0x7d800000u; }
 
 /// log2(x), x > 0, within 3 ulp: the hardware's logarithm, except near 1, where that is accurate absolutely only.
 __device__ inline float log2_of(float x) { return fabsf(x - 1.0f) < 0.5f ? log2f(x) : __log2f(x); }
 
-/// ln(q / p), q > 0 and p > 0, to 3e-7 of itself. `difference` is q - p, from which the logarithm of a ratio near 1
-/// comes: a caller who has p more precisely than a float can say so there. With p' = p 2^k near q it is
-/// k ln 2 + 2 atanh((q - p') / (q + p')), and the difference is exact.
-__device__ inline float log_ratio(float q, float p, float difference) {
-    if (!ordinary(q) || !ordinary(p)) return logf(q) - logf(p);
+/// ln(q / p) of ordinary numbers, to 3e-7 of itself and without a branch. With p' = p 2^k near q it is
+/// k ln 2 + 2 atanh((q - p') / (q + p')); `difference(q - p')` is that difference, exact, or what it should be for k = 0.
+template <class Difference>
+__device__ float ordinary_log_ratio(float q, float p, Difference difference) {
     const int shift = (__float_as_int(q) - __float_as_int(p) + 0x400000) & ~0x7fffff;
     const float near = __int_as_float(__float_as_int(p) + shift);
-    const float s = __fdividef(shift == 0 ? difference : q - near, q + near);
+    const float s = difference(q - near, shift) * reciprocal_fast(q + near);
     const float z = s * s;
     float series = fmaf(z, 0.11111111f, 0.14285714f);
     series = fmaf(z, series, 0.2f);
@@ -29,13 +29,46 @@ __device__ inline float log_ratio(float q, float p, float difference) {
     return fmaf(static_cast<float>(shift), static_cast<float>(LN_2 / (1 << 23)), fmaf(twice * z, series, twice));
 }
 
-__device__ inline float log_ratio(float q, float p) { return log_ratio(q, p, q - p); }
+struct AsItIs {
+    __device__ float operator()(float difference, int) const { return difference; }
+};
 
-/// q ln(q / p); 0 for q = 0 and p >= 0, infinite where only p is 0 or one of them is negative. `difference` as above.
-__device__ inline float relative_entropy(float q, float p, float difference) {
-    if (q > 0.0f && p > 0.0f) return q * log_ratio(q, p, difference);
+/// For a caller who has q - p more precisely than floats say it.
+struct BetterKnown {
+    float apart;
+
+    __device__ float operator()(float difference, int shift) const { return shift == 0 ? apart : difference; }
+};
+
+/// q ln(q / p) of any numbers: 0 for q = 0 and p >= 0, infinite where only p is 0 or one of them is negative.
+template <class Difference>
+__device__ __noinline__ float any_relative_entropy(float q, float p, Difference difference) {
+    if (q > 0.0f && p > 0.0f)
+        return q * (ordinary(q) && ordinary(p) ? ordinary_log_ratio(q, p, difference) : logf(q) - logf(p));
     if (q == 0.0f && p >= 0.0f) return 0.0f;
     return isnan(q) || isnan(p) ? q + p : infinity();
 }
 
-__device__ inline float relative_entropy(float q, float p) { return relative_entropy(q, p, q - p); }
+__device__ inline float relative_entropy(float q, float p) {
+    if (ordinary(q) && ordinary(p)) return q * ordinary_log_ratio(q, p, AsItIs{});
+    return any_relative_entropy(q, p, AsItIs{});
+}
+
+__device__ inline float relative_entropy(float q, float p, float difference) {
+    if (ordinary(q) && ordinary(p)) return q * ordinary_log_ratio(q, p, BetterKnown{difference});
+    return any_relative_entropy(q, p, BetterKnown{difference});
+}
+
+/// The same terms without a branch, so that a thread's terms do not wait for one another. `odd` is true once there was a
+/// term that only relative_entropy gets right; then all must be taken anew.
+struct OrdinaryTerms {
+    bool odd = false;
+
+    template <class Difference = AsItIs>
+    __device__ float operator()(float q, float p, Difference difference = {}) {
+        const bool nothing = (q == 0.0f) & (p >= 0.0f);
+        const float from = nothing ? 1.0f : q, to = nothing ? 1.0f : p;
+        odd |= !(ordinary(from) & ordinary(to));
+        return q * ordinary_log_ratio(from, to, difference);
+    }
+};

@@ -76,6 +76,8 @@ __device__ inline void multiply_lanes(float (&c)[4], const unsigned int (&a)[4],
 
 __device__ inline float exp2_fast(float x) { return exp2f(x); }
 
+__device__ inline float reciprocal_fast(float x) { return 1.0f / x; }
+
 #else
 
 __device__ inline unsigned int shared_address(const void* p) {
@@ -120,6 +122,78 @@ __device__ inline void multiply_lanes(float (&c)[4], const unsigned int (&a)[4],
 __device__ inline float exp2_fast(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Warpgroup instructions, for compute capability 9.0 alone: 4 warps call them together and go on while they work.
+
+#define NUMBERS_TO_31 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
+    "%24, %25, %26, %27, %28, %29, %30, %31"
+#define NUMBERS_TO_63 \
+    NUMBERS_TO_31 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
+    "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define NUMBERS_TO_127 \
+    NUMBERS_TO_63 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, " \
+    "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, " \
+    "%104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
+    "%122, %123, %124, %125, %126, %127"
+#define SUMS_8(j) \
+    "+f"(sum[j][0]), "+f"(sum[j][1]), "+f"(sum[j][2]), "+f"(sum[j][3]), "+f"(sum[j + 1][0]), "+f"(sum[j + 1][1]), \
+    "+f"(sum[j + 1][2]), "+f"(sum[j + 1][3])
+#define SUMS_32(j) SUMS_8(j), SUMS_8(j + 2), SUMS_8(j + 4), SUMS_8(j + 6)
+
+__device__ inline void copy_or_zero(unsigned int shared, const void* from, bool inside) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(shared), "l"(from), "r"(inside ? 16 : 0)
+                 : "memory");
+}
+
+/// What this thread has written to shared memory is there for the warpgroup instructions after the next barrier.
+__device__ inline void show_to_warpgroups() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+
+/// Before the first of a batch of instructions: what the registers hold is what was put there.
+__device__ inline void open_batch() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
+
+__device__ inline void close_batch() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
+
+/// Until all batches but the last PENDING have finished.
+template <int PENDING>
+__device__ inline void wait_for_batches() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(PENDING) : "memory");
+}
+
+/// An operand in shared memory, in rows of 128 bytes of which each 16-byte piece p of row r stands at p ^ r % 8; 8 rows
+/// follow each other in 1024 bytes. A row is a line's depth, or 64 lines at one depth; the next 64 are `apart` bytes on.
+__device__ inline unsigned long long operand_at(unsigned int shared, unsigned int apart) {
+    constexpr unsigned long long SWIZZLED = 1ull << 62, EIGHT_ROWS = 1024 / 16;
+    return SWIZZLED | EIGHT_ROWS << 32 | static_cast<unsigned long long>(apart / 16) << 16 | (shared & 0x3ffff) / 16;
+}
+
+/// The same operand, `bytes` further on.
+__device__ inline unsigned long long moved(unsigned long long operand, unsigned int bytes) {
+    return operand + bytes / 16;
+}
+
+#define MULTIPLY_256(type) \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type \
+                 " {" NUMBERS_TO_127 "}, %128, %129, p, 1, 1, %130, %131;}" \
+                 : SUMS_32(0), SUMS_32(8), SUMS_32(16), SUMS_32(24) \
+                 : "l"(a), "l"(b), "n"(!LEFT_ALONG), "n"(!RIGHT_ALONG))
+
+/// sum += a b: 64 rows, 256 columns, 16 deep; KIND 0 is half, 1 bfloat16. Warp w of the four has rows 16 w to 16 w + 15,
+/// blocks of 8 columns in `sum` as multiply_lanes has them. ALONG says that rows of the operand are depth.
+template <int KIND, bool LEFT_ALONG, bool RIGHT_ALONG>
+__device__ inline void multiply_warpgroup(float (&sum)[32][4], unsigned long long a, unsigned long long b) {
+    if constexpr (KIND == 0) MULTIPLY_256("f16");
+    else MULTIPLY_256("bf16");
+}
+
+#undef MULTIPLY_256
+
+/// 1 / x within an ulp, one instruction; x and 1 / x are normal, neither subnormal nor infinite.
+__device__ inline float reciprocal_fast(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 

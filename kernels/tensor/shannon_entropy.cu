@@ -32,10 +32,16 @@ extern "C" __global__ void __launch_bounds__(512)
                       long long cols, double unit) {
     const float whole = static_cast<float>(total[blockIdx.x]), rest = static_cast<float>(total[blockIdx.x] - whole);
     PartialSums<1> partial;
-    const auto add = [&](const float(&x)[1], int slot) {
-        partial.add(0, slot, relative_entropy(x[0], whole, (x[0] - whole) - rest));
+    OrdinaryTerms terms;
+    const auto visit = [&](auto term) {
+        return [&, term](const float(&x)[1], int slot) { partial.add(0, slot, term(x[0], (x[0] - whole) - rest)); };
     };
-    visit_row<8>(cols, add, counts + blockIdx.x * cols);
+    const float* const row = counts + blockIdx.x * cols;
+    visit_row<8>(cols, visit([&](float x, float apart) { return terms(x, whole, BetterKnown{apart}); }), row);
+    if (terms.odd) {
+        partial = PartialSums<1>();
+        visit_row<1>(cols, visit([&](float x, float apart) { return relative_entropy(x, whole, apart); }), row);
+    }
     double sum[1];
     partial.total(sum);
     if (row_sums(sum, by_block, arrived))
