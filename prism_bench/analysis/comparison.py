@@ -62,7 +62,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every case of either record, the control, and what is to be known about the two records (`notes`)."""
+    """Every case of both records, the control, and what is to be known about the two records (`notes`)."""
 
     names: tuple[str, str]
     cases: tuple[Compared, ...]
@@ -102,29 +102,36 @@ def compare(
     notes = require_comparable(a, b, names)
     if noise and (reason := noise.misfit(b)):
         noise, notes = None, [*notes, reason]
-    rows = [_row(key_, pair, metric, names) for key_, pair in _paired(a, b, key).items()]
+    sides = [{key(case): case for case in record.cases if _timed(case)} for record in (a, b)]
+    notes += _alone(sides, names)
+    shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
+    rows = [_row(name, pair, metric, names) for name, pair in shared.items()]
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
     found, control = _judged(rows, pairs, rules)
     return Comparison(names, tuple(found), control, tuple(notes))
 
 
-def _paired(a, b, key):
-    sides = [{key(case): case for case in record.cases if case.measurements or _timed(case)} for record in (a, b)]
-    return {name: (sides[0].get(name), sides[1].get(name)) for name in dict.fromkeys([*sides[0], *sides[1]])}
+def _alone(sides, names):
+    """For each side, which cases the other one has not."""
+    for name, mine, theirs in zip(names, sides, sides[::-1], strict=True):
+        alone = [case for case in mine if case not in theirs]
+        if alone:
+            few = ", ".join(alone[:3]) + (" ..." if len(alone) > 3 else "")
+            yield f"only {name} has {len(alone)} case{'s' if len(alone) > 1 else ''}: {few}"
 
 
 def _timed(case):
-    return case.label not in ("edge", "golden")
+    """A golden case may share its workload with a timed one: what has times is no edge."""
+    return case.label not in ("edge", "golden") or bool(case.measurements)
 
 
 def _row(name, pair, metric, names):
-    present = next(case for case in pair if case)
-    metric = metric or clock_of(next((case for case in pair if case and case.measurements), present))
+    metric = metric or clock_of(next((case for case in pair if case.measurements), pair[0]))
     row = Compared(name, metric, "inconclusive")
     for case, side in zip(pair, names, strict=True):
         reason = _missing(case, metric, side)
         if reason:
-            broken = side == names[1] and case is not None and case.status not in ("ok", "skipped")
+            broken = case is pair[1] and case.status not in ("ok", "skipped")
             return replace(row, verdict="not compared", reason=reason, gravity="bad" if broken else "note"), pair
     seconds = tuple(case.measurement(metric).median for case in pair)
     return replace(row, seconds=seconds, identical=_identical(metric, *pair)), pair
@@ -132,8 +139,6 @@ def _row(name, pair, metric, names):
 
 def _missing(case, metric, side):
     """Why the case has no time on that side; None where it has one."""
-    if case is None:
-        return f"{side} has no such case"
     if case.status != "ok":
         return f"{case.status} in {side}: {case.reason or 'the record gives no reason'}"
     found = case.measurement(metric)

@@ -90,3 +90,9 @@ def _decoded_floor(plain, where):
 def stored_noise(machine: str, root: Path = DEFAULT_NOISE) -> Noise | None:
     """The noise kept for the machine of that id, or None."""
     return read_noise(path_for(machine, root))
+
+
+def keep_noise(noise: Noise, root: Path = DEFAULT_NOISE) -> Path:
+    """Put the floors among those kept for their machine; returns the path."""
+    path = path_for(noise.machine, root)
+    return write_noise(merged_noise(read_noise(path), noise), path)

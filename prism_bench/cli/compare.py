@@ -1,0 +1,105 @@
+"""`prism-bench compare`: is B slower than A, and can that be told at all?"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options, pairs
+from prism_bench.errors import UsageError, unknown
+
+NAME = "compare"
+_OPERAND = "a run record; a folder (catalogue or checkout), a commit, or a kernel or kernel:variant, to be measured"
+
+
+def command(
+    a: Annotated[str, typer.Argument(help=f"the old side: {_OPERAND}")],
+    b: Annotated[str, typer.Argument(help="the new side")],
+    metric: Annotated[
+        str, typer.Option(help="cold_time or hot_time; cold time, or wall time on a CPU, unless said")
+    ] = "",
+    filter: options.FilterOption = None,
+    label: options.LabelOption = None,
+    backend: options.BackendOption = None,
+    catalogue: options.CatalogueOption = None,
+    processes: pairs.ProcessesOption = 5,
+    env_a: Annotated[list[str] | None, typer.Option(help="NAME=VALUE in the environment of A; may be repeated")] = None,
+    env_b: Annotated[list[str] | None, typer.Option(help="NAME=VALUE in the environment of B; may be repeated")] = None,
+    least: Annotated[float, typer.Option(min=0, help="the least relative change worth a word")] = 0.01,
+    limit_seconds: pairs.LimitOption = None,
+    keep: pairs.KeepOption = None,
+    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    all: Annotated[bool, typer.Option("--all", help="show the cases that are the same, too")] = False,
+    json: options.JsonOption = False,
+) -> None:
+    """Compare B with A: two records, or two builds measured in turn in one run. Ends with 1 where B is slower."""
+    from prism_bench.analysis.comparison import comparison_findings
+    from prism_bench.analysis.findings import exit_code
+    from prism_bench.analysis.verdict import Rules
+    from prism_bench.report.comparison import comparison_json, comparison_view
+
+    _require_metric(metric)
+    environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
+    rules = Rules(least=least, control=environments[0] == environments[1])
+    if Path(a).is_file() and Path(b).is_file():
+        found = _of_records((a, b), metric, noise, rules)
+    else:
+        name = options.choose_backend(backend, quiet=json).name
+        choice = _choice(catalogue, filter, label or pairs.usual_labels(name), environments)
+        effort = pairs.Effort(name, processes, limit_seconds, keep)
+        found = _of_builds((a, b), choice, effort, noise=noise, rules=rules, metric=metric)
+    if json:
+        options.print_json(comparison_json(found))
+    else:
+        options.out().print(comparison_view(found, all))
+    raise SystemExit(exit_code(comparison_findings(found)))
+
+
+def _require_metric(metric):
+    from prism_bench.metric import MEASURED
+
+    if metric and metric not in MEASURED:
+        raise unknown("metric", metric, MEASURED)
+
+
+def _environment(words, option):
+    for word in words or ():
+        if not word.partition("=")[0] or "=" not in word:
+            raise UsageError(f"{option} {word}: write NAME=VALUE")
+    return dict(word.split("=", 1) for word in words or ())
+
+
+def _choice(folder, filters, labels, environments):
+    from prism_bench.workbench.sides import Choice
+
+    return Choice(options.open_catalogue(folder), filters or (), tuple(labels), environments)
+
+
+def _of_records(paths, metric, noise, rules):
+    from prism_bench import store
+    from prism_bench.analysis.comparison import compare
+    from prism_bench.analysis.noise_file import stored_noise
+
+    a, b = (store.read(path) for path in paths)
+    floors = stored_noise(b.machine["id"], noise)
+    return compare(a, b, floors, rules, metric=metric or None, names=_short(paths))
+
+
+def _of_builds(words, choice, effort, *, noise, rules, metric):
+    from prism_bench.analysis.comparison import by_name, by_workload, compare
+    from prism_bench.analysis.noise_file import stored_noise
+    from prism_bench.workbench.sides import opened
+
+    with opened(words, choice) as sides:
+        a, b = pairs.measured(sides.builds, effort)
+        key = by_workload if sides.across == "variants" else by_name
+    floors = stored_noise(b.machine["id"], noise)
+    found = compare(a, b, floors, rules, metric=metric or None, key=key, names=_short(words))
+    return replace(found, notes=(*sides.notes, *found.notes))
+
+
+def _short(words):
+    """What the two sides are called in a table: a path's last part; A and B where that does not tell them apart."""
+    names = [Path(word).name.removesuffix(".gz").removesuffix(".json") or word for word in words]
+    return ("A", "B") if names[0] == names[1] else tuple(names)

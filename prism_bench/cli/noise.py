@@ -1,0 +1,40 @@
+"""`prism-bench noise`: what does a build differ from itself by on this machine?"""
+
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options, pairs
+
+NAME = "noise"
+
+
+def command(
+    filter: options.FilterOption = None,
+    label: options.LabelOption = None,
+    backend: options.BackendOption = None,
+    catalogue: options.CatalogueOption = None,
+    processes: pairs.ProcessesOption = 5,
+    seed: Annotated[int, typer.Option(help="of the dealing of processes into two sides")] = 0,
+    limit_seconds: pairs.LimitOption = None,
+    keep: pairs.KeepOption = None,
+    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    json: options.JsonOption = False,
+) -> None:
+    """Measure the catalogue against itself, in turn, and keep each case's noise floor for compare, trend and check."""
+    from prism_bench.analysis.noise import noise_of
+    from prism_bench.analysis.noise_file import keep_noise
+    from prism_bench.report.noise import noise_json, noise_view
+    from prism_bench.workbench.sides import Choice, of_itself
+
+    name = options.choose_backend(backend, quiet=json).name
+    found = options.open_catalogue(catalogue)
+    sides = of_itself(Choice(found, filter or (), tuple(label or pairs.usual_labels(name))))
+    floors = noise_of(*pairs.measured(sides.builds, pairs.Effort(name, processes, limit_seconds, keep)), seed=seed)
+    path = keep_noise(floors, noise)
+    if json:
+        options.print_json({"path": str(path), **noise_json(floors)})
+    else:
+        options.out().print(noise_view(floors))
+        options.out().print(f"noise floors: {path}", highlight=False, soft_wrap=True)
+    raise SystemExit(0 if floors.floors else 2)

@@ -1,0 +1,46 @@
+"""What `compare` and `noise` share: options, and two builds measured in turn under one bar."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli.progress import progress_bar
+
+DEFAULT_NOISE = Path("reports/noise")
+NoiseOption = Annotated[Path, typer.Option("--noise", help="where the noise floors of machines are kept")]
+ProcessesOption = Annotated[int, typer.Option(min=1, help="fresh processes that measure each side")]
+LimitOption = Annotated[
+    float | None, typer.Option("--limit-seconds", min=1, help="start no pair of processes that would end later")
+]
+KeepOption = Annotated[Path | None, typer.Option(help="folder for the two records that were measured")]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How two builds are measured: on which backend, in how many processes, for how long, and what is kept."""
+
+    backend: str
+    processes: int
+    limit: float | None = None
+    keep: Path | None = None
+
+
+def usual_labels(backend: str) -> tuple[str, ...]:
+    """The labels without `--label`: those a person waits for."""
+    return ("S0", "S1") if backend == "cuda" else ("S0",)
+
+
+def measured(builds, effort: Effort):
+    """The records of both builds, kept where that is asked for."""
+    from prism_bench import store, workbench
+    from prism_bench.workbench.interleave import interleaved, pair_settings
+
+    settings = pair_settings(workbench.Settings(processes=effort.processes))
+    with progress_bar() as report:
+        records = interleaved(builds, effort.backend, settings, report, limit=effort.limit)
+    for letter, record in zip("ab", records, strict=True):
+        if effort.keep:
+            store.save(record, effort.keep / f"{letter}.json.gz")
+    return records

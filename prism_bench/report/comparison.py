@@ -1,0 +1,112 @@
+"""A comparison in the terminal and as plain values: the count, the changed and the doubtful cases, the control."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.analysis.comparison import Compared, Comparison, comparison_findings
+from prism_bench.analysis.estimate import Estimate
+from prism_bench.analysis.findings import value_text
+from prism_bench.units import share_text
+
+STYLES = {"slower": "bold red", "faster": "green", "same": "dim", "inconclusive": "yellow", "not compared": "yellow"}
+
+
+def comparison_view(comparison: Comparison, everything: bool = False) -> RenderableType:
+    """What `compare` prints: the count, a table of all cases but those that are the same (`everything`: those too)."""
+    shown = [one for one in comparison.cases if everything or one.verdict != "same"]
+    parts = [_headline(comparison)]
+    parts += [_table(shown, comparison.names)] if shown else []
+    parts += [_control(comparison.control)] if comparison.control.cases else []
+    parts += [Text(note, style="yellow") for note in comparison.notes]
+    return Group(*parts)
+
+
+def comparison_json(comparison: Comparison) -> dict:
+    """The comparison as plain JSON values; unknown ones are null."""
+    control = comparison.control
+    return {
+        "a": comparison.names[0],
+        "b": comparison.names[1],
+        "counts": dict(comparison.counts()),
+        "cases": [_plain(one) for one in comparison.cases],
+        "control": {**vars(control), "changed": list(control.changed), "excess": control.excess},
+        "notes": list(comparison.notes),
+        "findings": [vars(finding) for finding in comparison_findings(comparison)],
+    }
+
+
+def _headline(comparison):
+    words = Text()
+    for verdict, count in comparison.counts().items():
+        if count:
+            words.append(f"{count} {verdict}  ", style=STYLES[verdict])
+    words.append(f"{comparison.names[1]} against {comparison.names[0]}", style="dim")
+    return words
+
+
+def _table(shown, names):
+    grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    grid.add_column("case", overflow="fold")
+    for name in ("metric", *names, "ratio", "interval", "in cycles", "floor"):
+        grid.add_column(name, justify="left" if name == "metric" else "right", no_wrap=name not in names)
+    grid.add_column("verdict", overflow="fold")
+    for one in sorted(shown, key=lambda one: list(STYLES).index(one.verdict)):
+        grid.add_row(*_cells(one), _verdict(one))
+    return grid
+
+
+def _cells(one: Compared):
+    times = [value_text(one.metric, seconds) for seconds in one.seconds]
+    if one.judgement is None:
+        return (Text(one.case), one.metric, *times, "-", "-", "-", "-")
+    found, in_cycles = one.judgement.estimate, one.judgement.in_cycles
+    cycles = f"{in_cycles.ratio:.3f}x" if in_cycles else "-"
+    interval = _interval_text(found)
+    return (Text(one.case), one.metric, *times, f"{found.ratio:.3f}x", interval, cycles, _floor_text(one))
+
+
+def _floor_text(one):
+    return share_text(one.judgement.floor) if one.judgement.floor < 10 else "-"
+
+
+def _interval_text(found: Estimate):
+    low, high = found.interval()
+    return f"{low:.3f} to {high:.3f}" if high < float("inf") else "-"
+
+
+def _verdict(one):
+    text = Text(one.verdict, style=STYLES[one.verdict])
+    return text.append(f": {one.reason}", style="dim") if one.reason else text
+
+
+def _control(control):
+    words = f"control: {control.cases} cases of identical code, median ratio {control.shift:.3f}, "
+    words += f"{len(control.changed)} of them changed by their times alone"
+    words += f", every error widened {control.widening:.2f}x" if control.widening > 1 else ""
+    return Text(words, style="bold red" if control.excess else "dim")
+
+
+def _plain(one: Compared):
+    plain = {"case": one.case, "metric": one.metric, "verdict": one.verdict, "reason": one.reason,
+             "identical": one.identical, "seconds": list(one.seconds)}  # fmt: skip
+    if one.judgement is None:
+        return plain
+    judgement = one.judgement
+    return {
+        **plain,
+        **_estimate(judgement.estimate),
+        "p": judgement.estimate.p,
+        "by_times": judgement.verdict,
+        "floor": _finite(judgement.floor),
+        "cycles": _estimate(judgement.in_cycles) if judgement.in_cycles else None,
+    }
+
+
+def _estimate(found: Estimate):
+    low, high = found.interval()
+    return {"ratio": found.ratio, "low": low, "high": _finite(high)}
+
+
+def _finite(value):
+    return value if value < float("inf") else None
