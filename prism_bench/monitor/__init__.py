@@ -1,0 +1,13 @@
+"""The device's state beside every number: NVML read at a steady beat, evidence, rules, alerts, exports.
+
+nvml, devices, quantities, reading, probe, gpm, processes, xid    one look at one device
+sampler, window, watching, rules, energy                          evidence for a measurement
+executions, alerts, export, csv_file, exporter                    for who watches
+"""
+
+from prism_bench.monitor.energy import energy_per_launch
+from prism_bench.monitor.rules import Rules, remarks
+from prism_bench.monitor.sampler import Sampler
+from prism_bench.monitor.watching import Blind, sampling, watched
+
+__all__ = ["Blind", "Rules", "Sampler", "energy_per_launch", "remarks", "sampling", "watched"]

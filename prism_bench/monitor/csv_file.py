@@ -1,0 +1,50 @@
+"""Readings as a CSV file that stays below a size: one older part beside it, then the oldest lines are gone."""
+
+import csv
+import io
+from pathlib import Path
+
+from prism_bench.errors import ResultsError
+from prism_bench.monitor.quantities import QUANTITIES
+
+LARGEST = 16 << 20
+COLUMNS = ("timestamp", "index", "uuid", "name", "lost", "reasons", "processes", *QUANTITIES)
+
+
+class CsvFile:
+    """One row per device and moment; an empty cell is a quantity that was not read. SI units, as `--json` has them.
+
+    With more than `largest` bytes the file becomes `<name>.1` and begins anew, so both together stay below twice that.
+    """
+
+    def __init__(self, path: Path, largest: int = LARGEST):
+        self._path, self._largest = path, largest
+        self._header = not (path.is_file() and path.stat().st_size)
+        self._write("")
+
+    def add(self, status: dict) -> None:
+        """The devices of one moment, as `export.status` gives them; a ResultsError where they cannot be written."""
+        if self._path.is_file() and self._path.stat().st_size > self._largest:
+            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            self._header = True
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        if self._header:
+            writer.writerow(COLUMNS)
+        writer.writerows(_row(status["timestamp"], device) for device in status["devices"])
+        self._write(text.getvalue())
+        self._header = False
+
+    def _write(self, text):
+        try:
+            with self._path.open("a") as file:
+                file.write(text)
+        except OSError as error:
+            raise ResultsError(f"cannot write {self._path}: {error.strerror}") from None
+
+
+def _row(timestamp, device):
+    words = " ".join(reason.replace(" ", "-") for reason in device["reasons"] or ())
+    others = "" if device["processes"] is None else len(device["processes"])
+    facts = [timestamp, device["index"], device["uuid"], device["name"], device["lost"] or "", words, others]
+    return facts + ["" if value is None else f"{value:.10g}" for value in device["values"].values()]

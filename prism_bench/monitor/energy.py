@@ -1,0 +1,96 @@
+"""Energy of one launch, by watching the driver's energy counter move while the kernel runs without a pause.
+
+The counter stands still for tens of milliseconds and then jumps, so a window is only worth its whole steps: it opens at
+one jump and closes at a later one, and the launches in it follow from the time between. What this says is the counter's
+own uncertainty. The sensor behind it is another matter: on some boards it looks only a quarter of the time
+(Z. Yang, K. Adamek, W. Armour, "Part-time power measurements", SC 2024).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+
+from prism_bench.evidence import Energy
+
+RESOLUTION = 1e-3  # joules: the counter is in millijoules
+
+
+@dataclass(frozen=True)
+class Patience:
+    """At most `seconds` of running; done as soon as the uncertainty is below `precision` of the energy.
+
+    A window has at least `steps` steps of the counter. What stays more uncertain than `worst` is not told.
+    """
+
+    seconds: float = 0.3
+    steps: int = 2
+    precision: float = 0.02
+    worst: float = 0.25
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """The counter read `joules` at `at`, and something less at `before`; `launches` were done at `at`."""
+
+    before: float
+    at: float
+    joules: float
+    launches: float
+
+
+def energy_per_launch(
+    replays: Iterator[int],
+    counter: Callable[[], float | None],
+    patience: Patience | None = None,
+    clock: Callable[[], float] = perf_counter,
+) -> Energy:
+    """The energy of one launch, or the reason why it cannot be told.
+
+    `replays` keeps the device busy without a pause and yields the launches done so far; `counter` reads joules. The
+    replays of one step must be shorter than a step of the counter.
+    """
+    patience = patience or Patience()
+    began, edges = clock(), []
+    last_at, last = began, counter()
+    if last is None:
+        return Energy(reason="this device has no energy counter")
+    for launches in replays:
+        now, joules = clock(), counter()
+        if joules is None:
+            return Energy(reason="the energy counter does not answer any more")
+        if joules > last:
+            edges.append(_Edge(last_at, now, joules, launches))
+        last_at, last = now, joules
+        found = _between(edges, patience.steps)
+        if found and found.uncertainty <= patience.precision * found.joules:
+            return found
+        if now - began >= patience.seconds:
+            return found if _is_worth(found, patience) else Energy(reason=_too_short(edges, now - began))
+    return Energy(reason="the kernel could not be repeated")
+
+
+def _between(edges, steps):
+    """The energy between the first edge and the last; None while there are too few steps.
+
+    An edge lies anywhere between two looks at the counter, so the window is uncertain by half of both gaps.
+    """
+    if len(edges) <= steps:
+        return None
+    first, last = edges[0], edges[-1]
+    window, joules, launches = last.at - first.at, last.joules - first.joules, last.launches - first.launches
+    if window <= 0 or launches <= 0:
+        return None
+    gaps = (first.at - first.before + last.at - last.before) / 2
+    share = gaps / window + RESOLUTION / joules
+    each = joules / launches
+    return Energy(joules=each, uncertainty=each * share, window=window, launches=round(launches))
+
+
+def _is_worth(found, patience):
+    return found is not None and found.uncertainty <= patience.worst * found.joules
+
+
+def _too_short(edges, seconds):
+    times = "once" if len(edges) == 1 else f"{len(edges)} times"
+    moved = f"moved {times}" if edges else "did not move"
+    return f"the energy counter {moved} in {seconds:.2g} s of repetition, too coarse for one launch"

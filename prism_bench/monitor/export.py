@@ -1,0 +1,206 @@
+"""The shapes that `--json` prints, one object per moment.
+
+    status    timestamp, uptime_seconds, gpu_utilization (percent), memory {used_mb, total_mb, percent} of the first
+              device, devices: list of {index, uuid, name, slice, lost, values, missing, reasons, processes}: `values` by
+              quantity in SI units (monitor/quantities.py), null with a reason in `missing`
+    kernels   list of {name, total_calls, avg_time_ms, min_time_ms, max_time_ms, total_time_ms, success_rate,
+              avg_memory_mb, last_execution}
+    alerts    active_alerts: list of {severity, message, metric, value, rule, device, since}, total_alerts_today
+    report    total_kernel_calls, successful_calls, failed_calls, utilization_percentage (device time of the executions
+              over the time since the start), avg_execution_time_us, peak_memory_mb, current_memory_mb,
+              per_kernel_stats {name: {call_count, total_time_us, avg_time_us, min_time_us, max_time_us, success_rate}},
+              sampler {hertz, beats, cpu_share, longest_beat_ms}
+
+Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name says percent.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from statistics import fmean
+
+from prism_bench.monitor.alerts import AlertWatch
+from prism_bench.monitor.executions import Executions, KernelStatistics
+from prism_bench.monitor.quantities import QUANTITIES, reasons_in
+from prism_bench.monitor.sampler import Sampler
+
+ORDERS = ("last", "avg_time", "total_time", "calls")
+
+
+def snapshot(sampler: Sampler, executions: Executions, alerts: AlertWatch) -> dict:
+    """All four parts of this moment."""
+    return {
+        "status": status(sampler, executions),
+        "kernels": kernels(executions),
+        "alerts": {"active_alerts": [one.plain() for one in alerts.active], "total_alerts_today": alerts.raised_today()},
+        "report": report(executions) | {"sampler": _cost(sampler)},
+    }  # fmt: skip
+
+
+def status(sampler: Sampler, executions: Executions) -> dict:
+    """The devices as they are now; the headline figures are the first one's."""
+    devices = [device(sampler, place) for place in range(len(sampler.probes))]
+    first = devices[0]["values"] if devices else {}
+    used, total = first.get("memory_used"), first.get("memory_total")
+    return {
+        "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "uptime_seconds": round(executions.uptime(), 3),
+        "gpu_utilization": _percent(first.get("utilization")),
+        "memory": {
+            "used_mb": _mega(used),
+            "total_mb": _mega(total),
+            "percent": _percent(used / total) if used is not None and total else None,
+        },
+        "devices": devices,
+    }
+
+
+def device(sampler: Sampler, place: int) -> dict:
+    """One device: every quantity, null where it was not read, and why."""
+    one, reading = sampler.probes[place].device, sampler.latest(place)
+    values = reading.values if reading and not sampler.lost(place) else {}
+    missing = dict(reading.missing) if reading else {}
+    if sampler.lost(place):
+        missing = dict.fromkeys(QUANTITIES, sampler.lost(place))
+    if sampler.xids_missing:
+        missing["xids"] = sampler.xids_missing
+    reasons = reasons_in(values["clock_reasons"]) if "clock_reasons" in values else None
+    return {
+        "index": one.index,
+        "uuid": one.uuid,
+        "name": one.name,
+        "slice": one.is_slice,
+        "lost": sampler.lost(place),
+        "values": {name: values.get(name) for name in QUANTITIES},
+        "missing": {name: reason for name, reason in missing.items() if name not in values},
+        "reasons": list(reasons) if reasons is not None else None,
+        "processes": _processes(reading, sampler.lost(place)),
+    }
+
+
+def kernels(executions: Executions, sort_by: str = "last", limit: int | None = None, min_calls: int = 1) -> list[dict]:
+    """The kernels in the ring, sorted by one of ORDERS, the largest first."""
+    keys = {"last": lambda one: one.last, "avg_time": lambda one: one.mean or 0.0,
+            "total_time": lambda one: one.total, "calls": lambda one: one.calls}  # fmt: skip
+    found = sorted(executions.statistics(), key=keys[sort_by], reverse=True)
+    return [_row(one) for one in found if one.calls >= min_calls][:limit]
+
+
+def report(executions: Executions) -> dict:
+    """What all executions in the ring add up to; null where there is none to speak of."""
+    ones = list(executions)
+    times = [one.seconds for one in ones if one.succeeded]
+    uptime = executions.uptime()
+    return {
+        "total_kernel_calls": len(ones),
+        "successful_calls": len(times),
+        "failed_calls": len(ones) - len(times),
+        "utilization_percentage": _percent(sum(times) / uptime) if uptime > 0 else None,
+        "avg_execution_time_us": _micro(fmean(times)) if times else None,
+        "peak_memory_mb": _mega(max((one.memory for one in ones), default=None)),
+        "current_memory_mb": _mega(ones[-1].memory if ones else None),
+        "per_kernel_stats": {one.kernel: _statistics(one) for one in executions.statistics()},
+    }
+
+
+def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
+    """What the rules of `alerts.py` ask of a device; `before` keeps its counters from call to call."""
+    shown = device(sampler, place)
+    values, lost = shown["values"], sampler.lost(place) is not None
+    used, total, errors = values["memory_used"], values["memory_total"], values["ecc_uncorrected"]
+    if errors is not None:
+        before.setdefault("ecc_uncorrected", errors)
+    held = {"hw slowdown", "sw thermal", "hw thermal", "power brake"}
+    return {
+        "utilization": values["utilization"],
+        "memory_share": used / total if used is not None and total else None,
+        "temperature": values["temperature"],
+        "throttled": None if shown["reasons"] is None else float(bool(held & set(shown["reasons"]))),
+        "new_xids": float(len([1 for uuid, _ in sampler.xids(0.0, float("inf")) if uuid == shown["uuid"]])),
+        "new_uncorrected": None if errors is None else errors - before["ecc_uncorrected"],
+        "lost": float(lost),
+    }
+
+
+def _processes(reading, lost):
+    if reading is None or reading.processes is None or lost:
+        return None
+    return [{"pid": one.pid, "name": one.name, "memory": one.memory, "ours": one.ours, "busy": one.busy}
+            for one in reading.processes]  # fmt: skip
+
+
+def _row(one: KernelStatistics):
+    return {
+        "name": one.kernel,
+        "total_calls": one.calls,
+        "avg_time_ms": _milli(one.mean),
+        "min_time_ms": _milli(one.least),
+        "max_time_ms": _milli(one.most),
+        "total_time_ms": _milli(one.total),
+        "success_rate": one.success_rate,
+        "avg_memory_mb": _mega(one.memory),
+        "last_execution": datetime.fromtimestamp(one.last, UTC).isoformat(timespec="milliseconds"),
+    }
+
+
+def _statistics(one: KernelStatistics):
+    return {
+        "call_count": one.calls,
+        "total_time_us": _micro(one.total),
+        "avg_time_us": _micro(one.mean),
+        "min_time_us": _micro(one.least),
+        "max_time_us": _micro(one.most),
+        "success_rate": one.success_rate,
+    }
+
+
+def _cost(sampler):
+    cost = sampler.cost()
+    return {
+        "hertz": round(cost.beats / cost.seconds, 3) if cost.seconds else None,
+        "beats": cost.beats,
+        "cpu_share": float(f"{cost.share:.3g}"),
+        "longest_beat_ms": _milli(cost.longest),
+    }
+
+
+def _scaled(value, factor):
+    return None if value is None else float(f"{value * factor:.6g}")
+
+
+def _mega(count: float | None):
+    return _scaled(count, 1e-6)
+
+
+def _percent(share: float | None):
+    return _scaled(share, 100)
+
+
+def _milli(seconds: float | None):
+    return _scaled(seconds, 1e3)
+
+
+def _micro(seconds: float | None):
+    return _scaled(seconds, 1e6)
+
+
+def headline(shown: Sequence[dict]) -> str:
+    """One line of words for the devices, for a pipe."""
+    return "  ".join(_line(one) for one in shown)
+
+
+def _line(one):
+    if one["lost"]:
+        return f"{one['index']}: {one['lost']}"
+    values = one["values"]
+    parts = [
+        _words(values["utilization"], 100, "%"),
+        _words(values["memory_used"], 1e-9, "GB"),
+        _words(values["sm_clock"], 1e-6, "MHz"),
+        _words(values["power"] if values["power"] is not None else values["power_average"], 1, "W"),
+        _words(values["temperature"], 1, "C"),
+    ]
+    return f"{one['index']}: " + ", ".join([*parts, *(one["reasons"] or [])])
+
+
+def _words(value, scale, unit):
+    return "-" if value is None else f"{value * scale:.3g} {unit}" if unit != "MHz" else f"{value * scale:.0f} {unit}"

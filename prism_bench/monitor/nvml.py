@@ -1,0 +1,79 @@
+"""NVML opened and closed, and its errors in words: what a device does not offer, and when it is gone."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prism_bench.errors import BackendUnavailable
+
+WITHOUT = "runs go on without it, their measurements then carry no evidence"
+
+
+class DeviceLost(Exception):
+    """The device, its driver or the library stopped answering; the words say why."""
+
+
+def library():
+    """pynvml with NVML opened; BackendUnavailable says in one sentence what is missing. Close it with `close`."""
+    try:
+        import pynvml
+    except ImportError as error:
+        raise BackendUnavailable(f"nvidia-ml-py is not installed ({error}); {WITHOUT}") from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise BackendUnavailable(f"NVML does not answer: {_said(error)}; {WITHOUT}") from None
+    return pynvml
+
+
+def close(pynvml) -> None:
+    """Shut NVML down; a library that is gone already needs no farewell."""
+    try:
+        pynvml.nvmlShutdown()
+    except pynvml.NVMLError:
+        return
+
+
+@contextmanager
+def opened() -> Iterator:
+    """pynvml for a `with` block."""
+    pynvml = library()
+    try:
+        yield pynvml
+    finally:
+        close(pynvml)
+
+
+def why_missing(pynvml, error) -> str:
+    """Why a quantity is null. DeviceLost where the error says that nothing will be read any more."""
+    if error.value in _gone(pynvml):
+        raise DeviceLost(_said(error)) from None
+    return {
+        pynvml.NVML_ERROR_NOT_SUPPORTED: "this device does not offer it",
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND: "this driver's NVML is too old to offer it",
+        pynvml.NVML_ERROR_NO_PERMISSION: "no permission to read it",
+    }.get(error.value, _said(error))
+
+
+def is_permanent(pynvml, error) -> bool:
+    """Whether asking again will give the same answer."""
+    return error.value in (
+        pynvml.NVML_ERROR_NOT_SUPPORTED,
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        pynvml.NVML_ERROR_NO_PERMISSION,
+        pynvml.NVML_ERROR_INVALID_ARGUMENT,
+    )
+
+
+def _gone(pynvml):
+    return (
+        pynvml.NVML_ERROR_GPU_IS_LOST,
+        pynvml.NVML_ERROR_RESET_REQUIRED,
+        pynvml.NVML_ERROR_UNINITIALIZED,
+        pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
+        pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+    )
+
+
+def _said(error):
+    """NVML's own words, which carry a full stop in places."""
+    return str(error).rstrip(".")

@@ -1,0 +1,171 @@
+"""Reads devices at a steady beat in a thread of its own, keeps the last readings, and knows what that costs."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event, Lock, Thread
+from time import perf_counter, thread_time
+
+from prism_bench.evidence import Evidence
+from prism_bench.monitor.nvml import DeviceLost
+from prism_bench.monitor.probe import Probe
+from prism_bench.monitor.reading import Reading
+from prism_bench.monitor.window import evidence_in
+from prism_bench.monitor.xid import XidWatch
+
+HERTZ = 20.0
+KEPT_SECONDS = 120.0
+_RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What reading took of `seconds`: `cpu_seconds` of one core, over `beats` beats, the `longest` in wall seconds."""
+
+    beats: int
+    seconds: float
+    cpu_seconds: float
+    longest: float
+
+    @property
+    def share(self) -> float:
+        """Of one core."""
+        return self.cpu_seconds / self.seconds if self.seconds else 0.0
+
+
+class Watch:
+    """What happened to be known when a window closed."""
+
+    evidence: Evidence | None = None
+
+
+class Sampler:
+    """A bounded ring of readings per probe, filled `hertz` times a second between `start` and `stop`.
+
+    `prepare` gives the probes anew after a device was lost, as a driver that restarts wants it; it raises while there
+    is nothing to read. Nothing that goes wrong here is raised: it is told by `lost`.
+    """
+
+    def __init__(
+        self,
+        prepare: Callable[[], Sequence[Probe]],
+        *,
+        hertz: float = HERTZ,
+        kept_seconds: float = KEPT_SECONDS,
+        xids: XidWatch | None = None,
+        clock: Callable[[], float] = perf_counter,
+    ):
+        self._prepare, self._period, self._clock, self._xids = prepare, 1 / hertz, clock, xids
+        self.probes = list(prepare())
+        self._rings = [deque(maxlen=max(2, round(hertz * kept_seconds))) for _ in self.probes]
+        self._reading = Lock()  # a short window reads in its own thread
+        self._ending, self._thread = Event(), Thread(target=self._work, name="prism-bench-sampler", daemon=True)
+        self._lost: list[str | None] = [None] * len(self.probes)
+        self._retry = 0.0
+        self._beats, self._cpu, self._longest, self._started, self._stopped = 0, 0.0, 0.0, clock(), None
+
+    def __enter__(self) -> "Sampler":
+        self._started = self._clock()
+        if self._xids:
+            self._xids.start()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self._ending.set()
+        self._thread.join()
+        self._stopped = self._clock()
+        if self._xids:
+            self._xids.stop()
+
+    def beat(self) -> None:
+        """One reading of every device that answers; a lost one is looked for again once a second."""
+        began, spent = self._clock(), thread_time()
+        if any(self._lost) and began >= self._retry:
+            self._look_again(began)
+        for place in range(len(self.probes)):
+            if not self._lost[place]:
+                self._take(place)
+        self._beats += 1
+        self._cpu += thread_time() - spent
+        self._longest = max(self._longest, self._clock() - began)
+
+    def _take(self, place):
+        try:
+            with self._reading:
+                self._rings[place].append(self.probes[place].read(self._clock()))
+        except DeviceLost as error:
+            self._lose(place, error)
+        except Exception as error:  # whatever a driver in trouble makes of a call must not end a run
+            self._lose(place, f"{type(error).__name__}: {error}")
+
+    def latest(self, place: int = 0) -> Reading | None:
+        """The last reading of a device; None before the first."""
+        ring = self._rings[place]
+        return ring[-1] if ring else None
+
+    def readings(self, begin: float, end: float, place: int = 0) -> list[Reading]:
+        """Those kept from that stretch of the clock."""
+        return [reading for reading in list(self._rings[place]) if begin <= reading.at <= end]
+
+    def lost(self, place: int = 0) -> str | None:
+        """Since when and why the device does not answer; None while it does."""
+        return self._lost[place]
+
+    def xids(self, begin: float, end: float) -> list[tuple[str, int]]:
+        """(UUID, Xid) of the events in that stretch."""
+        return self._xids.between(begin, end) if self._xids else []
+
+    @property
+    def xids_missing(self) -> str | None:
+        """Why Xids are not told; None where they are."""
+        return self._xids.missing if self._xids else "not asked for"
+
+    def cost(self) -> Cost:
+        """What the sampler has cost so far."""
+        ended = self._stopped if self._stopped is not None else self._clock()
+        return Cost(self._beats, ended - self._started, self._cpu, self._longest)
+
+    @contextmanager
+    def window(self, place: int = 0) -> Iterator[Watch]:
+        """A stretch whose evidence stands in `.evidence` afterwards; one shorter than a beat is read at its end."""
+        watch, begin, lost_before = Watch(), self._clock(), self._lost[place]
+        try:
+            yield watch
+        finally:
+            watch.evidence = self._evidence(begin, place, lost_before)
+
+    def _evidence(self, begin, place, lost_before):
+        end = self._clock()
+        if not self.readings(begin, end, place) and not self._lost[place]:
+            self._take(place)
+            end = self._clock()
+        readings = self.readings(begin, end, place)
+        earlier = [reading for reading in list(self._rings[place]) if reading.at < begin]
+        uuid = self.probes[place].device.uuid if place < len(self.probes) else ""
+        xids = [number for whose, number in self.xids(begin, end) if whose == uuid]
+        lost = self._lost[place] or lost_before
+        return evidence_in(readings, earlier[-1] if earlier else None, end - begin, xids=xids, lost=lost)
+
+    def _work(self):
+        due = self._clock()
+        while not self._ending.is_set():
+            self.beat()
+            due = max(due + self._period, self._clock())
+            self._ending.wait(max(0.0, due - self._clock()))
+
+    def _lose(self, place, why):
+        self._lost[place] = f"lost at {datetime.now(UTC):%H:%M:%S} UTC: {why}"
+        self._retry = self._clock() + _RETRY_SECONDS
+
+    def _look_again(self, now):
+        self._retry = now + _RETRY_SECONDS
+        try:
+            fresh = {probe.device.uuid: probe for probe in self._prepare()}
+        except Exception:  # still nothing there; the reason it was lost for stands
+            return
+        for place, probe in enumerate(self.probes):
+            if self._lost[place] and probe.device.uuid in fresh:
+                self.probes[place], self._lost[place] = fresh[probe.device.uuid], None

@@ -1,0 +1,92 @@
+"""A sampler for a device, or what stands in for one where there is nothing to watch or to watch with."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from time import perf_counter
+
+from prism_bench.errors import BackendUnavailable
+from prism_bench.evidence import Evidence
+from prism_bench.monitor import devices as listing
+from prism_bench.monitor.devices import Device
+from prism_bench.monitor.nvml import close, library
+from prism_bench.monitor.probe import Probe
+from prism_bench.monitor.processes import family
+from prism_bench.monitor.sampler import HERTZ, Sampler, Watch
+from prism_bench.monitor.xid import XidWatch
+
+
+class Blind:
+    """Stands where a sampler would: every window says why nothing was seen; without a reason, nothing at all."""
+
+    def __init__(self, reason: str | None = None):
+        self._reason = reason
+        self.probes: list[Probe] = []
+
+    @contextmanager
+    def window(self) -> Iterator[Watch]:
+        """As `Sampler.window`."""
+        watch, begin = Watch(), perf_counter()
+        try:
+            yield watch
+        finally:
+            if self._reason:
+                watch.evidence = Evidence(perf_counter() - begin, 0, missing={"readings": self._reason})
+
+
+@contextmanager
+def watched(uuid: str | None, hertz: float = HERTZ) -> Iterator[Sampler | Blind]:
+    """A sampler of the device with that UUID while the block runs, made for a measuring process.
+
+    It reads what evidence needs, and nothing that blocks. Without a UUID there is no device and nothing to see.
+    """
+    if not uuid:
+        yield Blind()
+        return
+    with ExitStack() as stack:
+        try:
+            sampler = stack.enter_context(sampling(lambda found: [_found(found, uuid)], hertz=hertz, full=False))
+        except BackendUnavailable as error:
+            sampler = Blind(str(error))
+        yield sampler
+
+
+@contextmanager
+def sampling(
+    choose: Callable[[list[Device]], Sequence[Device]], *, hertz: float, full: bool, threaded: bool = True
+) -> Iterator[Sampler]:
+    """A sampler of the devices that `choose` picks out of all; BackendUnavailable where NVML cannot be opened.
+
+    With `threaded` it beats by itself, else when `beat` is called.
+    """
+    pynvml = library()
+    try:
+        xids = XidWatch(pynvml, list(choose(listing.devices(pynvml)))) if threaded else None
+        prepare = _Preparing(pynvml, choose, full=full)
+        sampler = Sampler(prepare, hertz=hertz, xids=xids)
+        with sampler if threaded else nullcontext():
+            yield sampler
+    finally:
+        close(pynvml)
+
+
+class _Preparing:
+    """Probes of the chosen devices; by a library opened anew where the one that was open outlived its driver."""
+
+    def __init__(self, pynvml, choose, *, full):
+        self._pynvml, self._choose, self._full, self._ours = pynvml, choose, full, family()
+
+    def __call__(self):
+        try:
+            found = listing.devices(self._pynvml)
+        except BackendUnavailable:
+            close(self._pynvml)
+            self._pynvml.nvmlInit()
+            found = listing.devices(self._pynvml)
+        return [Probe(self._pynvml, one, full=self._full, ours=self._ours) for one in self._choose(found)]
+
+
+def _found(found, uuid):
+    device = listing.by_uuid(found, uuid)
+    if device is None:
+        raise BackendUnavailable(f"NVML lists no device {uuid}; its measurements carry no evidence")
+    return device

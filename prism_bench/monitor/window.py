@@ -1,0 +1,79 @@
+"""From the readings that fell into a window to its evidence."""
+
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from prism_bench.evidence import Evidence
+from prism_bench.monitor.quantities import reasons_in
+from prism_bench.monitor.reading import Reading
+
+SPANS = ("sm_clock", "memory_clock", "power", "temperature", "utilization")
+_THROTTLED = {"power_throttled": "power", "thermal_throttled": "thermal", "board_throttled": "board"}
+_ERRORS = {"ecc_uncorrected": "uncorrected memory error", "ecc_corrected": "corrected memory error"}
+
+
+def evidence_in(
+    readings: Sequence[Reading], before: Reading | None, seconds: float, *, xids: Iterable[int] = (), lost=None
+) -> Evidence:
+    """What the readings say about a window of `seconds`; `before` is the last one ahead of it, for what only grows.
+
+    `xids` are the Xids that fell into it; `lost` says since when the device does not answer.
+    """
+    spans = {name: span for name in SPANS if (span := _span(readings, name))}
+    neighbours, busy = _neighbours(readings)
+    chain = [before, *readings] if before else list(readings)
+    return Evidence(
+        seconds=seconds,
+        readings=len(readings),
+        spans=spans,
+        reasons=_reasons(readings),
+        throttled={word: grown for name, word in _THROTTLED.items() if (grown := _growth(chain, name)) > 0},
+        neighbours=neighbours,
+        busy_neighbours=busy,
+        events=(*(f"Xid {number}" for number in xids), *_memory_errors(chain)),
+        missing=_missing(readings, spans),
+        lost=lost,
+    )
+
+
+def _span(readings, name):
+    values = [reading.values[name] for reading in readings if name in reading.values]
+    return (min(values), float(median(values)), max(values)) if values else None
+
+
+def _reasons(readings):
+    """The share of the readings in which each reason was given; a clock at its highest has none."""
+    known = [reading for reading in readings if "clock_reasons" in reading.values]
+    counts: dict[str, int] = {}
+    for reading in known:
+        for word in reasons_in(reading.values["clock_reasons"]):
+            counts[word] = counts.get(word, 0) + 1
+    return {word: count / len(known) for word, count in counts.items()}
+
+
+def _neighbours(readings):
+    """Other processes, and whether one of them worked; who does not say is taken to work."""
+    others = [process for reading in readings for process in reading.processes or () if process.ours is False]
+    return tuple(dict.fromkeys(map(str, others))), any(process.busy is not False for process in others)
+
+
+def _growth(chain, name):
+    values = [reading.values[name] for reading in chain if name in reading.values]
+    return values[-1] - values[0] if len(values) > 1 else 0.0
+
+
+def _memory_errors(chain):
+    for name, words in _ERRORS.items():
+        grown = _growth(chain, name)
+        if grown > 0:
+            yield f"{grown:.0f} {words}{'s' if grown > 1 else ''}"
+
+
+def _missing(readings, spans):
+    if not readings:
+        return {"readings": "none fell into the window"}
+    found = {}
+    for reading in readings:
+        found |= {name: reason for name, reason in reading.missing.items() if name in (*SPANS, "clock_reasons")}
+        found |= {"neighbours": reading.missing["processes"]} if "processes" in reading.missing else {}
+    return {name: reason for name, reason in found.items() if name not in spans}

@@ -1,0 +1,75 @@
+"""Xid events: the driver's own error reports, waited for in a thread of their own."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Event, Thread
+from time import perf_counter
+
+from prism_bench.monitor.devices import Device
+from prism_bench.monitor.nvml import DeviceLost, why_missing
+
+_WAIT_MS = 200
+_KEPT = 1000
+
+
+class XidWatch:
+    """Collects the Xids of the devices from `start` to `stop`; `missing` says why there are none to be had."""
+
+    def __init__(self, pynvml, devices: Sequence[Device], clock: Callable[[], float] = perf_counter):
+        self._pynvml, self._clock = pynvml, clock
+        self._devices = [device for device in devices if not device.is_slice]
+        self._seen: deque[tuple[float, str, int]] = deque(maxlen=_KEPT)
+        self._ending, self._set = Event(), None
+        self._thread = Thread(target=self._listen, name="prism-bench-xid", daemon=True)
+        self.missing: str | None = None
+
+    def start(self) -> None:
+        """Register for the events and begin to listen; where that is not offered, `missing` says why."""
+        nvml = self._pynvml
+        try:
+            self._set = nvml.nvmlEventSetCreate()
+            for device in self._devices:
+                nvml.nvmlDeviceRegisterEvents(device.handle, nvml.nvmlEventTypeXidCriticalError, self._set)
+        except nvml.NVMLError as error:
+            self.missing = _words(nvml, error)
+            return
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._ending.set()
+        if self._thread.ident:
+            self._thread.join()
+
+    def between(self, begin: float, end: float) -> list[tuple[str, int]]:
+        """(UUID, Xid) of the events in that stretch of the clock."""
+        return [(uuid, number) for at, uuid, number in list(self._seen) if begin <= at <= end]
+
+    def _listen(self):
+        nvml = self._pynvml
+        while not self._ending.is_set():
+            try:
+                event = nvml.nvmlEventSetWait(self._set, _WAIT_MS)
+            except nvml.NVMLError as error:
+                if error.value != nvml.NVML_ERROR_TIMEOUT:
+                    self.missing = _words(nvml, error)
+                    break
+                continue
+            self._seen.append((self._clock(), self._uuid(event.device), int(event.eventData)))
+        try:
+            nvml.nvmlEventSetFree(self._set)
+        except nvml.NVMLError:
+            return
+
+    def _uuid(self, handle):
+        try:
+            return self._pynvml.nvmlDeviceGetUUID(handle)
+        except self._pynvml.NVMLError:
+            return "a device that does not answer"
+
+
+def _words(nvml, error):
+    try:
+        return why_missing(nvml, error)
+    except DeviceLost as lost:
+        return str(lost)
