@@ -1,8 +1,8 @@
 """The shapes that `--json` prints, one object per moment.
 
     status    timestamp, uptime_seconds, gpu_utilization (percent), memory {used_mb, total_mb, percent} of the first
-              device, devices: list of {index, uuid, name, slice, lost, values, missing, reasons, processes}: `values` by
-              quantity in SI units (monitor/quantities.py), null with a reason in `missing`
+              device, devices: list of {index, uuid, name, slice, lost, values, missing, reasons, processes}: `values`
+              by quantity in SI units (monitor/quantities.py), null with a reason in `missing`
     kernels   list of {name, total_calls, avg_time_ms, min_time_ms, max_time_ms, total_time_ms, success_rate,
               avg_memory_mb, last_execution}
     alerts    active_alerts: list of {severity, message, metric, value, rule, device, since}, total_alerts_today
@@ -28,10 +28,11 @@ ORDERS = ("last", "avg_time", "total_time", "calls")
 
 def snapshot(sampler: Sampler, executions: Executions, alerts: AlertWatch) -> dict:
     """All four parts of this moment."""
+    standing = [one.plain() for one in alerts.active]
     return {
         "status": status(sampler, executions),
         "kernels": kernels(executions),
-        "alerts": {"active_alerts": [one.plain() for one in alerts.active], "total_alerts_today": alerts.raised_today()},
+        "alerts": {"active_alerts": standing, "total_alerts_today": alerts.raised_today()},
         "report": report(executions) | {"sampler": _cost(sampler)},
     }  # fmt: skip
 

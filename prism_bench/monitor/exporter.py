@@ -1,4 +1,4 @@
-"""What Prometheus scrapes: DCGM's names where they exist, so that existing boards work, and ours for kernels and budgets.
+"""What Prometheus scrapes: DCGM's names where there are such, so that existing boards work, ours for all else.
 
     DCGM_FI_DEV_*, DCGM_FI_PROF_*{gpu, UUID, device, modelName, Hostname}     monitor/quantities.py; units are DCGM's
     DCGM_FI_DEV_XID_ERRORS                                                     the last Xid, 0 where there was none

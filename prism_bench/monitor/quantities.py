@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Quantity:
-    """One `name` in `unit` (SI, `1` for a share); `dcgm` is its name in DCGM's exporter, whose unit is `scale` times ours.
+    """One `name` in `unit` (SI, `1` for a share); `dcgm` is its name in DCGM's exporter, which tells `scale` times it.
 
     `kind` is `gauge`, or `counter` for what only grows until the driver is loaded again.
     """

@@ -27,9 +27,7 @@ class Rules:
 
         `best_clock` is the highest SM clock of the session in hertz, for measurements whose clock counts.
         """
-        return tuple(
-            (*_throttled(evidence), *self._slow(evidence, best_clock), *_neighbours(evidence), *_errors(evidence))
-        )
+        return (*_throttled(evidence), *self._slow(evidence, best_clock), *_neighbours(evidence), *_errors(evidence))
 
     def _slow(self, evidence, best) -> Iterator[str]:
         highest = evidence.highest("sm_clock")

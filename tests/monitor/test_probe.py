@@ -122,7 +122,7 @@ def processes_of(ours=frozenset()):
 
 def test_processes_other_than_ours_are_neighbours(gpu):
     me = os.getpid()
-    gpu.set(0, processes=f"{me}:500 77:2000", busy="77", **{"x": 0})
+    gpu.set(0, processes=f"{me}:500 77:2000", busy="77")
     gpu.library(**{"process.77": "/opt/secret/train.py --lr 1"})
     found = processes_of(frozenset({me}))
     assert (True, False) == found[me][2:]
