@@ -100,6 +100,13 @@ class Case:
         except ValueError:
             raise SpecError(f"{self.name}: golden {array.name} has shape {np.shape(value)}, not {shape}") from None
 
+    def refusal(self, device: Device) -> str | None:
+        """Why `device` cannot run the case, or None."""
+        needed = self.spec.requires
+        if needed is None or needed.compute_capability == device.compute_capability:
+            return None
+        return f"{needed.what}: for compute capability {needed.compute_capability}, not {device.compute_capability}"
+
     def steps(self, device: Device) -> tuple[Launch | Zero, ...]:
         """The host plan on `device`: launches and zero fills in order."""
         plan = byname.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")

@@ -11,8 +11,8 @@ from prism_bench.tolerance import Tolerance, elementwise
 from prism_bench.workload import Workload
 
 __all__ = [
-    "Array", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Rule", "Scalar", "Scratch", "Size", "Variant",
-    "Zero",
+    "Array", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar", "Scratch", "Size",
+    "Variant", "Zero",
 ]  # fmt: skip
 
 
@@ -46,6 +46,14 @@ class Rule:
 
     text: str
     holds: Callable
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Instructions (`what`, in words) that one compute capability alone has, such as 90."""
+
+    what: str
+    compute_capability: int
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,7 @@ class KernelSpec:
     and for inputs by name as arrays of that library, and return what `reference` returns.
     `arithmetic` names the ceiling that bounds the operations: `fp32`, `tensor` or `fp64`.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
+    `requires` is for a variant that only one compute capability can run; elsewhere its cases are skipped.
     `name`, `family` and `source` are filled in by the catalogue.
     """
 
@@ -112,6 +121,7 @@ class KernelSpec:
     arithmetic: str = "fp32"
     options: tuple[str, ...] = ()
     only_labels: tuple[str, ...] | None = None
+    requires: Requirement | None = None
     name: str = ""
     family: str = ""
     source: Path | None = None

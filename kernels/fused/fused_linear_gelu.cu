@@ -1,5 +1,5 @@
 #include "gemm.cuh"
-#include "tensor_tile.cuh"
+#include "tensor_product.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
 
@@ -11,9 +11,9 @@ fused_linear_gelu(const float* x, const float* w, const float* bias, float* y, i
 }
 
 /// The same on the tensor cores, with operands as T::Element says; bias and y are FP32.
-template <class T, int WIDTH, bool TURNED, class F>
+template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 fused_linear_gelu_tensor(const typename T::Element::Memory* x, const typename T::Element::Memory* w, const float* bias,
                          float* y, int batch, int outputs, int inputs) {
-    multiply_on_tensor_cores<Operands<T, true, TURNED, WIDTH>>(x, w, bias, y, batch, outputs, inputs, stages, F{});
+    multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>(x, w, bias, y, batch, outputs, inputs, stages, F{});
 }

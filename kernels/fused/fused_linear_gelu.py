@@ -6,13 +6,15 @@ Floors of S1 on an H200: 1.1 TFLOP / 67 TFLOP/s = 16.4 ms, 0.94 GB / 4.28 TB/s =
 """
 
 import numpy as np
+from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
+from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
+from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles, on_warpgroups
 
 from prism_bench import (
     Budget,
     Golden,
     In,
     KernelSpec,
-    Launch,
     Out,
     Rule,
     Size,
@@ -22,61 +24,19 @@ from prism_bench import (
     product,
 )
 
-# Rows and columns of the tiles of gemm_tile.cuh, and the share of the FMA rate that each keeps busy.
-TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64, 0.7), "Small": (16, 32, 0.35)}
-# Those of tensor_tile.cuh: rows, columns, bytes of depth, threads, and again the share of the rate.
-TENSOR_TILES = {
-    "Wide": (128, 256, 128, 256, 1.0),
-    "Square": (128, 128, 128, 128, 0.9),
-    "Compact": (64, 64, 64, 128, 0.5),
-}
-STAGES = 3
 ACTIVATIONS = {"none": "Gelu", "tanh": "GeluTanh"}
 
 
-def tiles(name, batch, outputs):
-    rows, cols, _ = TILES[name]
-    return -(-batch // rows) * -(-outputs // cols)
-
-
-def fastest(batch, outputs, multiprocessors):
-    """The tile whose rounds over the multiprocessors take the least time."""
-
-    def time(name):
-        rows, cols, busy = TILES[name]
-        return -(-tiles(name, batch, outputs) // multiprocessors) * rows * cols / busy
-
-    return min(TILES, key=time)
-
-
 def launch(batch, outputs, layout, approximate, tile, device):
-    name = fastest(batch, outputs, device.sm_count) if tile == "auto" else tile
-    turned, activation = str(layout == "out_in").lower(), ACTIVATIONS[approximate]
-    entry = f"fused_linear_gelu<{name}, {1 if outputs % 4 else 4}, {turned}, {activation}>"
-    return Launch(grid=tiles(name, batch, outputs), block=128 if name == "Narrow" else 256, entry=entry)
-
-
-def tensor_shared(name, layout):
-    """Tiles of halves in memory order; rows are longer by 8 elements."""
-    rows, cols, depth, *_ = TENSOR_TILES[name]
-    right = depth // 2 * (cols + 8) * 2 if layout == "in_out" else cols * (depth + 16)
-    return STAGES * (rows * (depth + 16) + right)
+    turned = str(layout == "out_in").lower()
+    entry = f"fused_linear_gelu<{{}}, {1 if outputs % 4 else 4}, {turned}, {ACTIVATIONS[approximate]}>"
+    return on_tiles(entry, batch, outputs, tile, device)
 
 
 def tensor_launch(batch, inputs, outputs, layout, approximate, tile, device):
-    """The tile with the fewest rounds, among those that fit the shared memory."""
-
-    def time(name):
-        rows, cols, _, _, busy = TENSOR_TILES[name]
-        return -(-(-(-batch // rows) * -(-outputs // cols)) // device.sm_count) * rows * cols / busy
-
-    fitting = [name for name in TENSOR_TILES if tensor_shared(name, layout) <= device.max_shared_bytes]
-    name = min(fitting, key=time) if tile == "auto" else tile
-    rows, cols, _, threads, _ = TENSOR_TILES[name]
-    width = 1 if inputs % 8 or (layout == "in_out" and outputs % 8) else 8
-    kind = f"{name}<Half, {STAGES}>, {width}, {str(layout == 'out_in').lower()}, {ACTIVATIONS[approximate]}"
-    grid = -(-batch // rows) * -(-outputs // cols)
-    return Launch(grid, threads, tensor_shared(name, layout), f"fused_linear_gelu_tensor<{kind}>")
+    operands = Operands("Half", left_along=True, right_along=layout == "out_in")
+    entry = f"fused_linear_gelu_tensor<{{}}, {ACTIVATIONS[approximate]}>"
+    return on_tensor_tiles(entry, operands, (batch, outputs, inputs), device, tile=tile)
 
 
 def weights(w, layout):
@@ -105,6 +65,20 @@ def torch_linear(torch, x, w, bias, layout, approximate):
     return torch.nn.functional.gelu(torch.addmm(bias.to(x.dtype), x, weights(w, layout)), approximate=approximate)
 
 
+# The form on the tensor cores.
+HALF = {
+    "arguments": (
+        In("x", "batch inputs", dtype="float16"), In("w", "w_rows w_cols", dtype="float16"),
+        In("bias", "outputs"), Out("y", "batch outputs"), Size("batch"), Size("outputs"), Size("inputs"),
+    ),
+    "rules": (TENSOR_RULE,),
+    "launch": tensor_launch,
+    "arithmetic": "tensor",
+    "tolerance": normwise(1e-3),
+    "golden": (),
+}  # fmt: skip
+
+
 spec = KernelSpec(
     entry="fused_linear_gelu",
     arguments=(
@@ -117,7 +91,7 @@ spec = KernelSpec(
         "w_cols": lambda inputs, outputs, layout: outputs if layout == "in_out" else inputs,
     },
     rules=(
-        Rule("tile is auto, Large, Medium, Narrow or Small", lambda tile: tile == "auto" or tile in TILES),
+        TILE_RULE,
         Rule("layout is in_out or out_in", lambda layout: layout in ("in_out", "out_in")),
         Rule("approximate is none or tanh", lambda approximate: approximate in ACTIVATIONS),
     ),
@@ -153,14 +127,7 @@ spec = KernelSpec(
     variants={
         "half": Variant(
             "tensor cores, half operands, FP32 sums and bias",
-            arguments=(
-                In("x", "batch inputs", dtype="float16"), In("w", "w_rows w_cols", dtype="float16"),
-                In("bias", "outputs"), Out("y", "batch outputs"), Size("batch"), Size("outputs"), Size("inputs"),
-            ),
-            rules=(Rule("tile is auto, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TENSOR_TILES),),
-            launch=tensor_launch,
-            arithmetic="tensor",
-            tolerance=normwise(1e-3),
+            **HALF,
             peers={"torch": torch_linear},
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
@@ -168,6 +135,16 @@ spec = KernelSpec(
                 Workload(batch=130, inputs=40, outputs=37, tile="Square", layout="out_in", approximate="tanh"),
             ),
             budgets=(Budget("peer_ratio", at_least=0.6, label="S1"), Budget("peer_ratio", at_least=0.6, label="S2")),
+        ),
+        "half_wgmma": on_warpgroups(
+            {"layout": "in_out", "approximate": "none"},
+            (
+                *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((128, 16, 256), (3, 0, 8), (200, 136, 328))),
+                Workload(batch=131, inputs=264, outputs=267, layout="out_in", approximate="tanh"),
+            ),
+            **HALF,
+            only_labels=("S0",),
+            budgets=(),
         ),
         "tanh": Variant(
             "the tanh form",

@@ -5,13 +5,15 @@ Floors of S1 on an H200: 275 GFLOP / 67 TFLOP/s = 4.1 ms, 0.34 GB / 4.28 TB/s = 
 """
 
 import numpy as np
+from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
+from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
+from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles
 
 from prism_bench import (
     Budget,
     Golden,
     In,
     KernelSpec,
-    Launch,
     Out,
     Rule,
     Size,
@@ -21,59 +23,17 @@ from prism_bench import (
     product,
 )
 
-# Rows and columns of the tiles of gemm_tile.cuh, and the share of the FMA rate that each keeps busy.
-TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64, 0.7), "Small": (16, 32, 0.35)}
-# Those of tensor_tile.cuh: rows, columns, bytes of depth, threads, and again the share of the rate.
-TENSOR_TILES = {
-    "Wide": (128, 256, 128, 256, 1.0),
-    "Square": (128, 128, 128, 128, 0.9),
-    "Compact": (64, 64, 64, 128, 0.5),
-}
-STAGES = 3
-
-
-def tiles(name, batch, outputs):
-    rows, cols, _ = TILES[name]
-    return -(-batch // rows) * -(-outputs // cols)
-
-
-def fastest(batch, outputs, multiprocessors):
-    """The tile whose rounds over the multiprocessors take the least time."""
-
-    def time(name):
-        rows, cols, busy = TILES[name]
-        return -(-tiles(name, batch, outputs) // multiprocessors) * rows * cols / busy
-
-    return min(TILES, key=time)
-
 
 def launch(batch, outputs, layout, tile, device):
-    name = fastest(batch, outputs, device.sm_count) if tile == "auto" else tile
-    entry = f"fused_linear_relu<{name}, {1 if outputs % 4 else 4}, {str(layout == 'out_in').lower()}>"
-    return Launch(grid=tiles(name, batch, outputs), block=128 if name == "Narrow" else 256, entry=entry)
-
-
-def tensor_shared(name, layout):
-    """Tiles of halves in memory order; rows are longer by 8 elements."""
-    rows, cols, depth, *_ = TENSOR_TILES[name]
-    right = depth // 2 * (cols + 8) * 2 if layout == "in_out" else cols * (depth + 16)
-    return STAGES * (rows * (depth + 16) + right)
+    turned = str(layout == "out_in").lower()
+    entry = f"fused_linear_relu<{{}}, {1 if outputs % 4 else 4}, {turned}>"
+    return on_tiles(entry, batch, outputs, tile, device)
 
 
 def tensor_launch(batch, inputs, outputs, layout, tile, device):
-    """The tile with the fewest rounds, among those that fit the shared memory."""
-
-    def time(name):
-        rows, cols, _, _, busy = TENSOR_TILES[name]
-        return -(-(-(-batch // rows) * -(-outputs // cols)) // device.sm_count) * rows * cols / busy
-
-    fitting = [name for name in TENSOR_TILES if tensor_shared(name, layout) <= device.max_shared_bytes]
-    name = min(fitting, key=time) if tile == "auto" else tile
-    rows, cols, _, threads, _ = TENSOR_TILES[name]
-    width = 1 if inputs % 8 or (layout == "in_out" and outputs % 8) else 8
-    kind = f"{name}<Half, {STAGES}>, {width}, {str(layout == 'out_in').lower()}"
-    grid = -(-batch // rows) * -(-outputs // cols)
-    return Launch(grid, threads, tensor_shared(name, layout), f"fused_linear_relu_tensor<{kind}>")
+    operands = Operands("Half", left_along=True, right_along=layout == "out_in")
+    entry = "fused_linear_relu_tensor<{}>"
+    return on_tensor_tiles(entry, operands, (batch, outputs, inputs), device, tile=tile)
 
 
 def weights(w, layout):
@@ -105,7 +65,7 @@ spec = KernelSpec(
         "w_cols": lambda inputs, outputs, layout: outputs if layout == "in_out" else inputs,
     },
     rules=(
-        Rule("tile is auto, Large, Medium, Narrow or Small", lambda tile: tile == "auto" or tile in TILES),
+        TILE_RULE,
         Rule("layout is in_out or out_in", lambda layout: layout in ("in_out", "out_in")),
     ),
     launch=launch,
@@ -143,7 +103,7 @@ spec = KernelSpec(
                 In("x", "batch inputs", dtype="float16"), In("w", "w_rows w_cols", dtype="float16"),
                 In("bias", "outputs"), Out("y", "batch outputs"), Size("batch"), Size("outputs"), Size("inputs"),
             ),
-            rules=(Rule("tile is auto, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TENSOR_TILES),),
+            rules=(TENSOR_RULE,),
             launch=tensor_launch,
             arithmetic="tensor",
             tolerance=normwise(1e-3),

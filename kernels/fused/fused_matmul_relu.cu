@@ -1,5 +1,5 @@
 #include "gemm.cuh"
-#include "tensor_tile.cuh"
+#include "tensor_product.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
 
@@ -11,9 +11,9 @@ fused_matmul_relu(const float* a, const float* b, float* c, int m, int n, int k)
 }
 
 /// The same on the tensor cores, with operands as T::Element says.
-template <class T, int WIDTH>
+template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 fused_matmul_relu_tensor(const typename T::Element::Memory* a, const typename T::Element::Memory* b, float* c, int m,
                          int n, int k) {
-    multiply_on_tensor_cores<Operands<T, true, false, WIDTH>>(a, b, nullptr, c, m, n, k, stages, Relu{});
+    multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>(a, b, nullptr, c, m, n, k, stages, Relu{});
 }

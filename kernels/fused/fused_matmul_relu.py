@@ -4,15 +4,16 @@ Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 
 """
 
 import numpy as np
+from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
+from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
+from prism_bench_catalogue.include.tensor_tile import WARPGROUPS, Operands, on_tensor_tiles
 
 from prism_bench import (
     Budget,
     Golden,
     In,
     KernelSpec,
-    Launch,
     Out,
-    Rule,
     Size,
     Variant,
     Workload,
@@ -22,70 +23,27 @@ from prism_bench import (
 )
 from prism_bench.inputs import Fill
 
-# Rows and columns of the tiles of gemm_tile.cuh, and the share of the FMA rate that each keeps busy.
-TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64, 0.7), "Small": (16, 32, 0.35)}
-# Those of tensor_tile.cuh: rows, columns, bytes of depth, threads, and again the share of the rate.
-TENSOR_TILES = {
-    "Wide": (128, 256, 128, 256, 1.0),
-    "Square": (128, 128, 128, 128, 0.9),
-    "Compact": (64, 64, 64, 128, 0.5),
-}
-STAGES = 3
-# Tensor-core forms: bytes of an element, dtype of an input, fill, normwise bound. Bits of bfloat16 travel as uint16.
+# Tensor-core forms: dtype of an input, fill, normwise bound. Bits of bfloat16 travel as uint16.
 BFLOATS = Fill(
     lambda rng, count, axes: rng.normal(size=count).astype("float32").view("uint32") >> 16, "bits of normal bfloat16"
 )
 ELEMENTS = {
-    "Half": (2, "float16", normal(), 1e-3),
-    "Bfloat": (2, "uint16", BFLOATS, 1e-2),
-    "Tf32": (4, "float32", normal(), 1e-3),
+    "Half": ("float16", normal(), 1e-3),
+    "Bfloat": ("uint16", BFLOATS, 1e-2),
+    "Tf32": ("float32", normal(), 1e-3),
 }
 
 
-def tiles(name, m, n):
-    rows, cols, _ = TILES[name]
-    return -(-m // rows) * -(-n // cols)
-
-
-def fastest(m, n, multiprocessors):
-    """The tile whose rounds over the multiprocessors take the least time."""
-
-    def time(name):
-        rows, cols, busy = TILES[name]
-        return -(-tiles(name, m, n) // multiprocessors) * rows * cols / busy
-
-    return min(TILES, key=time)
-
-
 def launch(m, n, tile, device):
-    name = fastest(m, n, device.sm_count) if tile == "auto" else tile
-    threads = 128 if name == "Narrow" else 256
-    return Launch(grid=tiles(name, m, n), block=threads, entry=f"fused_matmul_relu<{name}, {1 if n % 4 else 4}>")
-
-
-def tensor_shared(name, size):
-    """Tiles in memory order; rows are longer by 16 bytes along the depth, by 8 elements across."""
-    rows, cols, depth, *_ = TENSOR_TILES[name]
-    return STAGES * (rows * (depth + 16) + depth // size * (cols + 8) * size)
+    return on_tiles(f"fused_matmul_relu<{{}}, {1 if n % 4 else 4}>", m, n, tile, device)
 
 
 def tensor_launch(element):
-    """The plan of a tensor-core form: the tile with the fewest rounds, among those that fit the shared memory."""
-    size = ELEMENTS[element][0]
-
-    def launch(m, n, k, tile, device):
-        def time(name):
-            rows, cols, _, _, busy = TENSOR_TILES[name]
-            return -(-(-(-m // rows) * -(-n // cols)) // device.sm_count) * rows * cols / busy
-
-        fitting = [name for name in TENSOR_TILES if tensor_shared(name, size) <= device.max_shared_bytes]
-        name = min(fitting, key=time) if tile == "auto" else tile
-        rows, cols, _, threads, _ = TENSOR_TILES[name]
-        width = 1 if n * size % 16 or k * size % 16 else 16 // size
-        entry = f"fused_matmul_relu_tensor<{name}<{element}, {STAGES}>, {width}>"
-        return Launch(-(-m // rows) * -(-n // cols), threads, tensor_shared(name, size), entry)
-
-    return launch
+    """The plan of a tensor-core form."""
+    operands = Operands(element, left_along=True, right_along=False)
+    return lambda m, n, k, tile, device: on_tensor_tiles(
+        "fused_matmul_relu_tensor<{}>", operands, (m, n, k), device, tile=tile
+    )
 
 
 def wide(x, xp):
@@ -113,26 +71,33 @@ def torch_tf32(torch, a, b):
         torch.backends.cuda.matmul.allow_tf32 = False
 
 
-def tensor_variant(element, peer):
+def tensor_variant(element, peer, **changes):
     """The same product with operands of that element on the tensor cores."""
-    _, dtype, fill, bound = ELEMENTS[element]
+    dtype, fill, bound = ELEMENTS[element]
     sizes = (Size("m"), Size("n"), Size("k"))
-    return Variant(
-        f"tensor cores, {element.lower()} operands, FP32 sums",
-        arguments=(In("a", "m k", dtype, fill), In("b", "k n", dtype, fill), Out("c", "m n"), *sizes),
-        rules=(Rule("tile is auto, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TENSOR_TILES),),
-        launch=tensor_launch(element),
-        arithmetic="tensor",
-        tolerance=normwise(bound),
-        peers={"torch": peer},
-        edges=(
+    plain = {
+        "arguments": (In("a", "m k", dtype, fill), In("b", "k n", dtype, fill), Out("c", "m n"), *sizes),
+        "rules": (TENSOR_RULE,),
+        "launch": tensor_launch(element),
+        "arithmetic": "tensor",
+        "tolerance": normwise(bound),
+        "peers": {"torch": peer},
+        "edges": (
             *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
             Workload(m=136, n=264, k=40, tile="Wide"),
             Workload(m=130, n=37, k=40, tile="Square"),
         ),
-        golden=() if element == "Bfloat" else (spoiled_inputs,),
-        budgets=(Budget("peer_ratio", at_least=0.6, label="S1"), Budget("peer_ratio", at_least=0.6, label="S2")),
-    )
+        "golden": () if element == "Bfloat" else (spoiled_inputs,),
+        "budgets": (Budget("peer_ratio", at_least=0.6, label="S1"), Budget("peer_ratio", at_least=0.6, label="S2")),
+    }
+    return Variant(f"tensor cores, {element.lower()} operands, FP32 sums", **{**plain, **changes})
+
+
+def on_warpgroups(element, peer):
+    """Pinned to warpgroup instructions; without the FP32 form's goldens, whose rows are ragged."""
+    edges = (*(Workload(m=m, n=n, k=k) for m, n, k in ((128, 256, 16), (128, 256, 320), (3, 8, 0), (150, 520, 136))),)
+    pinned = {"parameters": {"tile": "Warpgroups"}, "requires": WARPGROUPS, "only_labels": ("S0",), "budgets": ()}
+    return tensor_variant(element, peer, edges=edges, golden=(), **pinned)
 
 
 def magnitude(a, b, xp):
@@ -158,7 +123,7 @@ spec = KernelSpec(
     entry="fused_matmul_relu",
     arguments=(In("a", "m k"), In("b", "k n"), Out("c", "m n"), Size("m"), Size("n"), Size("k")),
     parameters={"tile": "auto"},
-    rules=(Rule("tile is auto, Large, Medium, Narrow or Small", lambda tile: tile == "auto" or tile in TILES),),
+    rules=(TILE_RULE,),
     launch=launch,
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda k: k),
@@ -178,6 +143,7 @@ spec = KernelSpec(
     golden=(spoiled_inputs,),
     variants={
         "half": tensor_variant("Half", torch_product),
+        "bfloat16_wgmma": on_warpgroups("Bfloat", torch_bfloat),
         "bfloat16": tensor_variant("Bfloat", torch_bfloat),
         "tf32": tensor_variant("Tf32", torch_tf32),
     },

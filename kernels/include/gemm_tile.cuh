@@ -48,12 +48,13 @@ struct Place {
     __device__ int col_at(int j) const { return col + j / 4 * 4 * T::LANES_N + j % 4; }
 };
 
-/// The tile of a 1-D grid's block: `group` tile rows are walked side by side, so that a wave stays in the L2 cache.
+/// The tile of a 1-D grid's block, or the tile `index`: `group` tile rows are walked side by side, so that a wave stays in the
+/// L2 cache.
 struct BlockTile {
     int row, col;
 
-    __device__ BlockTile(int tile_rows, int tile_cols, int group) {
-        const int in_group = blockIdx.x % (group * tile_cols), first = blockIdx.x / (group * tile_cols) * group;
+    __device__ BlockTile(int tile_rows, int tile_cols, int group, unsigned int index = blockIdx.x) {
+        const int in_group = index % (group * tile_cols), first = index / (group * tile_cols) * group;
         const int rows = min(group, tile_rows - first);
         row = first + in_group % rows;
         col = in_group / rows;

@@ -36,6 +36,7 @@ struct TensorTile {
     static constexpr int M = M_, N = N_, DEPTH = DEPTH_VECTORS * E::VECTOR, STAGES = STAGES_;
     static constexpr int WARPS_M = WARPS_M_, WARPS_N = WARPS_N_, THREADS = 32 * WARPS_M * WARPS_N;
     static constexpr int RESIDENT = RESIDENT_, STEPS = DEPTH / E::STEP;
+    static constexpr bool BY_WARPGROUPS = false;
     static constexpr int ROWS = M / WARPS_M / 16, COLS = N / WARPS_N / 16;  // in blocks of 16
     static_assert(STEPS % 2 == 0 && STAGES >= 2);
 };
@@ -214,21 +215,4 @@ __device__ void store_sums(const float (&sum)[T::ROWS][2 * T::COLS][4], const fl
             else if (to[0] = x, at + 1 < n) to[1] = y;
         }
     }
-}
-
-/// c = f(a b + bias), a tile per block of a 1-D grid; `shared` has room for all stages of O.
-template <class O, class F>
-__device__ void multiply_on_tensor_cores(const typename O::T::Element::Memory* a,
-                                         const typename O::T::Element::Memory* b, const float* bias, float* c, int m,
-                                         int n, int k, void* shared, F f) {
-    using T = typename O::T;
-    using Word = typename O::Word;
-    const BlockTile tile((m + T::M - 1) / T::M, (n + T::N - 1) / T::N, 16);
-    const WarpPlace<T> place;
-    O source;
-    source.left.start(reinterpret_cast<const Word*>(a), tile.row * T::M, m, k);
-    source.right.start(reinterpret_cast<const Word*>(b), tile.col * T::N, n, k);
-    float sum[T::ROWS][2 * T::COLS][4] = {};
-    multiply_stages<MmaFragments<O>>(source, depth_tiles<T>(k), static_cast<Word*>(shared), sum);
-    store_sums<T>(sum, bias, c, m, n, tile.row * T::M + place.row, tile.col * T::N + place.col, f);
 }

@@ -1,5 +1,5 @@
 #include "activations.cuh"
-#include "tensor_tile.cuh"
+#include "tensor_product.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
 
@@ -7,8 +7,7 @@ extern __shared__ __align__(128) unsigned char stages[];
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 tensor_core_matmul(const half* a, const half* b, float* c, int m, int n, int k) {
-    multiply_on_tensor_cores<Operands<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>>(
-        a, b, nullptr, c, m, n, k, stages, Identity{});
+    multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>(a, b, nullptr, c, m, n, k, stages, Identity{});
 }
 
 /// y = x rounded to half, to nearest even, in groups of four where both are aligned.

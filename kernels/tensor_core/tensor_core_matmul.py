@@ -1,55 +1,33 @@
-"""C = A B on the tensor cores: half operands, FP32 sums, mma.sync fed by ldmatrix from a ring of shared-memory tiles.
+"""C = A B on the tensor cores: half operands, FP32 sums, a ring of shared-memory tiles filled by asynchronous copies.
 
-Floors of S1 on an H200: 137 GFLOP / 990 TFLOP/s = 0.14 ms, 0.13 GB / 4.28 TB/s = 0.03 ms. What bounds it is mma.sync
-itself, which reaches about two thirds of the rate of the warpgroup instructions that cuBLAS uses.
+Warpgroup instructions (wgmma) on compute capability 9.0, mma.sync fed by ldmatrix elsewhere and where rows are ragged.
+Floors of S1 on an H200: 137 GFLOP / 990 TFLOP/s = 0.14 ms, 0.13 GB / 4.28 TB/s = 0.03 ms.
 `layout` says for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
 """
 
+from prism_bench_catalogue.include.tensor_tile import TILE_RULE, Operands, on_tensor_tiles, on_warpgroups
+
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, normwise
 
-# Rows, columns, depth and threads of the tiles of tensor_tile.cuh, and the share of the rate that each keeps busy.
-TILES = {"Wide": (128, 256, 64, 256, 1.0), "Square": (128, 128, 64, 128, 0.9), "Compact": (64, 64, 32, 128, 0.5)}
 LAYOUTS = ("nn", "nt", "tn", "tt")
+# From one tile of one depth, over the ring of stages, to ragged sizes: what goes wrong first shows where.
+LADDER = (
+    *(Workload(m=128, n=256, k=k) for k in (16, 64, 128, 192, 320, 1024)),
+    *(Workload(m=128, n=256, k=128, layout=layout) for layout in ("nt", "tn", "tt")),
+    *(Workload(m=m, n=n, k=k) for m, n, k in ((256, 512, 192), (64, 256, 64), (128, 8, 64), (1, 8, 8), (3, 8, 0))),
+    *(Workload(m=136, n=264, k=72, layout=layout) for layout in LAYOUTS),
+    *(Workload(m=m, n=n, k=k) for m, n, k in ((8, 0, 8), (1000, 1000, 1000), (2056, 3096, 200), (4100, 2200, 136))),
+    Workload(m=520, n=776, k=456, stages=3),
+)
 
 
-def blocks(name, m, n):
-    rows, cols, *_ = TILES[name]
-    return -(-m // rows) * -(-n // cols)
+def launch(m, n, k, layout, tile, stages, device):
+    operands = Operands("Half", left_along=layout[0] == "n", right_along=layout[1] == "t")
+    return on_tensor_tiles("tensor_core_matmul<{}>", operands, (m, n, k), device, tile=tile, stages=stages)
 
 
-def shared_bytes(name, layout, stages):
-    """Tiles in memory order, each row 8 elements longer."""
-    rows, cols, depth, *_ = TILES[name]
-    left = rows * (depth + 8) if layout[0] == "n" else depth * (rows + 8)
-    right = depth * (cols + 8) if layout[1] == "n" else cols * (depth + 8)
-    return 2 * stages * (left + right)
-
-
-def fastest(m, n, layout, stages, device):
-    """The tile whose rounds over the multiprocessors take the least time, among those that fit."""
-
-    def time(name):
-        rows, cols, _, _, busy = TILES[name]
-        return -(-blocks(name, m, n) // device.sm_count) * rows * cols / busy
-
-    fitting = [name for name in TILES if shared_bytes(name, layout, stages) <= device.max_shared_bytes]
-    return min(fitting, key=time)
-
-
-def launch(m, n, a_cols, b_cols, layout, tile, stages, device):
-    name = fastest(m, n, layout, stages, device) if tile == "auto" else tile
-    along = f"{str(layout[0] == 'n').lower()}, {str(layout[1] == 't').lower()}"
-    width = 1 if a_cols % 8 or b_cols % 8 else 8
-    return Launch(
-        grid=blocks(name, m, n),
-        block=TILES[name][3],
-        shared=shared_bytes(name, layout, stages),
-        entry=f"tensor_core_matmul<{name}<Half, {stages}>, {along}, {width}>",
-    )
-
-
-def launch_with_casts(m, n, a_cols, b_cols, a_count, b_count, layout, tile, stages, device):
-    product = launch(m, n, a_cols, b_cols, layout, tile, stages, device)
+def launch_with_casts(m, n, k, a_count, b_count, layout, tile, stages, device):
+    product = launch(m, n, k, layout, tile, stages, device)
     casts = (
         Launch(-(-count // 1024), 256, entry="round_to_half", arguments=(name, f"{name}_half", f"{name}_count"))
         for name, count in (("a", a_count), ("b", b_count))
@@ -81,7 +59,7 @@ spec = KernelSpec(
     arguments=(
         In("a", "a_rows a_cols", dtype="float16"), In("b", "b_rows b_cols", dtype="float16"), Out("c", "m n"), *SIZES,
     ),
-    parameters={"layout": "nn", "tile": "auto", "stages": 3},
+    parameters={"layout": "nn", "tile": "auto", "stages": "auto"},
     derived={
         "a_rows": lambda m, k, layout: m if layout[0] == "n" else k,
         "a_cols": lambda m, k, layout: k if layout[0] == "n" else m,
@@ -91,9 +69,9 @@ spec = KernelSpec(
         "b_count": lambda n, k: n * k,
     },
     rules=(
-        Rule("tile is auto, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TILES),
+        TILE_RULE,
         Rule("layout is nn, nt, tn or tt", lambda layout: layout in LAYOUTS),
-        Rule("stages is 2, 3 or 4", lambda stages: stages in (2, 3, 4)),
+        Rule("stages is auto, 2, 3 or 4", lambda stages: stages in ("auto", 2, 3, 4)),
     ),
     launch=launch,
     reference=reference,
@@ -125,6 +103,13 @@ spec = KernelSpec(
             ),
             launch=launch_with_casts,
             edges=(Workload(m=17, n=67, k=33), Workload(m=40, n=24, k=72)),
+        ),
+        "wgmma": on_warpgroups({"layout": "nn", "stages": "auto"}, LADDER, only_labels=("S0",)),
+        "mma": Variant(
+            "warp-wide instructions (mma.sync), as on other devices",
+            parameters={"layout": "nn", "tile": "Wide", "stages": 3},
+            edges=(),
+            only_labels=("S1",),
         ),
     },
     budgets=(Budget("peer_ratio", at_least=0.6, label="S1"), Budget("peer_ratio", at_least=0.6, label="S2")),

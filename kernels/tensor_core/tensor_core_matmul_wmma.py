@@ -5,47 +5,18 @@ warp-wide matrix instruction, which reaches about two thirds of the rate of the 
 `layout` says for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
 """
 
-from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Size, Workload, normwise
+from prism_bench_catalogue.include.tensor_tile import WARP_WIDE, Operands, fastest, on_tensor_tiles
 
-# Rows, columns, depth and threads of the tiles of tensor_tile.cuh, and the share of the rate that each keeps busy.
-TILES = {"Wide": (128, 256, 64, 256, 1.0), "Square": (128, 128, 64, 128, 0.9), "Compact": (64, 64, 32, 128, 0.5)}
+from prism_bench import Budget, In, KernelSpec, Out, Rule, Size, Workload, normwise
+
 LAYOUTS = ("nn", "nt", "tn", "tt")
 
 
-def blocks(name, m, n):
-    rows, cols, *_ = TILES[name]
-    return -(-m // rows) * -(-n // cols)
-
-
-def shared_bytes(name, layout, stages):
-    """Tiles in memory order, each row 8 elements longer."""
-    rows, cols, depth, *_ = TILES[name]
-    left = rows * (depth + 8) if layout[0] == "n" else depth * (rows + 8)
-    right = depth * (cols + 8) if layout[1] == "n" else cols * (depth + 8)
-    return 2 * stages * (left + right)
-
-
-def fastest(m, n, layout, stages, device):
-    """The tile whose rounds over the multiprocessors take the least time, among those that fit."""
-
-    def time(name):
-        rows, cols, _, _, busy = TILES[name]
-        return -(-blocks(name, m, n) // device.sm_count) * rows * cols / busy
-
-    fitting = [name for name in TILES if shared_bytes(name, layout, stages) <= device.max_shared_bytes]
-    return min(fitting, key=time)
-
-
-def launch(m, n, a_cols, b_cols, layout, tile, stages, device):
-    name = fastest(m, n, layout, stages, device) if tile == "auto" else tile
-    along = f"{str(layout[0] == 'n').lower()}, {str(layout[1] == 't').lower()}"
-    width = 1 if a_cols % 8 or b_cols % 8 else 8
-    return Launch(
-        grid=blocks(name, m, n),
-        block=TILES[name][3],
-        shared=shared_bytes(name, layout, stages),
-        entry=f"tensor_core_matmul_wmma<{name}<Half, {stages}>, {along}, {width}>",
-    )
+def launch(m, n, k, layout, tile, stages, device):
+    operands = Operands("Half", left_along=layout[0] == "n", right_along=layout[1] == "t")
+    if tile == "auto":
+        tile = fastest(operands, (m, n, k), device, among=WARP_WIDE)
+    return on_tensor_tiles("tensor_core_matmul_wmma<{}>", operands, (m, n, k), device, tile=tile, stages=stages)
 
 
 def stored(matrix, flag):
@@ -70,7 +41,7 @@ spec = KernelSpec(
         In("a", "a_rows a_cols", dtype="float16"), In("b", "b_rows b_cols", dtype="float16"), Out("c", "m n"),
         Size("m"), Size("n"), Size("k"),
     ),
-    parameters={"layout": "nn", "tile": "auto", "stages": 3},
+    parameters={"layout": "nn", "tile": "auto", "stages": "auto"},
     derived={
         "a_rows": lambda m, k, layout: m if layout[0] == "n" else k,
         "a_cols": lambda m, k, layout: k if layout[0] == "n" else m,
@@ -78,9 +49,9 @@ spec = KernelSpec(
         "b_cols": lambda n, k, layout: n if layout[1] == "n" else k,
     },
     rules=(
-        Rule("tile is auto, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TILES),
+        Rule("tile is auto, Wide, Square or Compact", lambda tile: tile in ("auto", *WARP_WIDE)),
         Rule("layout is nn, nt, tn or tt", lambda layout: layout in LAYOUTS),
-        Rule("stages is 2, 3 or 4", lambda stages: stages in (2, 3, 4)),
+        Rule("stages is auto, 2, 3 or 4", lambda stages: stages in ("auto", 2, 3, 4)),
     ),
     launch=launch,
     reference=reference,

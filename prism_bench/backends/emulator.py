@@ -110,7 +110,8 @@ class EmulatorBackend(Backend):
         return {**fast, "race": EmulatorBackend("race", isolate=self.isolate)}
 
     def prepare(self, case, inputs):
-        reason = not_emulated(case.spec.source, _include_dirs(case))
+        needed = case.spec.requires
+        reason = needed.what if needed else not_emulated(case.spec.source, _include_dirs(case))
         if reason:
             raise BackendUnavailable(f"{case.name}: not emulated: {reason}; the compile check and the GPU take it")
         return EmulatorRunnable(self, case, inputs)

@@ -33,16 +33,19 @@ def command(
     complaints += [] if update else check.worsened(rows, stored)
     if update:
         check.write_table(table, check.merged_table(stored, rows, found.kernels))
-    _tell(rows, complaints, architectures, json)
+    _tell(rows, complaints, check.left_out(found, filter or (), architectures), architectures, json)
     raise SystemExit(1 if complaints or found.problems else 0)
 
 
-def _tell(rows, complaints, architectures, json):
+def _tell(rows, complaints, left_out, architectures, json):
     if json:
-        options.print_json({"entries": [asdict(row) for row in rows], "complaints": [asdict(c) for c in complaints]})
+        said = {"entries": rows, "complaints": complaints, "left_out": left_out}
+        options.print_json({name: [asdict(one) for one in all_of] for name, all_of in said.items()})
         return
     console = options.out()
     console.print(_table(rows, architectures))
+    for one in left_out:
+        console.print(f"{one.kernel}: {one.message}", style="dim", markup=False, highlight=False, soft_wrap=True)
     for complaint in complaints:
         console.print(
             f"{complaint.kernel}: {complaint.message}", style="red", markup=False, highlight=False, soft_wrap=True

@@ -14,6 +14,7 @@ from prism_bench.errors import CompilationFailed
 from prism_bench.files import cache_folder, write_atomically
 
 BASE_OPTIONS = ("-std=c++17", "--device-as-default-execution-space", "-lineinfo", "--ptxas-options=-v")
+OWN_FEATURES = {"90": "90a"}  # a cubin is for one device anyway: with it, the instructions that no other has
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -68,7 +69,8 @@ def _flags(source, architecture, options, version):
     """NVRTC's own cache (since 12.9) is off: what comes out of it has no log, and its time is not the compiler's."""
     own = ("-no-cache",) if version >= (12, 9) else ()
     folders = (str(source.parent), *(str(folder) for folder in _own_includes(source)), *include_folders())
-    return (f"-arch=sm_{architecture}", *BASE_OPTIONS, *own, *options, *(f"-I{folder}" for folder in folders))
+    target = OWN_FEATURES.get(architecture, architecture)
+    return (f"-arch=sm_{target}", *BASE_OPTIONS, *own, *options, *(f"-I{folder}" for folder in folders))
 
 
 def _own_includes(source):

@@ -17,7 +17,6 @@ from prism_bench.files import write_atomically
 ARCHITECTURES = ("80", "90", "100", "120")
 REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
 _FEW = 8  # so many jobs are done before other processes would have started
-_DEVICE = Device(sm_count=132, max_shared_bytes=227 * 1024)  # launches may ask for a device: a Hopper-sized one answers
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,11 @@ def compile_check(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES,
     nvrtc_version()
     jobs = [
         _Job(source, tuple(sorted(entries)), architecture, options)
-        for source, groups in launched(catalogue, filters).items()
-        for options, entries in groups.items()
         for architecture in architectures
+        for source, groups in launched(catalogue, filters, architecture).items()
+        for options, entries in groups.items()
     ]
+    jobs.sort(key=lambda job: job.source)
     rows, complaints = [], []
     for job, (found, complaint) in zip(jobs, _compiled(jobs), strict=True):
         report(job.source.stem)
@@ -92,14 +92,27 @@ def _compile(job):
         return [], str(error)
 
 
-def launched(catalogue: Catalogue, filters=()) -> dict[Path, dict[tuple, set]]:
-    """The entries that all cases and edges launch, by source and compiler options."""
+def launched(catalogue: Catalogue, filters=(), architecture="90") -> dict[Path, dict[tuple, set]]:
+    """The entries that all cases and edges launch on that architecture, by source and compiler options."""
     sources: dict[Path, dict[tuple, set]] = {}
+    device = _device(architecture)
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
-        entries = case.entries(_DEVICE)
+        entries = () if case.refusal(device) else case.entries(device)
         if entries:
             sources.setdefault(case.spec.source, {}).setdefault(case.spec.options, set()).update(entries)
     return dict(sorted(sources.items()))
+
+
+def left_out(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES) -> list[Complaint]:
+    """The variants that some of the architectures cannot run, and why; no fault of theirs."""
+    chosen = {case.kernel: case for case in [*catalogue.cases(filters), *catalogue.edges(filters)]}
+    reasons = ((case, one, case.refusal(_device(one))) for case in chosen.values() for one in architectures)
+    return [Complaint(case.kernel, f"not for sm_{one}: {reason}") for case, one, reason in reasons if reason]
+
+
+def _device(architecture):
+    """What launches may ask of a device of that architecture: sized as a Hopper one."""
+    return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
 
 
 def _rows(job):

@@ -5,6 +5,7 @@ from prism_bench.backends.cuda.device import describe, open_cupy, software
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer, available
 from prism_bench.backends.cuda.runnable import CudaRunnable
+from prism_bench.errors import BackendUnavailable
 from prism_bench.units import bytes_text
 
 
@@ -50,6 +51,9 @@ class CudaBackend(Backend):
         }
 
     def prepare(self, case, inputs):
+        refusal = case.refusal(self._device)
+        if refusal:
+            raise BackendUnavailable(f"{case.name}: {refusal}")
         free, _ = self.xp.cuda.runtime.memGetInfo()
         if case.allocated_bytes > free:
             raise MemoryError(f"wants {bytes_text(case.allocated_bytes)}, {bytes_text(free)} are free")

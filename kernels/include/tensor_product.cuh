@@ -1,0 +1,26 @@
+#pragma once
+
+#include "tensor_tile.cuh"
+#include "warpgroup_tile.cuh"
+
+/// c = f(a b + bias) with FP32 sums; a null bias is none. A is [m, k] (LEFT_ALONG) or [k, m], B is [n, k] (RIGHT_ALONG)
+/// or [k, n]. A block of the 1-D grid has a tile, or with Warpgroups one after the other; `shared` has room for all
+/// stages.
+template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
+__device__ void multiply_on_tensor_cores(const typename T::Element::Memory* a, const typename T::Element::Memory* b,
+                                         const float* bias, float* c, int m, int n, int k, void* shared, F f) {
+    if constexpr (T::BY_WARPGROUPS) {
+        multiply_on_warpgroups<T, LEFT_ALONG, RIGHT_ALONG>(a, b, bias, c, m, n, k, shared, f);
+    } else {
+        using O = Operands<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>;
+        using Word = typename O::Word;
+        const BlockTile tile((m + T::M - 1) / T::M, (n + T::N - 1) / T::N, 16);
+        const WarpPlace<T> place;
+        O source;
+        source.left.start(reinterpret_cast<const Word*>(a), tile.row * T::M, m, k);
+        source.right.start(reinterpret_cast<const Word*>(b), tile.col * T::N, n, k);
+        float sum[T::ROWS][2 * T::COLS][4] = {};
+        multiply_stages<MmaFragments<O>>(source, depth_tiles<T>(k), static_cast<Word*>(shared), sum);
+        store_sums<T>(sum, bias, c, m, n, tile.row * T::M + place.row, tile.col * T::N + place.col, f);
+    }
+}
