@@ -35,7 +35,7 @@ DOORS = ("__init__", "__main__")
 # Outside packages and the only places that may name them.
 OUTSIDE = {
     "numpy": ["arguments", "case", "inputs", "tolerance", "backends", "emulator", "workbench", "tuning", "fusion",
-              "memory", "analysis", "report"],
+              "memory", "profilers", "analysis", "report"],
     "scipy": ["backends", "workbench", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "memory"],
     "cupyx": ["backends/cuda"],
@@ -43,6 +43,8 @@ OUTSIDE = {
     "cuda": ["compilation/bindings"],
     "pynvml": ["backends/cuda", "monitor"],
     "elftools": ["compilation"],
+    "cupti": ["profilers/cupti"],
+    "ncu_report": ["profilers/ncu_report"],
     "pandas": ["store", "analysis"],
     "matplotlib": ["report"],
     "jinja2": ["report"],

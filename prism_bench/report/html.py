@@ -38,7 +38,7 @@ def write_report(record: RunRecord, path: Path | str, catalogue: Catalogue | Non
 def page(reading: Reading) -> str:
     """The page as text."""
     record = reading.record
-    return _environment().get_template("record.html").render(
+    return environment().get_template("record.html").render(
         record=record, reading=reading, limits=reading.limits, table=case_table(reading), headline=headline(reading),
         lede=_lede(record), chips=chips(reading), tiles=tiles(reading), facts=facts(record),
         machine_name=machine_name(record), created=_moment(record.created), findings=_by_gravity(reading),
@@ -97,13 +97,14 @@ def quantity(text: str) -> Markup:
 
 
 @cache
-def _environment():
-    environment = Environment(
+def environment() -> Environment:
+    """The templates of every page, with the filters that they use."""
+    made = Environment(
         loader=PackageLoader("prism_bench.report", "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(
+    made.filters.update(
         time=lambda seconds: quantity(time_text(seconds)), rate=rate_text,
         q=quantity, micro=lambda text: text.replace(" us", " µs"),
     )  # fmt: skip
-    return environment
+    return made

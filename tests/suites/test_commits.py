@@ -94,8 +94,12 @@ def test_compare_show_and_publish_read_the_results(project, older, newer):
     assert any("n/a" in line and PLANTED in line for line in compared.splitlines())
     assert "vector_add" in project.asv("show", after)
     project.asv("publish", "--no-pull")
-    assert (project.newer / "reports/site/asv/index.html").is_file()
-    assert list(project.newer.glob("reports/site/asv/graphs/**/times.Cold.track_cold_time.json"))
+    site = project.newer / "reports/site/asv"
+    assert list(site.glob("graphs/**/times.Cold.track_cold_time.json"))
+    assert "vendor/jquery.min.js" in (site / "index.html").read_text()
+    assert "No run record yet" in (site / "prism_bench/budgets.html").read_text()
+    for name in ("index.json", "info.json"):  # asv writes these after every publisher
+        assert (site / name).read_text() in (site / f"{name}.js").read_text()
 
 
 def test_the_measuring_processes_run_the_package_of_their_commit(project, older):

@@ -1,0 +1,37 @@
+"""The newest record of each machine, read and judged; one that cannot be read harms no other."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench import store
+from prism_bench.analysis.reading import Reading, read
+from prism_bench.catalogue import discover
+from prism_bench.errors import ResultsError
+
+
+@dataclass(frozen=True)
+class Newest:
+    """What is known of one `machine`: the `reading` of its newest readable record, and why others were passed by."""
+
+    machine: str
+    reading: Reading | None
+    passed_by: tuple[str, ...] = ()
+
+
+def newest_by_machine(runs: Path) -> list[Newest]:
+    """One for each folder of records below `runs`, by name; budgets are those of the catalogue beside the package."""
+    catalogue = discover()
+    machines = sorted({path.parent for path in store.records_in(runs)})
+    return [_newest(folder, catalogue) for folder in machines]
+
+
+def _newest(folder, catalogue):
+    passed_by = []
+    for path in reversed(store.records_in(folder.parent)):
+        if path.parent != folder:
+            continue
+        try:
+            return Newest(folder.name, read(store.read(path), catalogue), tuple(passed_by))
+        except ResultsError as error:
+            passed_by.append(f"{path.name}: {str(error).removeprefix(f'{path}: ')}")
+    return Newest(folder.name, None, tuple(passed_by))

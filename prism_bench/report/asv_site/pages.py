@@ -1,0 +1,76 @@
+"""Our three pages, each a document of its own: budgets, steps, roofline."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from prism_bench.analysis.findings import metric_words, value_text
+from prism_bench.analysis.reading import Reading
+from prism_bench.report.asv_site.newest import Newest
+from prism_bench.report.html import environment
+from prism_bench.report.machine import machine_name
+from prism_bench.report.roofline_chart import plotted, roofline_chart
+
+PAGES = {"budgets": "Budgets", "steps": "Steps", "roofline": "Roofline"}
+_VERDICTS = ("missed", "unmeasured", "met")
+_WIDE, _NARROW = (1120, 520), (400, 400)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One budget on one case in words; `use` is how much of what it allows is used, above 1 where it is missed."""
+
+    case: str
+    label: str
+    metric: str
+    limit: str
+    value: str
+    verdict: str
+    use: float | None
+
+
+def document(name: str, machines: Sequence[Newest]) -> str:
+    """The page called `name` as text."""
+    template = environment().get_template(f"asv_site/{name}.html")
+    return template.render(
+        title=PAGES[name], machines=machines, promises=promises, counts=counts, rooflines=rooflines,
+        machine_name=machine_name, plotted=plotted,
+    )  # fmt: skip
+
+
+def promises(reading: Reading) -> list[Promise]:
+    """Every budget on every case of the record, the broken ones first and among those the worst."""
+    labels = {case.name: case.label for case in reading.cases}
+    found = [_promise(verdict, labels) for verdict in reading.budgets]
+    return sorted(found, key=lambda one: (_VERDICTS.index(one.verdict), -(one.use or 0)))
+
+
+def _promise(verdict, labels):
+    budget = verdict.budget
+    word, limit = ("at most", budget.at_most) if budget.at_most is not None else ("at least", budget.at_least)
+    return Promise(
+        verdict.case, labels.get(verdict.case, ""), metric_words(budget.metric),
+        f"{word} {value_text(budget.metric, limit)}", value_text(budget.metric, verdict.value), verdict.verdict,
+        _use(budget, verdict.value),
+    )  # fmt: skip
+
+
+def _use(budget, value):
+    if value is None:
+        return None
+    top, bottom = (value, budget.at_most) if budget.at_most is not None else (budget.at_least, value)
+    return top / bottom if bottom else None
+
+
+def counts(reading: Reading) -> list[tuple[str, int]]:
+    """How many budgets have each verdict; those without any are left out."""
+    found = Counter(one.verdict for one in reading.budgets)
+    return [(verdict, found[verdict]) for verdict in _VERDICTS if found[verdict]]
+
+
+def rooflines(reading: Reading) -> list[Markup]:
+    """The chart, wide and narrow; empty where the record has nothing to draw."""
+    charts = [roofline_chart(reading, width, height) for width, height in (_WIDE, _NARROW)]
+    return [Markup(chart) for chart in charts if chart]
