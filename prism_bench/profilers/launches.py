@@ -1,0 +1,49 @@
+"""What a kernel profiler says of launches, whichever tool and file it came from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A metric's value in SI; None, with the tool's own `text`, where it is no number (`n/a`, a policy's name)."""
+
+    value: float | None
+    unit: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The tool's opinion about a launch, never ours: `speedup` is its estimate in per cent, `local` to its subject."""
+
+    name: str
+    kind: str
+    text: str
+    speedup_kind: str = ""
+    speedup: float | None = None
+
+
+@dataclass(frozen=True)
+class ProfiledLaunch:
+    """One launch of a kernel: which, where, in what profiler ranges, and what was counted.
+
+    `metrics` are by the tool's metric name, or by `section: label [unit]` where the file only has labels, which are
+    not unique. `capability` is `9.0`; `ranges` are NVTX cells as the tool wrote them.
+    """
+
+    id: int
+    kernel: str
+    metrics: Mapping[str, Quantity]
+    process: int | None = None
+    device: int | None = None
+    capability: str | None = None
+    grid: tuple[int, ...] = ()
+    block: tuple[int, ...] = ()
+    ranges: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = field(default=())
+
+    def value(self, metric: str) -> float | None:
+        """The metric's value in SI; None where it was not collected or is no number."""
+        found = self.metrics.get(metric)
+        return found.value if found else None

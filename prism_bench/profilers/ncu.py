@@ -1,0 +1,51 @@
+"""Nsight Compute's command lines, and what it says besides its results."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench.profilers.tools import Tool
+
+_PASSES = re.compile(r'==PROF== Profiling "(?P<kernel>[^"]*)".*?(?P<passes>\d+) pass(?:es)?\s*$', re.MULTILINE)
+# Both are computed from the launch, without a pass of their own but that of the occupancy counter.
+_SECTIONS = ("LaunchStats", "Occupancy")
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How ncu counts: which metrics, whether it flushes caches before each pass, and what it does to clocks.
+
+    Clocks are left alone unless asked for: a card is shared, and a killed ncu leaves them locked.
+    """
+
+    metrics: tuple[str, ...]
+    sections: tuple[str, ...] = _SECTIONS
+    clock_control: str = "none"
+    cache_control: str = "all"
+
+
+def capture(tool: Tool, counting: Counting, report: Path, program: Sequence[str]) -> list[str]:
+    """The command that profiles what `program` launches between its profiler marks into `report` (.ncu-rep)."""
+    sections = [word for section in counting.sections for word in ("--section", section)]
+    return [
+        tool.program, "--config-file", "off", "--clock-control", counting.clock_control,
+        "--cache-control", counting.cache_control, "--replay-mode", "kernel", "--profile-from-start", "off", "--nvtx",
+        "--target-processes", "application-only", "--metrics", ",".join(counting.metrics), *sections,
+        "--force-overwrite", "--export", str(report), *program,
+    ]  # fmt: skip
+
+
+def export(tool: Tool, report: Path, page: str = "raw") -> list[str]:
+    """The command that prints a report as CSV: with base units, and real metric names on the details page."""
+    names = ["--print-metric-name", "name"] if page == "details" else []
+    return [
+        tool.program, "--config-file", "off", "--import", str(report), "--csv", "--page", page, "--print-units", "base",
+        "--nvtx", *names,
+    ]  # fmt: skip
+
+
+def passes(log: str) -> int | None:
+    """How often ncu ran each launch, at most, as its progress lines say; None where they say nothing."""
+    found = [int(match["passes"]) for match in _PASSES.finditer(log)]
+    return max(found, default=None)

@@ -1,0 +1,111 @@
+"""The CSV tables of `nsys stats`, in every generation of their headers: columns are found by name, never by place.
+
+A header is a name and perhaps a unit, `Total Time (ns)`, `Avg (ns)`, `Time(%)`; a time without a unit is nanoseconds.
+"""
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench.errors import ResultsError
+from prism_bench.profilers import numbers
+
+_COLUMN = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^)]*)\))?")
+# What a column is called here, by what it was ever called there.
+_NAMES = {
+    "time": "share", "total time": "total", "total": "total", "instances": "count", "num calls": "count",
+    "calls": "count", "count": "count",
+    "operations": "count", "average": "mean", "avg": "mean", "med": "median", "median": "median",
+    "minimum": "least", "min": "least", "maximum": "most", "max": "most", "stddev": "deviation", "name": "name",
+    "operation": "name", "range": "name", "style": "style", "start": "start", "duration": "duration",
+    "corrid": "correlation", "bytes": "bytes", "pid": "process", "tid": "thread", "device": "device", "strm": "stream",
+}  # fmt: skip
+_TIMES = {"total", "mean", "median", "least", "most", "deviation", "start", "duration"}
+_OPERATIONS = {"HtoD": "Host-to-Device", "DtoH": "Device-to-Host", "DtoD": "Device-to-Device", "PtoP": "Peer-to-Peer"}
+_LONG = {"B": "byte", "KB": "Kbyte", "MB": "Mbyte", "GB": "Gbyte", "MBps": "Mbyte/s", "MB/s": "Mbyte/s"}
+_SKIPPED = re.compile(r"SKIPPED: .* does not contain")
+
+
+@dataclass(frozen=True)
+class StatsTable:
+    """One report of `nsys stats`: rows by column, times in seconds, sizes in bytes, shares of one; `kind` says of what.
+
+    `share` is of the rows listed, not of the wall time.
+    """
+
+    kind: str
+    rows: tuple[dict[str, float | str], ...]
+
+
+def read(path: Path | str) -> StatsTable:
+    """The table in the file; a ResultsError where there is none. What nsys skipped for want of data is empty."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise ResultsError(f"{path}: {error.strerror}") from error
+    return parse(text, str(path))
+
+
+def parse(text: str, origin: str) -> StatsTable:
+    """The same from text, whatever nsys says before the table."""
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if _is_header(line)), None)
+    if start is None and _SKIPPED.search(text):
+        return StatsTable("nothing", ())
+    if start is None:
+        raise ResultsError(
+            f"{origin}: no table of nsys stats: no line names columns such as 'Total Time (ns)' and 'Name'"
+        )
+    header, *body = csv.reader(lines[start:])
+    columns = [_column(title) for title in header]
+    rows = [row for row in body if len(row) == len(header)]
+    if any(row and len(row) != len(header) for row in body):
+        raise ResultsError(
+            f"{origin}: a row has not the {len(header)} fields of the header; the table is cut or has words in it"
+        )
+    mark = numbers.decimal_mark((cell for row in rows for cell in row), origin)
+    return StatsTable(_kind(header), tuple(_row(columns, row, mark) for row in rows))
+
+
+def _is_header(line):
+    words = {_column(title)[0] for title in line.split(",")}
+    return "name" in words and bool(words & {"total", "duration"})
+
+
+def _column(title):
+    found = _COLUMN.fullmatch(title.strip().strip('"'))
+    name = _NAMES.get(found["name"].lower(), found["name"])
+    return name, found["unit"] or ("ns" if name in _TIMES else "%" if name == "share" else "")
+
+
+def _kind(header):
+    """`kernels`, `calls`, `transfers`, `sizes`, `ranges`, or a trace of device or host, by columns only they have."""
+    titles = {title.strip('"') for title in header}
+    if any(title.startswith("Start") for title in titles):
+        return "device trace" if "Strm" in titles else "host trace"
+    if "Range" in titles:
+        return "ranges"
+    if "Operation" in titles or "Operations" in titles:
+        return "sizes" if not any(title.startswith("Time") for title in titles) else "transfers"
+    return "calls" if titles & {"Num Calls", "Calls"} else "kernels"
+
+
+def _row(columns, cells, mark):
+    return {name: _cell(name, unit, cell, mark) for (name, unit), cell in zip(columns, cells, strict=True)}
+
+
+def _cell(name, unit, cell, mark):
+    if name == "name":
+        return _operation(cell)
+    if not numbers.is_number(cell):
+        return cell
+    value = numbers.number(cell, mark)
+    return numbers.to_si(value, _LONG.get(unit, unit))[0] if unit else value
+
+
+def _operation(name):
+    """`[CUDA memcpy HtoD]` of older versions as newer ones write it."""
+    for old, new in _OPERATIONS.items():
+        name = name.replace(f"[CUDA memcpy {old}]", f"[CUDA memcpy {new}]")
+    return name

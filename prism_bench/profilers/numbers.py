@@ -1,0 +1,75 @@
+"""Numbers and units as profilers print them, in whatever locale their process had, turned into SI; doubt is an error.
+
+`117.344` is a hundred and seventeen nanoseconds in one locale and a thousand times that in another. A table is read
+only when some number in it shows which one it was, or when nothing in it depends on that.
+"""
+
+import re
+from collections.abc import Iterable
+
+from prism_bench.errors import ResultsError
+
+_NUMBER = re.compile(r"-?\d[\d.,]*(e[+-]?\d+)?", re.IGNORECASE)
+_GROUPED = {",": re.compile(r"-?\d{1,3}(,\d{3})+"), ".": re.compile(r"-?\d{1,3}(\.\d{3})+")}
+_PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_BASES = {"s": "s", "second": "s", "byte": "B", "hz": "Hz", "Hz": "Hz"}
+_UNIT = re.compile(rf"(?P<prefix>[numkKMGT]?)(?P<base>{'|'.join(_BASES)})(?P<per>/.+)?")
+
+
+def is_number(text: str) -> bool:
+    """Whether the text is a number in some locale: `12`, `1,234.5`, `2.508.800`, `1e-05`."""
+    return bool(_NUMBER.fullmatch(text))
+
+
+def decimal_mark(texts: Iterable[str], origin: str) -> str:
+    """`.` or `,`: the decimal mark of the numbers among `texts`, which come from one process and so share it.
+
+    A ResultsError naming `origin` where two numbers contradict each other, or where the mark matters and none shows it.
+    """
+    shown, doubtful = {}, None
+    for text in filter(is_number, texts):
+        mark = _shown_mark(text)
+        if mark:
+            shown.setdefault(mark, text)
+        elif doubtful is None and ("." in text or "," in text):
+            doubtful = text
+    if len(shown) > 1:
+        raise ResultsError(f"{origin}: '{shown['.']}' and '{shown[',']}' cannot come from one locale; "
+                           "run the profiler with LC_ALL=C")  # fmt: skip
+    if not shown and doubtful:
+        raise ResultsError(f"{origin}: '{doubtful}' may be a fraction or a thousand times as much, and no other number "
+                           "of the table tells; run the profiler with LC_ALL=C")  # fmt: skip
+    return next(iter(shown), ".")
+
+
+def _shown_mark(text):
+    """The decimal mark that this number alone proves; None where it has no separator or could be read both ways."""
+    body = text.lower().split("e")[0]
+    dots, commas = body.count("."), body.count(",")
+    if dots and commas:
+        return max(".,", key=body.rfind)
+    if not dots and not commas:
+        return None
+    separator = "." if dots else ","
+    other = "," if dots else "."
+    if body.count(separator) > 1:
+        return other
+    could_group = _GROUPED[separator].fullmatch(body) and not body.lstrip("-").startswith("0")
+    return None if could_group else separator
+
+
+def number(text: str, mark: str = ".") -> float:
+    """The number that `text` is where `mark` is the decimal mark."""
+    other = "," if mark == "." else "."
+    return float(text.replace(other, "").replace(mark, "."))
+
+
+def to_si(value: float, unit: str) -> tuple[float, str]:
+    """The value in SI and its unit: seconds, bytes, hertz, shares of one; an unknown unit stays as it is."""
+    if unit == "%":
+        return value / 100, "1"
+    found = _UNIT.fullmatch(unit)
+    if not found:
+        return value, unit
+    per = (found["per"] or "").replace("/second", "/s")
+    return value * _PREFIXES[found["prefix"]], _BASES[found["base"]] + per
