@@ -27,8 +27,7 @@ STAND_INS = {
 }
 _KNOWN = "it knows the page of asv 0.6.5 and 0.6.6"
 _REMOTE = re.compile(r'<(?:script|link)\b[^>]*?\b(?:src|href)="((?:https?:)?//[^"]+)"[^>]*>')
-_ONLY_KNOWN = "it knows the page of asv 0.6.5 and 0.6.6"
-_REMOTE = re.compile(r'\s(?:integrity|crossorigin|referrerpolicy)="[^"]*"')
+_ONLY_REMOTE = re.compile(r'\s(?:integrity|crossorigin|referrerpolicy)="[^"]*"')
 _OFFLINE = '<script src="offline.js"></script>'
 
 
