@@ -5,7 +5,7 @@
 // Kraskov-Stoegbauer-Grassberger estimates. One form serves all: with counts of neighbours nearer than eps in the
 // spaces xz, yz and z, I(X;Y|Z) = psi(k) + mean[psi(n_z + 1) - psi(n_xz + 1) - psi(n_yz + 1)]; without z, n_z = N - 1
 // and this is the mutual information; with x and z the pasts and y the future it is the transfer entropy. blockIdx.y is
-// the number of the shift.
+// the number of the run, of which all but the first take x in another order.
 
 /// psi(n) for an integer n > 0, to 1e-13.
 __device__ inline double digamma_of(int n) {
@@ -16,25 +16,51 @@ __device__ inline double digamma_of(int n) {
     return log(static_cast<double>(n)) - 0.5 * r - tail - low;
 }
 
-/// How far x is shifted in this launch's runs; `shifts` has one for each, 0 for the first.
+/// The points of this launch's run: run 0 leaves x as it is, the others take it from their own `starts`.
 template <int DX, int DY, int DZ>
-__device__ Cloud<DX, DY, DZ> shifted_cloud(const float* x, const float* y, const float* z, const int* shifts, int n) {
-    return {x, y, z, n, blockIdx.y == 0 ? 0 : shifts[blockIdx.y - 1]};
+__device__ Cloud<DX, DY, DZ> cloud_of_run(const float* x, const float* y, const float* z, const int* starts, int n,
+                                          int length) {
+    const int blocks = (n + length - 1) / length, run = blockIdx.y;
+    return {x, y, z, n, run == 0 ? nullptr : starts + static_cast<long long>(run - 1) * blocks, length};
 }
 
-template <int DX, int DY, int DZ, int K>
+template <int DX, int DY, int DZ>
 __global__ void __launch_bounds__(THREADS)
-    ksg_shares(const float* x, const float* y, const float* z, const int* shifts, float* distances, int n, int splits) {
-    const auto points = shifted_cloud<DX, DY, DZ>(x, y, z, shifts, n);
-    nearest_of_share<Cloud<DX, DY, DZ>, K, false, 2>(points, splits, distances, nullptr);
+    ksg_minima(const float* x, const float* y, const float* z, const int* starts, float* minima, int n, int length,
+               int group, int splits) {
+    const long long groups = (n + group - 1) / group;
+    find_minima(cloud_of_run<DX, DY, DZ>(x, y, z, starts, n, length), splits, group, minima + blockIdx.y * n * groups);
 }
 
-template <int K>
-__global__ void __launch_bounds__(THREADS) ksg_merge(const float* distances, float* eps, int n, int splits) {
-    const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-    if (i < n)
-        eps[static_cast<long long>(blockIdx.y) * n + i] =
-            nearest_of_all<K, false>(distances, nullptr, n, splits, i).distance[K - 1];
+/// eps: the distance of the K-th neighbour, NaN for a point that is not finite. A warp for each point. With SIDES, which
+/// has no z, what the K nearest span instead: half a rectangle's sides in x, then in y, each one step up, so that nearer
+/// than that is at most as far.
+template <int DX, int DY, int DZ, int K, bool SIDES = false>
+__global__ void __launch_bounds__(THREADS)
+    ksg_radii(const float* x, const float* y, const float* z, const int* starts, const float* minima, float* eps, int n,
+              int length, int group) {
+    const int i = static_cast<int>(blockIdx.x * (THREADS / 32) + threadIdx.x / 32);
+    if (i >= n) return;
+    const long long groups = (n + group - 1) / group, run = blockIdx.y;
+    const auto points = cloud_of_run<DX, DY, DZ>(x, y, z, starts, n, length);
+    Nearest<K, SIDES> nearest;
+    const bool finite = find_nearest(points, minima + (run * n + i) * groups, group, i, nearest);
+    if (threadIdx.x % 32 > 0) return;
+    if constexpr (!SIDES) {
+        eps[run * n + i] = finite ? nearest.distance[K - 1] : undefined();
+    } else {
+        float own[DX + DY], other[DX + DY], in_x = 0.0f, in_y = 0.0f;
+        points.read(i, own);
+#pragma unroll
+        for (int q = 0; q < K; ++q) {
+            const bool there = nearest.index[q] >= 0;
+            if (there) points.read(nearest.index[q], other);
+            in_x = fmaxf(in_x, there ? distance<0, DX>(own, other) : infinity());
+            in_y = fmaxf(in_y, there ? distance<DX, DX + DY>(own, other) : infinity());
+        }
+        eps[i] = finite ? nextafterf(in_x, infinity()) : undefined();
+        eps[n + i] = finite ? nextafterf(in_y, infinity()) : undefined();
+    }
 }
 
 /// Counts of points nearer than eps, as floats (exact up to 2^24): the unit that adds them is otherwise idle.
@@ -43,42 +69,48 @@ struct Counts {
 };
 
 /// counts[space][point] += neighbours (and the point itself where eps > 0) nearer than eps in xz, yz and z. The
-/// differences of z serve all three. `counts` begins at 0. With SIDES, yz has radii of its own, behind those of xz.
+/// differences of z serve all three; nothing branches. `counts` begins at 0. With SIDES, yz has radii of its own, behind
+/// those of xz.
 template <int DX, int DY, int DZ, bool SIDES = false>
 __global__ void __launch_bounds__(THREADS)
-    ksg_counts(const float* x, const float* y, const float* z, const int* shifts, const float* eps, int* counts, int n,
-               int splits) {
-    constexpr int POINTS = 2, D = DX + DY + DZ;
-    const auto points = shifted_cloud<DX, DY, DZ>(x, y, z, shifts, n);
-    const Share share(n, splits, THREADS * POINTS);
-    float own[POINTS][D], radius[POINTS], side[POINTS];
+    ksg_counts(const float* x, const float* y, const float* z, const int* starts, const float* eps, int* counts, int n,
+               int length, int group, int splits) {
+    constexpr int D = DX + DY + DZ;
+    using Points = Cloud<DX, DY, DZ>;
+    const Points points = cloud_of_run<DX, DY, DZ>(x, y, z, starts, n, length);
+    const Share share(n, splits, group);
+    const Own<Points> own(points, share.first_point);
+    const long long first = static_cast<long long>(blockIdx.y) * n;
+    float radius[POINTS], side[POINTS];
     Counts found[POINTS];
-    int place[POINTS];
 #pragma unroll
     for (int p = 0; p < POINTS; ++p) {
-        place[p] = share.first_point + p * THREADS + static_cast<int>(threadIdx.x);
-        points.read(place[p], own[p]);
-        radius[p] = place[p] < n ? eps[static_cast<long long>(blockIdx.y) * n + place[p]] : 0.0f;
-        side[p] = SIDES && place[p] < n ? eps[n + place[p]] : radius[p];
+        radius[p] = own.place[p] < n ? eps[first + own.place[p]] : 0.0f;
+        side[p] = SIDES && own.place[p] < n ? eps[n + own.place[p]] : radius[p];
     }
-    visit_neighbours(points, share, [&](const float* from, int) {
-        float other[D];
-        read_point(from, other);
+    visit_tiles(points, share, [&](const float* tile, int) {
+#pragma unroll 4
+        for (int j = 0; j < TILE; ++j) {
+            float other[D];
+            read_point(tile + j * Points::PITCH, other);
 #pragma unroll
-        for (int p = 0; p < POINTS; ++p) {
-            const bool near = DZ == 0 || distance<DX + DY, D>(own[p], other) < radius[p];
-            if (DZ > 0 && near) found[p].z += 1.0f;
-            if (near && distance<0, DX>(own[p], other) < radius[p]) found[p].xz += 1.0f;
-            if (near && distance<DX, DX + DY>(own[p], other) < side[p]) found[p].yz += 1.0f;
+            for (int p = 0; p < POINTS; ++p) {
+                const bool near = DZ == 0 || distance<DX + DY, D>(own.at[p], other) < radius[p];
+                const bool near_xz = near & (distance<0, DX>(own.at[p], other) < radius[p]);
+                const bool near_yz = near & (distance<DX, DX + DY>(own.at[p], other) < side[p]);
+                if (DZ > 0 && near) found[p].z += 1.0f;
+                if (near_xz) found[p].xz += 1.0f;
+                if (near_yz) found[p].yz += 1.0f;
+            }
         }
     });
-    int* const to = counts + static_cast<long long>(blockIdx.y) * 3 * n;
+    int* const to = counts + 3 * first;
 #pragma unroll
     for (int p = 0; p < POINTS; ++p) {
-        if (place[p] >= n) continue;
-        atomicAdd(to + place[p], static_cast<int>(found[p].xz));
-        atomicAdd(to + n + place[p], static_cast<int>(found[p].yz));
-        if (DZ > 0) atomicAdd(to + 2 * static_cast<long long>(n) + place[p], static_cast<int>(found[p].z));
+        if (own.place[p] >= n) continue;
+        atomicAdd(to + own.place[p], static_cast<int>(found[p].xz));
+        atomicAdd(to + n + own.place[p], static_cast<int>(found[p].yz));
+        if (DZ > 0) atomicAdd(to + 2 * static_cast<long long>(n) + own.place[p], static_cast<int>(found[p].z));
     }
 }
 

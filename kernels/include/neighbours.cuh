@@ -2,27 +2,37 @@
 
 #include "reduce.cuh"
 
-// Nearest neighbours in the maximum norm, by brute force: points lie in a tile of shared memory, a thread owns POINTS
-// points in registers. blockIdx.x counts groups of points times `splits` shares of the neighbours, blockIdx.y the
-// shifts of x against the other coordinates (surrogates). A point with a coordinate that is not finite has no neighbour
-// and is none.
+// Nearest neighbours in the maximum norm, by brute force in two steps. First the smallest distance from every point to
+// every group of neighbours: a loop without a branch. The K nearest of a point lie in the K + 1 groups with the smallest
+// minima (one of them may be the point's own), so that only these are looked at again, one warp for each point.
+// blockIdx.x counts blocks of points times `splits` shares of the neighbours, blockIdx.y the runs (surrogates).
+// A point with a coordinate that is not finite has no neighbour and is none.
 
-constexpr int TILE = 128, THREADS = 128;
+constexpr int TILE = 128, THREADS = 128, POINTS = 4;  // neighbours in shared memory, threads, points of a thread
 
 __device__ inline float undefined() { return __int_as_float(0x7fc00000); }
 
-/// n points of DX + DY + DZ coordinates from three arrays; row i of x is that of point i + shift, modulo n.
+/// n points of DX + DY + DZ coordinates from three arrays. Row i of x is that of point starts[i / length] + i % length,
+/// modulo n, where there are `starts`: one start is a circular shift, several are blocks in another order.
 template <int DX, int DY, int DZ>
 struct Cloud {
     static constexpr int D = DX + DY + DZ, PITCH = D < 3 ? D : (D + 3) / 4 * 4;
     const float *x, *y, *z;
-    int n, shift;
+    int n;
+    const int* starts = nullptr;
+    int length = 1;
+
+    __device__ long long source(int i) const {
+        if (starts == nullptr) return i;
+        const long long from = static_cast<long long>(starts[i / length]) + i % length;
+        return from < n ? from : from - n;
+    }
 
     /// Point i; infinities if it is not finite or there is none. True where it is finite.
     __device__ bool read(int i, float (&to)[D]) const {
         bool finite = i < n;
         if (finite) {
-            const long long from = i + shift < n ? i + shift : i + shift - n, same = i;
+            const long long from = source(i), same = i;
 #pragma unroll
             for (int d = 0; d < DX; ++d) to[d] = x[from * DX + d];
 #pragma unroll
@@ -38,34 +48,48 @@ struct Cloud {
     }
 };
 
-/// The neighbours that a block looks at, handed out tile by tile.
-struct Share {
-    int first_point, begin, end, split;
+/// The points that a thread owns, THREADS apart.
+template <class Points>
+struct Own {
+    float at[POINTS][Points::D];
+    int place[POINTS];
 
-    __device__ Share(int n, int splits, int points) {
-        split = blockIdx.x % splits;
-        first_point = blockIdx.x / splits * points;
-        const int length = (n + splits - 1) / splits;
-        begin = min(n, split * length);
-        end = min(n, begin + length);
+    __device__ Own(const Points& points, int first) {
+#pragma unroll
+        for (int p = 0; p < POINTS; ++p) {
+            place[p] = first + p * THREADS + static_cast<int>(threadIdx.x);
+            points.read(place[p], at[p]);
+        }
     }
 };
 
-/// Calls f(other, j) for every neighbour j of the share; `other` are its coordinates. All threads of the block call it.
+/// What a block looks at: POINTS points a thread from `first_point` on, and whole groups of neighbours.
+struct Share {
+    int first_point, begin, end;
+
+    __device__ Share(int n, int splits, int group) {
+        first_point = blockIdx.x / splits * (THREADS * POINTS);
+        const long long groups = (n + group - 1) / group, length = (groups + splits - 1) / splits * group;
+        const long long from = blockIdx.x % splits * length;
+        begin = static_cast<int>(from < n ? from : n);
+        end = static_cast<int>(from + length < n ? from + length : n);
+    }
+};
+
+/// Calls f(tile, first) for tiles of the share's neighbours, `first` and those that follow; the last one is filled up
+/// with points at infinity. All threads of the block call it.
 template <class Points, class F>
-__device__ void visit_neighbours(const Points& points, const Share& share, F f) {
+__device__ void visit_tiles(const Points& points, const Share& share, F f) {
     __shared__ __align__(16) float tile[TILE * Points::PITCH];
     for (int first = share.begin; first < share.end; first += TILE) {
-        const int count = min(TILE, share.end - first);
-        for (int j = threadIdx.x; j < count; j += blockDim.x) {
+        for (int j = threadIdx.x; j < TILE; j += THREADS) {
             float point[Points::D];
-            points.read(first + j, point);
+            points.read(first + j < share.end ? first + j : points.n, point);
 #pragma unroll
             for (int d = 0; d < Points::PITCH; ++d) tile[j * Points::PITCH + d] = d < Points::D ? point[d] : 0.0f;
         }
         __syncthreads();
-#pragma unroll 4
-        for (int j = 0; j < count; ++j) f(tile + j * Points::PITCH, first + j);
+        f(tile, first);
         __syncthreads();
     }
 }
@@ -87,20 +111,63 @@ __device__ void read_point(const float* from, float (&to)[D]) {
     }
 }
 
+/// The largest of three floats that are not negative, which are in order as integers too: one instruction for both.
+__device__ inline float largest(float a, float b, float c) {
+    return __int_as_float(max(max(__float_as_int(a), __float_as_int(b)), __float_as_int(c)));
+}
+
+__device__ inline float smallest(float a, float b, float c) {
+    return __int_as_float(min(min(__float_as_int(a), __float_as_int(b)), __float_as_int(c)));
+}
+
 /// The largest difference of the coordinates FIRST to LAST - 1; 0 where there are none.
 template <int FIRST, int LAST, int D>
 __device__ float distance(const float (&a)[D], const float (&b)[D]) {
-    if constexpr (FIRST == LAST) {
-        return 0.0f;
-    } else {
-        float most = fabsf(a[FIRST] - b[FIRST]);
+    constexpr int PAIRS = (LAST - FIRST) / 2, TWICE = PAIRS == 0 ? 0 : (PAIRS - 1) / 2;
+    const auto apart = [&](int d) { return fabsf(a[d] - b[d]); };
+    const auto pair = [&](int d) { return fmaxf(apart(d), apart(d + 1)); };
+    float most = PAIRS == 0 ? 0.0f : pair(FIRST);
 #pragma unroll
-        for (int d = FIRST + 1; d < LAST; ++d) most = fmaxf(most, fabsf(a[d] - b[d]));
-        return most;
-    }
+    for (int d = FIRST + 2; d < FIRST + 2 + 4 * TWICE; d += 4) most = largest(most, pair(d), pair(d + 2));
+#pragma unroll
+    for (int d = FIRST + 2 + 4 * TWICE; d < LAST; ++d)
+        if (PAIRS > 0) most = fmaxf(most, apart(d));
+    return PAIRS == 0 && LAST > FIRST ? apart(FIRST) : most;
 }
 
-/// The K smallest distances so far, in order; of equal ones the neighbour that came first stays first.
+/// minima[point][group] of one run: the smallest distance from each point to the neighbours of each group, 0 to its own.
+/// A group is a multiple or a divisor of a tile, by a power of two, and at least 32.
+template <class Points>
+__device__ void find_minima(const Points& points, int splits, int group, float* minima) {
+    const Share share(points.n, splits, group);
+    const Own<Points> own(points, share.first_point);
+    const int groups = (points.n + group - 1) / group, step = min(group, TILE);
+    float least[POINTS] = {infinity(), infinity(), infinity(), infinity()};
+    visit_tiles(points, share, [&](const float* tile, int first) {
+        for (int begin = 0; begin < TILE && first + begin < share.end; begin += step) {
+#pragma unroll 2
+            for (int j = begin; j < begin + step; j += 2) {
+                float one[Points::D], two[Points::D];
+                read_point(tile + j * Points::PITCH, one);
+                read_point(tile + (j + 1) * Points::PITCH, two);
+#pragma unroll
+                for (int p = 0; p < POINTS; ++p)
+                    least[p] = smallest(least[p], distance<0, Points::D>(own.at[p], one),
+                                        distance<0, Points::D>(own.at[p], two));
+            }
+            const int end = first + begin + step;
+            if (end % group != 0 && end < share.end) continue;
+#pragma unroll
+            for (int p = 0; p < POINTS; ++p) {
+                if (own.place[p] < points.n)
+                    minima[static_cast<long long>(own.place[p]) * groups + (end - 1) / group] = least[p];
+                least[p] = infinity();
+            }
+        }
+    });
+}
+
+/// The K smallest distances so far, in order; of equal ones the lower index is first, where there are indices.
 template <int K, bool INDICES>
 struct Nearest {
     float distance[K];
@@ -113,12 +180,13 @@ struct Nearest {
         for (int q = 0; q < (INDICES ? K : 1); ++q) index[q] = -1;
     }
 
-    __device__ void insert(float d, int j) {
+    __device__ void offer(float d, int j) {
+        if (INDICES ? d > distance[K - 1] : d >= distance[K - 1]) return;
         bool shift = false;
 #pragma unroll
         for (int q = 0; q < K; ++q) {
-            shift = shift || d < distance[q];
             const float held = distance[q];
+            shift = shift || d < held || (INDICES && d == held && j < index[INDICES ? q : 0]);
             distance[q] = shift ? d : held;
             d = shift ? held : d;
             if constexpr (INDICES) {
@@ -128,53 +196,70 @@ struct Nearest {
             }
         }
     }
+
+    __device__ void drop_first() {
+#pragma unroll
+        for (int q = 0; q < K; ++q) distance[q] = q + 1 < K ? distance[q + 1 < K ? q + 1 : q] : infinity();
+        if constexpr (INDICES)
+#pragma unroll
+            for (int q = 0; q < K; ++q) index[q] = q + 1 < K ? index[q + 1 < K ? q + 1 : q] : -1;
+    }
 };
 
-/// The K nearest of the share, for each point in `distances[split][q][point]` (and `indices`), NaN for a point that is
-/// not finite; nearest_of_all merges them.
-template <class Points, int K, bool INDICES, int POINTS>
-__device__ void nearest_of_share(const Points& points, int splits, float* distances, int* indices) {
-    const Share share(points.n, splits, THREADS * POINTS);
-    float own[POINTS][Points::D];
-    Nearest<K, INDICES> nearest[POINTS];
-    int place[POINTS];
-    bool finite[POINTS];
-#pragma unroll
-    for (int p = 0; p < POINTS; ++p) {
-        place[p] = share.first_point + p * THREADS + static_cast<int>(threadIdx.x);
-        finite[p] = points.read(place[p], own[p]);
+struct Least {
+    __device__ float operator()(float a, float b) const { return fminf(a, b); }
+    __device__ int operator()(int a, int b) const { return a < b ? a : b; }
+};
+
+/// A distance and who is at it, in the order of both.
+struct Place {
+    float distance;
+    int who;
+
+    __device__ bool before(Place other) const {
+        return distance < other.distance || (distance == other.distance && who < other.who);
     }
-    visit_neighbours(points, share, [&](const float* from, int j) {
-        float other[Points::D];
-        read_point(from, other);
-#pragma unroll
-        for (int p = 0; p < POINTS; ++p) {
-            const float d = distance<0, Points::D>(own[p], other);
-            if (d < nearest[p].distance[K - 1] && j != place[p]) nearest[p].insert(d, j);
-        }
-    });
-    const long long first = static_cast<long long>(blockIdx.y * splits + share.split) * K;
-#pragma unroll
-    for (int p = 0; p < POINTS; ++p)
-#pragma unroll
-        for (int q = 0; q < K; ++q)
-            if (place[p] < points.n) {
-                distances[(first + q) * points.n + place[p]] = finite[p] ? nearest[p].distance[q] : undefined();
-                if constexpr (INDICES) indices[(first + q) * points.n + place[p]] = nearest[p].index[q];
-            }
+    /// The first of the warp's, in all lanes.
+    __device__ Place first_of_warp() const {
+        const float lowest = warp_reduce(distance, Least{});
+        return {lowest, warp_reduce(distance == lowest ? who : 0x7fffffff, Least{})};
+    }
+};
+
+/// The first of `groups` groups after `last`, in the order of their minima, in all lanes of the warp.
+__device__ inline Place next_group(const float* minima, int groups, Place last) {
+    Place first = {infinity(), 0x7fffffff};
+#pragma unroll 4
+    for (int g = threadIdx.x % 32; g < groups; g += 32) {
+        const Place here = {minima[g], g};
+        if (last.before(here) && here.distance < first.distance) first = here;
+    }
+    return first.first_of_warp();
 }
 
-/// The K nearest of all shares for point i, in the order of the shares.
-template <int K, bool INDICES>
-__device__ Nearest<K, INDICES> nearest_of_all(const float* distances, const int* indices, int n, int splits, int i) {
-    Nearest<K, INDICES> nearest;
-    const long long first = static_cast<long long>(blockIdx.y) * splits * K;
-#pragma unroll 4
-    for (int q = 0; q < splits * K; ++q) {
-        const long long at = (first + q) * n + i;
-        const float d = distances[at];
-        if (d < nearest.distance[K - 1]) nearest.insert(d, INDICES ? indices[at] : 0);
+/// The K nearest of point i from its row of `minima`, in all lanes of the warp. False if the point is not finite.
+template <class Points, int K, bool INDICES>
+__device__ bool find_nearest(const Points& points, const float* minima, int group, int i, Nearest<K, INDICES>& nearest) {
+    float own[Points::D], other[Points::D];
+    const bool finite = points.read(i, own);
+    const int groups = (points.n + group - 1) / group, lane = threadIdx.x % 32;
+    Nearest<K, INDICES> mine;
+    Place last = {-1.0f, -1};
+    for (int round = 0; round <= K; ++round) {
+        last = next_group(minima, groups, last);
+        if (!(last.distance < infinity())) break;
+        for (int t = lane; t < group; t += 32) {
+            const int j = last.who * group + t;
+            if (j != i && points.read(j, other)) mine.offer(distance<0, Points::D>(own, other), j);
+        }
     }
-    if (isnan(distances[first * n + i])) nearest.distance[K - 1] = undefined();
-    return nearest;
+#pragma unroll
+    for (int q = 0; q < K; ++q) {
+        const Place head = {mine.distance[0], INDICES ? mine.index[0] : lane};
+        const Place first = head.first_of_warp();
+        nearest.distance[q] = first.distance;
+        if constexpr (INDICES) nearest.index[q] = first.who;
+        if (head.distance == first.distance && head.who == first.who) mine.drop_first();
+    }
+    return finite;
 }

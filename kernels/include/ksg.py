@@ -1,0 +1,83 @@
+"""What the estimates of `ksg.cuh` share: the host plan, sizes, rules, and the reference in float64."""
+
+import math
+
+from prism_bench_catalogue.include.neighbours import apart, group_of, pairs, slabs, splits_of, warps
+
+from prism_bench import Launch, Rule, Scalar, Scratch, Size, Zero
+
+TERMS = 256  # threads of the last steps
+SHAPE = ("n", "length", "group")
+
+WORK = (
+    Scratch("minima", "runs n groups"), Scratch("eps", "radii n"), Scratch("counts", "runs 3 n", dtype="int32"),
+    Scratch("by_block", "runs blocks", dtype="float64"), Size("n"), Size("length"), Size("group"), Size("splits"),
+    Size("blocks"), Size("k"), Scalar("scale"),
+)  # fmt: skip
+ALONE = Scratch("no_starts", "1", dtype="int32")  # where x keeps its order
+PARAMETERS = {"k": 4, "unit": "nats", "least_group": 32}
+DERIVED = {
+    "runs": lambda: 1,
+    "radii": lambda runs: runs,
+    "length": lambda n: n,
+    "group": group_of,
+    "groups": lambda n, group: -(-n // group),
+    "splits": splits_of,
+    "blocks": lambda n: -(-n // TERMS),
+    "scale": lambda unit: 1 / math.log(2) if unit == "bits" else 1.0,
+}
+RULES = (
+    Rule("1 <= k < n", lambda n, k: 1 <= k < n),
+    Rule("k <= 64", lambda k: k <= 64),
+    Rule("n <= 2^24, which float counts hold", lambda n: n <= 1 << 24),
+    Rule("unit to be nats or bits", lambda unit: unit in ("nats", "bits")),
+)
+
+
+def plan(axes, dims, points, *, mean="estimate", second=False):
+    """Minima, radii, counts, terms, mean. `axes` are n, k, splits, blocks, runs; `dims` those of x, y and z; `points`
+    the three arrays and the starts of x. `second` is the second estimator, without z."""
+    n, k, splits, blocks, runs = axes
+    template, flag = ", ".join(map(str, dims)), ", true" if second else ""
+    last = f"{dims[2]}{flag}"
+    return (
+        Zero("counts"),
+        pairs(f"ksg_minima<{template}>", (*points, "minima", *SHAPE, "splits"), n, splits, runs),
+        warps(f"ksg_radii<{template}, {k}{flag}>", (*points, "minima", "eps", *SHAPE), n, runs),
+        pairs(f"ksg_counts<{template}{flag}>", (*points, "eps", "counts", *SHAPE, "splits"), n, splits, runs),
+        Launch((blocks, runs), TERMS, entry=f"ksg_terms<{last}>",
+               arguments=("eps", "counts", "local", "by_block", "n", "k", "scale")),
+        Launch((1, runs), TERMS, entry="ksg_mean", arguments=("by_block", mean, "n", "blocks")),
+    )  # fmt: skip
+
+
+def kth_smallest(table, k, xp):
+    """k times the smallest, which then counts no more."""
+    table, at = table.copy(), xp.arange(len(table))
+    for _ in range(k - 1):
+        table[at, table.argmin(axis=1)] = xp.inf
+    return table.min(axis=1)
+
+
+def terms(x, y, z, k, scale, xp, special):
+    """psi(k) + psi(n_z + 1) - psi(n_xz + 1) - psi(n_yz + 1) of every point; n_z is n - 1 where z has no coordinate."""
+    n = len(x)
+    finite = xp.isfinite(xp.concatenate((x, y, z), axis=1)).all(axis=1)
+    x, y, z = (xp.where(finite[:, None], values, xp.nan) for values in (x, y, z))
+    local = xp.empty(n)
+    for own in slabs(n):
+        in_z = apart(z, own, xp)
+        in_xz, in_yz = (xp.maximum(apart(space, own, xp), in_z) for space in (x, y))
+        eps = kth_smallest(xp.maximum(in_xz, in_yz), k, xp)[:, None]
+        counts = [(space < eps).sum(axis=1) for space in (in_xz, in_yz, in_z)]
+        if z.shape[1] == 0:
+            counts[2] = counts[2] * 0 + n - 1
+        n_xz, n_yz, n_z = (special.digamma(count + 1.0) for count in counts)
+        local[own] = special.digamma(float(k)) + n_z - n_xz - n_yz
+    return scale * xp.where(finite, local, xp.nan)
+
+
+def estimate(x, y, z, k, scale, xp, special):
+    """The mean of the terms, and the terms."""
+    local = terms(x, y, z, k, scale, xp, special)
+    return local.mean(), local

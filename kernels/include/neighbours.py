@@ -1,0 +1,47 @@
+"""Who launches the steps of `neighbours.cuh`, and distances as its references know them."""
+
+from prism_bench import Launch
+
+BLOCK, POINTS = 128, 4  # threads, points of each
+BLOCKS = 4224  # shares of the neighbours bring small problems up to so many blocks
+TABLE = 1 << 27  # minima that a problem may have, where a point has more than 2^13 neighbours
+
+
+def group_of(n, least_group, runs=1):
+    """Neighbours of a group: few for few points; more for many, so that the table of minima stays small."""
+    group = max(least_group, 32 if n < 4096 else 64)
+    while group < 8192 and runs * n * -(-n // group) > TABLE:
+        group *= 2
+    return group
+
+
+def splits_of(n, group, runs=1):
+    """Shares of the neighbours, of whole groups."""
+    points = max(1, -(-n // (BLOCK * POINTS)))
+    return max(1, min(32, BLOCKS // (points * runs), -(-n // group)))
+
+
+def pairs(entry, arguments, n, splits, runs=1):
+    """A step that compares every point with all neighbours, share by share."""
+    return Launch((-(-n // (BLOCK * POINTS)) * splits, runs), BLOCK, entry=entry, arguments=arguments)
+
+
+def warps(entry, arguments, n, runs=1):
+    """A step with a warp for every point."""
+    return Launch((-(-n // (BLOCK // 32)), runs), BLOCK, entry=entry, arguments=arguments)
+
+
+def slabs(n):
+    """Rows of the table of pairs, 2^24 pairs at once."""
+    rows = max(1, (1 << 24) // max(n, 1))
+    return [slice(first, min(n, first + rows)) for first in range(0, n, rows)]
+
+
+def apart(space, own, xp):
+    """Maximum norms from float32 differences, on which strict comparisons depend; a point is not its own neighbour."""
+    most = xp.zeros((own.stop - own.start, len(space)), "float32")
+    for column in space.T.astype("float32"):
+        most = xp.maximum(most, xp.abs(column[own, None] - column[None]))
+    at = xp.arange(len(most))
+    most[at, at + own.start] = xp.inf
+    return xp.where(xp.isnan(most), xp.inf, most)
