@@ -23,6 +23,9 @@ A record is one JSON object (stored compressed, see `store/`):
                        `clocks` are lists of SM clocks in MHz;
                        `evidence` and `energy`, absent where nothing watched the device, are those of `evidence.py`
 
+        profile        {tool, version, set, clock_control, cache_control, passes, kernels, values: {name: {value, unit, source}
+                       or {value: null, unit, reason}}}: what a profiler counted, never a time to compare
+
 Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.
 """
 
@@ -56,6 +59,7 @@ class CaseResult:
     code: dict = field(default_factory=dict)
     verification: tuple[dict, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    profile: dict = field(default_factory=dict)
 
     @property
     def workload_text(self) -> str:
