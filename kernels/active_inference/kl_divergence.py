@@ -24,7 +24,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
-# S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 32 instructions a pair = 73 us: bound by memory.
+# S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 26 instructions a pair = 59 us: bound by memory.
 MOST_BLOCKS = 8192
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
 

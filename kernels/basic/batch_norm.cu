@@ -17,15 +17,15 @@ __global__ void batch_norm_in_place(float* x, const float* gamma, const float* b
     normalise<WIDTH, PLANES, Identity>(x, {gamma, beta, mean, variance, eps}, x, batch, channels, spatial, parts);
 }
 
-// Training, first step: the moments of each channel's values in one of `gridDim.x` shares of the rows, at
-// partial[share][channel]. Blocks are 32 groups of columns by 8 rows.
+// Training, first step: the moments of each channel's values in one of `gridDim.y` shares of the rows, at
+// partial[share][channel]. Blocks are 32 groups of columns by 8 rows; those next to each other continue the rows.
 template <int WIDTH>
 __global__ void column_moments(const float* x, double* partial, long long batch, int channels) {
     __shared__ Moments by_row[8][32 * WIDTH];
-    const int column = first_column<WIDTH>();
+    const int column = WIDTH * (blockIdx.x * blockDim.x + threadIdx.x);
     PivotSums own[WIDTH];
 #pragma unroll 4
-    for (long long row = blockIdx.x * 8 + threadIdx.y; row < batch && column < channels; row += gridDim.x * 8) {
+    for (long long row = blockIdx.y * 8 + threadIdx.y; row < batch && column < channels; row += gridDim.y * 8) {
         const Group<WIDTH> v = load_group<WIDTH>(x + row * channels + column);
 #pragma unroll
         for (int k = 0; k < WIDTH; ++k) own[k].add(v.at[k]);
@@ -33,10 +33,10 @@ __global__ void column_moments(const float* x, double* partial, long long batch,
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) by_row[threadIdx.y][WIDTH * threadIdx.x + k] = own[k].moments();
     __syncthreads();
-    const int mine = 32 * threadIdx.y + threadIdx.x, channel = 32 * WIDTH * blockIdx.y + mine;
+    const int mine = 32 * threadIdx.y + threadIdx.x, channel = 32 * WIDTH * blockIdx.x + mine;
     if (mine >= 32 * WIDTH || channel >= channels) return;
     const auto row_of = [&](int r) { return by_row[r][mine]; };
-    store_moments(partial, static_cast<long long>(blockIdx.x) * channels + channel, merged_moments(8, row_of));
+    store_moments(partial, static_cast<long long>(blockIdx.y) * channels + channel, merged_moments(8, row_of));
 }
 
 // The same for planes: the blocks of channel blockIdx.x share the batch.
@@ -56,16 +56,22 @@ __global__ void plane_moments(const float* x, double* partial, long long batch, 
     if (threadIdx.x == 0) store_moments(partial, static_cast<long long>(blockIdx.y) * channels + blockIdx.x, all);
 }
 
-// Second step, one thread per channel: statistics of the batch for the last step, which is batch_norm itself, and the
-// running ones. What rounding takes off the mean goes into the shift.
+constexpr int LANES = 16;  // threads that share a channel's shares
+
+// Second step: statistics of the batch for the last step, which is batch_norm itself, and the running ones. What
+// rounding takes off the mean goes into the shift. Blocks are 32 channels by LANES.
 extern "C" __global__ void batch_statistics(const double* partial, const float* gamma, const float* beta,
                                             float* running_mean, float* running_variance, float* batch_mean,
                                             float* batch_variance, float* batch_shift, float eps, float momentum,
                                             int channels, int shares) {
-    const int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= channels) return;
-    const auto share_of = [&](int share) { return load_moments(partial, static_cast<long long>(share) * channels + c); };
-    const Moments all = merged_moments(shares, share_of);
+    __shared__ Moments by_lane[LANES][32];
+    const int c = blockIdx.x * 32 + threadIdx.x, lane = threadIdx.y;
+    const auto share_of = [&](int i) { return load_moments(partial, (lane + LANES * i) * static_cast<long long>(channels) + c); };
+    const int mine = c < channels ? (shares - lane + LANES - 1) / LANES : 0;
+    by_lane[lane][threadIdx.x] = mine > 0 ? merged_moments(mine, share_of) : Moments{0.0, 0.0, 0.0};
+    __syncthreads();
+    if (lane > 0 || c >= channels) return;
+    const Moments all = merged_moments(LANES, [&](int l) { return by_lane[l][threadIdx.x]; });
     const float mean = static_cast<float>(all.mean), variance = static_cast<float>(all.squares / all.count);
     batch_mean[c] = mean;
     batch_variance[c] = variance;

@@ -105,7 +105,7 @@ spec = KernelSpec(
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
-        "accurate": Variant("by polynomials within a rounding or two, for what the hardware's functions leave", launch=launch_of("Accurate"), budgets=()),
+        "accurate": Variant("by polynomials, within a rounding or two", launch=launch_of("Accurate"), budgets=()),
         "fast": Variant(
             "by the hardware's functions, for wrapped phases", launch=launch_of("Fast"), golden=(),
             edges=tuple(Workload(n=n) for n in (0, 1, 2049)),

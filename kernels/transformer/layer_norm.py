@@ -4,99 +4,41 @@ Rows up to 16,384 columns are read once and stay in registers; longer ones are r
 """
 
 import numpy as np
-
-from prism_bench import (
-    Budget,
-    Golden,
-    In,
-    KernelSpec,
-    Launch,
-    Out,
-    Rule,
-    Scalar,
-    Size,
-    Variant,
-    Workload,
-    normalising,
+from prism_bench_catalogue.include.layer_norm import (
+    ARGUMENTS,
+    EDGES,
+    WORKLOADS,
+    by_rows,
+    constants,
+    far_means,
+    normalised,
+    torch_layer_norm,
 )
 
-# Bound by memory: 8 bytes an element at the copy rate; gamma and beta come from the caches.
+from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, normalising
 
 
 def launch(batch, length, cols):
-    """The fewest threads and registers that hold a row."""
-    block = next((b for b in (32, 64, 128, 256) if 16 * b >= cols), 256 if cols <= 8192 else 1024)
-    items = next((i for i in (4, 8, 16, 32) if i * block >= cols), None)
-    if items is None or cols > 16_384:
-        return Launch(batch * length, 1024, entry="layer_norm_two_reads")
-    width = 4 if cols % 4 == 0 else 1
-    return Launch(batch * length, block, entry=f"layer_norm<{items}, {width}, {max(256, block)}>")
+    return by_rows(batch * length, cols, "layer_norm<{}>", "layer_norm_two_reads")
 
 
-def reference(x, gamma, beta, eps, xp):
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = (centred**2).mean(axis=-1, keepdims=True)
-    return centred / xp.sqrt(variance + eps) * gamma + beta
+def beta_alone(length, cols):
+    return np.broadcast_to(np.linspace(-1, 1, cols), (1, length, cols))
 
-
-def torch_layer_norm(torch, x, gamma, beta, eps, cols):
-    return torch.nn.functional.layer_norm(x, (cols,), gamma, beta, eps)
-
-
-def far_mean(batch, length, cols):
-    """A mean of 10,000 with deviation 1, which a one-pass variance would lose."""
-    return 1e4 + np.random.default_rng(3).normal(size=(batch, length, cols))
-
-
-def constant_rows(batch, length, cols):
-    """Rows of one value each: small, large, not representable."""
-    return np.broadcast_to(np.resize([1e4, 0.1, 0.0, -3e7], length)[None, :, None], (batch, length, cols))
-
-
-def close_to(data, cols, source):
-    """Golden data answered by the reference."""
-    shift = np.linspace(-1, 1, cols)
-    return Golden(Workload(batch=1, length=2, cols=cols), {"x": data, "gamma": 1.5, "beta": shift}, {}, source=source)
-
-
-TOKENS = "batch length cols"
 
 spec = KernelSpec(
     entry="layer_norm<32, 4, 256>",
-    arguments=(
-        In("x", TOKENS), In("gamma", "cols"), In("beta", "cols"), Out("y", TOKENS), Size("cols"), Scalar("eps"),
-    ),
+    arguments=ARGUMENTS,
     parameters={"eps": 1e-5, "batch": 1},
     rules=(Rule("eps > 0, so that a constant row gives beta", lambda eps: eps > 0),),
     launch=launch,
-    reference=reference,
+    reference=normalised,
     tolerance=normalising(),
     peers={"torch": torch_layer_norm},
     flops=lambda batch, length, cols: 8 * batch * length * cols,
-    workloads={
-        "S0": Workload(length=32, cols=128),
-        "S1": Workload(batch=16, length=2048, cols=4096),
-        "S2": Workload(batch=8, length=8192, cols=8192),
-    },
-    edges=(
-        *(Workload(length=r, cols=c) for r, c in ((0, 8), (3, 1), (5, 2), (3, 31), (3, 257), (2, 1000), (2, 4099))),
-        *(Workload(length=r, cols=c) for r, c in ((1, 8192), (1, 9001), (1, 16_384), (1, 16_385))),
-        Workload(batch=3, length=5, cols=36, eps=0.1),
-    ),
-    golden=(
-        close_to(far_mean, 1000, "mean 10,000, deviation 1"),
-        close_to(far_mean, 8192, "the same in a long row"),
-        close_to(far_mean, 17_000, "the same in a row read twice"),
-        *(
-            Golden(
-                Workload(batch=1, length=4 if cols < 4000 else 2, cols=cols),
-                {"x": constant_rows, "gamma": 2.0, "beta": lambda cols: np.linspace(-1, 1, cols)},
-                {"y": lambda length, cols: np.broadcast_to(np.linspace(-1, 1, cols), (1, length, cols))},
-                source="variance 0: beta",
-            )
-            for cols in (777, 4096, 16_390)
-        ),
-    ),
+    workloads=WORKLOADS,
+    edges=EDGES,
+    golden=(*far_means(), *constants({"y": beta_alone}, "variance 0: beta")),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
         "two_reads": Variant(
@@ -106,4 +48,4 @@ spec = KernelSpec(
             budgets=(),
         ),
     },
-)  # fmt: skip
+)

@@ -1,0 +1,99 @@
+"""Who launches the normalisation of batch_norm.cuh, its arguments, and data that its specs share."""
+
+import numpy as np
+
+from prism_bench import Golden, In, Launch, Scalar, Size, Workload, uniform
+
+# Bound by memory: 8 bytes an element at the copy rate; eight rows a thread share one fetch of the channels' parameters.
+ROWS_PER_THREAD = 8
+
+IMAGE = "batch channels height width"
+PARAMETERS = (
+    In("gamma", "channels"), In("beta", "channels"), In("mean", "channels"),
+    In("variance", "channels", fill=uniform(0.2, 2.0)),
+)  # fmt: skip
+SIZES = (Scalar("eps"), Size("batch", "int64"), Size("channels"), Size("spatial"), Size("parts"))
+DERIVED = {"spatial": lambda height, width: height * width, "parts": lambda spatial: plane_block(spatial)[1]}
+WORKLOADS = {
+    "S0": Workload(batch=32, channels=128),
+    "S1": Workload(batch=65_536, channels=1024),
+    "S2": Workload(batch=256, channels=256, height=56, width=56),
+}
+MATRICES = tuple(
+    Workload(batch=b, channels=c)
+    for b, c in ((0, 5), (5, 0), (1, 1), (1037, 1), (1, 1037), (70, 6), (33, 130), (3, 1028))
+)
+IMAGES = tuple(
+    Workload(batch=b, channels=c, height=h, width=w)
+    for b, c, h, w in ((2, 3, 1, 7), (3, 5, 4, 9), (2, 130, 2, 2), (1, 2, 40, 53), (2, 2, 36, 60), (0, 3, 4, 4),
+                       (2, 3, 0, 4))
+)  # fmt: skip
+
+
+def plane_block(spatial):
+    """Threads of a block, chosen to waste few on a plane's end, and how many blocks a plane takes."""
+    groups = spatial // 4 if spatial % 4 == 0 else spatial
+    threads = min((256, 224, 192, 160, 128, 96, 64, 32), key=lambda threads: -(-groups // threads) * threads)
+    return threads, -(-groups // threads)
+
+
+def column_tiles(batch, channels):
+    """Blocks of 256 threads as wide as the rows, and the grid of them."""
+    width = 4 if channels % 4 == 0 else 1
+    across = min(256, 1 << max(0, channels // width - 1).bit_length())
+    grid = (-(-batch // (ROWS_PER_THREAD * 256 // across)), -(-channels // (width * across)))
+    return {"grid": grid, "block": (across, 256 // across)}
+
+
+def launch_of(form):
+    """Four columns, or neighbours in a plane, per thread where rows, or planes, are whole groups of four."""
+
+    def launch(batch, channels, spatial, parts):
+        if spatial == 1:
+            return Launch(**column_tiles(batch, channels), entry=f"{form}<{4 if channels % 4 == 0 else 1}, false>")
+        entry = f"{form}<{4 if spatial % 4 == 0 else 1}, true>"
+        return Launch(batch * channels * parts, plane_block(spatial)[0], entry=entry)
+
+    return launch
+
+
+def by_channel(values):
+    return values.reshape(1, -1, 1, 1)
+
+
+def normalised(x, gamma, beta, mean, variance, eps, xp):
+    scale = gamma / xp.sqrt(variance + eps)
+    return (x - by_channel(mean)) * by_channel(scale) + by_channel(beta)
+
+
+def torch_batch_norm(torch, x, gamma, beta, mean, variance, eps, spatial):
+    matrix = x.flatten(1) if spatial == 1 else x
+    return torch.nn.functional.batch_norm(matrix, mean, variance, gamma, beta, training=False, eps=eps)
+
+
+GOLDEN = (
+    Golden(
+        Workload(batch=4, channels=4),
+        inputs={
+            "x": lambda: 1e4 + np.arange(16).reshape(4, 4, 1, 1) % 5,
+            "gamma": 1,
+            "beta": -0.5,
+            "mean": 1e4 + 1,
+            "variance": 4,
+        },
+        expected={},
+        source="a mean of 10,001 with deviation 2: folding it into the shift would lose four digits",
+    ),
+    Golden(
+        Workload(batch=1, channels=4, eps=0.25),
+        inputs={
+            "x": np.array([3, 3, 3, np.nan]).reshape(1, 4, 1, 1),
+            "gamma": 2,
+            "beta": 1,
+            "mean": 2,
+            "variance": [0, -1, 2, 2],
+        },
+        expected={"y": np.array([5, np.nan, 1 + 2 / 1.5, np.nan]).reshape(1, 4, 1, 1)},
+        source="by hand: variance 0 leaves eps, 2 / sqrt(0.25) + 1; below -eps NaN",
+    ),
+)
