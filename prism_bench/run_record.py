@@ -23,8 +23,8 @@ A record is one JSON object (stored compressed, see `store/`):
                        `clocks` are lists of SM clocks in MHz;
                        `evidence` and `energy`, absent where nothing watched the device, are those of `evidence.py`
 
-        profile        {tool, version, set, clock_control, cache_control, passes, kernels, values: {name: {value, unit, source}
-                       or {value: null, unit, reason}}}: what a profiler counted, never a time to compare
+        profile        {tool, version, set, clock_control, cache_control, passes, kernels, values: {name: {value, unit,
+                       source} or {value: null, unit, reason}}}: what a profiler counted, never a time to compare
 
 Only measured values are stored. Samples are counts of a decimal unit, so that years of records stay small.
 """
