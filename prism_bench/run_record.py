@@ -136,10 +136,7 @@ def _pack(samples):
 
 def decode(data: object, origin: str) -> RunRecord:
     """The record that `data` (parsed JSON) holds; a ResultsError naming `origin` where it holds none."""
-    if not isinstance(data, dict) or "schema" not in data or "cases" not in data:
-        raise ResultsError(f"{origin}: not a run record (no 'schema' and 'cases')")
-    if not isinstance(data["schema"], int) or data["schema"] > SCHEMA:
-        raise ResultsError(f"{origin}: schema {data['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
+    require_schema(data, origin)
     try:
         known = RunRecord.__dataclass_fields__
         fields = {key: _of_kind(key, value, _KINDS) for key, value in data.items() if key in known}
@@ -147,6 +144,14 @@ def decode(data: object, origin: str) -> RunRecord:
         return RunRecord(**{**fields, "cases": cases})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ResultsError(f"{origin}: damaged run record ({type(error).__name__}: {error})") from error
+
+
+def require_schema(data: object, origin: str) -> None:
+    """Refuse, naming `origin`, what is no run record or one of a newer schema."""
+    if not isinstance(data, dict) or "schema" not in data or "cases" not in data:
+        raise ResultsError(f"{origin}: not a run record (no 'schema' and 'cases')")
+    if not isinstance(data["schema"], int) or data["schema"] > SCHEMA:
+        raise ResultsError(f"{origin}: schema {data['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
 
 
 # What a field of a record, of a case or of a measurement must be where a reader relies on it.

@@ -34,7 +34,7 @@ DOORS = ("__init__", "__main__")
 
 # Outside packages and the only places that may name them.
 OUTSIDE = {
-    "numpy": ["arguments", "case", "inputs", "tolerance", "backends", "emulator", "workbench", "tuning", "fusion",
+    "numpy": ["arguments", "store", "case", "inputs", "tolerance", "backends", "emulator", "workbench", "tuning", "fusion",
               "memory", "profilers", "analysis", "report"],
     "scipy": ["backends", "workbench", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "memory"],

@@ -30,11 +30,15 @@ def save(record: RunRecord, path: Path) -> Path:
 
 def read(path: Path | str) -> RunRecord:
     """The record at `path`; a ResultsError naming it where it is missing, cut, foreign or of a newer schema."""
+    return decode(parsed(path), str(path))
+
+
+def parsed(path: Path | str) -> object:
+    """The JSON that the record at `path` is made of; a ResultsError naming it where it is missing, cut or none."""
     path = Path(path)
     try:
         data = path.read_bytes()
-        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-        return decode(json.loads(text), str(path))
+        return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such record") from None
     except (OSError, EOFError, ValueError, zlib.error, RecursionError) as error:

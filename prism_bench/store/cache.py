@@ -1,0 +1,87 @@
+"""What was read of many files, kept so that it need not be read again; never older than the files.
+
+A file's stamp holds its size, when it and its entry last changed, its inode and its last bytes, which are the checksum
+of what a compressed record holds. A kept block counts only while the stamp is the same to the last digit, and all of
+them only while the code that made them is the same. The cache may be deleted at any time; a damaged one is made again.
+"""
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+import numpy
+
+from prism_bench.files import cache_folder, write_atomically
+from prism_bench.store.columns import Block, together
+from prism_bench.store.points import NUMBERS, WORDS, Facts
+
+_CHECKSUM = 8  # bytes at the end of a gzip file: CRC-32 and size of what it holds
+
+
+def stamp_of(path: Path) -> str:
+    """What changes whenever the file does; an OSError where it cannot be read."""
+    with path.open("rb") as file:
+        found = os.fstat(file.fileno())
+        file.seek(max(0, found.st_size - _CHECKSUM))
+        end = file.read().hex()
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino} {end}"
+
+
+def place_for(root: Path) -> Path:
+    """Where the blocks of the records below `root` are kept."""
+    return cache_folder("history") / f"{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]}.npz"
+
+
+def kept(root: Path) -> dict[str, Block]:
+    """The kept blocks by file, to be trusted as far as their stamps are still right; none where there is no cache."""
+    try:
+        with place_for(root).open("rb") as file, numpy.load(file, allow_pickle=False) as stored:
+            header = json.loads(stored["header"].tobytes())
+            if header["maker"] != _maker():
+                return {}
+            columns = {name: stored[name] for name in (*WORDS, *NUMBERS)}
+        return {one["file"]: _block(one, columns, header["vocabulary"]) for one in header["blocks"]}
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        return {}
+
+
+def _block(plain, columns, vocabulary):
+    start, end = plain["rows"]
+    facts = Facts(**plain["facts"]) if plain["facts"] else None
+    own = {name: column[start:end] for name, column in columns.items()}
+    return Block(plain["file"], plain["stamp"], facts, plain["problem"], own, vocabulary)
+
+
+def keep(root: Path, blocks: Sequence[Block]) -> None:
+    """Keep the blocks for the next time. Where nothing can be kept, the next reading takes longer, and that is all."""
+    columns, vocabulary = together(blocks)
+    ends = numpy.cumsum([one.rows for one in blocks]).tolist()
+    described = [_described(one, end) for one, end in zip(blocks, ends, strict=True)]
+    header = {"maker": _maker(), "vocabulary": vocabulary, "blocks": described}
+    data = io.BytesIO()
+    packed = numpy.frombuffer(json.dumps(header).encode(), "u1")
+    numpy.savez(data, header=packed, **{name: columns[name] for name in (*WORDS, *NUMBERS)})
+    try:
+        write_atomically(place_for(root), data.getbuffer())
+    except OSError:
+        return
+
+
+def _described(one, end):
+    facts = asdict(one.facts) if one.facts else None
+    rows = (end - one.rows, end)
+    return {"file": one.file, "stamp": one.stamp, "facts": facts, "problem": one.problem, "rows": rows}
+
+
+@cache
+def _maker():
+    """A digest of the code that makes blocks: another reading makes other points."""
+    here = Path(__file__).parent
+    sources = [here / "points.py", here / "columns.py", here / "cache.py", here.parent / "run_record.py"]
+    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]

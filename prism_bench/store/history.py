@@ -1,0 +1,121 @@
+"""All records below a folder as one table of points, the oldest first."""
+
+import gc
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prism_bench.errors import ResultsError
+from prism_bench.store import cache
+from prism_bench.store.columns import Block, block, together
+from prism_bench.store.points import NUMBERS, WORDS, Facts, points_of
+from prism_bench.store.records import records_in
+
+if TYPE_CHECKING:
+    import pandas
+
+FEW = 48  # files that one process has read before others have started
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file that the history goes without, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """`points`, one row per measurement with samples; `records`, the facts of each record, oldest first; `problems`.
+
+    Columns of `points`: `record` (the place in `records`), `case`, `metric`, `subject`, `code`, `doubt` (categories),
+    `value` (median, s), `clock` (median SM clock, Hz; 0 where none was read), `samples`, `throttled`.
+    `doubt` is empty where the point can be trusted.
+    """
+
+    points: "pandas.DataFrame"
+    records: tuple[Facts, ...]
+    problems: tuple[Problem, ...]
+
+
+def read_history(root: Path | str, report: Callable[[int, int], None] = lambda done, total: None) -> History:
+    """The history of all records below `root`.
+
+    What was read before and has not changed since comes from a cache. A record that cannot be read, or that is there
+    twice, is a problem of its own and harms no other. Many new records are read by several processes, which import the
+    caller's main module: a script of yours needs its `if __name__ == "__main__":`. `report` is told how many of the
+    new files have been read.
+    """
+    root = Path(root)
+    paths = {path.relative_to(root).as_posix(): path for path in records_in(root)}
+    stamps = dict(filter(None, map(_stamped, paths.items())))
+    before = cache.kept(root)
+    old = {file: one for file, one in before.items() if stamps.get(file) == one.stamp}
+    changed = [(paths[file], file, stamp) for file, stamp in stamps.items() if file not in old]
+    blocks = list(old.values())
+    for done, one in enumerate(_read(changed), 1):
+        blocks.append(one)
+        report(done, len(changed))
+    if changed or len(old) < len(before):
+        cache.keep(root, blocks)
+    return history_of(blocks)
+
+
+def _stamped(item):
+    file, path = item
+    try:
+        return file, cache.stamp_of(path)
+    except OSError:
+        return None  # gone since it was listed
+
+
+def _read(changed: Sequence[tuple[Path, str, str]]) -> Iterator[Block]:
+    workers = min(os.cpu_count() or 1, len(changed) // FEW)
+    if workers < 2:
+        yield from map(_block, changed)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn"), gc.disable) as pool:
+        yield from pool.map(_block, changed, chunksize=8)
+
+
+def _block(changed):
+    path, file, stamp = changed
+    try:
+        return block(file, stamp, *points_of(path, file))
+    except ResultsError as error:
+        return block(file, stamp, None, {}, problem=str(error))
+
+
+def history_of(blocks: Sequence[Block]) -> History:
+    """The history that the blocks tell together."""
+    import pandas
+
+    problems = [Problem(one.file, one.problem) for one in blocks if one.problem]
+    told = sorted((one for one in blocks if one.facts), key=lambda one: (one.facts.created, one.file))
+    told, doubles = _once(told)
+    columns, vocabulary = together(told)
+    words = {word: pandas.Categorical.from_codes(columns[word], vocabulary[word]) for word in WORDS}
+    numbers = {name: columns[name] for name in NUMBERS}
+    points = pandas.DataFrame({"record": columns["block"], **words, **numbers}, copy=False)
+    return History(points, tuple(one.facts for one in told), (*problems, *doubles))
+
+
+def _once(blocks):
+    """The blocks without those whose run another one tells already: of two, the one that tells more stays."""
+    best: dict[tuple, Block] = {}
+    for one in blocks:
+        other = best.get(_run(one))
+        if other is None or one.rows > other.rows:
+            best[_run(one)] = one
+    doubles = [one for one in blocks if best[_run(one)] is not one]
+    return list(best.values()), [Problem(one.file, f"the same run as {best[_run(one)].file}") for one in doubles]
+
+
+def _run(one):
+    facts = one.facts
+    return facts.machine, facts.backend, facts.created, facts.commit, facts.device

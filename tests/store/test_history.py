@@ -1,0 +1,199 @@
+"""All records as one table: what they measured, nothing of what is broken or double; its cache is never stale."""
+
+import gzip
+import json
+import os
+
+import pytest
+
+from prism_bench.run_record import encode
+from prism_bench.store import cache, read_history, save
+from prism_bench.store.columns import block, together
+from prism_bench.store.history import History
+from prism_bench.store.points import points_in
+from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return tmp_path / "runs"
+
+
+def night(runs, day, seconds=1e-3, name=None, **changes):
+    """A record of one case, made on that day of January."""
+    made = {"created": f"2026-01-{day:02d}T03:00:00", **changes}
+    record = record_of(case_result("k", times={"cold_time": seconds, "cold_time@peer:torch": 2 * seconds}), **made)
+    return save(record, runs / "nvidia-h200" / (name or f"202601{day:02d}T030000Z-abc.json.gz"))
+
+
+def values(history: History, subject="kernel"):
+    points = history.points
+    return points.loc[points["subject"] == subject, "value"].tolist()
+
+
+@pytest.mark.parametrize("record", [gpu_record(), cpu_record()])
+def test_points_are_the_measurements_of_the_record(record):
+    plain = json.loads(json.dumps(encode(record)))
+    facts, columns = points_in(plain, "file", "origin")
+    told = [
+        (case.name, one.metric, one.subject, len(one.samples), one.throttled, pytest.approx(one.median, rel=5e-4),
+         one.valid) for case in record.cases for one in case.measurements if one.samples
+    ]  # fmt: skip
+    names = ("case", "metric", "subject", "samples", "throttled", "value")
+    found = [
+        (*row, doubt == "") for *row, doubt in zip(*(columns[name] for name in names), columns["doubt"], strict=True)
+    ]
+    assert told == found
+    assert (record.machine["id"], record.commit) == (facts.machine, facts.commit)
+
+
+def test_clocks_are_medians_in_hertz():
+    record = record_of(case_result("k", measurements=(measurement("cold_time", 1e-3),)))
+    _, columns = points_in(json.loads(json.dumps(encode(record))), "file", "origin")
+    assert [pytest.approx(record.cases[0].measurements[0].clock, rel=1e-3)] == columns["clock"]
+
+
+def test_the_oldest_record_comes_first(runs):
+    for day in (3, 1, 2):
+        night(runs, day, day * 1e-3)
+    history = read_history(runs)
+    assert [1e-3, 2e-3, 3e-3] == pytest.approx(values(history))
+    assert [1, 2, 3] == [int(facts.created[8:10]) for facts in history.records]
+
+
+def test_times_with_a_zone_are_put_in_order_by_utc(runs):
+    night(runs, 2, 2e-3, created="2026-01-02T00:30:00")
+    night(runs, 3, 1e-3, created="2026-01-02T01:00:00+02:00")
+    assert [1e-3, 2e-3] == pytest.approx(values(read_history(runs)))
+
+
+def test_no_records_are_an_empty_history(runs):
+    assert (0, (), ()) == (len(read_history(runs).points), read_history(runs).records, read_history(runs).problems)
+
+
+def test_what_was_read_is_not_read_again(runs, monkeypatch):
+    night(runs, 1)
+    first = read_history(runs)
+    monkeypatch.setattr("prism_bench.store.history.points_of", lambda *_: pytest.fail("was read again"))
+    again = read_history(runs)
+    assert first.points.equals(again.points)
+    assert first.records == again.records
+
+
+def replaced(path):
+    night(path.parent.parent, 1, 5e-3, name=path.name)
+
+
+def rewritten_in_place_with_its_old_times(path):
+    before, old = path.stat(), path.read_bytes()
+    path.write_bytes(old.replace(b"[1000,1000,1000]", b"[5000,5000,5000]"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert before.st_size == path.stat().st_size
+
+
+@pytest.mark.parametrize("change", [replaced, rewritten_in_place_with_its_old_times])
+def test_a_changed_record_is_read_again(runs, change):
+    path = night(runs, 1)
+    path.write_bytes(gzip.decompress(path.read_bytes()))
+    assert [1e-3] == pytest.approx(values(read_history(runs)))
+    change(path)
+    assert [5e-3] == pytest.approx(values(read_history(runs)))
+
+
+def test_new_and_removed_records_are_noticed(runs):
+    first = night(runs, 1)
+    read_history(runs)
+    night(runs, 2, 2e-3)
+    assert [1e-3, 2e-3] == pytest.approx(values(read_history(runs)))
+    first.unlink()
+    assert [2e-3] == pytest.approx(values(read_history(runs)))
+    assert ["20260102T030000Z-abc.json.gz"] == [os.path.basename(file) for file in cache.kept(runs)]
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04", b"\x93NUMPY"])
+def test_a_damaged_cache_is_made_again(runs, damage):
+    night(runs, 1)
+    read_history(runs)
+    cache.place_for(runs).write_bytes(damage)
+    assert [1e-3] == pytest.approx(values(read_history(runs)))
+    assert 1 == len(cache.kept(runs))
+
+
+def test_a_cut_cache_is_made_again(runs):
+    night(runs, 1)
+    read_history(runs)
+    place = cache.place_for(runs)
+    place.write_bytes(place.read_bytes()[: place.stat().st_size // 2])
+    assert [1e-3] == pytest.approx(values(read_history(runs)))
+
+
+def test_other_code_makes_other_points(runs, monkeypatch):
+    night(runs, 1)
+    read_history(runs)
+    monkeypatch.setattr(cache, "_maker", lambda: "another")
+    assert {} == cache.kept(runs)
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(runs, monkeypatch, tmp_path):
+    night(runs, 1)
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "file"))
+    assert [1e-3] == pytest.approx(values(read_history(runs)))
+
+
+def test_a_broken_record_harms_no_other(runs):
+    night(runs, 1)
+    half = night(runs, 2)
+    half.write_bytes(half.read_bytes()[:100])
+    (runs / "nvidia-h200" / "20260103T000000Z-x.json.gz").write_bytes(b'{"benchmarks": []}')
+    timeless = night(runs, 4)
+    plain = json.loads(gzip.decompress(timeless.read_bytes()))
+    timeless.write_bytes(gzip.compress(json.dumps({**plain, "created": "yesterday"}).encode()))
+    for _ in ("read", "from the cache"):
+        history = read_history(runs)
+        assert [1e-3] == pytest.approx(values(history))
+        assert ["20260102", "20260103", "20260104"] == [problem.file.split("/")[1][:8] for problem in history.problems]
+        assert all(problem.file in problem.reason for problem in history.problems)
+
+
+def test_a_record_that_is_there_twice_counts_once(runs):
+    first = night(runs, 1)
+    (runs / "copy").mkdir()
+    (runs / "copy" / first.name).write_bytes(first.read_bytes())
+    history = read_history(runs)
+    assert [1e-3] == pytest.approx(values(history))
+    assert 1 == len(history.records) == len(history.problems)
+    assert "the same run as" in history.problems[0].reason
+
+
+def test_of_a_cut_run_and_the_whole_one_the_whole_one_counts(runs):
+    short = record_of(case_result("k", times={"cold_time": 1e-3}), created="2026-01-01T03:00:00", complete=False)
+    save(short, runs / "nvidia-h200" / "a.json.gz")
+    night(runs, 1, name="b.json.gz")
+    assert [1e-3] == pytest.approx(values(read_history(runs)))
+    assert [2e-3] == pytest.approx(values(read_history(runs), "peer:torch"))
+
+
+def test_many_records_are_read_by_several_processes(runs, monkeypatch):
+    monkeypatch.setattr("prism_bench.store.history.FEW", 2)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    for day in range(1, 6):
+        night(runs, day, day * 1e-3)
+    told = []
+    history = read_history(runs, lambda done, total: told.append((done, total)))
+    assert [1e-3, 2e-3, 3e-3, 4e-3, 5e-3] == pytest.approx(values(history))
+    assert [(done, 5) for done in range(1, 6)] == told
+
+
+def test_words_of_all_files_share_one_vocabulary():
+    columns = {"case": ["a", "b"], "metric": ["m", "m"], "subject": ["k", "k"], "code": ["", ""], "doubt": ["", ""],
+               "value": [1.0, 2.0], "clock": [0, 0], "samples": [1, 1], "throttled": [0, 0]}  # fmt: skip
+    blocks = [block("1", "", None, columns), block("2", "", None, columns | {"case": ["b", "c"]})]
+    found, vocabulary = together(blocks)
+    assert ["a", "b", "b", "c"] == [vocabulary["case"][place] for place in found["case"]]
+    assert [0, 0, 1, 1] == found["block"].tolist()
