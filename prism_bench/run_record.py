@@ -11,10 +11,12 @@ A record is one JSON object (stored compressed, see `store/`):
     protocol      version and settings of the measuring protocol: what a series must share to be compared
     complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
     duration      seconds the whole run took
+    monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
+                  (seconds), lost}, or {missing}: why nothing was seen
     cases         list of cases:
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
-        code           sass (hash of the machine code), registers, spills, shared_bytes, launches per call
+        code           sass (hash of the machine code), registers, spill_bytes, shared_bytes, launches per call
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}
         measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
@@ -89,6 +91,7 @@ class RunRecord:
     catalogue: str = "built-in"
     complete: bool = True
     duration: float = 0.0
+    monitor: tuple[dict, ...] = ()
 
     def case(self, name: str) -> CaseResult | None:
         """The result of the case called `name`, or None."""
@@ -98,7 +101,8 @@ class RunRecord:
 def encode(record: RunRecord) -> dict:
     """The record as plain JSON values."""
     plain = {key: value for key, value in vars(record).items() if key != "cases"}
-    return {"schema": SCHEMA, **plain, "cases": [encode_case(case) for case in record.cases]}
+    cases = [encode_case(case) for case in record.cases]
+    return {"schema": SCHEMA, **plain, "monitor": list(record.monitor), "cases": cases}
 
 
 def encode_case(case: CaseResult) -> dict:
@@ -141,7 +145,7 @@ def decode(data: object, origin: str) -> RunRecord:
         known = RunRecord.__dataclass_fields__
         fields = {key: _of_kind(key, value, _KINDS) for key, value in data.items() if key in known}
         cases = tuple(decode_case(case) for case in data["cases"])
-        return RunRecord(**{**fields, "cases": cases})
+        return RunRecord(**{**fields, "cases": cases, "monitor": tuple(data.get("monitor", ()))})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ResultsError(f"{origin}: damaged run record ({type(error).__name__}: {error})") from error
 
@@ -157,7 +161,7 @@ def require_schema(data: object, origin: str) -> None:
 # What a field of a record, of a case or of a measurement must be where a reader relies on it.
 _KINDS = {
     "created": str, "backend": str, "catalogue": str, "machine": dict, "software": dict, "protocol": dict,
-    "cases": list,
+    "cases": list, "monitor": list,
 }  # fmt: skip
 _CASE_KINDS = {"name": str, "kernel": str, "family": str, "label": str, "workload": dict, "bytes": int, "code": dict}
 _MEASUREMENT_KINDS = {"metric": str, "subject": str, "processes": list, "clocks": list, "evidence": list}

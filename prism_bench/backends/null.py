@@ -4,6 +4,7 @@ The script is a JSON file named by PRISM_BENCH_NULL: {pattern of case names: beh
 (the median, 1e-6), `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `shape` (one
 element short), `mutates`, `crash`, `hang`, `fails` (no hot time), `memory`; and `raises` (the words of an exception).
+PRISM_BENCH_NULL_GPU is the UUID of the GPU that it pretends to run on, for who watches that.
 """
 
 import json
@@ -20,6 +21,7 @@ from prism_bench.errors import MeasurementInvalid, UsageError
 from prism_bench.measurement import Sample
 
 SCRIPT = "PRISM_BENCH_NULL"
+GPU = "PRISM_BENCH_NULL_GPU"
 _BEHAVIOUR = (
     "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "shape", "mutates", "crash", "hang",
     "fails", "memory", "raises",
@@ -112,7 +114,8 @@ class NullBackend(Backend):
         return self._numpy.special
 
     def facts(self):
-        return {"device": "no device (scripted times)", "software": {"numpy": np.__version__}}
+        facts = {"device": "no device (scripted times)", "software": {"numpy": np.__version__}}
+        return facts | ({"uuid": os.environ[GPU]} if os.environ.get(GPU) else {})
 
     def prepare(self, case, inputs):
         behaviour = self._behaviour(case.name)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter, sleep
 
+from prism_bench.evidence import CLOCK_SHARE
 from prism_bench.measure.stopping import Criterion
 from prism_bench.measurement import Sample
 
@@ -20,8 +21,8 @@ class Series:
 class ClockGate:
     """Knows the fastest clock of this session; a sample far below it ran throttled (or on a clock not yet awake)."""
 
-    def __init__(self, share: float = 0.75, patience: int = 20, rest: float = 0.05, pause: Callable = sleep):
-        self._share, self._patience, self._rest, self._pause = share, patience, rest, pause
+    def __init__(self, share: float = CLOCK_SHARE, patience: int = 20, rest: float = 0.05, pause: Callable = sleep):
+        self.share, self._patience, self._rest, self._pause = share, patience, rest, pause
         self.fastest = 0.0
 
     def accepts(self, sample: Sample) -> bool:
@@ -29,7 +30,7 @@ class ClockGate:
         if not sample.clock:
             return True
         self.fastest = max(self.fastest, sample.clock)
-        return sample.clock >= self._share * self.fastest
+        return sample.clock >= self.share * self.fastest
 
     def patience_left(self, repeated: int) -> bool:
         """Rest before a repetition; False once there were too many."""

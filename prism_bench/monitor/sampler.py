@@ -128,6 +128,17 @@ class Sampler:
         ended = self._stopped if self._stopped is not None else self._clock()
         return Cost(self._beats, ended - self._started, self._cpu, self._longest)
 
+    def told(self) -> dict:
+        """What a run record keeps of the sampler: its beat and its cost."""
+        cost = self.cost()
+        return {
+            "hertz": float(f"{cost.beats / cost.seconds:.3g}") if cost.seconds else None,
+            "beats": cost.beats,
+            "cpu_share": float(f"{cost.share:.3g}"),
+            "longest_beat": float(f"{cost.longest:.3g}"),
+            "lost": [one for one in self._lost if one],
+        }
+
     @contextmanager
     def window(self, place: int = 0) -> Iterator[Watch]:
         """A stretch whose evidence stands in `.evidence` afterwards; one shorter than a beat is read at its end."""

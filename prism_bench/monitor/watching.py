@@ -22,6 +22,10 @@ class Blind:
         self._reason = reason
         self.probes: list[Probe] = []
 
+    def told(self) -> dict:
+        """As `Sampler.told`."""
+        return {"missing": self._reason or "nobody watched"}
+
     @contextmanager
     def window(self) -> Iterator[Watch]:
         """As `Sampler.window`."""
@@ -37,9 +41,9 @@ class Blind:
 def watched(uuid: str | None, hertz: float = HERTZ) -> Iterator[Sampler | Blind]:
     """A sampler of the device with that UUID while the block runs, made for a measuring process.
 
-    It reads what evidence needs, and nothing that blocks. Without a UUID there is no device and nothing to see.
+    It reads what evidence needs, and nothing that blocks. Without a UUID, or at 0 hertz, nothing is seen.
     """
-    if not uuid:
+    if not uuid or not hertz:
         yield Blind()
         return
     with ExitStack() as stack:

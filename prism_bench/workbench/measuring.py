@@ -1,6 +1,8 @@
 """Measure one prepared case: its metrics, its peers, and the CPU beside it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from prism_bench.backends import Backend, Runnable
@@ -9,22 +11,30 @@ from prism_bench.errors import MeasurementInvalid, PrismBenchError
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.measurement import Measurement
 from prism_bench.tolerance import normwise
+from prism_bench.units import share_text
 from prism_bench.workbench.settings import Settings
 from prism_bench.workbench.verification import compare_outputs
+from prism_bench.workbench.witness import Witness
 
 PEER_TOLERANCE = normwise(1e-3)
 WARM_UP = 3
 WARM_UP_SECONDS = 0.02  # what takes longer than this is warm after one call
 
 
-def measure_kernel(runnable: Runnable, settings: Settings, gate: ClockGate, process: int) -> list[Measurement]:
-    """Every metric the runnable offers (those of the first process only there), and the host's launch cost."""
-    skipped = settings.first_process_only if process else ()
-    return _measure(runnable, "kernel", settings, gate, skipped)
+def measure_kernel(runnable: Runnable, settings: Settings, witness: Witness, process: int) -> list[Measurement]:
+    """Every metric the runnable offers (those of the first process only there), and the host's launch cost.
+
+    In the first process a large case tells the energy of a launch too.
+    """
+    watching = settings.watching
+    spent = watching.energy and process == 0 and runnable.case.label in watching.energy_labels
+    return _measure(
+        runnable, "kernel", settings, witness, skipped=settings.first_process_only if process else (), energy=spent
+    )
 
 
 def measure_peers(
-    backend: Backend, runnable: Runnable, settings: Settings, gate: ClockGate, *, check: bool = True
+    backend: Backend, runnable: Runnable, settings: Settings, witness: Witness, *, check: bool = True
 ) -> list[Measurement]:
     """Every peer that can run here, on the same inputs by the same clock; a wrong peer has no time either.
 
@@ -36,7 +46,7 @@ def measure_peers(
             with backend.prepare_peer(runnable.case, name, runnable) as peer:
                 if check:
                     _check_peer(backend, runnable.case, peer)
-                found += _measure(peer, f"peer:{name}", settings, gate, ())
+                found += _measure(peer, f"peer:{name}", settings, witness)
         except Exception as error:  # a library's failure belongs in its cell; the kernel's own times stand
             if is_sticky(backend, error):
                 raise
@@ -50,7 +60,7 @@ def measure_cpu(runnable: Runnable, settings: Settings) -> list[Measurement]:
     if not settings.cpu_baseline or case.label != "S0" or case.variant:
         return []
     with NumpyBackend().prepare(case, case.inputs(settings.seeds[-1])) as reference:
-        return _measure(reference, "cpu", settings, ClockGate(), ())
+        return _measure(reference, "cpu", settings, Witness())
 
 
 def empty(metric: str, subject: str, reason: str) -> Measurement:
@@ -66,15 +76,20 @@ def is_sticky(backend: Backend, error: BaseException) -> bool:
     )
 
 
-def _measure(runnable, subject, settings, gate, skipped):
+def _measure(runnable, subject, settings, witness, *, skipped: Sequence[str] = (), energy: bool = False):
     found = []
     for metric, set_up in runnable.timers().items():
         if metric in skipped:
             continue
         try:
-            found += measure_metric(metric, subject, set_up(), settings.criteria[metric], gate)
+            once = set_up()
+            measure = partial(measure_metric, metric, subject, once, settings.criteria[metric], witness.gate)
+            found += witness.watched(measure)
         except MeasurementInvalid as error:
             found.append(empty(metric, subject, str(error)))
+            continue
+        if energy and metric == "hot_time":
+            found[-1] = replace(found[-1], energy=witness.energy(once))
     return found
 
 
@@ -85,7 +100,8 @@ def measure_metric(metric: str, subject: str, once, criterion: Criterion, gate: 
     series = sample(once, criterion, gate)
     seconds = tuple(one.seconds for one in series.samples)
     clocks = tuple(one.clock for one in series.samples if one.clock)
-    reason = "throttled throughout: the clock never came back to 75 % of its best" if series.gave_up else None
+    share = share_text(gate.share)
+    reason = f"throttled throughout: the clock never came back to {share} of its best" if series.gave_up else None
     measured = Measurement(metric, subject, (seconds,), (clocks,) if clocks else (), series.throttled,
                            valid=not series.gave_up, reason=reason)  # fmt: skip
     launches = tuple(one.launch_seconds for one in series.samples if one.launch_seconds is not None)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from prism_bench.case import Case
@@ -12,11 +12,12 @@ from prism_bench.measure import shuffled
 from prism_bench.measure.limits import measured_limits
 from prism_bench.measure.plausibility import judged
 from prism_bench.measurement import merged
+from prism_bench.monitor.executions import Execution, Journal
 from prism_bench.run_record import CaseResult, RunRecord, decode_case
 from prism_bench.workbench import identity
 from prism_bench.workbench.process import HERE, Place, WorkerDied, died_at_start, work
 from prism_bench.workbench.session import result_of
-from prism_bench.workbench.settings import Settings
+from prism_bench.workbench.settings import Settings, to_plain
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Run:
         self._results: dict[str, list[CaseResult]] = {}
         self._facts: dict = {}
         self._protocol: dict = {}
+        self._monitor: list[dict] = []
+        self._journal = Journal()
         self._done = self._total = 0
 
     def measure(self, cases: list[Case], timed: bool = True, others=()) -> None:
@@ -103,7 +106,7 @@ class Run:
         return {
             "backend": self._backend,
             "catalogue": str(self._catalogue.folder.resolve()),
-            "settings": asdict(self._settings),
+            "settings": to_plain(self._settings),
             "process": process,
             "timed": timed,
             "tasks": tasks,
@@ -112,12 +115,15 @@ class Run:
     def _take(self, event, process, finished):
         self._facts = event.get("facts", self._facts)
         self._protocol = event.get("protocol", self._protocol)
+        self._monitor += [event["monitor"]] if "monitor" in event else []
         if "begin" in event:
             self._report(Progress(process, self._done, self._total, event["begin"]))
             self._current = event["begin"]
         for plain in event.get("results", ()):
             result = decode_case(plain)
             self._results.setdefault(result.name, []).append(result)
+            if self._facts.get("uuid"):
+                self._journal.append(executions_of(result))
         if "results" in event:
             finished.append(self._current)
             self._done += 1
@@ -149,6 +155,7 @@ class Run:
             catalogue="built-in" if folder == default_folder() else str(folder),
             complete=complete,
             duration=round(seconds, 1),
+            monitor=tuple(self._monitor),
         )
 
 
@@ -185,6 +192,15 @@ def ceiling_cases(catalogue) -> list[Case]:
     smallest = {case.kernel: case for case in reversed(rulers)}
     largest = {case.kernel: case for case in rulers}
     return list(dict.fromkeys([*smallest.values(), *largest.values()]))
+
+
+def executions_of(result: CaseResult) -> list[Execution]:
+    """Every launch of the kernel that has a sample, one that failed where the case went wrong; for who watches."""
+    if result.status not in ("ok", "skipped"):
+        return [Execution(result.name, time.time(), None, result.bytes)]
+    metrics = ("cold_time", "hot_time")
+    timed = [one for one in result.measurements if one.metric in metrics and one.subject == "kernel"]
+    return [Execution(result.name, time.time(), seconds, result.bytes) for one in timed for seconds in one.samples]
 
 
 def _shelf(case):

@@ -4,20 +4,24 @@ from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.measure import ClockGate
+from prism_bench.monitor import Blind, Sampler
 from prism_bench.run_record import CaseResult
 from prism_bench.workbench.measuring import is_sticky, measure_cpu, measure_kernel, measure_peers
 from prism_bench.workbench.settings import Settings
 from prism_bench.workbench.verification import complaint, passed, verify, verify_prepared
+from prism_bench.workbench.witness import Witness
 
 
 class Session:
-    """One process of a run: a backend that stays open, a clock gate that remembers the fastest clock."""
+    """One process of a run: a backend that stays open, a witness that remembers the fastest clock."""
 
-    def __init__(self, backend: Backend, catalogue: Catalogue, settings: Settings, process: int, timed: bool = True):
+    def __init__(
+        self, backend: Backend, catalogue: Catalogue, settings: Settings, process: int, timed: bool = True,
+        *, sampler: Sampler | Blind | None = None,
+    ):  # fmt: skip
         self._backend, self._catalogue, self._settings = backend, catalogue, settings
         self._process, self._timed = process, timed
-        self._gate = ClockGate()
+        self._witness = Witness(sampler or Blind(), settings.watching.rules)
 
     def task(self, name: str) -> list[CaseResult]:
         """A case by its name, or `edges:<kernel>`: every edge and golden case of that kernel or variant."""
@@ -68,8 +72,8 @@ class Session:
         return result_of(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
 
     def _measure(self, runnable):
-        measurements = measure_kernel(runnable, self._settings, self._gate, self._process)
-        measurements += measure_peers(self._backend, runnable, self._settings, self._gate, check=self._process == 0)
+        measurements = measure_kernel(runnable, self._settings, self._witness, self._process)
+        measurements += measure_peers(self._backend, runnable, self._settings, self._witness, check=self._process == 0)
         on_cpu = self._process == 0 and self._backend.name == "cuda"
         return measurements + (measure_cpu(runnable, self._settings) if on_cpu else [])
 

@@ -3,8 +3,22 @@
 from dataclasses import asdict, dataclass, field
 
 from prism_bench.measure import Criterion
+from prism_bench.monitor import Rules
+from prism_bench.monitor.sampler import HERTZ
 
 PROTOCOL = 1  # raise it when the same kernel on the same machine would read differently
+
+
+@dataclass(frozen=True)
+class Watching:
+    """How the device is watched meanwhile: `hertz` of the sampler (0: not at all), the `rules` for what it saw, and
+    whether the `energy` of a launch is measured, in the first process, for cases of `energy_labels`.
+    """
+
+    hertz: float = HERTZ
+    rules: Rules = field(default_factory=Rules)
+    energy: bool = True
+    energy_labels: tuple[str, ...] = ("S1", "S2")
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,7 @@ class Settings:
         }
     )
     first_process_only: tuple[str, ...] = ("first_call_time",)
+    watching: Watching = field(default_factory=Watching)
 
     def protocol(self) -> dict:
         """What the run record keeps of the settings, as JSON gives it back."""
@@ -34,8 +49,21 @@ class Settings:
         return {"version": PROTOCOL, **{key: plain[key] for key in ("processes", "seed", "seeds", "criteria")}}
 
 
+def to_plain(settings: Settings) -> dict:
+    """The settings as plain values. How a device is watched goes along only where it was chosen: a process of an older
+    checkout does not know of it.
+    """
+    plain = asdict(settings)
+    return plain if settings.watching != Watching() else {k: v for k, v in plain.items() if k != "watching"}
+
+
 def from_plain(plain: dict) -> Settings:
-    """The inverse of `dataclasses.asdict` after a trip through JSON."""
+    """The inverse of `to_plain` after a trip through JSON; what this checkout does not know is passed over."""
+    plain = {key: value for key, value in plain.items() if key in Settings.__dataclass_fields__}
+    if "watching" in plain:
+        watching = plain["watching"]
+        labels, rules = tuple(watching["energy_labels"]), Rules(**watching["rules"])
+        plain["watching"] = Watching(**{**watching, "energy_labels": labels, "rules": rules})
     criteria = {metric: Criterion(**values) for metric, values in plain["criteria"].items()}
     lists = {key: tuple(plain[key]) for key in ("seeds", "first_process_only")}
     return Settings(**{**plain, **lists, "criteria": criteria})

@@ -1,7 +1,7 @@
 """A measuring process: reads its task list from standard input, writes one JSON line per event to standard output.
 
-Events: {"facts", "protocol"}, then per task {"begin": name} and {"results": [...]}, at the end {"end": true}. A kernel
-that crashes or hangs takes this process with it and nothing else.
+Events: {"facts", "protocol"}, then per task {"begin": name} and {"results": [...]}, at the end {"end": true}, with it
+{"monitor"} where a device was watched. A kernel that crashes or hangs takes this process with it and nothing else.
 """
 
 import json
@@ -10,6 +10,7 @@ import sys
 
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
+from prism_bench.monitor import watched
 from prism_bench.run_record import encode_case
 from prism_bench.workbench.session import Session
 from prism_bench.workbench.settings import PROTOCOL, from_plain
@@ -20,13 +21,16 @@ def main() -> None:
     order = json.load(sys.stdin)
     tell = _private_output()
     backend = open_backend(order["backend"])
-    tell({"facts": backend.facts(), "protocol": {"version": PROTOCOL}})
-    settings = from_plain(order["settings"])
-    session = Session(backend, discover(order["catalogue"]), settings, order["process"], order["timed"])
-    for task in order["tasks"]:
-        tell({"begin": task})
-        tell({"results": [encode_case(result) for result in session.task(task)]})
-    tell({"end": True})
+    facts = backend.facts()
+    tell({"facts": facts, "protocol": {"version": PROTOCOL}})
+    settings, catalogue = from_plain(order["settings"]), discover(order["catalogue"])
+    device = facts.get("uuid") if order["timed"] else None
+    with watched(device, settings.watching.hertz) as sampler:
+        session = Session(backend, catalogue, settings, order["process"], order["timed"], sampler=sampler)
+        for task in order["tasks"]:
+            tell({"begin": task})
+            tell({"results": [encode_case(result) for result in session.task(task)]})
+    tell({"end": True, **({"monitor": sampler.told()} if device else {})})
 
 
 def _private_output():

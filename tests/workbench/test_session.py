@@ -11,6 +11,7 @@ from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.workbench.session import Session
 from prism_bench.workbench.settings import Settings, from_plain
+from prism_bench.workbench.witness import Witness
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
 SETTINGS = Settings(criteria={metric: Criterion(min_samples=3, max_samples=3) for metric in ("cold_time", "hot_time")})
@@ -103,7 +104,7 @@ def test_another_error_of_a_device_is_an_ordinary_failure():
 
 def test_a_clock_that_stays_throttled_makes_the_measurement_invalid():
     session = Session(NullBackend({"double*": {"clock": 1e9}, "*": {"clock": 2e9}}), TOYS, SETTINGS, 0)
-    session._gate._pause = lambda seconds: None
+    session._witness = Witness(pause=lambda seconds: None)
     session.task("triple[n=1000]")
     cold = session.task("double[n=1000]")[0].measurement("cold_time")
     assert (False, 3) == (cold.valid, len(cold.samples))

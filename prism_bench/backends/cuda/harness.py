@@ -1,5 +1,7 @@
 """The honest clock's machinery on one stream: cold caches, a held stream, event pairs, SM clocks."""
 
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
@@ -90,6 +92,25 @@ class Harness:
         if current.ptr != self.stream.ptr:
             self.stream.use()
             raise MeasurementInvalid(f"the current stream was changed to {current}, away from the timed one")
+
+    def repeated(self, call, chunk: int) -> Iterator[int]:
+        """Enqueue `chunk` calls again and again, always two chunks ahead of the device; yields the calls that are done.
+
+        Close it to let the device rest.
+        """
+        ahead, done = deque(), 0
+        try:
+            while True:
+                for _ in range(chunk):
+                    call()
+                ahead.append(self._cupy.cuda.Event(disable_timing=True))
+                ahead[-1].record(self.stream)
+                if len(ahead) > 2:
+                    ahead.popleft().synchronize()
+                    done += chunk
+                    yield done
+        finally:
+            self.stream.synchronize()
 
     def _hold(self):
         self._flag[:] = 0

@@ -1,5 +1,6 @@
 """One class per metric of the CUDA backend: called, it takes one sample."""
 
+from collections.abc import Iterator
 from time import perf_counter
 
 from prism_bench.errors import MeasurementInvalid
@@ -8,6 +9,7 @@ from prism_bench.measurement import Sample
 GRAPH_SECONDS = 400e-6  # a graph this long makes the cost of starting it vanish
 GRAPH_LAUNCHES = (2, 400)
 LEFTOVER_SECONDS = 50e-6
+REPEAT_SECONDS = 2e-3  # how often a kernel that is repeated for its energy lets somebody look at the counter
 
 
 class ColdTimer:
@@ -44,10 +46,16 @@ class HotTimer:
         low, high = GRAPH_LAUNCHES
         self.launches = max(low, min(high, round(GRAPH_SECONDS / max(estimate, 1e-9))))
         self._replay = capture(self.launches)
+        self._replays_per_look = max(1, round(REPEAT_SECONDS / max(estimate * self.launches, 1e-9)))
 
     def __call__(self) -> Sample:
         sample = self._harness.timed(self._replay, cold=False)
         return Sample(sample.seconds / self.launches, sample.clock)
+
+    def repeated(self) -> Iterator[int]:
+        """Keep the device busy without a pause; yields the launches done so far. Close it to let the device rest."""
+        for replays in self._harness.repeated(self._replay, self._replays_per_look):
+            yield replays * self.launches
 
 
 class EndToEndTimer:
