@@ -1,0 +1,40 @@
+"""A level's state repeated over the windows below it, out[i] = a[i mod length]: copies, so exact."""
+
+from prism_bench_catalogue.include.map_arrays import NUMBERS, in_double
+
+from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Size, Workload, exact
+
+# Bound by memory: the windows are written once, the level stays in the cache.
+
+
+def arguments(dtype):
+    return (In("a", "length", dtype), Out("out", "n", dtype), Size("length", "int64"), Size("n", "int64"))
+
+
+def launch(dtype):
+    """Each thread writes several elements, so that the remainder is taken once for them all."""
+    return lambda n: Launch(grid=-(-n // 2048), block=256, entry=f"ai_hierarchical_project<{NUMBERS[dtype]}>")
+
+
+def tiled(a, length, n, xp):
+    return xp.tile(a, -(-n // length))[:n]
+
+
+spec = KernelSpec(
+    entry="ai_hierarchical_project<float>",
+    arguments=arguments("float32"),
+    rules=(Rule("length >= 1", lambda length: length >= 1),),
+    launch=launch("float32"),
+    reference=tiled,
+    tolerance=exact(),
+    peers={"torch": lambda torch, a, length, n: a.repeat(-(-n // length))[:n]},
+    flops=lambda: 0,
+    workloads={
+        "S0": Workload(length=100, n=900),
+        "S1": Workload(length=900, n=1 << 26),
+        "S2": Workload(length=900, n=1 << 28),
+    },
+    edges=tuple(Workload(length=a, n=n) for a, n in ((1, 5), (7, 0), (7, 3), (7, 7), (300, 5000), (5000, 4097))),
+    budgets=(Budget("bandwidth_share", at_least=0.5, label="S1"),),
+    variants={"f64": in_double(arguments, launch, lambda dtype: exact())},
+)

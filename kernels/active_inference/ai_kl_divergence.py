@@ -1,0 +1,50 @@
+"""D(q || p) of Gaussian beliefs with diagonal covariances, in nats, one component for each dimension.
+
+Variances are at least 1e-10. Near q = p the terms cancel; the kernel sums x - ln(1 + x) as a series there.
+"""
+
+from prism_bench_catalogue.include.gaussian import STATES, divergence, edges, spreads
+from prism_bench_catalogue.include.map_arrays import ROUNDING, in_double, launch_map
+
+from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
+
+# Bound by memory: 20 bytes a state at the copy rate.
+launch = launch_map("ai_kl_divergence<{}>")
+
+
+def arguments(dtype):
+    means = (In("mu_q", "n", dtype), In("mu_p", "n", dtype))
+    variances = (In("var_q", "n", dtype, fill=spreads), In("var_p", "n", dtype, fill=spreads))
+    return (*means, *variances, Out("components", "n", dtype), Size("n", "int64"))
+
+
+def tolerance(dtype):
+    """Every component is a sum of terms of one sign."""
+    return reduction(magnitude=divergence, terms=ROUNDING[dtype])
+
+
+def torch_divergence(torch, mu_q, mu_p, var_q, var_p):
+    normal = torch.distributions.Normal
+    return torch.distributions.kl_divergence(normal(mu_q, var_q.sqrt()), normal(mu_p, var_p.sqrt()))
+
+
+near = {"mu_q": 0.0, "mu_p": 0.0, "var_q": [1 + 2.0**-20, 1 - 2.0**-20], "var_p": 1.0}
+
+spec = KernelSpec(
+    entry="ai_kl_divergence<float>",
+    arguments=arguments("float32"),
+    launch=launch("float32"),
+    reference=divergence,
+    tolerance=tolerance("float32"),
+    peers={"torch": torch_divergence},
+    flops=lambda n: 7 * n,
+    workloads=STATES,
+    edges=edges("n"),
+    golden=(
+        Golden(Workload(n=3), {"mu_q": [0, 2, 1], "mu_p": [0, 0, 1], "var_q": [1, 1, 0], "var_p": [1, 4, 0]},
+               {"components": [0, 0.5 * (0.25 + 1 - 1) + 0.6931471805599453, 0]}, "by hand; 0 counts as 1e-10"),
+        Golden(Workload(n=2), near, {}, "beliefs that differ in the last places"),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={"f64": in_double(arguments, launch, tolerance)},
+)  # fmt: skip

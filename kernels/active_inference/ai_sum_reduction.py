@@ -1,0 +1,36 @@
+"""The sum of a vector in an order that the grid fixes, float or double: the active-inference chain's own reduction."""
+
+from prism_bench_catalogue.include.gaussian import STATES, edges
+from prism_bench_catalogue.include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
+
+from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
+
+# Bound by memory: 4 bytes a state at the rate of reading.
+
+
+def arguments(dtype):
+    return (In("x", "n", dtype), Out("total", "1", dtype), *sum_scratch(1), Size("n", "int64"))
+
+
+def launch(dtype):
+    return lambda n, device: sum_launch(f"ai_sum_reduction<{NUMBERS[dtype]}>", n, device)
+
+
+def tolerance(dtype):
+    return reduction(magnitude=lambda x, xp: xp.abs(x).sum(), terms=ROUNDING[dtype])
+
+
+spec = KernelSpec(
+    entry="ai_sum_reduction<float>",
+    arguments=arguments("float32"),
+    launch=launch("float32"),
+    reference=lambda x: x.sum(),
+    tolerance=tolerance("float32"),
+    peers={"torch": lambda torch, x: torch.sum(x), "cupy": lambda cupy, x: cupy.sum(x)},
+    flops=lambda n: n,
+    workloads=STATES,
+    edges=edges("n"),
+    golden=(Golden(Workload(n=3), {"x": [1, 2.5, -4]}, {"total": -0.5}, "by hand"),),
+    budgets=(Budget("bandwidth_share", at_least=0.85, label="S2"),),
+    variants={"f64": in_double(arguments, launch, tolerance)},
+)

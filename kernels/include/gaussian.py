@@ -1,0 +1,43 @@
+"""Beliefs of the active-inference kernels: the fills of their inputs, and the terms of gaussian.cuh in float64."""
+
+import numpy as np
+
+from prism_bench import Workload
+from prism_bench.inputs import Fill
+
+LEAST = 1e-10
+spreads = Fill(lambda rng, count, axes: np.exp(rng.normal(0, 0.5, count)), "log-normal(0, 0.5)")
+
+# States of a belief and observations: the documents' 900 and 100, then vectors beyond any cache.
+STATES = {"S0": Workload(n=900), "S1": Workload(n=1 << 24), "S2": Workload(n=1 << 26)}
+OBSERVATIONS = {"S0": Workload(m=100), "S1": Workload(m=1 << 24), "S2": Workload(m=1 << 26)}
+LENGTHS = (0, 1, 3, 255, 1025, 4099)
+
+
+def edges(axis):
+    return tuple(Workload(**{axis: length}) for length in LENGTHS)
+
+
+def at_least(x, xp):
+    """Raised to the least variance or precision; a NaN stays one."""
+    return xp.where(x < LEAST, LEAST, x)
+
+
+def divergence(mu_q, mu_p, var_q, var_p, xp):
+    """D(q || p) by dimension: (x - ln(1 + x) + d^2 / var_p) / 2 with 1 + x the ratio of variances, exact near q = p."""
+    x = (at_least(var_q, xp) - at_least(var_p, xp)) / at_least(var_p, xp)
+    small = xp.abs(x) < 1e-3
+    safe = xp.where(small, 1.0, x)
+    series = x**2 * (0.5 - x * (1 / 3 - x * (0.25 - x * (0.2 - x / 6))))
+    return 0.5 * (xp.where(small, series, safe - xp.log1p(safe)) + (mu_q - mu_p) ** 2 / at_least(var_p, xp))
+
+
+def log_likelihood(error, precision, xp):
+    p = at_least(precision, xp)
+    return -0.5 * (p * error**2 + np.log(2 * np.pi) - xp.log(p))
+
+
+def likelihood_size(error, precision, xp):
+    """The absolute terms of a log-likelihood."""
+    p = at_least(precision, xp)
+    return 0.5 * (p * error**2 + np.log(2 * np.pi) + xp.abs(xp.log(p)))

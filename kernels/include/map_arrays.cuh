@@ -1,0 +1,88 @@
+#pragma once
+
+#include "reduce.cuh"
+#include "vector_load.cuh"
+
+// Element-wise maps and sums over any number of arrays of float or double, 16 bytes an access. Arrays that do not begin
+// on a 16-byte boundary go singly.
+
+/// 16 bytes of T.
+template <class T>
+struct Packet {
+    static constexpr int WIDTH = 16 / sizeof(T);
+    T at[WIDTH];
+
+    __device__ static Packet load(const T* from, long long index) {
+        const float4 raw = reinterpret_cast<const float4*>(from)[index];
+        return *reinterpret_cast<const Packet*>(&raw);
+    }
+    __device__ void store(T* to, long long index) const {
+        reinterpret_cast<float4*>(to)[index] = *reinterpret_cast<const float4*>(this);
+    }
+};
+
+/// How many whole packets n elements make; none where an array begins off a boundary.
+template <class T, class... Others>
+__device__ long long packets(long long n, const T* first, const Others*... others) {
+    const auto aligned = [](const void* p) { return (reinterpret_cast<unsigned long long>(p) & 15) == 0; };
+    return aligned(first) && (aligned(others) && ... && true) ? n / Packet<T>::WIDTH : 0;
+}
+
+/// out[i] = f(in[i]...) for i < n, by a 1-D grid of any size; out may be one of the others.
+template <class T, class F, class... Ins>
+__device__ void map_arrays(T* out, long long n, F f, const Ins*... in) {
+    constexpr int WIDTH = Packet<T>::WIDTH;
+    const long long whole = packets(n, out, in...);
+    const auto one = [&](long long at, auto... v) {
+        Packet<T> result;
+#pragma unroll
+        for (int k = 0; k < WIDTH; ++k) result.at[k] = f(v.at[k]...);
+        result.store(out, at);
+    };
+#pragma unroll 1
+    for (long long at = grid_thread(); at < whole; at += grid_threads()) one(at, Packet<T>::load(in, at)...);
+#pragma unroll 1
+    for (long long i = WIDTH * whole + grid_thread(); i < n; i += grid_threads()) out[i] = f(in[i]...);
+}
+
+/// The sum of f(in[i]...) over this thread's i < n of a 1-D grid: in T, four side by side, so that additions do not wait
+/// for one another.
+template <class T, class F, class... Ins>
+__device__ double thread_sum(long long n, F f, const Ins*... in) {
+    constexpr int WIDTH = Packet<T>::WIDTH, UNROLL = 4 / WIDTH;
+    const long long whole = packets(n, in...);
+    T part[4] = {};
+    const auto add = [&](int slot, auto... v) {
+#pragma unroll
+        for (int k = 0; k < WIDTH; ++k) part[slot * WIDTH + k] += f(v.at[k]...);
+    };
+    long long at = grid_thread();
+#pragma unroll 2
+    for (; at + (UNROLL - 1) * grid_threads() < whole; at += UNROLL * grid_threads())
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) add(u, Packet<T>::load(in, at + u * grid_threads())...);
+#pragma unroll 1
+    for (; at < whole; at += grid_threads()) add(0, Packet<T>::load(in, at)...);
+#pragma unroll 1
+    for (long long i = WIDTH * whole + grid_thread(); i < n; i += grid_threads()) part[0] += f(in[i]...);
+    return (static_cast<double>(part[0]) + part[1]) + (static_cast<double>(part[2]) + part[3]);
+}
+
+/// The sums over a 1-D grid, as grid_sum: in thread 0 of one block only (true there), in an order fixed by the grid.
+/// `by_block` has room for COUNT values of each block.
+template <int COUNT>
+__device__ bool grid_sums(double (&sum)[COUNT], double* by_block, unsigned int* arrived) {
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j) sum[j] = block_sum(sum[j]);
+    if (gridDim.x == 1) return threadIdx.x == 0;
+    if (threadIdx.x == 0)
+        for (int j = 0; j < COUNT; ++j) by_block[blockIdx.x * COUNT + j] = sum[j];
+    if (!last_block(arrived)) return false;
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j) {
+        sum[j] = 0.0;
+        for (unsigned int i = threadIdx.x; i < gridDim.x; i += blockDim.x) sum[j] += __ldcg(by_block + i * COUNT + j);
+        sum[j] = block_sum(sum[j]);
+    }
+    return threadIdx.x == 0;
+}

@@ -1,0 +1,40 @@
+"""Launches for the maps and sums of map_arrays.cuh, and how a spec says that it has a form in double precision."""
+
+import numpy as np
+
+from prism_bench import Launch, Scratch, Variant
+
+NUMBERS = {"float32": "float", "float64": "double"}
+MOST_BLOCKS = 8192
+ROUNDING = {"float32": 1e-6, "float64": 1e-14}  # of the sum of absolute terms
+
+
+def launch_map(entry, axis="n"):
+    """A packet of 16 bytes a thread. `entry` has {} where the number's type goes; the launch asks for `axis`."""
+
+    def of(dtype):
+        per_block = 256 * 16 // np.dtype(dtype).itemsize
+        name = entry.format(NUMBERS[dtype])
+        if axis == "m":
+            return lambda m: Launch(grid=-(-m // per_block), block=256, entry=name)
+        return lambda n: Launch(grid=-(-n // per_block), block=256, entry=name)
+
+    return of
+
+
+def sum_launch(entry, elements, device):
+    """Enough blocks to fill the device three times over, so that late ones even out; one for what one can do."""
+    return Launch(grid=max(1, min(-(-elements // 2048), 12 * device.sm_count, MOST_BLOCKS)), block=512, entry=entry)
+
+
+def sum_scratch(count):
+    """Working memory of grid_sums for so many sums."""
+    return Scratch("by_block", str(count * MOST_BLOCKS), "float64"), Scratch("arrived", "1", "uint32")
+
+
+def in_double(arguments, launch, tolerance, **changes):
+    """The variant in double precision: what depends on the number's type, asked for it."""
+    made = {"arguments": arguments("float64"), "launch": launch("float64"), "tolerance": tolerance("float64")}
+    return Variant(
+        "in double precision", arithmetic="fp64", only_labels=("S0", "S1"), budgets=(), golden=(), **{**made, **changes}
+    )
