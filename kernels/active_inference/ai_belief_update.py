@@ -6,7 +6,10 @@ from prism_bench_catalogue.include.map_arrays import in_double, launch_map
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Scalar, Size, Variant, Workload, reduction
 
 # Bound by memory: 12 bytes a state at the copy rate.
-launch, with_prior = launch_map("ai_belief_update<{}>"), launch_map("ai_belief_update_prior<{}>")
+launch = launch_map("ai_belief_update<{}>", arguments=("mu", "gradient", "mu", "kappa", "n"))
+with_prior = launch_map(
+    "ai_belief_update_prior<{}>", arguments=("mu", "gradient", "prior", "variance", "mu", "kappa", "n")
+)
 
 
 def arguments(dtype, *prior):

@@ -3,23 +3,16 @@
 Without `prior` the last term is left out, as in the first published chain. J [m, n] is most of what moves.
 """
 
+from prism_bench_catalogue.include.column_sums import derived
 from prism_bench_catalogue.include.gaussian import spreads
 from prism_bench_catalogue.include.map_arrays import NUMBERS, ROUNDING, in_double
 
 from prism_bench import Budget, In, InOut, KernelSpec, Launch, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
 
 # S1 on an H200: 537 MB / 4.45 TB/s = 121 us: bound by memory. Fusion saves launches, not bytes, once J exceeds L2.
-SPLIT_BLOCKS, SPLIT_ROWS = 4096, 8  # blocks to fill the device, rows that a split should have
-SIZES = {"float32": 4, "float64": 8}
-
-
-def columns(dtype):
-    """Columns of a block: 32 packets of 16 bytes."""
-    return 512 // SIZES[dtype]
-
-
-def splits(across):
-    return lambda m, n: max(1, min(SPLIT_BLOCKS // max(1, -(-n // across)), -(-m // SPLIT_ROWS)))
+PASSED = (
+    "mu", "jacobian", "o", "g", "precision", "prior", "variance", "mu", "parts", "arrived", "kappa", "m", "n", "splits"
+)  # fmt: skip
 
 
 def arguments(dtype):
@@ -30,14 +23,10 @@ def arguments(dtype):
     return (InOut("mu", "n", dtype), In("jacobian", "m n", dtype), *vectors, *priors, *scratch, *sizes)
 
 
-def derived(dtype):
-    return {"tiles": lambda n: -(-n // columns(dtype)), "splits": splits(columns(dtype))}
-
-
 def launch_of(prior):
     def launch(dtype):
         entry = f"fused_belief_update<{NUMBERS[dtype]}, {prior}>"
-        return lambda tiles, splits: Launch(grid=tiles * splits, block=256, entry=entry)
+        return lambda tiles, splits: Launch(grid=tiles * splits, block=256, entry=entry, arguments=PASSED)
 
     return launch
 

@@ -9,22 +9,26 @@ MOST_BLOCKS = 8192
 ROUNDING = {"float32": 1e-6, "float64": 1e-14}  # of the sum of absolute terms
 
 
-def launch_map(entry, axis="n"):
-    """A packet of 16 bytes a thread. `entry` has {} where the number's type goes; the launch asks for `axis`."""
+def launch_map(entry, axis="n", arguments=None):
+    """A packet of 16 bytes a thread. `entry` has {} where the number's type goes; the launch asks for `axis`.
+
+    `arguments` are the names to pass, where they are not the spec's in order.
+    """
 
     def of(dtype):
+        def launch(count):
+            return Launch(-(-count // per_block), 256, entry=entry.format(NUMBERS[dtype]), arguments=arguments)
+
         per_block = 256 * 16 // np.dtype(dtype).itemsize
-        name = entry.format(NUMBERS[dtype])
-        if axis == "m":
-            return lambda m: Launch(grid=-(-m // per_block), block=256, entry=name)
-        return lambda n: Launch(grid=-(-n // per_block), block=256, entry=name)
+        return (lambda m: launch(m)) if axis == "m" else (lambda n: launch(n))
 
     return of
 
 
-def sum_launch(entry, elements, device):
+def sum_launch(entry, elements, device, arguments=None):
     """Enough blocks to fill the device three times over, so that late ones even out; one for what one can do."""
-    return Launch(grid=max(1, min(-(-elements // 2048), 12 * device.sm_count, MOST_BLOCKS)), block=512, entry=entry)
+    blocks = max(1, min(-(-elements // 2048), 12 * device.sm_count, MOST_BLOCKS))
+    return Launch(grid=blocks, block=512, entry=entry, arguments=arguments)
 
 
 def sum_scratch(count):

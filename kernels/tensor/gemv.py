@@ -4,6 +4,7 @@ Floor of S1 on an H200: 1.07 GB / 4.45 TB/s = 241 us. Half an operation a byte: 
 """
 
 import numpy as np
+from prism_bench_catalogue.include.gemv import launches, splits
 
 from prism_bench import (
     Budget,
@@ -11,7 +12,6 @@ from prism_bench import (
     In,
     InOut,
     KernelSpec,
-    Launch,
     Rule,
     Scalar,
     Scratch,
@@ -22,35 +22,9 @@ from prism_bench import (
     reduction,
 )  # fmt: skip
 
-SHORT = 1024  # columns up to which a warp takes a row
-ROWS = 4  # rows of a block otherwise
-SPLIT_BLOCKS, SPLIT_ROWS = 4096, 64  # the transpose: blocks to fill the device, rows that a split should have
 
-
-def width_of(cols, dtype):
-    """Elements of a 16-byte load where every row begins on such a boundary."""
-    return next((w for w in (16 // np.dtype(dtype).itemsize,) if cols % w == 0), 1)
-
-
-def launches(number, dtype):
-    """The launch function for elements of a C++ type."""
-
-    def launch(rows, cols, transpose, splits):
-        width = width_of(cols, dtype)
-        if transpose:
-            main = Launch(-(-cols // (32 * width)) * splits, 256, entry=f"gemv_transposed<{number}, {width}>")
-            return main if splits == 1 else (main, Launch(-(-cols // 256), 256, entry=f"gemv_combine<{number}>"))
-        if cols <= SHORT:
-            return Launch(-(-rows // 8), 256, entry=f"gemv_short<{number}, {width}>")
-        return Launch(-(-rows // ROWS), 256, entry=f"gemv<{number}, {ROWS}, {width}>")
-
-    return launch
-
-
-def splits(rows, cols, transpose):
-    """How many blocks share the rows of a column, for any device alike."""
-    across = max(1, -(-cols // 128))
-    return max(1, min(SPLIT_BLOCKS // across, rows // SPLIT_ROWS)) if transpose else 1
+def launch_of(dtype):
+    return lambda rows, cols, transpose, splits: launches(rows, cols, dtype, transpose=transpose, splits=splits)
 
 
 def arguments(dtype):
@@ -116,7 +90,7 @@ spec = KernelSpec(
         "splits": splits,
     },
     rules=(Rule("transpose to be True or False", lambda transpose: transpose in (True, False)),),
-    launch=launches("float", "float32"),
+    launch=launch_of("float32"),
     reference=reference,
     tolerance=reduction(magnitude=magnitude),
     peers={"torch": torch_gemv},
@@ -147,7 +121,7 @@ spec = KernelSpec(
             "double precision",
             arithmetic="fp64",
             arguments=arguments("float64"),
-            launch=launches("double", "float64"),
+            launch=launch_of("float64"),
             tolerance=reduction(magnitude=magnitude, terms=1e-14),
             bytes_moved=lambda rows, cols, ins, outs, beta: 8 * (rows * cols + ins + (2 if beta else 1) * outs),
             workloads={"S0": Workload(rows=1000, cols=10), "S1": Workload(rows=16_384, cols=16_384)},

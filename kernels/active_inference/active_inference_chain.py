@@ -1,0 +1,249 @@
+"""One evaluation of active inference: project the level above, predict, weigh, step, and say what the belief is worth.
+
+With prior = the level repeated over the states:
+
+    next = mu + kappa (J^T (precision (o - g)) + (prior - mu) / var_p)
+    velocity = alpha (next - mu) / dt + beta before
+    free energy = complexity - accuracy = D(next, var_q || prior, var_p) - ln p(o | g)
+
+The kernel itself is the chain's baseline, twelve steps each in a launch of its own; the variants are stages of fusion.
+"""
+
+from prism_bench_catalogue.include.column_sums import derived
+from prism_bench_catalogue.include.gaussian import divergence, likelihood_size, log_likelihood, spreads
+from prism_bench_catalogue.include.gemv import launches as products
+from prism_bench_catalogue.include.gemv import splits as product_splits
+from prism_bench_catalogue.include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, sum_launch
+
+from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
+
+# S1 on an H200: J alone is 537 MB, 121 us at the rate of reading: there fusion saves a tenth, at S0 all but one launch.
+
+
+def arguments(dtype):
+    """Inputs, outputs, what the separate launches hand on, and sizes and factors."""
+    seen = (In("o", "m", dtype), In("g", "m", dtype), In("precision", "m", dtype, fill=spreads))
+    beliefs = (In("mu", "n", dtype), *(In(name, "n", dtype, fill=spreads) for name in ("var_q", "var_p")))
+    inputs = (In("level", "length", dtype), *seen, In("jacobian", "m n", dtype), *beliefs, In("before", "n", dtype))
+    outputs = (Out("next", "n", dtype), Out("velocity", "n", dtype), *(Out(part, "1", dtype) for part in PARTS))
+    between = (Scratch(name, "n", dtype) for name in ("prior", "gradient", "change", "divergences"))
+    observed = (Scratch(name, "m", dtype) for name in ("error", "weighted", "likelihoods"))
+    sums = (Scratch("parts", "splits n", dtype), Scratch("products", "product_splits n", dtype),
+            Scratch("by_block", str(2 * MOST_BLOCKS), "float64"), Scratch("by_tile", "tiles", "float64"),
+            Scratch("by_split", "splits", "float64"), Scratch("arrived", "counters", "uint32"))  # fmt: skip
+    factors = (Scalar(name, dtype) for name in ("kappa", "dt", "alpha", "beta", "plus", "minus", "none"))
+    sizes = (Size("length"), Size("m"), Size("n"), Size("splits"), Size("product_splits"))
+    wide = (Scalar(name, "int64") for name in ("wide_length", "wide_m", "wide_n", "one"))
+    return (*inputs, *outputs, *between, *observed, *sums, *factors, *sizes, *wide)
+
+
+PARTS = ("free_energy", "complexity", "accuracy")
+PARAMETERS = {"kappa": 0.01, "dt": 0.125, "alpha": 0.9, "beta": 0.1, "plus": 1.0, "minus": -1.0, "none": 0.0, "one": 1}
+
+
+def sizes(dtype):
+    """The grid of the fused forms, of the product alone, and 64-bit forms of sizes that some entries take."""
+    return {
+        **derived(dtype),
+        "product_splits": lambda m, n: product_splits(m, n, True),
+        "counters": lambda tiles: tiles + 1,
+        "wide_length": lambda length: length,
+        "wide_m": lambda m: m,
+        "wide_n": lambda n: n,
+    }
+
+
+def on_observations(entry, dtype, m, *names):
+    return launch_map(entry, "m", (*names, "wide_m"))(dtype)(m)
+
+
+def on_states(entry, dtype, n, *names):
+    return launch_map(entry, "n", (*names, "wide_n"))(dtype)(n)
+
+
+def summed(dtype, count, device, *names):
+    return sum_launch(
+        f"ai_sum_reduction<{NUMBERS[dtype]}>", count, device, (names[0], names[1], "by_block", "arrived", names[2])
+    )
+
+
+def axpby(dtype, n, *names):
+    return Launch(-(-n // (256 * 16 // (4 if dtype == "float32" else 8))), 256, entry=AXPBY[dtype], arguments=names)
+
+
+AXPBY = {"float32": "axpby", "float64": "axpby_f64"}
+
+
+def project(dtype, n):
+    entry = f"ai_hierarchical_project<{NUMBERS[dtype]}>"
+    return Launch(-(-n // 2048), 256, entry=entry, arguments=("level", "prior", "wide_length", "wide_n"))
+
+
+def velocity(dtype, n):
+    change = on_states("ai_velocity_update<{}>", dtype, n, "next", "mu", "change", "dt")
+    return change, axpby(dtype, n, "change", "before", "velocity", "alpha", "beta", "wide_n")
+
+
+def baseline(dtype):
+    """Every step in a launch of its own; the product takes a second one where its rows are shared."""
+
+    def launch(m, n, product_splits, device):
+        passed = ("jacobian", "weighted", "gradient", "products", "plus", "none", "m", "n", "product_splits")
+        step = ("mu", "gradient", "prior", "var_p", "next", "kappa")
+        return (
+            project(dtype, n),
+            on_observations("ai_prediction_error<{}, false>", dtype, m, "o", "g", "precision", "error"),
+            on_observations("ai_precision_weight<{}>", dtype, m, "precision", "error", "weighted"),
+            *products(m, n, dtype, transpose=True, splits=product_splits, arguments=passed),
+            on_states("ai_belief_update_prior<{}>", dtype, n, *step),
+            *velocity(dtype, n),
+            on_states("ai_kl_divergence<{}>", dtype, n, "next", "prior", "var_q", "var_p", "divergences"),
+            summed(dtype, n, device, "divergences", "complexity", "wide_n"),
+            on_observations("ai_accuracy<{}>", dtype, m, "error", "precision", "likelihoods"),
+            summed(dtype, m, device, "likelihoods", "accuracy", "wide_m"),
+            axpby(dtype, 1, "complexity", "accuracy", "free_energy", "plus", "minus", "one"),
+        )
+
+    return launch
+
+
+def partial(dtype):
+    """The documents' fused kernels: five launches."""
+
+    def launch(m, n, tiles, splits, device):
+        number = NUMBERS[dtype]
+        step = ("mu", "jacobian", "o", "g", "precision", "prior", "var_p", "next", "parts", "arrived", "kappa", "m", "n",
+                "splits")  # fmt: skip
+        energy = (
+            "next",
+            "prior",
+            "var_q",
+            "var_p",
+            "o",
+            "g",
+            "precision",
+            *PARTS,
+            "by_block",
+            "arrived",
+            "wide_n",
+            "wide_m",
+        )
+        return (
+            project(dtype, n),
+            Launch(tiles * splits, 256, entry=f"fused_belief_update<{number}, true>", arguments=step),
+            *velocity(dtype, n),
+            sum_launch(f"fused_free_energy<{number}>", max(n, m), device, energy),
+        )
+
+    return launch
+
+
+def full(dtype):
+    """One launch."""
+    passed = ("level", "o", "g", "precision", "jacobian", "mu", "var_q", "var_p", "before", "next", "velocity", *PARTS,
+              "parts", "by_tile", "by_split", "arrived", "kappa", "dt", "alpha", "beta", "length", "m", "n",
+              "splits")  # fmt: skip
+    entry = f"fused_active_inference<{NUMBERS[dtype]}>"
+    return lambda tiles, splits: Launch(tiles * splits, 256, entry=entry, arguments=passed)
+
+
+def prior_of(level, n, length, xp):
+    return xp.tile(level, -(-n // length))[:n]
+
+
+def reference(level, o, g, precision, jacobian, mu, var_q, var_p, before, n, length, kappa, dt, alpha, beta, xp):
+    prior = prior_of(level, n, length, xp)
+    moved = mu + kappa * (jacobian.T @ (precision * (o - g)) + (prior - mu) / var_p)
+    complexity = divergence(moved, prior, var_q, var_p, xp).sum()
+    accuracy = log_likelihood(o - g, precision, xp).sum()
+    return moved, alpha * (moved - mu) / dt + beta * before, complexity - accuracy, complexity, accuracy
+
+
+def belief_size(level, o, g, precision, jacobian, mu, var_p, n, length, kappa, xp):
+    """The absolute terms of the next belief."""
+    likelihood = xp.abs(jacobian).T @ (precision * (xp.abs(o) + xp.abs(g)))
+    return xp.abs(mu) + kappa * (likelihood + (xp.abs(prior_of(level, n, length, xp)) + xp.abs(mu)) / var_p)
+
+
+def velocity_size(level, o, g, precision, jacobian, mu, var_p, before, n, length, kappa, dt, alpha, beta, xp):
+    size = belief_size(level, o, g, precision, jacobian, mu, var_p, n, length, kappa, xp)
+    return alpha * size / dt + beta * xp.abs(before)
+
+
+def complexity_size(level, o, g, precision, jacobian, mu, var_q, var_p, n, length, kappa, xp):
+    """The terms, all of one sign, and how far they move with an error of the belief."""
+    prior, size = (
+        prior_of(level, n, length, xp),
+        belief_size(level, o, g, precision, jacobian, mu, var_p, n, length, kappa, xp),
+    )
+    moved = mu + kappa * (jacobian.T @ (precision * (o - g)) + (prior - mu) / var_p)
+    return (divergence(moved, prior, var_q, var_p, xp) + xp.abs(moved - prior) / var_p * size).sum()
+
+
+def accuracy_size(o, g, precision, xp):
+    return likelihood_size(o - g, precision, xp).sum()
+
+
+def energy_size(level, o, g, precision, jacobian, mu, var_q, var_p, n, length, kappa, xp):
+    complexity = complexity_size(level, o, g, precision, jacobian, mu, var_q, var_p, n, length, kappa, xp)
+    return complexity + accuracy_size(o, g, precision, xp)
+
+
+def tolerance(dtype):
+    sizes = {"next": belief_size, "velocity": velocity_size, "free_energy": energy_size,
+             "complexity": complexity_size, "accuracy": accuracy_size}  # fmt: skip
+    return {name: reduction(size, terms=ROUNDING[dtype]) for name, size in sizes.items()}
+
+
+def torch_chain(torch, level, o, g, precision, jacobian, mu, var_q, var_p, before, n, length, kappa, dt, alpha, beta):
+    """The same with PyTorch's calls."""
+    normal = torch.distributions.Normal
+    prior = level.repeat(-(-n // length))[:n]
+    moved = mu + kappa * (torch.mv(jacobian.T, precision * (o - g)) + (prior - mu) / var_p)
+    velocity = alpha * (moved - mu) / dt + beta * before
+    q, p = normal(moved, var_q.sqrt()), normal(prior, var_p.sqrt())
+    complexity = torch.distributions.kl_divergence(q, p).sum()
+    accuracy = normal(g, precision.rsqrt()).log_prob(o).sum()
+    return moved, velocity, complexity - accuracy, complexity, accuracy
+
+
+def stage(meaning, launch, dtype="float32", **changes):
+    """A stage of fusion: the same inputs and outputs by other launches."""
+    if dtype == "float32":
+        return Variant(meaning, launch=launch(dtype), **changes)
+    return Variant(
+        meaning, launch=launch(dtype), arithmetic="fp64", arguments=arguments(dtype), derived=sizes(dtype),
+        tolerance=tolerance(dtype), only_labels=("S0", "S1"), **changes,
+    )  # fmt: skip
+
+
+spec = KernelSpec(
+    entry="fused_active_inference<float>",
+    arguments=arguments("float32"),
+    parameters=PARAMETERS,
+    derived=sizes("float32"),
+    rules=(Rule("length >= 1", lambda length: length >= 1), Rule("dt other than 0", lambda dt: dt != 0)),
+    launch=baseline("float32"),
+    reference=reference,
+    tolerance=tolerance("float32"),
+    peers={"torch": torch_chain},
+    flops=lambda m, n: 2 * m * n + 8 * m + 18 * n,
+    workloads={
+        "S0": Workload(length=100, m=100, n=900),
+        "S1": Workload(length=1024, m=8192, n=16_384),
+        "S2": Workload(length=1024, m=16_384, n=32_768),
+    },
+    edges=tuple(
+        Workload(length=length, m=m, n=n)
+        for length, m, n in ((1, 1, 1), (3, 10, 20), (7, 20, 129), (50, 70, 300), (100, 257, 66), (9, 1000, 132))
+    ),
+    variants={
+        "partial": stage("the documents' fused kernels, five launches", partial),
+        "full": stage(
+            "one launch", full, budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=x) for x in ("S1", "S2"))
+        ),
+        "f64": stage("in double precision", baseline, "float64"),
+        "f64_partial": stage("the documents' fused kernels in double precision", partial, "float64"),
+        "f64_full": stage("one launch in double precision", full, "float64"),
+    },
+)

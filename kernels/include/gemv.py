@@ -1,0 +1,36 @@
+"""How the products of gemv.cu are launched."""
+
+import numpy as np
+
+from prism_bench import Launch
+
+NUMBERS = {"float32": "float", "float64": "double"}
+SHORT = 1024  # columns up to which a warp takes a row
+ROWS = 4  # rows of a block otherwise
+SPLIT_BLOCKS, SPLIT_ROWS = 4096, 64  # the transpose: blocks to fill the device, rows that a split should have
+
+
+def width_of(cols, dtype):
+    """Elements of a 16-byte load where every row begins on such a boundary."""
+    return next((w for w in (16 // np.dtype(dtype).itemsize,) if cols % w == 0), 1)
+
+
+def splits(rows, cols, transpose):
+    """How many blocks share the rows of a column, for any device alike."""
+    across = max(1, -(-cols // 128))
+    return max(1, min(SPLIT_BLOCKS // across, rows // SPLIT_ROWS)) if transpose else 1
+
+
+def launches(rows, cols, dtype, *, transpose, splits, arguments=None):
+    """The launches of alpha op(A) x + beta y for A [rows, cols]; `arguments` are the names to pass to each."""
+    number, width = NUMBERS[dtype], width_of(cols, dtype)
+
+    def launch(grid, entry):
+        return Launch(grid, 256, entry=entry, arguments=arguments)
+
+    if transpose:
+        main = launch(-(-cols // (32 * width)) * splits, f"gemv_transposed<{number}, {width}>")
+        return (main,) if splits == 1 else (main, launch(-(-cols // 256), f"gemv_combine<{number}>"))
+    if cols <= SHORT:
+        return (launch(-(-rows // 8), f"gemv_short<{number}, {width}>"),)
+    return (launch(-(-rows // ROWS), f"gemv<{number}, {ROWS}, {width}>"),)
