@@ -5,7 +5,20 @@ import sys
 
 import typer
 
-from prism_bench.cli import check, compare, compile, inventory, list_cases, noise, report, run, show, traffic, verify
+from prism_bench.cli import (
+    baseline,
+    check,
+    compare,
+    compile,
+    inventory,
+    list_cases,
+    noise,
+    report,
+    run,
+    show,
+    traffic,
+    verify,
+)
 from prism_bench.errors import PrismBenchError
 
 app = typer.Typer(
@@ -16,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for module in (list_cases, inventory, verify, run, show, compare, noise, check, report, compile, traffic):
+for module in (list_cases, inventory, verify, run, show, compare, noise, baseline, check, report, compile, traffic):
     app.command(module.NAME)(module.command)
 
 

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.analysis.budgets import budget_verdicts, published, published_verdicts
+from prism_bench.analysis.budgets import budget_verdicts
+from prism_bench.analysis.published import published, published_verdicts
 from prism_bench.analysis.summary import summary
 from prism_bench.budget import Budget
 from prism_bench.kernel import Variant

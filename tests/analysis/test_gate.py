@@ -18,7 +18,8 @@ FAST, SLOW = case_result("softmax", times={"cold_time": 5e-6}), case_result("sof
 
 def catalogue(*budgets):
     """As much of a catalogue as budgets are looked up in."""
-    return SimpleNamespace(kernels={"softmax": SimpleNamespace(budgets=budgets, variants={})})
+    kernels = {"softmax": SimpleNamespace(budgets=budgets, variants={})}
+    return SimpleNamespace(kernels=kernels, folder=Path("nowhere"))
 
 
 def gated(*cases, budgets=(), more=(), **record):
