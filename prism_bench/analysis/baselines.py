@@ -69,8 +69,11 @@ def write_baseline(baseline: Baseline, path: Path) -> Path:
     return path
 
 
-def read_baseline(path: Path, catalogue: Catalogue) -> Baseline:
-    """The baseline at `path`; a ResultsError names a key, a case or a value that is not right."""
+def read_baseline(path: Path) -> Baseline:
+    """The baseline at `path`; a ResultsError names a key or a value that is not right.
+
+    A case that the catalogue has no more harms nobody: it is in no later record either.
+    """
     table = read_table(path)
     facts = {key: table.take(key, kind) for key, kind in _FACTS.items()}
     metrics = table.take("seconds", dict)
@@ -80,7 +83,7 @@ def read_baseline(path: Path, catalogue: Catalogue) -> Baseline:
         if metric not in MEASURED or not isinstance(medians, dict):
             raise ResultsError(f"{path}: seconds: unknown metric '{metric}'; known are {', '.join(MEASURED)}")
         times = TomlTable(medians, f"{path}: seconds.{metric}")
-        seconds |= {(known_case(name, catalogue, times.where), metric): times.number(name) for name in medians}
+        seconds |= {(name, metric): times.number(name) for name in medians}
     return Baseline(**facts, seconds=seconds)
 
 

@@ -69,7 +69,7 @@ def promises_for(record: RunRecord, catalogue: Catalogue) -> Promises:
     """
     device = device_of(record)
     path, beside = folder_of(catalogue) / f"{slug(device)}.toml", baseline_path(device, catalogue)
-    baseline = read_baseline(beside, catalogue) if beside.is_file() else None
+    baseline = read_baseline(beside) if beside.is_file() else None
     if baseline:
         _require_same(beside, (baseline.device, baseline.backend, baseline.protocol), record)
     rules, budgets = _read(path, catalogue, record) if path.is_file() else (guide_rules(), {})
