@@ -46,6 +46,7 @@ OUTSIDE = {
     "cupti": ["profilers/cupti"],
     "ncu_report": ["profilers/ncu_report"],
     "pandas": ["store", "analysis"],
+    "orjson": ["store"],
     "matplotlib": ["report"],
     "jinja2": ["report"],
     "markupsafe": ["report"],
