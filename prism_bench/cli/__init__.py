@@ -10,8 +10,10 @@ from prism_bench.cli import (
     check,
     compare,
     compile,
+    exporter,
     inventory,
     list_cases,
+    monitor,
     noise,
     report,
     run,
@@ -29,7 +31,22 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for module in (list_cases, inventory, verify, run, show, compare, noise, baseline, check, report, compile, traffic):
+for module in (
+    list_cases,
+    inventory,
+    verify,
+    run,
+    show,
+    compare,
+    noise,
+    baseline,
+    check,
+    report,
+    compile,
+    traffic,
+    monitor,
+    exporter,
+):
     app.command(module.NAME)(module.command)
 
 
