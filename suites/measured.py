@@ -45,10 +45,12 @@ class Measured:
 def measure_commit() -> dict:
     """Run the installed commit's catalogue, or take a record's word; plain values, because asv pickles them.
 
-    `protocol`; `samples` by metric and case; reasons for `wrong` cases, and for `untrusted` times by metric and case.
+    `protocol`; `samples` by metric and case; reasons for `wrong` cases, and for `untrusted` times by metric and case;
+    `evidence` by metric and case: the state of the device, per process, as a run record keeps it.
     asv ends a whole comparison at one failure: a wrong kernel is worth that, a time that was thrown out is not.
     """
     from prism_bench import store
+    from prism_bench.evidence import plain_evidence
 
     kept = os.environ.get("PRISM_BENCH_ASV_RECORD")
     record = store.read(kept) if kept else _measured()
@@ -58,6 +60,7 @@ def measure_commit() -> dict:
         "samples": _samples(times),
         "wrong": {c.name: c.reason or c.status for c in record.cases if c.status not in ("ok", "skipped")},
         "untrusted": {(one.metric, name): one.reason for name, one in times if not one.valid},
+        "evidence": {(one.metric, name): [plain_evidence(seen) for seen in one.evidence] for name, one in times},
     }
 
 
