@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options
+from prism_bench.cli import options, pairs
 from prism_bench.errors import ResultsError
 
 NAME = "check"
@@ -23,16 +23,18 @@ def command(
         bool, typer.Option("--alert", help="tell the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK")
     ] = False,
     ledger: Annotated[Path | None, typer.Option(help="what was told before; <runs>/../alerts/<machine>.json")] = None,
+    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
-    """Ask a record everything: did it run well, are its budgets met. Ends with 2 where nothing could be judged."""
+    """Ask a record everything: did it run well, are its budgets met, is it slower than the baseline.
+
+    Ends with 2 where nothing could be judged. What was not measured is told as unmeasured, never as met.
+    """
     from prism_bench import store
-    from prism_bench.analysis.gate import gate
-    from prism_bench.analysis.reading import read
 
     source = record or store.newest(runs)
     found = options.open_catalogue(catalogue)
-    passed = gate(read(store.read(source), found), source)
+    passed = _gate(source, found, runs, noise)
     _show(passed, json)
     _write(passed, markdown, junit)
     if github:
@@ -40,6 +42,18 @@ def command(
     if alert:
         _tell(passed, ledger or runs.parent / "alerts" / f"{passed.machine}.json")
     raise SystemExit(passed.exit_code)
+
+
+def _gate(source, catalogue, runs, noise):
+    from prism_bench import store
+    from prism_bench.analysis.against_baseline import baseline_part
+    from prism_bench.analysis.gate import gate
+    from prism_bench.analysis.noise_file import stored_noise
+    from prism_bench.analysis.reading import read
+
+    reading = read(store.read(source), catalogue)
+    floors = stored_noise(str(reading.record.machine.get("id")), noise)
+    return gate(reading, source, [baseline_part(reading, source, runs, floors)])
 
 
 def _show(passed, json):

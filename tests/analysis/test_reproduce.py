@@ -25,6 +25,11 @@ def test_a_wrong_edge_is_verified_by_its_kernel():
     assert "prism-bench verify --backend cuda --filter softmax" == said
 
 
+def test_what_compares_is_compared_again():
+    said = shown(Check("softmax[n=100]", "cold_time", "slower", "bad", against="b" * 40))
+    assert "prism-bench compare bbbbbbbbbbbb 7471611d0c9b --backend cuda --label S0 --filter 'softmax[n=100]'" == said
+
+
 def test_another_catalogue_is_named():
     said = shown(Check("softmax[n=100]", None, "missed", "bad"), catalogue="/my kernels")
     assert "--catalogue '/my kernels'" in said
