@@ -1,6 +1,7 @@
 """The gate: what it asks, what opens it, what it tells."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import pytest
 
 from prism_bench.analysis.checks import Check, of_budgets, of_run, states
 from prism_bench.analysis.gate import Part, alerts, gate, occasion
+from prism_bench.analysis.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
@@ -46,6 +48,18 @@ def test_what_was_not_measured_is_not_met():
     passed = gated(FAST, budgets=[Budget("hot_time", at_most=1e-6)])
     assert ["ok", "unmeasured"] == [check.answer for check in passed.checks]
     assert not passed.parts[1].answered
+
+
+def test_a_promise_on_a_case_that_did_not_run_is_unmeasured():
+    reading = replace(read(record_of(FAST)), promises=Promises(budgets={"gone[n=1]": (QUICK,)}))
+    (check,) = gate(reading, PATH).parts[1].checks
+    assert ("gone[n=1]", "unmeasured", False) == (check.case, check.answer, check.answered)
+
+
+def test_an_expired_promise_binds_nobody_and_is_not_met():
+    passed = gated(SLOW, budgets=[replace(QUICK, expires=date(2020, 1, 1), owner="Ada")])
+    (check,) = passed.parts[1].checks
+    assert (0, "expired", "note", False) == (passed.exit_code, check.answer, check.gravity, check.answered)
 
 
 def test_an_empty_record_passes_nothing():

@@ -1,10 +1,14 @@
 """Our pages in asv's site: from planted records, from broken ones, from none."""
 
 import re
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
 
 import pytest
 
 from prism_bench import store
+from prism_bench.analysis.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
 from prism_bench.report.asv_site.build import build
@@ -78,11 +82,20 @@ def test_names_are_only_text(built):
 
 
 def test_promises_come_broken_ones_first_the_worst_of_them_before_all():
+    over = Budget("cold_time", at_most=1e-6, expires=date(2020, 1, 1))
     limits = [Budget("cold_time", at_most=4e-6), Budget("cold_time", at_most=2e-6), Budget("hot_time", at_most=1.0),
-              Budget("cold_time", at_most=8e-6), Budget("cold_time", at_least=3e-6)]  # fmt: skip
+              Budget("cold_time", at_most=8e-6), Budget("cold_time", at_least=3e-6), over]  # fmt: skip
     reading = read(record_of(case_result("softmax", times={"cold_time": 5e-6})), catalogue(*limits))
     found = [(one.verdict, one.limit, one.use and round(one.use, 3)) for one in promises(reading)]
     assert [
-        ("missed", "at most 2.00 us", 2.5), ("missed", "at most 4.00 us", 1.25), ("unmeasured", "at most 1.00 s", None),
-        ("met", "at most 8.00 us", 0.625), ("met", "at least 3.00 us", 0.6),
+        ("missed", "at most 2.00 us", 2.5), ("missed", "at most 4.00 us", 1.25), ("expired", "at most 1.00 us", 5.0),
+        ("unmeasured", "at most 1.00 s", None), ("met", "at most 8.00 us", 0.625), ("met", "at least 3.00 us", 0.6),
     ] == found  # fmt: skip
+
+
+def test_a_promise_on_a_case_that_did_not_run_is_there_with_its_reason():
+    budget = Budget("cold_time", at_most=1.0, owner="Ada", reason="a guess", expires=date(2030, 1, 2))
+    reading = replace(read(record_of()), promises=Promises(Path("box.toml"), {"gone[n=1]": (budget,)}))
+    (found,) = promises(reading)
+    assert ("gone[n=1]", "unmeasured", "-") == (found.case, found.verdict, found.value)
+    assert "a guess; Ada; until 2030-01-02; box.toml" == found.why
