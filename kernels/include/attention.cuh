@@ -24,6 +24,7 @@ struct AttentionTile {
     static constexpr bool CAUSAL = CAUSAL_, MASKED = MASKED_, KEEPS_QUERIES = D <= 64;
     static constexpr int PITCH = D + 8, STAGE = KEYS * PITCH;  // rows 16 bytes longer: no bank conflicts
     static constexpr int RESIDENT = D <= 128 ? 2 : 1;
+    static constexpr bool BY_WARPGROUPS = false;
 };
 
 template <class T, int LINES>
@@ -49,7 +50,7 @@ template <class T>
 struct Queries {
     static constexpr int BLOCKS = T::KEYS / 8, OUTS = T::D / 8, KEPT = T::KEEPS_QUERIES ? T::D / 16 : 1;
     unsigned int query[T::ROWS][KEPT][4];
-    float score[T::ROWS][BLOCKS][4], out[T::ROWS][OUTS][4], max[T::ROWS][2], sum[T::ROWS][2];
+    float score[T::ROWS][BLOCKS][4], out[T::ROWS][OUTS][4], max[T::ROWS][2], sum[T::ROWS][2], fade[T::ROWS][2];
     const unsigned short* own;  // this warp's queries in shared memory
     int first;                  // and the first one's number
 
@@ -125,7 +126,7 @@ struct Queries {
                 }
     }
 
-    /// The online softmax: scores become exp2(scale (score - max)), what has been summed before is brought to that max.
+    /// The online softmax: scores become exp2(scale (score - max)), sums are brought to that max, outputs are to follow.
     __device__ void weigh(float scale) {
 #pragma unroll
         for (int i = 0; i < T::ROWS; ++i)
@@ -138,7 +139,7 @@ struct Queries {
                 highest = fmaxf(highest, shuffle_xor(highest, 1));
                 highest = fmaxf(highest, shuffle_xor(highest, 2));
                 const float shift = scale * finite_max(highest);
-                const float fade = exp2_fast(fmaf(scale, max[i][half], -shift));
+                fade[i][half] = exp2_fast(fmaf(scale, max[i][half], -shift));
                 max[i][half] = highest;
                 float added = 0.0f;
 #pragma unroll
@@ -146,10 +147,18 @@ struct Queries {
 #pragma unroll
                     for (int e = 2 * half; e < 2 * half + 2; ++e)
                         added += score[i][j][e] = exp2_fast(fmaf(scale, score[i][j][e], -shift));
-                sum[i][half] = fmaf(sum[i][half], fade, added);
-#pragma unroll
-                for (int j = 0; j < OUTS; ++j) out[i][j][2 * half] *= fade, out[i][j][2 * half + 1] *= fade;
+                sum[i][half] = fmaf(sum[i][half], fade[i][half], added);
             }
+    }
+
+    /// Brings what has been added to the outputs to the latest maximum.
+    __device__ void fade_outputs() {
+#pragma unroll
+        for (int i = 0; i < T::ROWS; ++i)
+#pragma unroll
+            for (int j = 0; j < OUTS; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) out[i][j][e] *= fade[i][e / 2];
     }
 
     __device__ static unsigned int halves(float low, float high) {
@@ -158,17 +167,21 @@ struct Queries {
         return top << 16 | __half_as_ushort(__low2half(pair));
     }
 
+    /// The exponentials of keys 16 k to 16 k + 15 as the left operand of a product.
+    __device__ void weigh_keys(unsigned int (&weight)[4], int i, int k) const {
+#pragma unroll
+        for (int r = 0; r < 4; ++r) {
+            const float* const s = score[i][2 * k + r / 2] + r % 2 * 2;
+            weight[r] = halves(s[0], s[1]);
+        }
+    }
+
     __device__ void meet_values(const unsigned short* values) {
 #pragma unroll
         for (int k = 0; k < T::KEYS / 16; ++k) {
             unsigned int weight[T::ROWS][4];
 #pragma unroll
-            for (int i = 0; i < T::ROWS; ++i)
-#pragma unroll
-                for (int r = 0; r < 4; ++r) {
-                    const float* const s = score[i][2 * k + r / 2] + r % 2 * 2;
-                    weight[i][r] = halves(s[0], s[1]);
-                }
+            for (int i = 0; i < T::ROWS; ++i) weigh_keys(weight[i], i, k);
 #pragma unroll
             for (int j = 0; j < OUTS / 2; ++j) {
                 unsigned int value[4];
@@ -242,6 +255,7 @@ __device__ void attend(const __half* q, const __half* k, const __half* v, const 
         queries.meet_keys(here);
         queries.mask_scores(mask, from, heads.length, base2);
         queries.weigh(T::MASKED ? 1.0f : base2);
+        queries.fade_outputs();
         queries.meet_values(here + T::STAGE);
     }
     queries.store(o + begin, heads);

@@ -1,8 +1,8 @@
 """Attention whose heads are columns of the same rows, read in place: online softmax, half operands, FP32 sums.
 
 Floors of S1 on an H200: 550 GFLOP / 990 TFLOP/s = 0.56 ms on the tensor cores, 2.1 G exponentials at 16 a clock and
-multiprocessor = 0.57 ms. By warpgroup instructions on compute capability 9.0 where a head has whole 16-byte pieces, up to
-128 wide; else by mma.sync, which reaches two thirds of the first rate, and overlaps the two in part only.
+multiprocessor = 0.57 ms. Warpgroup instructions on compute capability 9.0, for heads of whole 16-byte pieces up to 128
+wide; elsewhere mma.sync, which reaches two thirds of the first rate, and overlaps the two in part only.
 A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
 """
 
