@@ -21,7 +21,7 @@ FLOORS = [
     NOUNS,
     ["alerts"],
     ["catalogue", "backends", "measure", "monitor", "profilers", "memory", "emulator", "compilation"],
-    ["workbench", "store", "tuning", "fusion"],
+    ["workbench", "store", "tuning", "fusion", "doctor"],
     ["analysis"],
     ["report"],
     ["cli", "suites"],

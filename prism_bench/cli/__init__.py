@@ -10,6 +10,7 @@ from prism_bench.cli import (
     check,
     compare,
     compile,
+    doctor,
     exporter,
     inventory,
     ledger,
@@ -50,6 +51,7 @@ for module in (
     ledger,
     monitor,
     exporter,
+    doctor,
 ):
     app.command(module.NAME)(module.command)
 
