@@ -16,7 +16,8 @@ A record is one JSON object (stored compressed, see `store/`):
     cases         list of cases:
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
-        code           sass (hash of the machine code), registers, spill_bytes, shared_bytes, launches per call
+        code           sass (hash of the machine code), registers, spill_bytes, shared_bytes, launches per call,
+                       plan (every launch in short)
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}
         measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
