@@ -107,8 +107,8 @@ def _clocks(device, reading):
         return broken(name, f"{clock} of {best}", f"held down: {', '.join(harm)}",
                       "look at cooling and power supply; measurements taken now would be refused")  # fmt: skip
     if "application clocks" in reasons:
-        return note(name, f"{clock} of {best}, set by hand", "application clocks or locked clocks are in force",
-                    "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root")  # fmt: skip
+        cure = "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root"
+        return note(name, f"{clock} of {best}, set by hand", "application clocks or locked clocks are in force", cure)
     return works(name, f"{clock} of {best}, not locked: every sample carries its own clock")
 
 
