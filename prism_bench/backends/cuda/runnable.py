@@ -85,7 +85,7 @@ class CudaRunnable(Runnable):
             buffer[...] = inputs[array.name].on(self._cupy)
             if isinstance(array, InOut):
                 self._pristine[array.name] = buffer.copy()
-        else:
+        elif array.scratch or self._harness.poison:
             buffer.data.memset(array.first_byte, buffer.nbytes)
 
     @cached_property
