@@ -22,6 +22,7 @@ from prism_bench.cli import (
     run,
     show,
     traffic,
+    trend,
     verify,
 )
 from prism_bench.errors import PrismBenchError
@@ -43,6 +44,7 @@ for module in (
     compare,
     noise,
     baseline,
+    trend,
     check,
     report,
     compile,
