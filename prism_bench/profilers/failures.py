@@ -42,7 +42,7 @@ FAILURES = (
             "another tool holds the counters.",
             "End the other ncu, or pause DCGM's profiling with dcgmi profile --pause."),
     Failure("device_not_supported", r"Device not supported",
-            "compute-sanitizer refuses this device or the sandbox around it.",
+            "it refuses this device, or the sandbox around it.",
             "Run it outside the sandbox, with the compute-sanitizer of the driver's CUDA release."),
     Failure("unknown_metric", r"Failed to find metric",
             "the profiler does not know a metric that it was asked for.",
