@@ -19,7 +19,8 @@ class Check:
 
     `gravity` is `well`, or that of a finding; `ratio` is the new value over the old one or over the promise.
     `cases` are those that a question about several is about, `identity` is what else sets it apart from another one,
-    `against` the commit that the answer compares with, where it does.
+    `against` the commit that the answer compares with, where it does. `state` is what an answer holds for, where that
+    is not the present state of the case.
     """
 
     case: str | None
@@ -31,6 +32,7 @@ class Check:
     cases: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     against: str | None = None
+    state: str | None = None
 
     @property
     def answered(self) -> bool:

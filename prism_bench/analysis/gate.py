@@ -86,7 +86,8 @@ def _alert(gate, part, check, states):
     return Alert(
         source=SOURCE, machine=gate.machine, kind=check.answer, subject=check.case, gravity=check.gravity,
         message=check.message, identity=(part.name, check.metric or "", *check.identity),
-        state=states.get(check.case, states[None]), severity=check.severity, reproduce=command(record, check),
+        state=check.state or states.get(check.case, states[None]), severity=check.severity,
+        reproduce=command(record, check),
         facts={"record": gate.path.name, "commit": record.commit, "created": record.created,
                "backend": record.backend, "metric": check.metric, "cases": list(check.cases)},
     )  # fmt: skip

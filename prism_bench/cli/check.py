@@ -26,7 +26,7 @@ def command(
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
-    """Ask a record everything: did it run well, are its budgets met, is it slower than the baseline.
+    """Ask a record everything: did it run well, are its budgets met, is it slower than the baseline or its own past.
 
     Ends with 2 where nothing could be judged. What was not measured is told as unmeasured, never as met.
     """
@@ -47,13 +47,17 @@ def command(
 def _gate(source, catalogue, runs, noise):
     from prism_bench import store
     from prism_bench.analysis.against_baseline import baseline_part
+    from prism_bench.analysis.against_history import trend_part
     from prism_bench.analysis.gate import gate
     from prism_bench.analysis.noise_file import stored_noise
     from prism_bench.analysis.reading import read
+    from prism_bench.analysis.trend.floors import kept_floors
 
     reading = read(store.read(source), catalogue)
+    history = store.read_history(runs)
     floors = stored_noise(str(reading.record.machine.get("id")), noise)
-    return gate(reading, source, [baseline_part(reading, source, runs, floors)])
+    baseline = baseline_part(reading, source, runs, floors)
+    return gate(reading, source, [baseline, trend_part(history, reading.record, kept_floors(history, noise))])
 
 
 def _show(passed, json):

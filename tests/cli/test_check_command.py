@@ -18,8 +18,9 @@ SKIPPED = case_result("triple", status="skipped", reason="no memory")
 
 
 @pytest.fixture
-def check(shell, toys, tmp_path):
+def check(shell, toys, tmp_path, monkeypatch):
     """A function that saves a record and checks it."""
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
 
     def run(record, *words):
         store.save(record, store.path_for(record, tmp_path / "reports" / "runs"))
