@@ -76,6 +76,13 @@ def test_what_changes_slowly_stands_until_it_is_due(gpu):
     assert 31e9 == later.values["memory_used"]
 
 
+def test_the_mean_of_the_power_has_an_older_name(gpu):
+    gpu.set(0, power=None, power_average=None, power_usage=250_000)
+    reading = look()
+    assert 250.0 == reading.values["power_average"]
+    assert "this device does not offer it" == reading.missing["power"]
+
+
 def test_what_was_not_offered_is_not_asked_for_again(gpu):
     gpu.set(0, temperature=None)
     with opened() as pynvml:
