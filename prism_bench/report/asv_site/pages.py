@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from prism_bench.analysis.against_history import ENOUGH
 from prism_bench.analysis.budgets import absent
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
 from prism_bench.report.asv_site.newest import Newest
+from prism_bench.report.asv_site.past import Past, largest
+from prism_bench.report.asv_site.step_chart import step_chart
 from prism_bench.report.html import environment
 from prism_bench.report.machine import machine_name
 from prism_bench.report.roofline_chart import plotted, roofline_chart
@@ -36,13 +39,22 @@ class Promise:
     why: str
 
 
-def document(name: str, machines: Sequence[Newest]) -> str:
+def document(name: str, machines: Sequence[Newest], past: Past) -> str:
     """The page called `name` as text."""
     template = environment().get_template(f"asv_site/{name}.html")
     return template.render(
         title=PAGES[name], machines=machines, promises=promises, counts=counts, rooflines=rooflines,
-        machine_name=machine_name, plotted=plotted,
+        machine_name=machine_name, plotted=plotted, past=past, enough=ENOUGH, chart=lambda shift: _chart(shift, past),
     )  # fmt: skip
+
+
+def _chart(shift, past):
+    """The shift's largest step on its series."""
+    step = largest(shift)
+    number = past.trend.steps.index(step)
+    place = past.place(step)
+    earlier = [past.place(one) for one in past.trend.steps[:number] if one.key == step.key]
+    return Markup(step_chart(past.series[step.key], step, place, max(earlier, default=0), f"step{number}"))
 
 
 def promises(reading: Reading) -> list[Promise]:
