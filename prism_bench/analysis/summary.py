@@ -5,6 +5,7 @@ import math
 import pandas
 
 from prism_bench.analysis import rivals, roofline
+from prism_bench.analysis.bound import dram_bytes, value
 from prism_bench.measure.limits import Limits, measured_limits, valid_median
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
@@ -19,8 +20,9 @@ DERIVED = (
     "error", "invalid", "throttled",
 )  # fmt: skip
 SPREADS = tuple(f"{metric}_spread" for metric in MEASURED)
-COLUMNS = (*IDENTITY, *MEASURED, *SPREADS, *DERIVED, *CODE)
-_NUMBERS = {"bytes", "flops", *MEASURED, *SPREADS, *DERIVED, *CODE} - {"bound", "best_peer", "invalid"}
+COUNTED = ("dram_share", "tensor_share", "fp32_share", "occupancy")
+COLUMNS = (*IDENTITY, *MEASURED, *SPREADS, *DERIVED, *CODE, "dram_bytes", *COUNTED)
+_NUMBERS = {"bytes", "flops", *MEASURED, *SPREADS, *DERIVED, *CODE, "dram_bytes", *COUNTED} - {"bound", "best_peer", "invalid"}
 
 
 def limits_of(record: RunRecord) -> Limits:
@@ -59,6 +61,8 @@ def row(case: CaseResult, limits: Limits) -> dict:
         **_comparisons(case),
         **_trust(case),
         **{name: number(case.code.get(_WRITTEN.get(name, name))) for name in CODE},
+        "dram_bytes": dram_bytes(case),
+        **{name: value(case, name) for name in COUNTED},
     }
 
 
