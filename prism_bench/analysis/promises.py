@@ -26,7 +26,7 @@ from pathlib import Path
 from prism_bench.analysis.baselines import Baseline, known_case, read_baseline
 from prism_bench.analysis.comparable import device_of
 from prism_bench.analysis.guide import GuideRules, guide_rules, rules_from
-from prism_bench.analysis.summary import COLUMNS
+from prism_bench.analysis.summary import COLUMNS, IDENTITY
 from prism_bench.analysis.toml_table import TomlTable, read_table
 from prism_bench.budget import Budget
 from prism_bench.catalogue import Catalogue, default_folder
@@ -35,7 +35,8 @@ from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench.identity import slug
 
-_METRICS = tuple(dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]))
+_TEXT = {*IDENTITY, "bound", "best_peer", "invalid"} - {"bytes", "flops"}
+_METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in _TEXT)
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,14 @@ class Promises:
 
 
 def folder_of(catalogue: Catalogue) -> Path:
-    """Where a catalogue's budgets stand: `suites/budgets` of the checkout, or `budgets` in a folder of one's own."""
+    """Where a catalogue's budgets stand: `suites/budgets` of the checkout, or `budgets` in a folder of one's own.
+
+    Where the catalogue came with an installed package there is no checkout: the current folder takes its place.
+    """
     own = catalogue.folder.resolve()
-    return own.parent / "suites" / "budgets" if own == default_folder().resolve() else own / "budgets"
+    if own != default_folder().resolve():
+        return own / "budgets"
+    return (own.parent if (own.parent / "suites").is_dir() else Path()) / "suites" / "budgets"
 
 
 def baseline_path(device: str, catalogue: Catalogue) -> Path:

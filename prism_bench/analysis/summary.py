@@ -12,8 +12,7 @@ from prism_bench.run_record import CaseResult, RunRecord
 
 _FACTS = ("kernel", "variant", "family", "label", "bytes", "flops", "ceiling", "status", "reason")
 IDENTITY = ("case", "implementation", "workload", *_FACTS)
-CODE = ("registers", "spills", "shared_bytes", "launches")
-_WRITTEN = {"spills": "spill_bytes"}  # as backends report it
+CODE = ("registers", "spill_bytes", "shared_bytes", "launches")
 DERIVED = (
     "bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time", "bound_share",
     "best_peer", "best_peer_time", "peer_ratio", "cpu_time", "cpu_ratio", "cpu_ratio_end_to_end",
@@ -60,7 +59,7 @@ def row(case: CaseResult, limits: Limits) -> dict:
         **_rates(case, limits),
         **_comparisons(case),
         **_trust(case),
-        **{name: number(case.code.get(_WRITTEN.get(name, name))) for name in CODE},
+        **{name: number(case.code.get(name)) for name in CODE},
         "dram_bytes": dram_bytes(case),
         **{name: value(case, name) for name in COUNTED},
     }
