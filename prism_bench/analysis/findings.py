@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prism_bench.analysis.budgets import BudgetVerdict
+from prism_bench.analysis.conditions import noted
 from prism_bench.analysis.guide import DETECTED, GuideVerdict
 from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
@@ -39,6 +40,7 @@ def findings(
     )
     for case in record.cases:
         found += _of_case(case)
+    found += _watched(record)
     found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
     found += [_expired(verdict) for verdict in verdicts if verdict.verdict == "expired"]
     found += [_against_the_guide(one) for one in guide if one.kept is False and one.rule in DETECTED]
@@ -65,6 +67,13 @@ def _of_case(case: CaseResult):
         words = "1 sample was" if throttled == 1 else f"{throttled} samples were"
         found.append(Finding("note", "throttled", case.name, f"{words} taken at a throttled clock and repeated"))
     return found
+
+
+def _watched(record):
+    """What was noted of measurements: one finding for each thing, however many measurements it was seen in."""
+    for note, count in noted(record).items():
+        words = "1 measurement" if count == 1 else f"{count} measurements"
+        yield Finding("note", "evidence", None, f"{note} ({words})")
 
 
 def _gravity(one):

@@ -5,6 +5,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from prism_bench.analysis.conditions import conditions, words
 from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import implementation
@@ -27,7 +28,7 @@ def summary_view(record: RunRecord, catalogue: Catalogue | None = None) -> Rende
     """What `show` prints and `run` ends with, to be handed to a Rich console."""
     reading = read(record, catalogue)
     table = case_table(reading)
-    parts = [_title(reading), _limits(reading)]
+    parts = [_title(reading), _limits(reading), *_conditions(record)]
     parts += [_Fitting(table)] if table.rows else []
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in enumerate(table.notes, 1)]
     parts += [_finding(finding) for finding in reading.findings]
@@ -49,6 +50,13 @@ def _limits(reading: Reading) -> Text:
     for name, rate in limits.ceilings.items():
         words.append(f"{name.replace('_', ' ')} ceiling {rate_text(rate, 'B/s' if is_bandwidth(name) else 'FLOP/s')}")
     return Text(", ".join(words) if words else "no floor and no ceiling measured in this run", style="dim")
+
+
+def _conditions(record: RunRecord) -> list[Text]:
+    """The state of the device while it was measured; nothing where nobody watched."""
+    seen = conditions(record)
+    pairs = words(seen) if seen else ()
+    return [Text(", ".join(f"{name} {value}" for name, value in pairs), style="dim")] if seen else []
 
 
 class _Fitting:
