@@ -1,21 +1,7 @@
+#include "count_logs.cuh"
 #include "logarithms.cuh"
 #include "quick_logs.cuh"
 #include "row_sums.cuh"
-
-constexpr int TABULATED = 1024;
-
-// Makes the table of c ln c for small counts.
-extern "C" __global__ void entropy_table(double* table) {
-    const int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c < TABULATED) table[c] = c == 0 ? 0.0 : c * log(static_cast<double>(c));
-}
-
-// c ln c, the same bits for the same count; NaN for a negative one.
-template <class Count>
-__device__ double x_log_x(Count c, const double* __restrict__ table) {
-    if (c >= 0 && c < TABULATED) return __ldg(table + c);
-    return static_cast<double>(c) * log(static_cast<double>(c));
-}
 
 // Of one row's counts: the sum of c ln c, their sum, and how many bins are occupied. All of it in double precision:
 // ln N - (sum of c ln c) / N cancels where one bin holds nearly everything, to 1e-16 ln N of absolute error.
