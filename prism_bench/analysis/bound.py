@@ -75,7 +75,7 @@ def bound_of(case: CaseResult, empty: float | None = None) -> Bound:
         return Bound(None, case.reason or "nothing was counted")
     launches = value(case, "launches") or 1
     if empty and duration <= LIKE_EMPTY * empty * launches:
-        return Bound("launch", f"{time_text(duration)} in {launches:.0f} launches, an empty kernel {time_text(empty)}")
+        return Bound("launch", f"{time_text(duration / launches)} a launch, an empty kernel {time_text(empty)}")
     busiest = max(known, key=known.get)
     if known[busiest] >= BUSY:
         return Bound(busiest, _shares(known))

@@ -123,7 +123,8 @@ def table(rows: list[dict]) -> Table:
 
 def _cells(row):
     shares = (share_text(row.get(name)) for name in _SHARES)
-    local = sum(row.get(name) or 0 for name in ("local_loads", "local_stores"))
+    parts = [row.get(name) for name in ("local_loads", "local_stores")]
+    local = None if None in parts else sum(parts)
     facts = (row["bound"] or "-", time_text(row.get("profiler_duration")), _count(row.get("launches")))
     memory = (bytes_text(row["dram_bytes"]), share_text(row["dram_ratio"]))
     return (*facts, *memory, *shares, _count(row.get("profiled_registers")), _count(local))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from prism_bench.profilers.tools import Tool
 
 CHECKS = ("memcheck", "racecheck", "initcheck", "synccheck")
-BEGIN, END = "@@ begin ", "@@ end "  # what the program prints around a case
+BEGIN, END, FAILED = "@@ begin ", "@@ end ", "@@ failed "  # what the program prints around a case
 _OWN = {"memcheck": ("--padding", "256"), "racecheck": ("--racecheck-report", "all"), "initcheck": (), "synccheck": ()}
 _LINE = re.compile(r"^========= ?(?P<words>.*)$")
 _FINDING = re.compile(
@@ -69,8 +69,13 @@ def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checke
             current = {"message": said, "case": case}
             found.append(current)
         elif current and "kernel" not in current and (place := _PLACE.search(said)):
-            current |= {"kernel": place["kernel"].strip(), "source": place["source"]}
+            current |= {"kernel": place["kernel"].strip(), "source": _file(place["source"])}
     return Checked(check, tuple(_finding(check, one, done, entries) for one in found), tuple(done), counted)
+
+
+def _file(source):
+    """`softmax.cu:12` of a path that only this machine has."""
+    return source and source.rsplit("/", 1)[-1]
 
 
 def _finding(check, one, done, entries):
@@ -78,7 +83,7 @@ def _finding(check, one, done, entries):
     kernel = one.get("kernel", "")
     place = _PLACE.search(one["message"])
     kernel = kernel or (place["kernel"].strip() if place else "")
-    source = one.get("source") or (place["source"] if place else None)
+    source = one.get("source") or (_file(place["source"]) if place else None)
     name = kernel.split("(")[0].split("<")[0].split()[-1] if kernel else ""
     has = lambda case: any(entry.split("<")[0] == name for entry in entries.get(case, ()))  # noqa: E731
     case = one["case"]

@@ -18,6 +18,7 @@ from threading import Timer
 
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
+from prism_bench.errors import BackendUnavailable
 from prism_bench.kernel import Launch
 from prism_bench.workbench.marks import Marks
 from prism_bench.workbench.measuring import is_sticky
@@ -52,6 +53,8 @@ class Watched:
             return self._case(case)
         except MemoryError as error:
             return {"status": "skipped", "reason": f"{case.name}: out of memory: {error}", "launches": 0}
+        except BackendUnavailable as error:
+            return {"status": "skipped", "reason": str(error), "launches": 0}
         except Exception as error:  # a spec's own functions may raise anything
             failed = {"status": "failed", "reason": f"{case.name}: {type(error).__name__}: {error}", "launches": 0}
             if is_sticky(self._backend, error):

@@ -24,6 +24,7 @@ from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench import identity
+from prism_bench.workbench.ahead import compile_ahead
 from prism_bench.workbench.process import HERE
 from prism_bench.workbench.session import result_of
 
@@ -66,6 +67,8 @@ def profile(catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report
     if plan.chosen not in metrics.SETS:
         raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
     started = datetime.now(UTC)
+    if backend.name == "cuda":
+        compile_ahead(cases, backend.device)
     results = _Profiling(catalogue, backend, plan, report).results(cases)
     return _record(catalogue, backend, results, started)
 
@@ -160,11 +163,14 @@ class _Profiling:
         if not report.is_file():
             self._refuse(ended)
         table = report.with_suffix(".csv")
-        exported = tools.run(ncu.export(self._tool, report), table, 2 * GRACE)
+        for command in ncu.exports(self._tool, report):
+            exported = tools.run(command, table, 2 * GRACE)
+            if exported.status == 0:
+                break
         try:
             return ncu_csv.read(table)
-        except ResultsError:
-            self._refuse(replace(ended, text=ended.text + exported.text))
+        except ResultsError as error:
+            self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {error}"))
 
     def _refuse(self, ended):
         failure = classify(ended.text, ended.status, produced=False)
