@@ -1,3 +1,4 @@
+#include "persistence.cuh"
 #include "reduce.cuh"
 
 // Topology of the set of pixels above a threshold. A warp sees 32 columns of a row as bits, with one more on each side,
