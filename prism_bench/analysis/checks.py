@@ -39,6 +39,11 @@ class Check:
         return self.answer not in SILENT
 
     @property
+    def grave(self) -> bool:
+        """Whether it keeps the gate shut."""
+        return self.gravity in ("bad", "untrusted")
+
+    @property
     def title(self) -> str:
         """`softmax[rows=32,cols=1000] cold time`, as far as it is about a case and a metric."""
         words = [self.case, metric_words(self.metric) if self.metric else None]

@@ -1,12 +1,12 @@
 """`prism-bench check`: may this record pass?"""
 
-import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options, pairs
+from prism_bench.cli import options, pairs, telling
 from prism_bench.errors import ResultsError
 
 NAME = "check"
@@ -22,7 +22,7 @@ def command(
     alert: Annotated[
         bool, typer.Option("--alert", help="tell the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK")
     ] = False,
-    ledger: Annotated[Path | None, typer.Option(help="what was told before; <runs>/../alerts/<machine>.json")] = None,
+    told: Annotated[Path | None, typer.Option(help="folder of what was told before; <runs>/../alerts")] = None,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
@@ -30,21 +30,19 @@ def command(
 
     Ends with 2 where nothing could be judged. What was not measured is told as unmeasured, never as met.
     """
-    from prism_bench import store
-
-    source = record or store.newest(runs)
     found = options.open_catalogue(catalogue)
-    passed = _gate(source, found, runs, noise)
-    _show(passed, json)
-    _write(passed, markdown, junit)
+    with telling.failures(told or runs.parent / "alerts") if alert else nullcontext():
+        passed = _gate(record, found, runs, noise)
+        _show(passed, json)
+        _write(passed, markdown, junit)
     if github:
         _annotate(passed, found, quiet=json)
     if alert:
-        _tell(passed, ledger or runs.parent / "alerts" / f"{passed.machine}.json")
+        telling.tell(passed, told or runs.parent / "alerts")
     raise SystemExit(passed.exit_code)
 
 
-def _gate(source, catalogue, runs, noise):
+def _gate(record, catalogue, runs, noise):
     from prism_bench import store
     from prism_bench.analysis.against_baseline import baseline_part
     from prism_bench.analysis.against_history import trend_part
@@ -53,8 +51,10 @@ def _gate(source, catalogue, runs, noise):
     from prism_bench.analysis.reading import read
     from prism_bench.analysis.trend.floors import kept_floors
 
+    source = record or store.newest(runs)
     reading = read(store.read(source), catalogue)
-    history = store.read_history(runs)
+    with options.err().status("reading records"):
+        history = store.read_history(runs)
     floors = stored_noise(str(reading.record.machine.get("id")), noise)
     baseline = baseline_part(reading, source, runs, floors)
     return gate(reading, source, [baseline, trend_part(history, reading.record, kept_floors(history, noise))])
@@ -88,16 +88,3 @@ def _annotate(passed, catalogue, quiet):
 
     for line in lines(passed, catalogue, Path.cwd()):
         typer.echo(line, err=quiet)
-
-
-def _tell(passed, ledger):
-    """Never changes what the command ends with: what could not be told is said."""
-    from prism_bench import alerts
-    from prism_bench.analysis.gate import alerts as alerts_of
-    from prism_bench.analysis.gate import occasion
-
-    to = alerts.destinations(os.environ)
-    if not to:
-        typer.echo("alerts: nobody to tell; set PRISM_BENCH_WEBHOOK or PRISM_BENCH_SLACK_WEBHOOK", err=True)
-    for outcome in alerts.tell(alerts_of(passed), occasion(passed), ledger, to):
-        typer.echo(str(outcome), err=True)

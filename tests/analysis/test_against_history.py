@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.analysis.against_history import ENOUGH, trend_part
-from prism_bench.analysis.gate import alerts, gate
+from prism_bench.analysis.gate import gate
+from prism_bench.analysis.gate_alerts import alerts
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.trend.shifts import RECENT
 from prism_bench.store.history import Problem

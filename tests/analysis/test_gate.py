@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.analysis.checks import Check, of_budgets, of_run, states
-from prism_bench.analysis.gate import Part, alerts, gate, occasion
+from prism_bench.analysis.gate import Part, gate
+from prism_bench.analysis.gate_alerts import alerts, occasion
 from prism_bench.analysis.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
