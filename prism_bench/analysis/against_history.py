@@ -25,7 +25,9 @@ def trend_part(history: History, record: RunRecord, floors: Floors | None = None
         return Part(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
     found = trend(chosen(history, machines=[own[0].machine]), floors)
     ours = [one for one in shifts(found.steps) if one.first.key.backend == record.backend and _recent(one)]
-    return Part(NAME, (*map(_check, ours), *_level(found.series, ours), *problems))
+    there = record.created in [facts.created for facts in own]
+    silent = None if there else "this record is not among those that were asked"
+    return Part(NAME, (*map(_check, ours), *_level(found.series, ours), *problems), silent)
 
 
 def _own(history, record):

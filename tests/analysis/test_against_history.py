@@ -72,6 +72,12 @@ def test_another_machines_steps_and_another_backends_are_not_this_records():
     assert "0 records" in part(40, slow, record=replace(RECORD, backend="numpy_reference")).silent
 
 
+def test_a_record_that_lies_elsewhere_is_told_so():
+    assert "this record is not among those that were asked" == part(40, row(series())).silent
+    newest = history(40, row(series())).records[-1].created
+    assert part(40, row(series()), record=replace(RECORD, created=newest)).silent is None
+
+
 def test_a_record_that_cannot_be_read_harms_no_other():
     told = replace(history(40, row(series(steps={34: 1.1}))), problems=(Problem("x", "x: not a readable run record"),))
     found = trend_part(told, RECORD)

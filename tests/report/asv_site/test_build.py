@@ -11,6 +11,8 @@ from prism_bench import store
 from prism_bench.analysis.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
+from prism_bench.catalogue import discover
+from prism_bench.errors import ResultsError
 from prism_bench.report.asv_site.build import build
 from prism_bench.report.asv_site.pages import PAGES, promises
 from tests.analysis.test_gate import catalogue
@@ -82,6 +84,16 @@ def test_a_broken_record_is_passed_by_and_said(tmp_path):
     _, pages = site_of(tmp_path, SMALL, broken=["20991231T000000Z-aaaaaaaa.json.gz"])
     assert "Passed by: 20991231T000000Z-aaaaaaaa.json.gz: not a readable run record" in pages["budgets"]
     assert "2026-11-20 22:14:05 UTC" in pages["budgets"]
+
+
+def test_budgets_that_are_not_right_stop_the_publishing(tmp_path, monkeypatch):
+    from prism_bench.report.asv_site import newest
+
+    (tmp_path / "mine" / "budgets").mkdir(parents=True)
+    (tmp_path / "mine" / "budgets" / "nvidia-h200.toml").write_text("[[budget")
+    monkeypatch.setattr(newest, "discover", lambda: discover(tmp_path / "mine"))
+    with pytest.raises(ResultsError, match=r"nvidia-h200\.toml: "):
+        site_of(tmp_path, SMALL)
 
 
 def test_a_machine_with_nothing_readable_is_named(tmp_path):
