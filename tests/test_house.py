@@ -22,7 +22,7 @@ FLOORS = [
     ["alerts"],
     ["catalogue", "backends", "measure", "monitor", "profilers", "memory", "emulator", "compilation"],
     ["workbench", "store", "tuning", "fusion", "doctor"],
-    ["analysis"],
+    ["analysis", "exchange"],
     ["report"],
     ["cli", "suites"],
 ]
@@ -45,7 +45,7 @@ OUTSIDE = {
     "elftools": ["compilation"],
     "cupti": ["profilers/cupti"],
     "ncu_report": ["profilers/ncu_report"],
-    "pandas": ["store", "analysis"],
+    "pandas": ["store", "analysis", "exchange"],
     "orjson": ["store"],
     "matplotlib": ["report"],
     "jinja2": ["report"],
