@@ -10,6 +10,7 @@ from prism_bench.run_record import RunRecord
 from prism_bench.store import History
 
 NAME = "trend"
+_IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared today, may show again
 ENOUGH = SETTLED + CONFIRMED  # records before and after a step
 
 
@@ -47,7 +48,8 @@ def _check(shift: Shift) -> Check:
     old, new = step.commits
     return Check(
         check.case, check.metric, check.answer, check.gravity, check.message, check.ratio, shift.cases,
-        identity=(direction, step.cause.kind, step.cause.words), against=old if old != new else None,
+        identity=(direction, step.cause.kind, step.cause.words),
+        against=old if old != new and step.cause.kind in _IN_THE_SOURCES else None,
         state=step.cause.words,
     )  # fmt: skip
 

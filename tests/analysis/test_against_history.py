@@ -97,3 +97,10 @@ def test_a_step_between_two_commits_is_compared_again():
     assert "a" * 40 == check.against
     (alert,) = alerts(gate(read(RECORD), PATH, [part(40, row(series(steps={34: 1.1})), facts=commit)]))
     assert alert.reproduce.startswith("prism-bench compare aaaaaaaaaaaa 7471611d0c9b")
+
+
+def test_a_step_of_the_driver_is_not_to_be_seen_between_commits():
+    changed = lambda night: {"commit": ("b" if night >= 34 else "a") * 40,  # noqa: E731
+                             "software": {"driver": "590" if night >= 34 else "570"}}  # fmt: skip
+    (check,) = grave(part(40, row(series(steps={34: 1.1})), facts=changed))
+    assert check.against is None
