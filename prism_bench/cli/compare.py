@@ -42,7 +42,7 @@ def command(
     _require_metric(metric)
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
     rules = Rules(least=least, control=environments[0] == environments[1])
-    if Path(a).is_file() and Path(b).is_file():
+    if _are_records(a, b):
         found = _of_records((a, b), metric, noise, rules)
     else:
         name = options.choose_backend(backend, quiet=json).name
@@ -54,6 +54,16 @@ def command(
     else:
         options.out().print(comparison_view(found, all))
     raise SystemExit(exit_code(comparison_findings(found)))
+
+
+def _are_records(a, b):
+    """Whether both are; what was measured on another day is not held against what is measured now."""
+    files = [word for word in (a, b) if Path(word).is_file()]
+    if len(files) == 1:
+        raise UsageError(
+            f"{files[0]} is a record and the other side is not: compare two records, or measure both sides"
+        )
+    return bool(files)
 
 
 def _require_metric(metric):
