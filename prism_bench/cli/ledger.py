@@ -67,7 +67,9 @@ def _plain(account, costs):
 
 def _print(account, costs, whole):
     console = options.out()
-    table = Table(title=f"launch ledger of {account.source}, by {account.tool} {account.version}", title_justify="left")
+    title = f"launch ledger of {account.source}, by {account.tool} {account.version}"
+    console.print(title, markup=False, highlight=False, soft_wrap=True)
+    table = Table()
     table.add_column("range", overflow="fold")
     for name in ("kernels", "launch calls", "busy", "span", "idle", "gaps", *BLAMED, "copies"):
         table.add_column(name, justify="right")

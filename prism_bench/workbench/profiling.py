@@ -141,7 +141,7 @@ class _Profiling:
             log, watch = report.with_suffix(".log"), lambda: self._report(_told_so_far(events))
             ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=HERE.view()["PYTHONPATH"])
             told = _events(events)
-        launches = self._exported(report, ended)
+        launches = self._exported(report, ended, must=_launched(told))
         kept = [str(report) if word == str(order) else word for word in command]
         return Capture(told, launches, kept[: kept.index(program[0])], ncu.passes(ended.text))
 
@@ -158,10 +158,10 @@ class _Profiling:
         sections, caches = ((), "none") if plan.traffic else (ncu.Counting.sections, "all")
         return ncu.Counting(metrics.counters(self._chip, plan.chosen), sections, plan.clock_control, caches)
 
-    def _exported(self, report, ended):
-        """The launches in the report. A capture without any is explained by what ncu said."""
+    def _exported(self, report, ended, must):
+        """The launches in the report. Where there must be some and are none, what ncu said explains it."""
         if not report.is_file():
-            self._refuse(ended)
+            return self._refuse(ended) if must else []
         table = report.with_suffix(".csv")
         for command in ncu.exports(self._tool, report):
             exported = tools.run(command, table, 2 * GRACE)
@@ -170,7 +170,7 @@ class _Profiling:
         try:
             return ncu_csv.read(table)
         except ResultsError as error:
-            self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {error}"))
+            return self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {error}")) if must else []
 
     def _refuse(self, ended):
         failure = classify(ended.text, ended.status, produced=False)
@@ -244,6 +244,11 @@ def attributed(launches: list[ProfiledLaunch], ends: list[dict], cut: bool = Fal
         groups[end["end"]] = ordered[first:middle], ordered[middle:last]
         first = last
     return groups
+
+
+def _launched(events):
+    """Whether kernels ran between marks, or the program never came so far as to fail by itself."""
+    return any(event.get("launches") for event in events) or not any("begin" in event for event in events)
 
 
 def _events(path):
