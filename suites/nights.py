@@ -8,7 +8,7 @@ commit of its own in a small repository that holds nothing else, and asv is told
     .asv/nights.git                  the repository, made again from the ledgers: the same lines give the same commits
     .asv/nights.json                 asv's configuration for it: asv.conf.json with the places changed
 
-`python -m suites.nights RECORD` enters the record's night (once, however often it is asked) and prints its commit.
+`python -m suites.nights RECORD` enters the record's night, once however often it is asked, and prints machine and commit.
 """
 
 import json
@@ -44,16 +44,14 @@ class Night:
         return f"{self.created} {(self.commit or 'no commit')[:8]}\n\n{self.record}\n{facts}\n"
 
 
-def entered(path: Path, ledger: Path) -> list[Night]:
-    """The nights of the ledger, oldest first, with that of the record at `path`; a new one is appended to the file."""
-    from prism_bench import store
+def entered(record, name: str, ledger: Path) -> list[Night]:
+    """The nights of the ledger, oldest first, with that of the record called `name`; a new one is appended."""
     from prism_bench.files import write_atomically
 
     nights = read(ledger)
-    if path.name not in [night.record for night in nights]:
-        found = store.read(path)
-        software = {name: found.software[name] for name in ("driver", "nvrtc", "numpy") if name in found.software}
-        nights = [*nights, Night(found.created, path.name, found.commit, software)]
+    if name not in [night.record for night in nights]:
+        software = {tool: record.software[tool] for tool in ("driver", "nvrtc", "numpy") if tool in record.software}
+        nights = [*nights, Night(record.created, name, record.commit, software)]
         write_atomically(ledger, "".join(json.dumps(asdict(night)) + "\n" for night in nights).encode())
     return nights
 
@@ -109,17 +107,18 @@ def configuration(branches: list[str]) -> dict:
 
 
 def main(path: Path) -> str:
-    """Enter the record's night and make repository and configuration; the night's commit."""
+    """Enter the record's night and make repository and configuration; the machine and the night's commit."""
+    from prism_bench import store
     from prism_bench.files import write_atomically
 
-    folder = CHECKOUT / "reports" / "nights"
-    machine = path.resolve().parent.name
-    entered(path, folder / f"{machine}.jsonl")
+    record, folder = store.read(path), CHECKOUT / "reports" / "nights"
+    machine = record.machine["id"]
+    entered(record, path.name, folder / f"{machine}.jsonl")
     ledgers = {ledger.stem: nights for ledger in sorted(folder.glob("*.jsonl")) if (nights := read(ledger))}
     hashes = commits(ledgers, CHECKOUT / ".asv" / "nights.git")
     text = json.dumps(configuration(list(ledgers)), indent=1)
     write_atomically(CHECKOUT / ".asv" / "nights.json", text.encode())
-    return hashes[machine][[night.record for night in ledgers[machine]].index(path.name)]
+    return f"{machine} {hashes[machine][[night.record for night in ledgers[machine]].index(path.name)]}"
 
 
 if __name__ == "__main__":

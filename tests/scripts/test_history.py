@@ -73,10 +73,24 @@ def test_nights_follow_each_other_and_the_checkout_stays(clone):
     one.history("keep")
     one.write("reports/nights/box.jsonl", "1\n2\n")
     one.history("keep")
-    assert (before, "?? reports/nights/") == (one.git("rev-parse", "HEAD"), one.git("status", "--short"))
+    assert (before, "?? .asv/\n?? reports/nights/") == (one.git("rev-parse", "HEAD"), one.git("status", "--short"))
     two = clone("two")
     assert "history: 2 nights\n" == two.history("fetch").stdout
     assert "1\n2\n" == (two.folder / "reports/nights/box.jsonl").read_text()
+
+
+def test_two_machines_at_once_lose_nothing(clone):
+    one, two = clone("one"), clone("two")
+    for checkout in (one, two):
+        checkout.history("fetch")
+        checkout.write(f"reports/nights/{checkout.folder.name}.jsonl", "1\n")
+        assert 0 == checkout.history("keep").returncode
+    one.write("reports/nights/one.jsonl", "1\n2\n")  # still without the other's first night
+    assert 0 == one.history("keep").returncode
+    three = clone("three")
+    three.history("fetch")
+    kept = {path.name: path.read_text() for path in (three.folder / "reports/nights").iterdir()}
+    assert {"one.jsonl": "1\n2\n", "two.jsonl": "1\n"} == kept
 
 
 def test_a_night_that_ended_early_loses_nothing(clone):

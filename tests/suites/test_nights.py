@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store
 from prism_bench.errors import ResultsError
 from suites.nights import Night, commits, configuration, entered, read
 from tests.report.synthetic import record_of
@@ -50,14 +49,13 @@ def test_a_commit_tells_when_and_what(tmp_path):
 
 def test_a_night_is_entered_once(tmp_path):
     ledger = tmp_path / "box.jsonl"
-    path = store.save(record_of(), tmp_path / "one.json.gz")
-    (night,) = entered(path, ledger)
+    (night,) = entered(record_of(), "one.json.gz", ledger)
     assert ("one.json.gz", "2026-11-20T22:14:05") == (night.record, night.created)
     text = ledger.read_text()
-    assert [night] == entered(path, ledger) == read(ledger)
+    assert [night] == entered(record_of(), "one.json.gz", ledger) == read(ledger)
     assert text == ledger.read_text()
-    other = store.save(record_of(created="2026-11-21T00:00:00"), tmp_path / "two.json.gz")
-    assert [night.record, "two.json.gz"] == [one.record for one in entered(other, ledger)]
+    nights = entered(record_of(created="2026-11-21T00:00:00"), "two.json.gz", ledger)
+    assert [night.record, "two.json.gz"] == [one.record for one in nights]
 
 
 @pytest.mark.parametrize(
