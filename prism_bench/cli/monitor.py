@@ -51,9 +51,8 @@ def _kept(moments, table):
     for moment in moments:
         if table:
             table.add(moment.snapshot["status"])
-        for outcome in deliver(moment.raised):
-            if outcome.reason:
-                options.err().print(str(outcome), markup=False, highlight=False, soft_wrap=True)
+        for trouble in deliver(moment.raised):
+            options.err().print(trouble, markup=False, highlight=False, soft_wrap=True)
         yield moment
 
 

@@ -5,6 +5,7 @@ journal is bounded, one older part of it is kept.
 """
 
 import json
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -155,6 +156,7 @@ class Journal:
 def _parsed(lines):
     for line in lines:
         try:
-            yield Execution(**json.loads(line))
-        except (ValueError, TypeError):
+            plain = json.loads(line)
+            yield Execution(**plain | {"kernel": sys.intern(plain["kernel"])})
+        except (ValueError, TypeError, KeyError):
             continue

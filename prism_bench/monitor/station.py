@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.alerts import Alert, Outcome, destinations, tell
-from prism_bench.alerts.tell import Occasion
 from prism_bench.errors import UsageError
 from prism_bench.files import cache_folder
 from prism_bench.monitor import devices as listing
@@ -87,19 +85,30 @@ def station(words: Sequence[str] | None, rules: dict[str, AlertRule], hertz: flo
         yield Station(sampler, rules)
 
 
-def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[Outcome]:
-    """Tell the webhooks of the environment what was raised; each standing alert is told once."""
+def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[str]:
+    """Tell the webhooks of the environment what was raised, each standing alert once; what could not be told, and why.
+
+    What speaks to a network takes megabytes: it is loaded when there is something to say.
+    """
+    if not raised:
+        return []
+    from prism_bench.alerts import destinations, tell
+    from prism_bench.alerts.tell import Occasion
+
     to = destinations(os.environ)
-    if not raised or not to:
+    if not to:
         return []
     machine = platform.node()
     alerts = [_alert(one, machine) for one in raised]
     occasion = Occasion("monitor", f"Prism Bench monitor on {machine}", {one.subject: one.state for one in alerts})
-    return tell(alerts, occasion, ledger or cache_folder("monitor") / "alerts.json", to)
+    outcomes = tell(alerts, occasion, ledger or cache_folder("monitor") / "alerts.json", to)
+    return [str(outcome) for outcome in outcomes if outcome.reason]
 
 
 def _alert(one: ActiveAlert, machine):
     """When it was raised is its state: the same alert raised again is news again."""
+    from prism_bench.alerts import Alert
+
     return Alert(
         source="monitor", machine=machine, kind=one.rule.name, subject=one.device, gravity=one.rule.severity,
         message=one.message, identity=(one.rule.metric,), state=f"{one.since:.0f}", severity=one.value,

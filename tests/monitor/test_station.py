@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from prism_bench import alerts
+from prism_bench.alerts import Outcome
 from prism_bench.errors import UsageError
 from prism_bench.monitor import station as stations
 from prism_bench.monitor.alerts import RULES
@@ -30,15 +32,15 @@ def test_executions_of_runs_elsewhere_are_seen(gpu):
 
 
 def test_alerts_are_raised_and_end(gpu):
-    rules = {"temperature": replace(RULES["temperature"], seconds=0.0)}
+    rules = {"throttling": replace(RULES["throttling"], seconds=0.0)}
     with station(None, rules, 1.0, once=True) as post:
         found = []
-        for heat in (90, 70):
-            gpu.set(0, temperature=heat)
+        for reasons in (0x40, 0):
+            gpu.set(0, reasons=reasons)
             post.sampler.beat()
             moment = post.look()
             found.append(([one.rule.name for one in moment.raised], [one.rule.name for one in moment.over]))
-    assert [(["temperature"], []), ([], ["temperature"])] == found
+    assert [(["throttling"], []), ([], ["throttling"])] == found
 
 
 def test_moments_come_at_once_and_end_after_their_time(gpu):
@@ -62,14 +64,13 @@ def test_a_device_that_is_not_there_and_none_at_all(gpu, monkeypatch):
 def test_what_was_raised_is_told_once(gpu, monkeypatch, tmp_path):
     sent = []
     monkeypatch.setenv("PRISM_BENCH_WEBHOOK", "https://hooks.example.org/secret")
-    monkeypatch.setattr(
-        stations, "tell", lambda alerts, occasion, path, to: sent.append((alerts, occasion, path, to)) or ["told"]
-    )
+    told = [Outcome("https://hooks.example.org", 1), Outcome("https://slack.example.org", reason="HTTP 500")]
+    monkeypatch.setattr(alerts, "tell", lambda *words: sent.append(words) or told)
     with station(None, RULES, 1.0, once=True) as post:
         gpu.set(0, lost=1)
         post.sampler.beat()
         raised = post.look().raised
-    assert ["told"] == deliver(raised)
+    assert ["alerts: https://slack.example.org: HTTP 500"] == deliver(raised)
     ((alert,), occasion, path, (destination,)) = sent[0]
     assert ("monitor", "lost", "critical", "the device does not answer any more") == (
         alert.source, alert.kind, alert.gravity, alert.message,
