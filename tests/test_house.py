@@ -51,7 +51,7 @@ OUTSIDE = {
     "jinja2": ["report"],
     "markupsafe": ["report"],
     "typer": ["cli"],
-    "rich": ["cli", "report/terminal", "report/trend", "report/gate/terminal"],
+    "rich": ["cli", "report/terminal", "report/comparison", "report/noise", "report/trend", "report/gate/terminal"],
     "asv": ["suites", "report/asv_site"],
     "prometheus_client": ["monitor"],
 }  # fmt: skip

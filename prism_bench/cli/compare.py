@@ -17,8 +17,8 @@ def command(
     a: Annotated[str, typer.Argument(help=f"the old side: {_OPERAND}")],
     b: Annotated[str, typer.Argument(help="the new side")],
     metric: Annotated[
-        str, typer.Option(help="cold_time or hot_time; cold time, or wall time on a CPU, unless said")
-    ] = "",
+        str | None, typer.Option(help="cold_time, hot_time ...; cold (on a CPU wall) time if none")
+    ] = None,
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
@@ -34,10 +34,7 @@ def command(
     json: options.JsonOption = False,
 ) -> None:
     """Compare B with A: two records, or two builds measured in turn in one run. Ends with 1 where B is slower."""
-    from prism_bench.analysis.comparison import comparison_findings
-    from prism_bench.analysis.findings import exit_code
     from prism_bench.analysis.verdict import Rules
-    from prism_bench.report.comparison import comparison_json, comparison_view
 
     _require_metric(metric)
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
@@ -49,10 +46,19 @@ def command(
         choice = _choice(catalogue, filter, label or pairs.usual_labels(name), environments)
         effort = pairs.Effort(name, processes, limit_seconds, keep)
         found = _of_builds((a, b), choice, effort, noise=noise, rules=rules, metric=metric)
+    _tell(found, all, json)
+
+
+def _tell(found, everything, json):
+    """Print the comparison and end with what it comes to."""
+    from prism_bench.analysis.comparison import comparison_findings
+    from prism_bench.analysis.findings import exit_code
+    from prism_bench.report.comparison import comparison_json, comparison_view
+
     if json:
         options.print_json(comparison_json(found))
     else:
-        options.out().print(comparison_view(found, all))
+        options.out().print(comparison_view(found, everything))
     raise SystemExit(exit_code(comparison_findings(found)))
 
 
@@ -93,7 +99,7 @@ def _of_records(paths, metric, noise, rules):
 
     a, b = (store.read(path) for path in paths)
     floors = stored_noise(b.machine["id"], noise)
-    return compare(a, b, floors, rules, metric=metric or None, names=_short(paths))
+    return compare(a, b, floors, rules, metric=metric, names=_short(paths))
 
 
 def _of_builds(words, choice, effort, *, noise, rules, metric):
@@ -105,7 +111,7 @@ def _of_builds(words, choice, effort, *, noise, rules, metric):
         a, b = pairs.measured(sides.builds, effort)
         key = by_workload if sides.across == "variants" else by_name
     floors = stored_noise(b.machine["id"], noise)
-    found = compare(a, b, floors, rules, metric=metric or None, key=key, names=_short(words))
+    found = compare(a, b, floors, rules, metric=metric, key=key, names=_short(words))
     return replace(found, notes=(*sides.notes, *found.notes))
 
 
