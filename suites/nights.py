@@ -8,7 +8,7 @@ commit of its own in a small repository that holds nothing else, and asv is told
     .asv/nights.git                  the repository, made again from the ledgers: the same lines give the same commits
     .asv/nights.json                 asv's configuration for it: asv.conf.json with the places changed
 
-`python -m suites.nights RECORD` enters the record's night, once however often it is asked, and prints machine and commit.
+`python -m suites.nights RECORD` enters the record's night, once however often asked, and prints machine and commit.
 """
 
 import json
