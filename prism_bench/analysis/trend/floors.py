@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
-from prism_bench.analysis.noise_file import DEFAULT_NOISE, path_for, read_noise
 from prism_bench.store import History
 
 
-def kept_floors(history: History, folder: Path = DEFAULT_NOISE) -> dict[tuple[str, str, str, str], float]:
+def kept_floors(history: History, folder: Path) -> dict[tuple[str, str, str, str], float]:
     """By machine, backend, case and metric, as far as `prism-bench noise` measured them; a damaged file is refused."""
-    floors = {}
+    floors: dict[tuple[str, str, str, str], float] = {}
+    if not folder.is_dir():
+        return floors
+    from prism_bench.analysis.noise_file import path_for, read_noise  # brings scipy.stats, which takes its time
+
     for machine in sorted({facts.machine for facts in history.records}):
         noise = read_noise(path_for(machine, folder))
         for (case, metric), floor in noise.floors.items() if noise else ():
