@@ -18,6 +18,7 @@ from prism_bench_catalogue.include.attention import (
     operations,
     row_closed,
 )
+from prism_bench_catalogue.include.bfloat import BFLOATS, wide
 from prism_bench_catalogue.include.tensor_tile import WARPGROUPS
 
 from prism_bench import Budget, Golden, KernelSpec, Variant, Workload, normwise
@@ -25,7 +26,7 @@ from prism_bench import Budget, Golden, KernelSpec, Variant, Workload, normwise
 
 def reference(q, k, v, mask, scale, causal, masked, length, width, xp):
     """Head by head and 1024 queries at a time, so that the scores fit."""
-    q, k, v = (x.reshape(-1, length, width) for x in (q, k, v))
+    q, k, v = (wide(x, xp).reshape(-1, length, width) for x in (q, k, v))
     o = xp.zeros(q.shape)
     for head in range(len(q)):
         for first in range(0, length, 1024):
@@ -38,6 +39,11 @@ def reference(q, k, v, mask, scale, causal, masked, length, width, xp):
 def torch_attention(torch, q, k, v, mask, scale, causal, masked):
     attend = torch.nn.functional.scaled_dot_product_attention
     return attend(q, k, v, attn_mask=mask.to(q.dtype) if masked else None, is_causal=bool(causal), scale=scale)
+
+
+def torch_bfloat(torch, q, k, v, mask, scale, causal, masked):
+    q, k, v = (x.view(torch.bfloat16) for x in (q, k, v))
+    return torch_attention(torch, q, k, v, mask, scale, causal, masked).float()
 
 
 SHAPE = "batch heads length width"
@@ -122,6 +128,21 @@ spec = KernelSpec(
             golden=(),
             budgets=(),
             only_labels=("S0",),
+        ),
+        "bfloat16": Variant(
+            "bfloat16 operands, FP32 output",
+            arguments=arguments(SHAPE, "uint16", "float32", BFLOATS),
+            launch=launcher("fused_attention_softmax", "BfloatHead"),
+            tolerance=normwise(1e-2),
+            peers={"torch": torch_bfloat},
+            only_labels=("S0", "S1"),
+            golden=(),
+            edges=(
+                sized(2, 2, 70, 40, causal=1),
+                sized(1, 1, 129, 9, masked=1),
+                sized(1, 3, 131, 128),
+            ),
+            budgets=(Budget("peer_ratio", at_least=0.5, label="S1"),),
         ),
         "float32": Variant(
             "FP32 throughout, on the ordinary cores",

@@ -5,7 +5,7 @@
 #include "ptx.cuh"
 #include "reduce.cuh"
 
-// O = softmax(scale Q K^T + mask) V on the tensor cores: half operands, FP32 sums. Each of a block's 4 warps has
+// O = softmax(scale Q K^T + mask) V on the tensor cores: 16-bit operands, FP32 sums. Each of a block's 4 warps has
 // 16 ROWS queries; keys and values pass by in blocks of KEYS, two of each in shared memory, and every query keeps
 // its running maximum and sum. A query to which no key is open gives zeros.
 
@@ -17,9 +17,37 @@ struct Heads {
     __device__ long long begin(int which) const { return which / heads * batch + which % heads * head; }
 };
 
+/// Operands of one kind of element, and where the outputs go; KIND as in multiply_lanes.
+struct HalfHead {
+    using Memory = __half;
+    using Out = __half;
+    static constexpr int KIND = 0;
+
+    __device__ static unsigned int pair(float low, float high) {
+        const __half2 pair = __floats2half2_rn(low, high);
+        const unsigned int top = __half_as_ushort(__high2half(pair));
+        return top << 16 | __half_as_ushort(__low2half(pair));
+    }
+    __device__ static void store2(Out* to, float x, float y) {
+        *reinterpret_cast<__half2*>(to) = __floats2half2_rn(x, y);
+    }
+    __device__ static void store(Out* to, float x) { *to = __float2half_rn(x); }
+};
+
+struct BfloatHead {
+    using Memory = unsigned short;
+    using Out = float;
+    static constexpr int KIND = 1;
+
+    __device__ static unsigned int pair(float low, float high) { return bfloat_pair(low, high); }
+    __device__ static void store2(Out* to, float x, float y) { *reinterpret_cast<float2*>(to) = make_float2(x, y); }
+    __device__ static void store(Out* to, float x) { *to = x; }
+};
+
 /// D is the width of a head, rounded up with zeros; WIDTH elements are copied at once, 8 or 1.
-template <int D_, int ROWS_, int KEYS_, int WIDTH_, bool CAUSAL_, bool MASKED_>
+template <int D_, int ROWS_, int KEYS_, int WIDTH_, bool CAUSAL_, bool MASKED_, class E = HalfHead>
 struct AttentionTile {
+    using Element = E;
     static constexpr int D = D_, ROWS = ROWS_, KEYS = KEYS_, WIDTH = WIDTH_, THREADS = 128, QUERIES = 64 * ROWS;
     static constexpr bool CAUSAL = CAUSAL_, MASKED = MASKED_, KEEPS_QUERIES = D <= 64;
     static constexpr int PITCH = D + 8, STAGE = KEYS * PITCH;  // rows 16 bytes longer: no bank conflicts
@@ -95,8 +123,8 @@ struct Queries {
                 load_lines(key, keys + 16 * j * T::PITCH + 16 * d, T::PITCH);
 #pragma unroll
                 for (int i = 0; i < T::ROWS; ++i) {
-                    multiply_lanes<0>(score[i][2 * j], query[i][kept], key[0], key[2]);
-                    multiply_lanes<0>(score[i][2 * j + 1], query[i][kept], key[1], key[3]);
+                    multiply_lanes<T::Element::KIND>(score[i][2 * j], query[i][kept], key[0], key[2]);
+                    multiply_lanes<T::Element::KIND>(score[i][2 * j + 1], query[i][kept], key[1], key[3]);
                 }
             }
         }
@@ -161,18 +189,12 @@ struct Queries {
                 for (int e = 0; e < 4; ++e) out[i][j][e] *= fade[i][e / 2];
     }
 
-    __device__ static unsigned int halves(float low, float high) {
-        const __half2 pair = __floats2half2_rn(low, high);
-        const unsigned int top = __half_as_ushort(__high2half(pair));
-        return top << 16 | __half_as_ushort(__low2half(pair));
-    }
-
     /// The exponentials of keys 16 k to 16 k + 15 as the left operand of a product.
     __device__ void weigh_keys(unsigned int (&weight)[4], int i, int k) const {
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
             const float* const s = score[i][2 * k + r / 2] + r % 2 * 2;
-            weight[r] = halves(s[0], s[1]);
+            weight[r] = T::Element::pair(s[0], s[1]);
         }
     }
 
@@ -188,14 +210,14 @@ struct Queries {
                 load_turned(value, values + 16 * k * T::PITCH + 16 * j, T::PITCH);
 #pragma unroll
                 for (int i = 0; i < T::ROWS; ++i) {
-                    multiply_lanes<0>(out[i][2 * j], weight[i], value[0], value[2]);
-                    multiply_lanes<0>(out[i][2 * j + 1], weight[i], value[1], value[3]);
+                    multiply_lanes<T::Element::KIND>(out[i][2 * j], weight[i], value[0], value[2]);
+                    multiply_lanes<T::Element::KIND>(out[i][2 * j + 1], weight[i], value[1], value[3]);
                 }
             }
         }
     }
 
-    __device__ void store(__half* o, const Heads& heads) {
+    __device__ void store(typename T::Element::Out* o, const Heads& heads) {
 #pragma unroll
         for (int i = 0; i < T::ROWS; ++i)
 #pragma unroll
@@ -206,15 +228,14 @@ struct Queries {
                 const float factor = total == 0.0f ? 0.0f : 1.0f / total;
                 const int row = row_at(i, 2 * half);
                 if (row >= heads.length) continue;
-                __half* const line = o + row * heads.row;
+                auto* const line = o + row * heads.row;
 #pragma unroll
                 for (int j = 0; j < OUTS; ++j) {
                     const int col = key_at(j, 0);
                     const float x = factor * out[i][j][2 * half], y = factor * out[i][j][2 * half + 1];
-                    if (T::WIDTH > 1 && col < heads.width)
-                        *reinterpret_cast<__half2*>(line + col) = __floats2half2_rn(x, y);
-                    if (T::WIDTH == 1 && col < heads.width) line[col] = __float2half_rn(x);
-                    if (T::WIDTH == 1 && col + 1 < heads.width) line[col + 1] = __float2half_rn(y);
+                    if (T::WIDTH > 1 && col < heads.width) T::Element::store2(line + col, x, y);
+                    if (T::WIDTH == 1 && col < heads.width) T::Element::store(line + col, x);
+                    if (T::WIDTH == 1 && col + 1 < heads.width) T::Element::store(line + col + 1, y);
                 }
             }
     }
@@ -223,8 +244,9 @@ struct Queries {
 /// One block's queries; a 1-D grid has a block for each tile of queries of each head, the last tiles (a causal
 /// product's longest) first. `shared` has room for a tile of queries and two stages of keys and values.
 template <class T>
-__device__ void attend(const __half* q, const __half* k, const __half* v, const float* mask, __half* o, Heads heads,
-                       float scale, unsigned short* shared) {
+__device__ void attend(const typename T::Element::Memory* q, const typename T::Element::Memory* k,
+                       const typename T::Element::Memory* v, const float* mask, typename T::Element::Out* o,
+                       Heads heads, float scale, unsigned short* shared) {
     const int tiles = (heads.length + T::QUERIES - 1) / T::QUERIES;
     const int first = (tiles - 1 - static_cast<int>(blockIdx.x) % tiles) * T::QUERIES;
     const long long begin = heads.begin(blockIdx.x / tiles);

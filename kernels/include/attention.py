@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prism_bench import In, Launch, Out, Rule, Scalar, Size
+from prism_bench import In, Launch, Out, Rule, Scalar, Size, normal
 from prism_bench.inputs import Fill
 
 # Width of a head, rounded up: 16s of queries per warp and keys per step that its registers hold, the fastest first.
@@ -58,8 +58,9 @@ def chosen(width, tiles, masked, device):
     return f"{rows}x{keys}"
 
 
-def launcher(entry):
-    """The plan of an attention kernel with half operands."""
+def launcher(entry, element="HalfHead"):
+    """The plan of an attention kernel with 16-bit operands."""
+    kind = "" if element == "HalfHead" else f", {element}"
 
     def launch(batch, heads, length, width, causal, masked, shape, device):
         depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
@@ -67,11 +68,11 @@ def launcher(entry):
         if shape == "warpgroups":
             groups = 2 if masked else GROUPS[depth]
             grid, block, shared = -(-length // (64 * groups)), 128 * groups, shared_of_groups(depth, groups)
-            tile = f"AttentionWarpgroups<{depth}, {groups}, {flags}>"
+            tile = f"AttentionWarpgroups<{depth}, {groups}, {flags}{kind}>"
         else:
             rows, keys = map(int, shape.split("x"))
             grid, block, shared = -(-length // (64 * rows)), 128, shared_bytes(depth, rows, keys)
-            tile = f"AttentionTile<{depth}, {rows}, {keys}, {1 if width % 8 else 8}, {flags}>"
+            tile = f"AttentionTile<{depth}, {rows}, {keys}, {1 if width % 8 else 8}, {flags}{kind}>"
         return Launch(batch * heads * grid, block, shared, f"{entry}<{tile}>")
 
     return launch
@@ -95,12 +96,12 @@ def launcher_fp32(entry):
     return launch
 
 
-def arguments(shape, dtype):
+def arguments(shape, dtype, out=None, fill=None):
     """q, k, v and o of that shape, and what else an attention kernel takes."""
     return (
-        *(In(name, shape, dtype=dtype) for name in "qkv"),
+        *(In(name, shape, dtype=dtype, fill=fill or normal()) for name in "qkv"),
         In("mask", "mask_extent mask_extent", fill=MASK),
-        Out("o", shape, dtype=dtype),
+        Out("o", shape, dtype=out or dtype),
         Size("heads"),
         Size("length"),
         Size("width"),

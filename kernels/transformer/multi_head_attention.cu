@@ -11,8 +11,9 @@ __device__ inline Heads heads_in_rows(int heads, int length, int width) {
 
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
-multi_head_attention(const half* q, const half* k, const half* v, const float* mask, half* o, int heads, int length,
-                     int width, float scale) {
+multi_head_attention(const typename T::Element::Memory* q, const typename T::Element::Memory* k,
+                     const typename T::Element::Memory* v, const float* mask, typename T::Element::Out* o, int heads,
+                     int length, int width, float scale) {
     attend_as<T>(q, k, v, mask, o, heads_in_rows(heads, length, width), scale, stages);
 }
 

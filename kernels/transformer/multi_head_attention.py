@@ -18,6 +18,7 @@ from prism_bench_catalogue.include.attention import (
     operations,
     row_closed,
 )
+from prism_bench_catalogue.include.bfloat import BFLOATS, wide
 from prism_bench_catalogue.include.tensor_tile import WARPGROUPS
 
 from prism_bench import Budget, Golden, KernelSpec, Rule, Variant, Workload, normwise
@@ -25,6 +26,7 @@ from prism_bench import Budget, Golden, KernelSpec, Rule, Variant, Workload, nor
 
 def reference(q, k, v, mask, scale, causal, masked, length, width, xp):
     """Head by head and 1024 queries at a time, so that the scores fit."""
+    q, k, v = (wide(x, xp) for x in (q, k, v))
     o = xp.zeros(q.shape)
     for sample in range(len(q)):
         for at in range(0, q.shape[2], width):
@@ -42,6 +44,11 @@ def torch_attention(torch, q, k, v, mask, heads, scale, causal, masked):
     q, k, v = (x.unflatten(2, (heads, -1)).transpose(1, 2) for x in (q, k, v))
     o = attend(q, k, v, attn_mask=mask.to(q.dtype) if masked else None, is_causal=bool(causal), scale=scale)
     return o.transpose(1, 2).flatten(2)
+
+
+def torch_bfloat(torch, q, k, v, mask, heads, scale, causal, masked):
+    q, k, v = (x.view(torch.bfloat16) for x in (q, k, v))
+    return torch_attention(torch, q, k, v, mask, heads, scale, causal, masked).float()
 
 
 SHAPE = "batch length model"
@@ -128,6 +135,21 @@ spec = KernelSpec(
             golden=(),
             budgets=(),
             only_labels=("S0",),
+        ),
+        "bfloat16": Variant(
+            "bfloat16 operands, FP32 output",
+            arguments=arguments(SHAPE, "uint16", "float32", BFLOATS),
+            launch=launcher("multi_head_attention", "BfloatHead"),
+            tolerance=normwise(1e-2),
+            peers={"torch": torch_bfloat},
+            only_labels=("S0", "S1"),
+            golden=(),
+            edges=(
+                sized(2, 2, 70, 40, causal=1),
+                sized(1, 1, 129, 9, masked=1),
+                sized(1, 3, 131, 128),
+            ),
+            budgets=(Budget("peer_ratio", at_least=0.5, label="S1"),),
         ),
         "float32": Variant(
             "FP32 throughout, on the ordinary cores",
