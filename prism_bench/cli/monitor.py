@@ -22,6 +22,9 @@ def command(
     once: Annotated[bool, typer.Option("--once", help="look once and end")] = False,
     csv: Annotated[Path | None, typer.Option(help="append every look to this file, which is rotated at 16 MB")] = None,
     alerts: AlertsOption = None,
+    sort_by: Annotated[str, typer.Option(help="order of the kernels: last, avg_time, total_time or calls")] = "last",
+    limit: Annotated[int, typer.Option(min=0, help="how many kernels")] = 20,
+    min_calls: Annotated[int, typer.Option(min=1, help="kernels that ran less often are left out")] = 1,
     json: options.JsonOption = False,
 ) -> None:  # fmt: skip
     """Watch utilisation, memory, clocks, power, temperature, processes and the kernels that ran last.
@@ -31,10 +34,11 @@ def command(
     """
     from prism_bench.monitor.alerts import configured
     from prism_bench.monitor.csv_file import CsvFile
+    from prism_bench.monitor.export import KernelQuery
     from prism_bench.monitor.station import station
 
-    rules, table = configured(alerts), CsvFile(csv) if csv else None
-    with station(device, rules, 1 / interval, once=once) as post:
+    rules, query, table = configured(alerts), KernelQuery(sort_by, limit, min_calls), CsvFile(csv) if csv else None
+    with station(device, rules, 1 / interval, once=once, query=query) as post:
         moments = iter([post.look_once()]) if once else post.moments(interval, duration)
         try:
             last = _show(_kept(moments, table), json=json, once=once)

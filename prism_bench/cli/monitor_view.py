@@ -9,7 +9,6 @@ from rich.text import Text
 from prism_bench.monitor.quantities import HARMFUL
 from prism_bench.units import bytes_text, rate_text, share_text, time_text
 
-_KERNELS = 12
 _NAME = 52
 
 
@@ -89,7 +88,7 @@ def _kernels(snapshot):
     table.add_column("kernel", ratio=1, no_wrap=True, overflow="ellipsis", max_width=_NAME)
     for name in ("calls", "mean", "min", "max", "success"):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in snapshot["kernels"][:_KERNELS]:
+    for one in snapshot["kernels"]:
         times = [time_text(None if one[key] is None else one[key] * 1e-3) for key in _TIMES]
         style = "" if one["success_rate"] == 1 else "red"
         table.add_row(Text(one["name"]), str(one["total_calls"]), *times, share_text(one["success_rate"]), style=style)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from prism_bench.doctor.check import Check, missing, works
+from prism_bench.doctor.check import Check, broken, missing, works
 from prism_bench.doctor.cuda import installed
 
 # Import name: package, what it is for, and how to get it.
@@ -21,5 +21,9 @@ def checks() -> Iterator[Check]:
     for module, (package, purpose, cure) in _WANTED.items():
         if find_spec(module) is None:
             yield missing(package, f"not installed; it is for {purpose}", cure)
+            continue
+        version = (installed(package) or [package])[0].rpartition(" ")[2]
+        if version.endswith("+cpu"):
+            yield broken(package, version, "a build without CUDA: its peers cannot run", "install a CUDA build of it")
         else:
-            yield works(package, (installed(package) or [package])[0].rpartition(" ")[2])
+            yield works(package, version)

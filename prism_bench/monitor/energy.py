@@ -25,7 +25,7 @@ class Patience:
 
     seconds: float = 0.3
     steps: int = 2
-    precision: float = 0.02
+    precision: float = 0.03
     worst: float = 0.25
 
 

@@ -32,9 +32,9 @@ class Moment:
 class Station:
     """Looks at a sampler, at the journal of executions and at the alert rules whenever it is asked."""
 
-    def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], journal: Journal | None = None):
-        self.sampler, self.executions, self.alerts = sampler, Executions(), AlertWatch(rules)
-        self._followed = (journal or Journal()).follow(time.time() - EARLIER)
+    def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], query: export.KernelQuery | None = None):
+        self.sampler, self.executions, self.alerts, self._query = sampler, Executions(), AlertWatch(rules), query
+        self._followed = Journal().follow(time.time() - EARLIER)
         self._before: list[dict] = [{} for _ in sampler.probes]
 
     def look(self) -> Moment:
@@ -47,7 +47,7 @@ class Station:
             changes.append(self.alerts.update(uuid, export.alert_values(self.sampler, place, before)))
         raised = tuple(alert for new, _ in changes for alert in new)
         over = tuple(alert for _, old in changes for alert in old)
-        return Moment(export.snapshot(self.sampler, self.executions, self.alerts), raised, over)
+        return Moment(export.snapshot(self.sampler, self.executions, self.alerts, self._query), raised, over)
 
     def look_once(self) -> Moment:
         """A single moment, by a sampler that does not beat by itself: twice, since a mean needs two looks."""
@@ -68,7 +68,10 @@ class Station:
 
 
 @contextmanager
-def station(words: Sequence[str] | None, rules: dict[str, AlertRule], hertz: float, *, once: bool) -> Iterator[Station]:
+def station(
+    words: Sequence[str] | None, rules: dict[str, AlertRule], hertz: float, *,
+    once: bool, query: export.KernelQuery | None = None,
+) -> Iterator[Station]:  # fmt: skip
     """A station for the devices that `words` name, else for the visible ones.
 
     BackendUnavailable without NVML; a UsageError for an unknown device, or where none is visible.
@@ -82,7 +85,7 @@ def station(words: Sequence[str] | None, rules: dict[str, AlertRule], hertz: flo
         return picked
 
     with sampling(choose, hertz=hertz, full=True, threaded=not once) as sampler:
-        yield Station(sampler, rules)
+        yield Station(sampler, rules, query)
 
 
 def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[str]:

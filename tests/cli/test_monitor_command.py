@@ -70,6 +70,7 @@ def test_a_csv_is_written_beside(shell, gpu):
         (("--device", "5"), "unknown device '5'"),
         (("--csv", "none/gpu.csv"), "cannot write none/gpu.csv"),
         (("--alerts", "none.toml"), "none.toml: not a readable TOML file"),
+        (("--sort-by", "avgtime"), "unknown order of kernels 'avgtime'; did you mean avg_time"),
     ],
 )
 def test_a_mistake_is_one_line_and_ends_with_2(shell, gpu, words, said):

@@ -76,6 +76,13 @@ def test_each_library_says_what_it_is_for(monkeypatch):
     assert ("install prism-bench[peers]", True) == (found["torch"].cure, "peers" in found["torch"].cause)
 
 
+def test_a_build_of_torch_without_cuda_is_a_fault(monkeypatch):
+    monkeypatch.setattr(libraries, "find_spec", lambda module: object())
+    monkeypatch.setattr(libraries, "installed", lambda package: [f"{package} 2.11.0+cpu"])
+    found = by_name(libraries.checks())["torch"]
+    assert ("broken", "2.11.0+cpu") == (found.state, found.found)
+
+
 @pytest.mark.parametrize(
     ("parameters", "capabilities", "state"),
     [

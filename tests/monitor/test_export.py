@@ -10,6 +10,7 @@ from prism_bench.monitor import export
 from prism_bench.monitor.alerts import AlertWatch
 from prism_bench.monitor.csv_file import COLUMNS, CsvFile
 from prism_bench.monitor.executions import Executions
+from prism_bench.monitor.export import KernelQuery
 from prism_bench.monitor.quantities import QUANTITIES
 from prism_bench.monitor.watching import sampling
 
@@ -72,13 +73,13 @@ def test_a_lost_device_shows_nulls_and_since_when(sampler, executions, gpu):
      ("calls", ["relu", "softmax"])],
 )  # fmt: skip
 def test_kernels_are_sorted_as_asked(executions, order, names):
-    assert names == [row["name"] for row in export.kernels(executions, order)]
+    assert names == [row["name"] for row in export.kernels(executions, KernelQuery(order))]
 
 
 def test_kernels_are_limited_and_rare_ones_left_out(executions):
-    assert ["relu"] == [row["name"] for row in export.kernels(executions, min_calls=2)]
-    assert 1 == len(export.kernels(executions, limit=1))
-    (relu,) = export.kernels(executions, "calls", limit=1)
+    assert ["relu"] == [row["name"] for row in export.kernels(executions, KernelQuery(min_calls=2))]
+    assert 1 == len(export.kernels(executions, KernelQuery(limit=1)))
+    (relu,) = export.kernels(executions, KernelQuery("calls", 1))
     assert (3, 0.003, 0.002, 0.004, 0.006, 1.0) == tuple(
         relu[key]
         for key in ("total_calls", "avg_time_ms", "min_time_ms", "max_time_ms", "total_time_ms", "avg_memory_mb")
