@@ -26,7 +26,7 @@ from pathlib import Path
 from prism_bench.analysis.baselines import Baseline, known_case, read_baseline
 from prism_bench.analysis.comparable import device_of
 from prism_bench.analysis.guide import GuideRules, guide_rules, rules_from
-from prism_bench.analysis.summary import COLUMNS, IDENTITY
+from prism_bench.analysis.summary import COLUMNS, TEXT
 from prism_bench.analysis.toml_table import TomlTable, read_table
 from prism_bench.budget import Budget
 from prism_bench.catalogue import Catalogue, default_folder
@@ -35,8 +35,7 @@ from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench.identity import slug
 
-_TEXT = {*IDENTITY, "bound", "best_peer", "invalid"} - {"bytes", "flops"}
-_METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in _TEXT)
+_METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in TEXT)
 
 
 @dataclass(frozen=True)

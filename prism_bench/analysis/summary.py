@@ -20,8 +20,10 @@ DERIVED = (
 )  # fmt: skip
 SPREADS = tuple(f"{metric}_spread" for metric in MEASURED)
 COUNTED = ("dram_share", "tensor_share", "fp32_share", "occupancy")
-COLUMNS = (*IDENTITY, *MEASURED, *SPREADS, *DERIVED, *CODE, "dram_bytes", *COUNTED)
-_NUMBERS = {"bytes", "flops", *MEASURED, *SPREADS, *DERIVED, *CODE, "dram_bytes", *COUNTED} - {"bound", "best_peer", "invalid"}
+SPENT = ("dram_bytes", "energy")
+COLUMNS = (*IDENTITY, *MEASURED, *SPREADS, *DERIVED, *CODE, *SPENT, *COUNTED)
+TEXT = {*IDENTITY, "bound", "best_peer", "invalid"} - {"bytes", "flops"}
+_NUMBERS = set(COLUMNS) - TEXT
 
 
 def limits_of(record: RunRecord) -> Limits:
@@ -61,8 +63,15 @@ def row(case: CaseResult, limits: Limits) -> dict:
         **_trust(case),
         **{name: number(case.code.get(name)) for name in CODE},
         "dram_bytes": dram_bytes(case),
+        "energy": _energy(case),
         **{name: value(case, name) for name in COUNTED},
     }
+
+
+def _energy(case):
+    """Joules of one launch, from whichever of the kernel's own measurements told it."""
+    told = [one.energy.joules for one in case.measurements if one.subject == "kernel" and one.energy]
+    return next((joules for joules in told if joules is not None), None)
 
 
 def _identity(case):

@@ -1,12 +1,14 @@
 """Budgets of the specs."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from prism_bench.analysis.budgets import budget_verdicts
 from prism_bench.analysis.summary import summary
 from prism_bench.budget import Budget
+from prism_bench.evidence import Energy
 from prism_bench.kernel import Variant
-from tests.report.synthetic import case_result, record_of
+from tests.report.synthetic import case_result, measurement, record_of
 
 
 def catalogue(*budgets, **variants):
@@ -48,6 +50,13 @@ def test_a_variant_is_held_to_its_own_budgets_only():
     assert verdicts(case_result("softmax", variant="naive", times=times), book) == []
     assert verdicts(case_result("softmax", variant="fast", times=times), book) == ["missed"]
     assert verdicts(case_result("softmax", variant="gone", times=times), book) == []
+
+
+def test_the_energy_of_a_launch_is_held_to_its_budget():
+    hot = replace(measurement("hot_time", 1e-3), energy=Energy(joules=0.4))
+    cases = case_result("softmax", measurements=(hot,)), case_result("softmax", times={"hot_time": 1e-3})
+    book = catalogue(Budget("energy", at_most=0.3))
+    assert [["missed"], ["unmeasured"]] == [verdicts(case, book) for case in cases]
 
 
 def test_the_spills_of_a_record_are_held_to_their_budget():
