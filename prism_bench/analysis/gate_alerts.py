@@ -1,17 +1,49 @@
 """What the gate has to tell: an alert for each concern, or that it could not be asked."""
 
+from collections import defaultdict
+from dataclasses import replace
+
 from prism_bench.alerts import Alert, Occasion
 from prism_bench.analysis import checks
 from prism_bench.analysis.gate import Gate
 from prism_bench.analysis.reproduce import command
 
 SOURCE = "check"
+MANY = 8  # concerns of one part, answer and metric
+_NAMED = 3
 
 
 def alerts(gate: Gate) -> list[Alert]:
-    """One alert for each concern, with the state it was found in and the command that shows it again."""
-    states = checks.states(gate.record)
-    return [_alert(gate, part, check, states) for part in gate.parts for check in part.checks if check.grave]
+    """One alert for each concern, with the state it was found in and the command that shows it again.
+
+    More than MANY of one kind are one alert: so many have one cause, and nobody reads sixty messages.
+    """
+    states, alike = checks.states(gate.record), defaultdict(list)
+    for part in gate.parts:
+        for check in part.checks:
+            if check.grave:
+                alike[part.name, check.answer, check.metric].append(check)
+    found = []
+    for (part, _, _), concerns in alike.items():
+        told = [_together(concerns, states)] if len(concerns) > MANY else concerns
+        found += [_alert(gate, part, check, states) for check in told]
+    return found
+
+
+def _together(concerns, states):
+    """One check for all of them: more of them, or another driver or toolkit, is news; which ones they are is not."""
+    worst = min(concerns, key=lambda check: check.order)
+    cases = tuple(dict.fromkeys(check.case for check in concerns if check.case))
+    more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
+    return replace(
+        worst, case=None, cases=cases, ratio=float(len(concerns)), identity=("many",), state=_world(states),
+        message=f"{len(cases)} cases ({', '.join(cases[:_NAMED])}{more}); the farthest, {worst.case}: {worst.message}",
+    )  # fmt: skip
+
+
+def _world(states):
+    """Driver and toolkit: the state of the run without its commit."""
+    return states[None].partition(", ")[2] or "unknown"
 
 
 def occasion(gate: Gate) -> Occasion:
@@ -25,7 +57,7 @@ def _alert(gate, part, check, states):
     record = gate.record
     return Alert(
         source=SOURCE, machine=gate.machine, kind=check.answer, subject=check.case, gravity=check.gravity,
-        message=check.message, identity=(part.name, check.metric or "", *check.identity),
+        message=check.message, identity=(part, check.metric or "", *check.identity),
         state=check.state or states.get(check.case, states[None]), severity=check.severity,
         reproduce=command(record, check),
         facts={"record": gate.path.name, "commit": record.commit, "created": record.created,

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from prism_bench.alerts.ledger import Ledger
 from prism_bench.analysis.checks import Check, of_budgets, of_run, states
 from prism_bench.analysis.gate import Part, gate
-from prism_bench.analysis.gate_alerts import alerts, occasion
+from prism_bench.analysis.gate_alerts import MANY, alerts, occasion
 from prism_bench.analysis.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
@@ -122,6 +123,24 @@ def test_alerts_of_two_metrics_two_cases_two_machines_differ():
     prints = [alert.fingerprint for alert in alerts(gated(case, other, budgets=budgets))]
     prints += [alert.fingerprint for alert in alerts(gated(case, budgets=budgets, machine={"id": "den"}))]
     assert 6 == len(set(prints))
+
+
+def test_many_of_one_kind_are_one_alert():
+    """A driver that slows sixty cases is one thing to know; a sixty-first is none, twenty more are."""
+
+    def told(count, **record):
+        cases = [case_result("softmax", workload={"n": n}, times={"cold_time": 9e-6}) for n in range(count)]
+        return alerts(gated(*cases, budgets=[QUICK], **record))
+
+    (many,) = told(60)
+    assert (None, "missed", 60) == (many.subject, many.kind, len(many.facts["cases"]))
+    assert many.message.startswith("60 cases (softmax[n=0], softmax[n=1], softmax[n=2] and 57 more); the farthest, ")
+    assert "--filter" not in many.reproduce
+    ledger = Ledger().with_told([many], "json", "now")
+    assert [] == ledger.news(told(61, commit="c" * 40), "json")
+    assert 1 == len(ledger.news(told(80), "json"))
+    assert 1 == len(ledger.news(told(60, software={"driver": "590"}), "json"))
+    assert MANY == len(told(MANY))
 
 
 def test_what_is_well_or_a_note_is_no_alert():
