@@ -52,3 +52,16 @@ __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
                                out_cols,    k_rows,       k_cols, stride, padding, dilation};
     convolve_channels<T>(sizes, x, taps, bias, y, pixels, Relu{});
 }
+
+extern __shared__ __align__(16) float stages[];
+
+// The same on the tensor cores.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+    fused_conv_relu_tf32(const float* x, const float* taps, const float* bias, float* y, int channels_in, int channels_out,
+                int groups, int rows, int cols, int out_rows, int out_cols, int k_rows, int k_cols, int stride,
+                int padding, int dilation, long long pixels) {
+    const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
+                               out_cols,    k_rows,       k_cols, stride, padding, dilation};
+    convolve_on_tensor_cores<T>(sizes, x, taps, bias, y, pixels, stages, Relu{});
+}

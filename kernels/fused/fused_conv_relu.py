@@ -14,7 +14,9 @@ from prism_bench_catalogue.include.convolution import (
     correlated_one,
     launch_one,
     magnitude_one,
+    on_tensor_cores,
     torch_channels,
+    torch_tf32,
 )
 
 from prism_bench import Budget, Golden, KernelSpec, Workload, reduction
@@ -31,6 +33,10 @@ def reference_channels(x, taps, bias, stride, padding, dilation, groups, out_row
 
 def torch_channels_relu(torch, x, taps, bias, stride, padding, dilation, groups):
     return torch.relu_(torch_channels(torch, x, taps, bias, stride, padding, dilation, groups))
+
+
+def torch_tf32_relu(torch, x, taps, bias, stride, padding, dilation, groups):
+    return torch.relu_(torch_tf32(torch, x, taps, bias, stride, padding, dilation, groups))
 
 
 def torch_conv_relu(torch, x, taps, stride, padding):
@@ -76,8 +82,7 @@ spec = KernelSpec(
     ),
     budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
     variants={
-        "channels": channels(
-            "images of several channels, with bias", "fused_conv_relu_channels", reference_channels, torch_channels_relu
-        ),
+        "channels": channels("fused_conv_relu_channels", reference_channels, torch_channels_relu),
+        "tf32": on_tensor_cores("fused_conv_relu_tf32", reference_channels, torch_tf32_relu),
     },
 )  # fmt: skip

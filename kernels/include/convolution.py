@@ -1,6 +1,6 @@
 """Convolution of images: launches, sizes and data of convolution.cuh, and of the tiles for images of one channel."""
 
-from prism_bench import Budget, In, Launch, Out, Rule, Size, Variant, Workload, reduction
+from prism_bench import Budget, In, Launch, Out, Rule, Size, Variant, Workload, normwise, reduction
 
 # One channel: input rows that a warp fetches at once, and how often in a tile.
 BURST, BURSTS_OF_A_TILE = 10, {3: 1, 5: 2, 7: 2}
@@ -114,6 +114,19 @@ RULES = (
 )  # fmt: skip
 
 
+STAGES, STAGE = 4, 4 * (64 * (16 + 4) + 16 * (128 + 8))  # of TensorConvolution, in bytes
+
+
+def launch_tf32(name):
+    """A block for 64 output channels of a group and 128 pixels, on the tensor cores."""
+
+    def launch(channels_out, groups, pixels):
+        grid = -(-pixels // 128) * groups * -(-(channels_out // groups) // 64)
+        return Launch(grid, 128, shared=STAGES * STAGE, entry=f"{name}<TensorConvolution>")
+
+    return launch
+
+
 def launch_of(name):
     """A block for a tile of a group's output channels and of the pixels of all images."""
 
@@ -178,7 +191,12 @@ EDGES = (
 )
 
 
-def channels(note, name, reference, peer):
+def torch_tf32(torch, *arguments):
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=True):
+        return torch.nn.functional.conv2d(*arguments)
+
+
+def channels(name, reference, peer, note="images of several channels, with bias", **changes):
     """The variant of a spec for images of several channels."""
     return Variant(
         note,
@@ -187,9 +205,7 @@ def channels(note, name, reference, peer):
         parameters=PARAMETERS,
         derived=DERIVED,
         rules=RULES,
-        launch=launch_of(name),
         reference=reference,
-        tolerance=reduction(magnitude=magnitude_channels),
         peers={"torch": peer},
         flops=flops,
         workloads=WORKLOADS,
@@ -197,4 +213,13 @@ def channels(note, name, reference, peer):
         golden=(),
         traffic_factor=None,
         budgets=(Budget("peer_ratio", at_least=0.8, label="S2"),),
+        **{"launch": launch_of(name), "tolerance": reduction(magnitude=magnitude_channels)} | changes,
     )
+
+
+def on_tensor_cores(name, reference, peer):
+    """The same with operands rounded to TF32."""
+    return channels(
+        name, reference, peer, "on the tensor cores: operands rounded to TF32, FP32 sums", launch=launch_tf32(name),
+        tolerance=normwise(1e-3), arithmetic="tensor",
+    )  # fmt: skip

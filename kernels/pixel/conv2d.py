@@ -92,9 +92,7 @@ spec = KernelSpec(
         Golden(guide, {**columns, "taps": SOBEL}, {"y": sobel_response}, source="profiling guide: interior value 8"),
     ),
     variants={
-        "channels": channels(
-            "images of several channels, with bias", "conv2d_channels", correlated_channels, torch_channels
-        ),
+        "channels": channels("conv2d_channels", correlated_channels, torch_channels),
         "naive": Variant(
             "one thread per output", launch=lambda out_rows, out_cols: any_taps("conv2d_any", out_rows, out_cols),
             only_labels=("S0", "S1"), traffic_factor=None,
