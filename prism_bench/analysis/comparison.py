@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import binom, t
 
 from prism_bench.analysis.comparable import require_comparable
-from prism_bench.analysis.findings import Finding, metric_words, value_text
+from prism_bench.analysis.findings import Finding, exit_code, metric_words, value_text
 from prism_bench.analysis.medians import cycles, medians
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.rivals import clock_of
@@ -68,6 +68,16 @@ class Comparison:
     cases: tuple[Compared, ...]
     control: Control
     notes: tuple[str, ...] = ()
+
+    @property
+    def answered(self) -> bool:
+        """Whether any case could be judged at all."""
+        return any(one.judgement for one in self.cases)
+
+    @property
+    def exit_code(self) -> int:
+        """What a command ends with for it: that of its findings, 2 where nothing could be judged."""
+        return exit_code(comparison_findings(self)) or (0 if self.answered else 2)
 
     def counts(self) -> Mapping[str, int]:
         """How many cases have each verdict, the verdicts in the order in which they matter."""

@@ -51,15 +51,13 @@ def command(
 
 def _tell(found, everything, json):
     """Print the comparison and end with what it comes to."""
-    from prism_bench.analysis.comparison import comparison_findings
-    from prism_bench.analysis.findings import exit_code
     from prism_bench.report.comparison import comparison_json, comparison_view
 
     if json:
         options.print_json(comparison_json(found))
     else:
         options.out().print(comparison_view(found, everything))
-    raise SystemExit(exit_code(comparison_findings(found)))
+    raise SystemExit(found.exit_code)
 
 
 def _are_records(a, b):

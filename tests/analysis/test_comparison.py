@@ -185,5 +185,7 @@ def test_a_slower_clock_is_not_a_slower_kernel():
     assert ("inconclusive", "slower in time and not in cycles: the SM clock differed") == (one.verdict, one.reason)
 
 
-def test_records_without_cases_compare_to_nothing():
-    assert () == compare(record_of(), record_of()).cases
+def test_where_nothing_could_be_judged_nothing_is_well():
+    assert ((), 2) == (compare(record_of(), record_of()).cases, compare(record_of(), record_of()).exit_code)
+    assert [2, 1, 0] == [compare(a, b).exit_code for a, b in (
+        (record_of(case_result("k")), record_of(case_result("k"))), records([1.1]), records([1.0]))]  # fmt: skip

@@ -110,6 +110,15 @@ def test_nothing_to_compare_is_said():
         interleaved((nothing, nothing), "null", workbench.Settings())
 
 
+def test_a_variant_has_no_reference_of_its_own_to_time():
+    found = discover(TOYS)
+    kernel, variant = (
+        Build(word, found, tuple(found.cases([word], ("S0",)))) for word in ("triple", "double:by_adding")
+    )
+    with pytest.raises(PrismBenchError, match="no case is left to compare"):
+        interleaved((kernel, variant), "numpy_reference", workbench.Settings())
+
+
 def test_a_process_of_another_checkout_runs_that_checkouts_package(tmp_path, monkeypatch):
     """Although the current folder holds a package of that name as well."""
     worker = tmp_path / "tree" / "prism_bench" / "workbench" / "worker.py"

@@ -73,6 +73,12 @@ def test_each_side_has_its_environment(toys):
         assert ["double[n=1000]", "double:by_adding[n=1000]"] == names(sides.builds[0])
 
 
+def test_a_kernel_and_a_folder_do_not_compare(toys):
+    with pytest.raises(UsageError, match="double is a kernel and the other side is not"):
+        with opened(("double", str(TOYS)), Choice(toys)):
+            pass
+
+
 def test_what_is_nothing_is_said(copy, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(copy.parent))
     with pytest.raises(UsageError, match="'nonsense' is no record, no folder"):
