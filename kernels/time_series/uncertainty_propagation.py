@@ -142,7 +142,9 @@ spec = KernelSpec(
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
-        "short_tiles": Variant("tiles of half the length", parameters={"alpha": 0.05, "chunks": 4}, only_labels=("S2",)),
+        "short_tiles": Variant(
+            "tiles of half the length", parameters={"alpha": 0.05, "chunks": 4}, only_labels=("S2",), budgets=(),
+        ),
         "bands": Variant(
             "with the band around a mean", entry="band_rows", launch=launch_of("band"),
             arguments=(
