@@ -21,11 +21,9 @@ def command(
     seed: Annotated[int, typer.Option(help="of the order of cases")] = 0,
     timeout: Annotated[float, typer.Option(min=1, help="seconds one case may take in one process")] = 180.0,
     peers: Annotated[bool, typer.Option(help="time the library peers beside the kernels")] = True,
-    hertz: Annotated[float, typer.Option(min=0, help="how often the GPU's state is read; 0: never")] = HERTZ,
+    hertz: Annotated[float, typer.Option(min=0, max=100, help="how often the GPU's state is read; 0: never")] = HERTZ,
     energy: Annotated[bool, typer.Option(help="measure the energy of one launch of S1 and S2")] = True,
-    output: Annotated[
-        Path | None, typer.Option(help="record to write, instead of <runs>/<machine>/<UTC>-<commit>.json.gz")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="file, not <runs>/<machine>/<UTC>-<commit>.json.gz")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
