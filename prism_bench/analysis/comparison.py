@@ -62,12 +62,16 @@ class Control:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every case of both records, the control, and what is to be known about the two records (`notes`)."""
+    """Every case of both records, the control, and what is to be known about the two records (`notes`).
+
+    `complete` is False where measuring them was cut short.
+    """
 
     names: tuple[str, str]
     cases: tuple[Compared, ...]
     control: Control
     notes: tuple[str, ...] = ()
+    complete: bool = True
 
     @property
     def answered(self) -> bool:
@@ -76,8 +80,8 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """What a command ends with for it: that of its findings, 2 where nothing could be judged."""
-        return exit_code(comparison_findings(self)) or (0 if self.answered else 2)
+        """What a command ends with for it: that of its findings, 2 where nothing or not everything could be judged."""
+        return exit_code(comparison_findings(self)) or (0 if self.answered and self.complete else 2)
 
     def counts(self) -> Mapping[str, int]:
         """How many cases have each verdict, the verdicts in the order in which they matter."""

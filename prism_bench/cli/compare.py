@@ -110,7 +110,7 @@ def _of_builds(words, choice, effort, *, noise, rules, metric):
         key = by_workload if sides.across == "variants" else by_name
     floors = stored_noise(b.machine["id"], noise)
     found = compare(a, b, floors, rules, metric=metric, key=key, names=_short(words))
-    return replace(found, notes=(*sides.notes, *found.notes))
+    return replace(found, notes=(*sides.notes, *found.notes), complete=a.complete and b.complete)
 
 
 def _short(words):

@@ -185,6 +185,12 @@ def test_a_slower_clock_is_not_a_slower_kernel():
     assert ("inconclusive", "slower in time and not in cycles: the SM clock differed") == (one.verdict, one.reason)
 
 
+def test_what_was_cut_short_does_not_end_well():
+    found = compare(*records([1.0]))
+    assert [0, 2] == [found.exit_code, replace(found, complete=False).exit_code]
+    assert 1 == replace(compare(*records([1.1])), complete=False).exit_code
+
+
 def test_where_nothing_could_be_judged_nothing_is_well():
     assert ((), 2) == (compare(record_of(), record_of()).cases, compare(record_of(), record_of()).exit_code)
     assert [2, 1, 0] == [compare(a, b).exit_code for a, b in (
