@@ -86,8 +86,17 @@ def visiting(clocks: numpy.ndarray) -> numpy.ndarray:
     found = numpy.zeros(len(clocks), bool)
     if known.any():
         read = clocks[known].astype(float)
-        found[known] = numpy.abs(read / median_filter(read, CLOCK_NIGHTS) - 1) > CLOCK_SHARE
+        found[known] = numpy.abs(read / _usual(read) - 1) > CLOCK_SHARE
     return found
+
+
+def _usual(clocks):
+    """At each night the median of CLOCK_NIGHTS nights: those around it, at both ends the first and the last ones."""
+    half = CLOCK_NIGHTS // 2
+    if len(clocks) <= CLOCK_NIGHTS:
+        return numpy.full(len(clocks), numpy.median(clocks))
+    middle = median_filter(clocks, CLOCK_NIGHTS)[half:-half]
+    return numpy.pad(middle, half, mode="edge")
 
 
 def higher_is_better(metric: str) -> bool:

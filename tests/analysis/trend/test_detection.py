@@ -70,6 +70,12 @@ def test_neighbours_that_drift_together_count_for_less():
     assert Nights.of(white, FLOOR).scatter([0, 120]).memory < 0.2
 
 
+def test_what_was_learned_from_few_nights_is_doubted():
+    values = normal(200)
+    scatters = [Nights.of(values[:count], FLOOR).scatter([0, count]) for count in (20, 200)]
+    assert scatters[0].doubt > 1.2 > 1.05 > scatters[1].doubt > 1
+
+
 def test_quantised_times_are_no_steps():
     assert [] == level_changes(numpy.round((normal(120) + 0.025) / 0.05) * 0.05, FLOOR)
 

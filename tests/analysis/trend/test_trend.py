@@ -1,9 +1,11 @@
 """Series, what is set aside of them, and why they changed."""
 
+import numpy
 import pytest
 
 from prism_bench.analysis.trend import steps, trend
 from prism_bench.analysis.trend.choice import chosen
+from prism_bench.analysis.trend.series import visiting
 from prism_bench.analysis.trend.shifts import findings, shifts
 from prism_bench.errors import UsageError
 from tests.analysis.trend.histories import SOFTWARE, history, points, row, series
@@ -137,6 +139,12 @@ def test_nights_at_another_clock_are_set_aside():
     values = [value * (1.08 if night in slow else 1) for night, value in enumerate(series())]
     found = trend(history(40, row(values, clock=lambda night: 1.8e9 if night in slow else 1.98e9)))
     assert ((), [8]) == (found.steps, list(found.aside.values()))
+
+
+def test_a_clock_that_stays_is_the_usual_one_after_half_a_window():
+    at = lambda since: numpy.where(numpy.arange(40) >= since, 1.8e9, 1.98e9)  # noqa: E731
+    assert [7, 0] == [int(visiting(at(since)).sum()) for since in (33, 32)]
+    assert 0 == visiting(numpy.zeros(40)).sum()
 
 
 def test_a_series_without_a_trusted_night_is_empty():
