@@ -9,34 +9,39 @@ from prism_bench.analysis.gate import Gate
 from prism_bench.analysis.reproduce import command
 
 SOURCE = "check"
-MANY = 8  # concerns of one part, answer and metric
+MANY = 8  # concerns of one part, answer and metric, those of the run of one kernel
 _NAMED = 3
 
 
 def alerts(gate: Gate) -> list[Alert]:
     """One alert for each concern, with the state it was found in and the command that shows it again.
 
-    More than MANY of one kind are one alert: so many have one cause, and nobody reads sixty messages.
+    More than MANY alike are one alert: so many have one cause, and nobody reads sixty messages.
     """
     states, alike = checks.states(gate.record), defaultdict(list)
     for part in gate.parts:
         for check in part.checks:
             if check.grave:
-                alike[part.name, check.answer, check.metric].append(check)
+                alike[part.name, check.answer, check.metric, _kernel(part, check)].append(check)
     found = []
-    for (part, _, _), concerns in alike.items():
-        told = [_together(concerns, states)] if len(concerns) > MANY else concerns
+    for (part, _, _, kernel), concerns in alike.items():
+        told = [_together(concerns, states, kernel)] if len(concerns) > MANY else concerns
         found += [_alert(gate, part, check, states) for check in told]
     return found
 
 
-def _together(concerns, states):
+def _kernel(part, check):
+    """What went wrong is alike within one kernel; what is slow or over its budget is alike in all of them."""
+    return check.case.partition("[")[0].partition(":")[0] if part.name == "run" and check.case else ""
+
+
+def _together(concerns, states, kernel):
     """One check for all of them: more of them, or another driver or toolkit, is news; which ones they are is not."""
     worst = min(concerns, key=lambda check: check.order)
     cases = tuple(dict.fromkeys(check.case for check in concerns if check.case))
     more = f" and {len(cases) - _NAMED} more" if len(cases) > _NAMED else ""
     return replace(
-        worst, case=None, cases=cases, ratio=float(len(concerns)), identity=("many",), state=_world(states),
+        worst, case=None, cases=cases, ratio=float(len(concerns)), identity=("many", kernel), state=_world(states),
         message=f"{len(cases)} cases ({', '.join(cases[:_NAMED])}{more}); the farthest, {worst.case}: {worst.message}",
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from prism_bench.workload import LABELS
 # What verification alone shows; everything else needs a measurement.
 _VERIFIED = ("wrong", "crashed", "timed out", "failed")
 _SHORT = 12  # digits of a commit
+_MOST = 8
 
 
 def command(record: RunRecord, check: Check) -> str:
@@ -23,18 +24,22 @@ def command(record: RunRecord, check: Check) -> str:
 
 def _choice(record, check):
     """The options that choose backend, catalogue and cases."""
-    found = [case for name in _names(check) if (case := record.case(name))]
+    names = check.cases or ((check.case,) if check.case else ())
+    found = [case for name in names if (case := record.case(name))]
     options = [("--backend", record.backend)]
     options += [("--catalogue", record.catalogue)] if record.catalogue != "built-in" else []
     options += [("--label", label) for label in sorted({case.label for case in found} & set(LABELS))]
-    options += [("--filter", _filter(case)) for case in found]
+    options += [("--filter", name) for name in _filters(found)]
     return [word for option in options for word in option]
 
 
-def _names(check):
-    """A long list becomes no list: the whole catalogue is measured sooner than it is typed."""
-    names = check.cases or ((check.case,) if check.case else ())
-    return names if len(names) <= 8 else ()
+def _filters(cases):
+    """The cases; where those are too many to type their kernels, and all where even these are."""
+    for name in (_filter, implementation):
+        names = dict.fromkeys(map(name, cases))
+        if len(names) <= _MOST:
+            return list(names)
+    return []
 
 
 def _filter(case):

@@ -135,12 +135,24 @@ def test_many_of_one_kind_are_one_alert():
     (many,) = told(60)
     assert (None, "missed", 60) == (many.subject, many.kind, len(many.facts["cases"]))
     assert many.message.startswith("60 cases (softmax[n=0], softmax[n=1], softmax[n=2] and 57 more); the farthest, ")
-    assert "--filter" not in many.reproduce
+    assert many.reproduce.endswith("--label S0 --filter softmax")
     ledger = Ledger().with_told([many], "json", "now")
     assert [] == ledger.news(told(61, commit="c" * 40), "json")
     assert 1 == len(ledger.news(told(80), "json"))
     assert 1 == len(ledger.news(told(60, software={"driver": "590"}), "json"))
     assert MANY == len(told(MANY))
+
+
+def test_two_kernels_with_many_wrong_cases_are_two_alerts():
+    sizes = [{"n": n} for n in range(MANY + 1)]
+    cases = [
+        case_result(kernel, "edge", workload=size, status="wrong", reason="y") for kernel in "ab" for size in sizes
+    ]
+    one, other = alerts(gated(*cases))
+    assert one.fingerprint != other.fingerprint
+    assert ["prism-bench verify --backend cuda --filter a", "prism-bench verify --backend cuda --filter b"] == [
+        alert.reproduce.split(" && ")[1] for alert in (one, other)
+    ]
 
 
 def test_what_is_well_or_a_note_is_no_alert():
