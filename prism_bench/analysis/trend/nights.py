@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy
@@ -36,7 +36,7 @@ class Scatter:
         return (self.sigma * self.doubt) ** 2 * _inflation(count, round(self.memory, 3)) / count
 
 
-@cache
+@lru_cache(4096)
 def _inflation(count, memory):
     distance = numpy.arange(1, count)
     return 1.0 + 2.0 * float(numpy.sum((1 - distance / count) * memory**distance))
