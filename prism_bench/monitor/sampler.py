@@ -17,6 +17,7 @@ from prism_bench.monitor.xid import XidWatch
 
 HERTZ = 20.0
 KEPT_SECONDS = 120.0
+PATIENCE = 2.0  # seconds for a call that hangs in the driver; its thread is left behind then
 _RETRY_SECONDS = 1.0
 
 
@@ -75,7 +76,7 @@ class Sampler:
 
     def __exit__(self, *exception) -> None:
         self._ending.set()
-        self._thread.join()
+        self._thread.join(PATIENCE)
         self._stopped = self._clock()
         if self._xids:
             self._xids.stop()
@@ -93,13 +94,17 @@ class Sampler:
         self._longest = max(self._longest, self._clock() - began)
 
     def _take(self, place):
+        if not self._reading.acquire(timeout=PATIENCE):
+            self._lose(place, f"the driver did not answer within {PATIENCE:g} s")
+            return
         try:
-            with self._reading:
-                self._rings[place].append(self.probes[place].read(self._clock()))
+            self._rings[place].append(self.probes[place].read(self._clock()))
         except DeviceLost as error:
             self._lose(place, error)
         except Exception as error:  # whatever a driver in trouble makes of a call must not end a run
             self._lose(place, f"{type(error).__name__}: {error}")
+        finally:
+            self._reading.release()
 
     def latest(self, place: int = 0) -> Reading | None:
         """The last reading of a device; None before the first."""

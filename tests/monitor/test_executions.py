@@ -84,6 +84,17 @@ def test_a_journal_is_bounded_and_followed_across_its_turn(journal):
     assert max(kept) < 500
 
 
+def test_who_looks_rarely_misses_nothing_of_the_last_two_parts(journal):
+    followed = journal.follow(0.0)
+    journal.append([Execution("relu", 0.0, 1e-6)])
+    assert [0.0] == [one.at for one in next(followed)]
+    for number in range(1, 12):
+        journal.append([Execution("relu", float(number), 1e-6)])
+    assert 2 == len(list(journal.path.parent.iterdir()))
+    assert [float(number) for number in range(1, 12)] == [one.at for one in next(followed)]
+    assert list(range(12)) == [one.at for one in next(journal.follow(0.0))]
+
+
 def test_half_a_line_is_waited_for_and_a_damaged_one_passed_over(journal):
     journal.append([ONE])
     followed = journal.follow(0.0)

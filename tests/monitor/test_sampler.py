@@ -1,5 +1,6 @@
 """The beat, its bounded ring, its own cost, and what becomes of it when the device goes away and comes back."""
 
+from threading import Event
 from time import sleep
 
 import pytest
@@ -130,6 +131,20 @@ def test_whatever_a_driver_in_trouble_raises_ends_no_run(gpu):
         with sampler.window() as window:
             sampler.beat()
     assert "ValueError: nonsense from the driver" in window.evidence.lost
+
+
+def test_a_call_that_hangs_in_the_driver_holds_up_nobody(gpu, monkeypatch):
+    monkeypatch.setattr("prism_bench.monitor.sampler.PATIENCE", 0.05)
+    hanging = Event()
+    with sampling(everything, hertz=200, full=False) as sampler:
+        assert until(lambda: sampler.latest())
+        sampler.probes[0].read = lambda now: hanging.wait(5.0)
+        assert until(lambda: sampler._reading.locked())
+        sleep(0.02)
+        with sampler.window() as window:
+            pass
+    hanging.set()
+    assert window.evidence.lost.endswith("the driver did not answer within 0.05 s")
 
 
 def test_xids_are_told_in_the_window_they_fell_into(gpu):
