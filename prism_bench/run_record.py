@@ -69,6 +69,13 @@ class CaseResult:
         """The axes as a case's name writes them."""
         return ",".join(f"{axis}={value}" for axis, value in self.workload.items())
 
+    @property
+    def is_edge(self) -> bool:
+        """Whether it was verified and is never timed. A golden case may share its workload with a timed one: what has
+        times is no edge.
+        """
+        return self.label in ("edge", "golden") and not self.measurements
+
     def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
         """The measurement of `metric` of `subject`, or None."""
         for one in self.measurements:

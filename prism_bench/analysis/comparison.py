@@ -116,7 +116,7 @@ def compare(
     notes = require_comparable(a, b, names)
     if noise and (reason := noise.misfit(b)):
         noise, notes = None, [*notes, reason]
-    sides = [{key(case): case for case in record.cases if _timed(case)} for record in (a, b)]
+    sides = [{key(case): case for case in record.cases if not case.is_edge} for record in (a, b)]
     notes += _alone(sides, names)
     shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
     rows = [_row(name, pair, metric, names) for name, pair in shared.items()]
@@ -132,11 +132,6 @@ def _alone(sides, names):
         if alone:
             few = ", ".join(alone[:3]) + (" ..." if len(alone) > 3 else "")
             yield f"only {name} has {len(alone)} case{'s' if len(alone) > 1 else ''}: {few}"
-
-
-def _timed(case):
-    """A golden case may share its workload with a timed one: what has times is no edge."""
-    return case.label not in ("edge", "golden") or bool(case.measurements)
 
 
 def _row(name, pair, metric, names):

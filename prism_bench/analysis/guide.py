@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 
 from prism_bench.analysis.baselines import Baseline
 from prism_bench.analysis.published import published_rules
+from prism_bench.analysis.rivals import clock_of
 from prism_bench.analysis.toml_table import TomlTable
 from prism_bench.measurement import Measurement
 from prism_bench.metric import MEASURED
@@ -103,9 +104,9 @@ def _default(base, name, scale=None):
 
 
 def guide_verdicts(record: RunRecord, rules: GuideRules, baseline: Baseline | None = None) -> list[GuideVerdict]:
-    """Every rule on every case that it is asked of; without a baseline nothing is said to be degraded or not."""
+    """Every rule on every case that it is asked of; what has no baseline is not known to be as fast as before."""
     found = []
-    for case in record.cases:
+    for case in (case for case in record.cases if not case.is_edge):
         if case.label == rules.label and not case.ceiling:
             samples = _samples(case.measurement(rules.metric))
             found += [_verdict(case, rules.metric, rule, samples, rules) for rule in _RULES]
@@ -123,12 +124,11 @@ def _verdict(case: CaseResult, metric, rule, samples, rules):
     return GuideVerdict(case.name, metric, rule.name, rule.words, value, limit, kept)
 
 
-def _degraded(case, rules, seconds: Mapping[tuple[str, str], float]):
-    """The case's medians over the baseline's; unmeasured where this record has none."""
-    for (name, metric), before in seconds.items():
-        if name != case.name or not before:
-            continue
-        one = case.measurement(metric)
-        value = one.median / before if one and one.valid and one.samples else None
+def _degraded(case: CaseResult, rules, seconds: Mapping[tuple[str, str], float]):
+    """The case's medians over the baseline's; unmeasured where this record or the baseline has none."""
+    metrics = [metric for name, metric in seconds if name == case.name]
+    for metric in metrics or [clock_of(case)]:
+        before, one = seconds.get((case.name, metric)), case.measurement(metric)
+        value = one.median / before if before and one and one.valid and one.samples else None
         kept = None if value is None else value <= rules.degraded
-        yield GuideVerdict(name, metric, "degraded", "median over the baseline's", value, rules.degraded, kept)
+        yield GuideVerdict(case.name, metric, "degraded", "median over the baseline's", value, rules.degraded, kept)

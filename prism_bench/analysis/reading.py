@@ -15,8 +15,6 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import Limits
 from prism_bench.run_record import CaseResult, RunRecord
 
-_UNTIMED = ("edge", "golden")
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -59,8 +57,8 @@ def read(record: RunRecord, catalogue: Catalogue | None = None) -> Reading:
 
     A ResultsError where the device's file of budgets is not right.
     """
-    edges = tuple(case for case in record.cases if _is_edge(case))
-    cases = tuple(case for case in record.cases if not _is_edge(case))
+    edges = tuple(case for case in record.cases if case.is_edge)
+    cases = tuple(case for case in record.cases if not case.is_edge)
     frame = summary(replace(record, cases=cases))
     promises = promises_for(record, catalogue) if catalogue else Promises()
     source = promises.path.name if promises.path else ""
@@ -71,11 +69,6 @@ def read(record: RunRecord, catalogue: Catalogue | None = None) -> Reading:
         published=tuple(published_verdicts(frame)), findings=tuple(findings(record, budgets, guide)),
         guide=guide, promises=promises,
     )  # fmt: skip
-
-
-def _is_edge(case):
-    """A golden case may share its workload with a timed one: what has times is no edge."""
-    return case.label in _UNTIMED and not case.measurements
 
 
 def middle(values: list[float]) -> float | None:

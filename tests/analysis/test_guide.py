@@ -18,8 +18,15 @@ def whole_calls(*seconds, metric="end_to_end_time", **facts):
     return record_of(case_result("k", measurements=(Measurement(metric, "kernel", (tuple(seconds),), **facts),)))
 
 
-def kept(record, rules=RULES, baseline=None):
-    return {one.rule: one.kept for one in guide_verdicts(record, rules, baseline)}
+def kept(record, rules=RULES):
+    """The rules of thumb alone, without the baseline."""
+    return {one.rule: one.kept for one in guide_verdicts(record, rules) if one.rule != "degraded"}
+
+
+def degraded(record, baseline=None):
+    return {
+        (one.case, one.metric): one.kept for one in guide_verdicts(record, RULES, baseline) if one.rule == "degraded"
+    }
 
 
 def test_the_rules_are_those_that_the_guide_printed():
@@ -69,11 +76,21 @@ def baseline(seconds, metric="cold_time"):
 @pytest.mark.parametrize(("seconds", "well"), [(1.4e-5, True), (1.6e-5, False)])
 def test_what_takes_half_as_long_again_as_the_baseline_is_degraded(seconds, well):
     record = record_of(case_result("k", "S2", times={"cold_time": seconds}))
-    assert {"degraded": well} == kept(record, baseline=baseline(1e-5))
+    assert {("k[n=100]", "cold_time"): well} == degraded(record, baseline(1e-5))
 
 
 def test_a_case_of_the_baseline_without_a_time_is_unmeasured():
-    assert {"degraded": None} == kept(record_of(case_result("k", "S2")), baseline=baseline(1e-5))
+    assert {("k[n=100]", "cold_time"): None} == degraded(record_of(case_result("k", "S2")), baseline(1e-5))
+
+
+def test_a_case_without_a_baseline_is_unmeasured():
+    record = record_of(case_result("k", times={"cold_time": 1e-5}), case_result("new", times={"cold_time": 1e-5}))
+    assert {("k[n=100]", "cold_time"): True, ("new[n=100]", "cold_time"): None} == degraded(record, baseline(1e-5))
+    assert {None} == set(degraded(record).values())
+
+
+def test_edges_are_asked_nothing():
+    assert {} == degraded(record_of(case_result("k", "edge")))
 
 
 def test_degraded_is_bad_what_the_guide_calls_odd_a_note_and_a_missed_aim_no_finding():
