@@ -154,7 +154,7 @@ struct Queries {
                 }
     }
 
-    /// The online softmax: scores become exp2(scale (score - max)), sums are brought to that max, outputs are to follow.
+    /// The online softmax: scores become exp2(scale (score - max)), sums are brought to that max, outputs follow later.
     __device__ void weigh(float scale) {
 #pragma unroll
         for (int i = 0; i < T::ROWS; ++i)
@@ -241,44 +241,71 @@ struct Queries {
     }
 };
 
-/// One block's queries; a 1-D grid has a block for each tile of queries of each head, the last tiles (a causal
-/// product's longest) first. `shared` has room for a tile of queries and two stages of keys and values.
+/// A block's queries and where its head's keys and values begin; a 1-D grid has a block for each tile of queries of each
+/// head, the last tiles (a causal product's longest) first.
+template <class T>
+struct HeadTile {
+    using Memory = typename T::Element::Memory;
+    int which, first, length, width;
+    long long begin, row;
+    const unsigned short *keys, *values;
+
+    __device__ HeadTile(const Memory* k, const Memory* v, const Heads& heads) {
+        const int tiles = (heads.length + T::QUERIES - 1) / T::QUERIES;
+        which = blockIdx.x / tiles;
+        first = (tiles - 1 - static_cast<int>(blockIdx.x) % tiles) * T::QUERIES;
+        length = heads.length, width = heads.width, row = heads.row;
+        begin = heads.begin(which);
+        keys = reinterpret_cast<const unsigned short*>(k + begin);
+        values = reinterpret_cast<const unsigned short*>(v + begin);
+    }
+
+    __device__ void copy_queries(unsigned short* shared, const Memory* q) const {
+        const unsigned short* const from = reinterpret_cast<const unsigned short*>(q + begin) + first * row;
+        copy_lines<T, T::QUERIES>(shared, from, row, length - first, width);
+    }
+
+    __device__ void copy(unsigned short* to, int from) const {
+        copy_lines<T, T::KEYS>(to, keys + from * row, row, length - from, width);
+        copy_lines<T, T::KEYS>(to + T::STAGE, values + from * row, row, length - from, width);
+    }
+
+    /// The key after the last that is open to one of the queries.
+    __device__ int end() const { return T::CAUSAL ? min(length, first + T::QUERIES) : length; }
+
+    /// Calls step(first key, keys and then values in shared memory) for each block of keys before `end`.
+    template <class Step>
+    __device__ void walk(int end, unsigned short* stages, Step step) const {
+        copy(stages, 0);
+        __pipeline_commit();
+        int stage = 0;
+#pragma unroll 1
+        for (int from = 0; from < end; from += T::KEYS, stage ^= 1) {
+            __pipeline_wait_prior(0);
+            __syncthreads();
+            if (from + T::KEYS < end) copy(stages + 2 * (stage ^ 1) * T::STAGE, from + T::KEYS);
+            __pipeline_commit();
+            step(from, stages + 2 * stage * T::STAGE);
+        }
+    }
+};
+
+/// `shared` has room for a tile of queries and two stages of keys and values.
 template <class T>
 __device__ void attend(const typename T::Element::Memory* q, const typename T::Element::Memory* k,
                        const typename T::Element::Memory* v, const float* mask, typename T::Element::Out* o,
                        Heads heads, float scale, unsigned short* shared) {
-    const int tiles = (heads.length + T::QUERIES - 1) / T::QUERIES;
-    const int first = (tiles - 1 - static_cast<int>(blockIdx.x) % tiles) * T::QUERIES;
-    const long long begin = heads.begin(blockIdx.x / tiles);
-    const unsigned short* const keys = reinterpret_cast<const unsigned short*>(k + begin);
-    const unsigned short* const values = reinterpret_cast<const unsigned short*>(v + begin);
-    unsigned short* const stages = shared + T::QUERIES * T::PITCH;
-    const auto copy = [&](int from, int stage) {
-        unsigned short* const to = stages + 2 * stage * T::STAGE;
-        copy_lines<T, T::KEYS>(to, keys + from * heads.row, heads.row, heads.length - from, heads.width);
-        copy_lines<T, T::KEYS>(to + T::STAGE, values + from * heads.row, heads.row, heads.length - from, heads.width);
-    };
-    copy_lines<T, T::QUERIES>(shared, reinterpret_cast<const unsigned short*>(q + begin) + first * heads.row, heads.row,
-                              heads.length - first, heads.width);
-    copy(0, 0);
-    __pipeline_commit();
-    const int end = T::CAUSAL ? min(heads.length, first + T::QUERIES) : heads.length;
+    const HeadTile<T> tile(k, v, heads);
     const float base2 = 1.44269504f * scale;
-    Queries<T> queries(shared, first);
-    int stage = 0;
-#pragma unroll 1
-    for (int from = 0; from < end; from += T::KEYS, stage ^= 1) {
-        __pipeline_wait_prior(0);
-        __syncthreads();
+    Queries<T> queries(shared, tile.first);
+    tile.copy_queries(shared, q);
+    tile.walk(tile.end(), shared + T::QUERIES * T::PITCH, [&](int from, const unsigned short* keys) {
         if (from == 0) queries.keep();
-        if (from + T::KEYS < end) copy(from + T::KEYS, stage ^ 1);
-        __pipeline_commit();
-        const unsigned short* const here = stages + 2 * stage * T::STAGE;
-        queries.meet_keys(here);
+        queries.meet_keys(keys);
         queries.mask_scores(mask, from, heads.length, base2);
         queries.weigh(T::MASKED ? 1.0f : base2);
         queries.fade_outputs();
-        queries.meet_values(here + T::STAGE);
-    }
-    queries.store(o + begin, heads);
+        queries.meet_values(keys + T::STAGE);
+    });
+    queries.store(o + tile.begin, heads);
 }

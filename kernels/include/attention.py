@@ -43,14 +43,14 @@ def shared_of_groups(depth, groups):
     return 2 * depth * (64 * groups + 4 * 128) + 1024
 
 
-def chosen(width, tiles, masked, device):
+def chosen(width, tiles, masked, device, warps_only):
     """Warpgroups where there are any and work for all of them, else the first shape that fits.
 
     Where 32 queries a warp would leave multiprocessors idle, it is 16.
     """
     depth, few = padded(width), tiles < device.sm_count
     on_groups = device.compute_capability == 90 and "warpgroups" in shapes_of(width) and not few
-    if on_groups and shared_of_groups(depth, GROUPS[depth]) <= device.max_shared_bytes:
+    if not warps_only and on_groups and shared_of_groups(depth, GROUPS[depth]) <= device.max_shared_bytes:
         return "warpgroups"
     fitting = [(r, k) for r, k in SHAPES[depth] if shared_bytes(depth, r, k) <= device.max_shared_bytes]
     fitting = [(r, k) for r, k in fitting if k < 64 or not masked] or list(SHAPES[depth])
@@ -58,13 +58,13 @@ def chosen(width, tiles, masked, device):
     return f"{rows}x{keys}"
 
 
-def launcher(entry, element="HalfHead"):
+def launcher(entry, element="HalfHead", warps_only=False):
     """The plan of an attention kernel with 16-bit operands."""
     kind = "" if element == "HalfHead" else f", {element}"
 
     def launch(batch, heads, length, width, causal, masked, shape, device):
         depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
-        shape = shape or chosen(width, batch * heads * -(-length // 128), masked, device)
+        shape = shape or chosen(width, batch * heads * -(-length // 128), masked, device, warps_only)
         if shape == "warpgroups":
             groups = 2 if masked else GROUPS[depth]
             grid, block, shared = -(-length // (64 * groups)), 128 * groups, shared_of_groups(depth, groups)
@@ -109,8 +109,8 @@ def arguments(shape, dtype, out=None, fill=None):
     )
 
 
-def attention(q, k, v, first, mask, scale, causal, xp):
-    """Queries `first` and on of one head; a query to which no key is open gives zeros."""
+def weights_of(q, k, first, mask, scale, causal, xp):
+    """Of queries `first` and on of one head; a query to which no key is open has zeros."""
     scores = scale * (q @ k.T)
     if mask is not None:
         scores = scores + mask
@@ -119,7 +119,12 @@ def attention(q, k, v, first, mask, scale, causal, xp):
     top = scores.max(axis=1, keepdims=True)
     weights = xp.exp(scores - xp.where(top == -xp.inf, 0, top))
     total = weights.sum(axis=1, keepdims=True)
-    return weights @ v / xp.where(total == 0, 1, total)
+    return weights / xp.where(total == 0, 1, total)
+
+
+def attention(q, k, v, first, mask, scale, causal, xp):
+    """What those weights make of the values."""
+    return weights_of(q, k, first, mask, scale, causal, xp) @ v
 
 
 def operations(batch, heads, length, width, causal):

@@ -17,11 +17,12 @@ from prism_bench_catalogue.include.attention import (
     launcher_fp32,
     operations,
     row_closed,
+    weights_of,
 )
 from prism_bench_catalogue.include.bfloat import BFLOATS, wide
 from prism_bench_catalogue.include.tensor_tile import WARPGROUPS
 
-from prism_bench import Budget, Golden, KernelSpec, Rule, Variant, Workload, normwise
+from prism_bench import Budget, Golden, KernelSpec, Out, Rule, Variant, Workload, normwise
 
 
 def reference(q, k, v, mask, scale, causal, masked, length, width, xp):
@@ -51,6 +52,23 @@ def torch_bfloat(torch, q, k, v, mask, heads, scale, causal, masked):
     return torch_attention(torch, q, k, v, mask, heads, scale, causal, masked).float()
 
 
+def reference_with_weights(q, k, v, mask, heads, scale, causal, masked, length, width, xp):
+    """The outputs, and the weights by head."""
+    o = reference(q, k, v, mask, scale, causal, masked, length, width, xp)
+    part = mask if masked else None
+    pairs = [(sample, slice(at, at + width)) for sample in range(len(q)) for at in range(0, heads * width, width)]
+    weights = [weights_of(q[s][:, head], k[s][:, head], 0, part, scale, causal, xp) for s, head in pairs]
+    return o, xp.stack(weights) if weights else xp.zeros((0, heads, length, length))
+
+
+def torch_with_weights(torch, q, k, v, mask, heads, scale, causal, masked):
+    """What nn.MultiheadAttention does where it is to give its weights: they are made in memory."""
+    q, k, v = (x.unflatten(2, (heads, -1)).transpose(1, 2) for x in (q, k, v))
+    scores = scale * (q @ k.transpose(2, 3)) + (mask.to(q.dtype) if masked else 0)
+    weights = torch.softmax(scores, 3)
+    return (weights @ v).transpose(1, 2).flatten(2), weights
+
+
 SHAPE = "batch length model"
 
 
@@ -67,6 +85,20 @@ LADDER = (
     sized(1, 1, 400, 104, causal=1, masked=1),
     sized(3, 5, 1030, 128, scaling=0.5),
 )
+
+closed = Golden(
+    Workload(batch=1, heads=1, length=20, model=8, masked=1),
+    inputs={"q": 1.0, "k": 1.0, "v": lambda length: np.arange(length)[:, None], "mask": row_closed},
+    expected={"o": lambda length: np.array([length - 1, 9.5, 0] + [9.5] * (length - 3))[:, None]},
+    source="by hand: a closed row gives zeros, equal scores the mean",
+)
+
+
+def with_weights(plain):
+    """The arguments with the weights after o."""
+    at = next(i for i, argument in enumerate(plain) if argument.name == "o") + 1
+    return (*plain[:at], Out("weights", "batch heads length length", dtype="float16"), *plain[at:])
+
 
 spec = KernelSpec(
     entry="multi_head_attention",
@@ -104,12 +136,7 @@ spec = KernelSpec(
         Workload(batch=2, heads=2, length=77, model=128, shape="2x64", causal=1),
     ),
     golden=(
-        Golden(
-            Workload(batch=1, heads=1, length=20, model=8, masked=1),
-            inputs={"q": 1.0, "k": 1.0, "v": lambda length: np.arange(length)[:, None], "mask": row_closed},
-            expected={"o": lambda length: np.array([length - 1, 9.5, 0] + [9.5] * (length - 3))[:, None]},
-            source="by hand: a closed row gives zeros, equal scores the mean",
-        ),
+        closed,
         Golden(
             Workload(batch=1, heads=1, length=20, model=64, causal=1),
             inputs={"q": 60.0, "k": 60.0, "v": lambda length: np.arange(length)[:, None], "mask": np.zeros((0, 0))},
@@ -150,6 +177,29 @@ spec = KernelSpec(
                 sized(1, 3, 131, 128),
             ),
             budgets=(Budget("peer_ratio", at_least=0.5, label="S1"),),
+        ),
+        "weights": Variant(
+            "gives the weights too, [batch, heads, length, length]",
+            entry="multi_head_attention_weights",
+            arguments=with_weights(arguments(SHAPE, "float16")),
+            launch=launcher("multi_head_attention_weights", warps_only=True),
+            reference=reference_with_weights,
+            flops=lambda batch, heads, length, width: batch * heads * length * length * (6 * width + 6),
+            peers={"torch": torch_with_weights},
+            workloads={
+                "S0": Workload(batch=1, heads=8, length=128, model=512),
+                "S1": Workload(batch=1, heads=16, length=4096, model=1024),
+            },
+            edges=(
+                Workload(batch=0, heads=2, length=5, model=16),
+                sized(1, 3, 1, 1),
+                sized(2, 2, 70, 40, causal=1),
+                sized(1, 2, 131, 9, masked=1),
+                sized(1, 1, 68, 72, causal=1, masked=1),
+                sized(1, 1, 200, 128),
+            ),
+            golden=(closed,),
+            budgets=(),
         ),
         "float32": Variant(
             "FP32 throughout, on the ordinary cores",
