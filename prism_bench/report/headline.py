@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from prism_bench.analysis.reading import Reading, middle
 from prism_bench.report.cells import times_text
@@ -66,9 +67,8 @@ def _peer_tile(reading):
     if not ratios:
         return Tile("Against libraries", "–", "no library was timed beside the kernels")
     faster = sum(ratio >= 1 for ratio in ratios)
-    return Tile(
-        "Against libraries", times_text(middle(ratios)), f"median; as fast or faster in {faster} of {len(ratios)} cases"
-    )
+    words = f"geometric mean; as fast or faster in {faster} of {len(ratios)} cases, at worst {times_text(min(ratios))}"
+    return Tile("Against libraries", times_text(geometric_mean(ratios)), words)
 
 
 def _cpu_tile(reading):

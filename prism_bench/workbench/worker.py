@@ -1,8 +1,8 @@
 """A measuring process: reads its task list from standard input, writes one JSON line per event to standard output.
 
 Events: {"facts", "protocol"}, {"compiled"} for each library that the first process makes ahead, then per task
-{"begin": name} and {"results": [...]}, at the end {"end": true}, with it {"monitor"} where a device was watched. A kernel
-that crashes or hangs takes this process with it and nothing else.
+{"begin": name} and {"results": [...]}, at the end {"end": true}, with it {"monitor"} where a device was watched. A
+kernel that crashes or hangs takes this process with it and nothing else.
 """
 
 import json
