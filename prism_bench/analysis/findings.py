@@ -8,7 +8,7 @@ from prism_bench.analysis.conditions import noted
 from prism_bench.analysis.guide import DETECTED, GuideVerdict
 from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
-from prism_bench.units import rate_text, share_text, time_text
+from prism_bench.units import rate_text, time_text
 
 GRAVITY = ("bad", "untrusted", "note")
 
@@ -125,5 +125,5 @@ def value_text(metric: str, value: float | None) -> str:
     if unit == "s":
         return time_text(value)
     if unit == "1":
-        return share_text(value) if metric.endswith("share") else f"{value:.3g}x"
+        return f"{value * 100:.3g} %" if metric.endswith("share") else f"{value:.3g}x"
     return rate_text(value, unit) if unit else f"{value:g}"
