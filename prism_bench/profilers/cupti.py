@@ -14,19 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
-from prism_bench.profilers.timeline import (
-    CALL_TYPES,
-    COPY,
-    KERNEL,
-    RANGE_TYPES,
-    SET,
-    WORK_TYPES,
-    Calls,
-    Ranges,
-    Timeline,
-    Work,
-    columns,
-)
+from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
 
 _BUFFER_BYTES = 8 << 20
 _START_FLAG, _END_FLAG = 2, 4  # of markers: CUPTI_ACTIVITY_FLAG_MARKER_START and _END
@@ -86,9 +74,8 @@ class Collector:
             raise MeasurementInvalid(f"CUPTI dropped {dropped} records; watch fewer launches at a time")
         if not self._work:
             raise MeasurementInvalid("CUPTI saw no kernel, copy or set; is another profiler attached to this process?")
-        work, calls = Work(**columns(self._work, WORK_TYPES)), Calls(**columns(self._calls, CALL_TYPES))
-        ranges = Ranges(**columns(self._ranges, RANGE_TYPES))
-        return Timeline(work, calls, ranges, tuple(self._names), f"process {os.getpid()}", "cupti", _version())
+        facts = {"source": f"process {os.getpid()}", "tool": "cupti", "version": _version()}
+        return timeline_of(self._work, self._calls, self._ranges, self._names, **facts)
 
     def _dropped(self):
         count = ctypes.c_size_t()

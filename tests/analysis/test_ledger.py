@@ -3,18 +3,7 @@
 import pytest
 
 from prism_bench.analysis.ledger import ledger
-from prism_bench.profilers.timeline import (
-    CALL_TYPES,
-    COPY,
-    KERNEL,
-    RANGE_TYPES,
-    WORK_TYPES,
-    Calls,
-    Ranges,
-    Timeline,
-    Work,
-    columns,
-)
+from prism_bench.profilers.timeline import COPY, KERNEL, timeline_of
 
 NAMES = ("kernel", "cuLaunchKernel", "cuStreamSynchronize", "cudaLaunchKernel_v7000", "chain", "other")
 LAUNCH, WAIT, RUNTIME = 1, 2, 3
@@ -22,14 +11,9 @@ LAUNCH, WAIT, RUNTIME = 1, 2, 3
 
 def timeline(work, calls=(), ranges=()):
     """Work as (start, end, correlation), calls as (start, end, name, correlation), ranges as (start, end, name)."""
-    return Timeline(
-        Work(**columns([(start, end, 0, KERNEL, 0, 0, number, 0) for start, end, number in work], WORK_TYPES)),
-        Calls(**columns([(*call, 0, 1) for call in calls], CALL_TYPES)),
-        Ranges(**columns([(*one, 0, 1) for one in ranges], RANGE_TYPES)),
-        NAMES,
-        "here",
-        "test",
-    )
+    rows = [(start, end, 0, KERNEL, 0, 0, number, 0) for start, end, number in work]
+    called, named = [(*call, 0, 1) for call in calls], [(*one, 0, 1) for one in ranges]
+    return timeline_of(rows, called, named, NAMES, source="here", tool="test")
 
 
 def blamed(calls):
@@ -86,7 +70,21 @@ def test_the_longest_ranges_are_shown_and_the_others_counted():
 
 
 def test_copies_count_their_bytes():
-    one = timeline([(0, 10, 1)])
-    work = Work(**columns([(0, 10, 0, KERNEL, 0, 0, 1, 0), (10, 30, 0, COPY, -1, 4096, 2, 0)], WORK_TYPES))
-    found = ledger(Timeline(work, one.calls, one.ranges, NAMES, "here", "test")).total
+    rows = [(0, 10, 0, KERNEL, 0, 0, 1, 0), (10, 30, 0, COPY, -1, 4096, 2, 0)]
+    found = ledger(timeline_of(rows, (), (), NAMES, source="here", tool="test")).total
     assert (1, 1, 4096, 0) == (found.kernels, found.copies, found.copied_bytes, found.gap_count)
+
+
+def test_two_devices_have_accounts_of_their_own():
+    rows = [(0, 10, 0, KERNEL, 0, 0, 1, 0), (0, 30, 1, KERNEL, 0, 0, 2, 0), (20, 30, 0, KERNEL, 0, 0, 3, 0)]
+    found = ledger(timeline_of(rows, (), (), NAMES, source="here", tool="test"))
+    assert {0: 10e-9, 1: 0.0} == {device: pytest.approx(row.idle) for device, row in found.devices.items()}
+    assert 60e-9 == pytest.approx(found.total.span)
+
+
+def test_blocks_do_not_lose_the_running_maximum(monkeypatch):
+    work = [(0, 1000, 1), *((10 * i, 10 * i + 5, i) for i in range(1, 60)), (1200, 1300, 99)]
+    whole = ledger(timeline(work)).total
+    monkeypatch.setattr("prism_bench.analysis.ledger._BLOCK", 7)
+    assert whole == ledger(timeline(work)).total
+    assert 1 == whole.gap_count
