@@ -1,103 +1,111 @@
 #include "persistence.cuh"
 #include "reduce.cuh"
 
-// Topology of the set of pixels above a threshold. A warp sees 32 columns of a row as bits, with one more on each side,
-// so that windows and neighbours are logic on words; it walks STRIP rows and reads each once. Components are joined first
-// within a block's tile, in shared memory, and then along the tiles' borders.
+// Topology of the set of pixels above a threshold. A warp sees 32 columns of a row as bits; lane l keeps the word of the
+// strip's row l, so that windows of all rows are logic on words at once. Components are joined first within a block's
+// tile, in shared memory, and then along the tiles' borders.
 
-constexpr int STRIP = 16, WARPS = 8, ACROSS = 32 * WARPS, TILE = STRIP * ACROSS, BATCH = 8;
+constexpr int STRIP = 16, WINDOWS = 31, WARPS = 8, ACROSS = 32 * WARPS, TILE = STRIP * ACROSS, BATCH = 8;
 
 /// The bit of column c - 1 + k of lane c's row is bit c + k.
 using Bits = unsigned long long;
+
+/// The bits of one row: own columns, and those beside them in bits 0 of `left` and `right`.
+struct Word {
+    unsigned int own, left, right;
+
+    __device__ Bits bits() const { return Bits(own) << 1 | left | Bits(right) << 33; }
+    /// That of another lane.
+    __device__ Word of(int lane) const {
+        const unsigned int beside = __shfl_sync(FULL_WARP, left | right << 1, lane);
+        return {__shfl_sync(FULL_WARP, own, lane), beside & 1, beside >> 1};
+    }
+};
 
 struct Image {
     const float* x;
     int rows, cols;
     float threshold;
 
-    /// This warp's parts of N rows from `row` on: lane l's own pixel is bit l + 1. All loads come first.
-    template <int N>
-    __device__ void bits(int row, int first, Bits (&out)[N]) const {
-        const int lane = threadIdx.x % 32, column = first + lane, beside = lane == 0 ? first - 1 : first + 32;
-        const bool own = column < cols, edge = (lane == 0 || lane == 31) && beside >= 0 && beside < cols;
-        float at[N], next[N];
+    /// In lane l, 32 columns from `first` of row `row` + l, for COUNT rows.
+    template <int COUNT>
+    __device__ Word words(int row, int first) const {
+        const int lane = threadIdx.x % 32;
+        Word mine = {0, above(row + lane, first - 1), above(row + lane, first + 32)};
 #pragma unroll
-        for (int k = 0; k < N; ++k) {
-            const bool there = row + k >= 0 && row + k < rows;
-            const float* const from = x + static_cast<long long>(row + k) * cols;
-            at[k] = own && there ? from[column] : threshold;
-            next[k] = edge && there ? from[beside] : threshold;
-        }
+        for (int begin = 0; begin < COUNT; begin += BATCH) {
+            float at[BATCH];
 #pragma unroll
-        for (int k = 0; k < N; ++k) {
-            const unsigned int inner = __ballot_sync(FULL_WARP, at[k] > threshold);
-            const unsigned int outer = __ballot_sync(FULL_WARP, next[k] > threshold);
-            out[k] = Bits(inner) << 1 | (outer & 1) | Bits(outer >> 31) << 33;
+            for (int k = 0; k < BATCH; ++k) at[k] = value(row + begin + k, first + lane);
+#pragma unroll
+            for (int k = 0; k < BATCH; ++k) {
+                const unsigned int word = __ballot_sync(FULL_WARP, at[k] > threshold);
+                if (lane == begin + k) mine.own = word;
+            }
         }
+        return mine;
     }
-    __device__ Bits bits(int row, int first) const {
-        Bits one[1];
-        bits(row, first, one);
-        return one[0];
+    __device__ float value(int row, int column) const {
+        const bool there = row >= 0 && row < rows && column >= 0 && column < cols;
+        return there ? __ldg(x + static_cast<long long>(row) * cols + column) : threshold;
     }
+    __device__ unsigned int above(int row, int column) const { return value(row, column) > threshold; }
 };
 
-/// Where a warp works: its first column, and its strip of rows. Strips reach one row and one column beyond the image.
-struct Part {
-    int first, begin, end;
+/// This warp's first column.
+__device__ inline int first_of_warp() { return (blockIdx.x * WARPS + threadIdx.x / 32) * 32; }
 
-    __device__ explicit Part(int rows) {
-        first = (blockIdx.x * WARPS + threadIdx.x / 32) * 32;
-        begin = blockIdx.y * STRIP;
-        end = min(begin + STRIP, rows + 1);
-    }
-};
-
-/// Four times the Euler characteristic of the 2x2 windows whose lower right pixels are the warp's: Q1 - Q3 -+ 2 QD.
+/// Four times the Euler characteristic of the 2x2 windows whose lower right pixels are in this lane's row and whose upper
+/// ones are in that of the lane before: Q1 - Q3 -+ 2 QD; of lanes 1 to `count`. All lanes call it.
 template <bool EIGHT>
-__device__ int window_sum(Bits above, Bits here) {
-    const unsigned int a = here >> 1, b = here, c = above >> 1, d = above;
+__device__ int window_sum(Word here, int count) {
+    const int lane = threadIdx.x % 32;
+    const unsigned int a = here.own, b = here.own << 1 | here.left;
+    const unsigned int c = __shfl_up_sync(FULL_WARP, a, 1), d = __shfl_up_sync(FULL_WARP, b, 1);
     const unsigned int odd = a ^ b ^ c ^ d, pair = (a & b) | (c & d), diagonal = (a ^ b) & (c ^ d) & (a ^ c);
+    if (lane == 0 || lane > count) return 0;
     return __popc(odd & ~pair) - __popc(odd & pair) + (EIGHT ? -2 : 2) * __popc(diagonal);
 }
 
-/// The window sums of a warp's strip, and its rows' bits by `keep(row in the strip, bits)`.
-template <bool EIGHT, class Keep>
-__device__ int walk_strip(const Image& image, const Part& part, Keep keep) {
-    if (part.first > image.cols) return 0;
-    int sum = 0;
-    Bits above = image.bits(part.begin - 1, part.first), here[BATCH];
-    for (int row = 0; row < part.end - part.begin; row += BATCH) {
-        image.bits(part.begin + row, part.first, here);
-#pragma unroll
-        for (int k = 0; k < BATCH; ++k) {
-            if (part.begin + row + k < part.end) sum += window_sum<EIGHT>(above, here[k]);
-            keep(row + k, here[k]);
-            above = here[k];
-        }
-    }
-    return sum;
-}
-
-/// Adds the warps' sums, the same in each lane, to *to.
+/// Adds the threads' sums to *to.
 __device__ inline void add_sums(int sum, unsigned long long* to) {
-    const int total = block_reduce(threadIdx.x % 32 == 0 ? sum : 0, Sum{}, 0);
+    const int total = block_reduce(sum, Sum{}, 0);
     if (threadIdx.x == 0) atomicAdd(to, static_cast<unsigned long long>(static_cast<long long>(total)));
 }
 
 __device__ unsigned int arrived;
 
-// The Euler characteristic, a quarter of the window sum. `sums` is zero before, and after.
+// The Euler characteristic, a quarter of the window sum: windows reach one row and one column beyond the image. `sums` is
+// zero before, and after.
 template <bool EIGHT>
 __global__ void __launch_bounds__(256)
     tda_euler(const float* x, long long* euler, unsigned long long* sums, int rows, int cols, float threshold) {
-    add_sums(walk_strip<EIGHT>({x, rows, cols, threshold}, Part(rows), [](int, Bits) {}), sums);
+    const Image image = {x, rows, cols, threshold};
+    int sum = 0;
+    if (first_of_warp() <= cols)
+        for (int begin = blockIdx.y * WINDOWS; begin <= rows; begin += gridDim.y * WINDOWS)
+            sum += window_sum<EIGHT>(image.words<WINDOWS + 1>(begin - 1, first_of_warp()), rows + 1 - begin);
+    add_sums(sum, sums);
     if (!last_block(&arrived, gridDim.x * gridDim.y) || threadIdx.x > 0) return;
     *euler = static_cast<long long>(atomicExch(sums, 0ull)) / 4;
 }
 
 /// The root of a pixel while others are being joined: a parent only ever becomes a smaller one of the same component.
-__device__ inline int root_of(volatile int* parent, int pixel) {
+/// On the way each pixel but the last gets its grandparent as parent.
+__device__ inline int root_of(int* parent, int pixel) {
+    volatile int* const now = parent;
+    int next = now[pixel];
+    while (next != pixel) {
+        const int after = now[next];
+        if (after != next) atomicMin(parent + pixel, after);
+        pixel = next;
+        next = after;
+    }
+    return pixel;
+}
+
+/// The same when nothing is joined any more.
+__device__ inline int settled_root(const int* parent, int pixel) {
     for (int next = parent[pixel]; next != pixel; next = parent[pixel]) pixel = next;
     return pixel;
 }
@@ -114,18 +122,18 @@ __device__ inline void join(int* parent, long long one, long long other) {
     }
 }
 
-/// Joins a pixel of a tile with those before it in the tile, each pair of runs as rarely as the neighbours tell. `left`
-/// and `right` say whether the tile has such neighbours; runs within a warp's columns are joined already.
+/// Joins a pixel of a tile with those before it in the tile, each pair of runs as rarely as the neighbours tell; runs
+/// within a warp's columns are joined already. Outside the tile no bit is set.
 template <bool EIGHT>
-__device__ void join_in_tile(int* parent, int pixel, Bits above, Bits here, bool has_row, bool left, bool right) {
-    const int lane = threadIdx.x % 32, now = here >> lane & 7, up = has_row ? above >> lane & 7 : 0;  // left 1, own 2
+__device__ void join_in_tile(int* parent, int pixel, Bits above, Bits here) {
+    const int lane = threadIdx.x % 32, now = here >> lane & 7, up = above >> lane & 7;  // left 1, own 2, right 4
     if (!(now & 2)) return;
-    if (lane == 0 && left && now & 1) join(parent, pixel, pixel - 1);
+    if (lane == 0 && now & 1) join(parent, pixel, pixel - 1);
     if (up & 2) {
         if ((now & 1 & up) == 0) join(parent, pixel, pixel - ACROSS);
     } else if (EIGHT) {
-        if (left && up & 1 && !(now & 1)) join(parent, pixel, pixel - ACROSS - 1);
-        if (right && up & 4 && !(now & 4)) join(parent, pixel, pixel - ACROSS + 1);
+        if (up & 1 && !(now & 1)) join(parent, pixel, pixel - ACROSS - 1);
+        if (up & 4 && !(now & 4)) join(parent, pixel, pixel - ACROSS + 1);
     }
 }
 
@@ -134,40 +142,45 @@ __device__ void join_in_tile(int* parent, int pixel, Bits above, Bits here, bool
 template <bool EIGHT, bool SIZES>
 __global__ void __launch_bounds__(256) tda_tiles(const float* x, int* parent, int* sizes, unsigned long long* sums,
                                                  int rows, int cols, float threshold) {
-    __shared__ Bits row_bits[STRIP][WARPS];
+    __shared__ unsigned int words[STRIP][WARPS + 2];
     __shared__ int local[TILE], count[SIZES ? TILE : 1];
-    const Part part(rows);
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const auto keep = [&](int row, Bits here) {
-        if (lane == 0) row_bits[row][warp] = here;
-        const unsigned int gaps = ~static_cast<unsigned int>(here >> 1) & ((1u << lane) - 1);
-        const int line = row * ACROSS + 32 * warp;
-        local[line + lane] = here >> (lane + 1) & 1 ? line + 32 - __clz(gaps) : -1;
-        if (SIZES) count[line + lane] = 0;
-    };
-    add_sums(walk_strip<EIGHT>({x, rows, cols, threshold}, part, keep), sums);
-    const int column = part.first + lane, height = min(STRIP, rows - part.begin);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, mine = static_cast<int>(threadIdx.x);
+    const int first = first_of_warp(), begin = blockIdx.y * STRIP, column = first + lane, height = min(STRIP, rows - begin);
+    const Image image = {x, rows, cols, threshold};
+    const Word word = first <= cols ? image.words<STRIP + 1>(begin - 1, first) : Word{0, 0, 0};
+    add_sums(window_sum<EIGHT>(word, min(STRIP, rows + 1 - begin)), sums);
+    if (lane > 0 && lane <= STRIP) words[lane - 1][warp + 1] = word.own;
+    if (mine < 2 * STRIP) words[mine / 2][mine % 2 * (WARPS + 1)] = 0;
     __syncthreads();
-    if (part.first < cols)
-        for (int row = 0; row < height; ++row)
-            join_in_tile<EIGHT>(local, row * ACROSS + static_cast<int>(threadIdx.x),
-                                row_bits[row > 0 ? row - 1 : 0][warp], row_bits[row][warp], row > 0, threadIdx.x > 0,
-                                threadIdx.x < ACROSS - 1);
+    for (int row = 0; row < STRIP; ++row) {
+        const unsigned int own = words[row][warp + 1], gaps = ~own & ((1u << lane) - 1);
+        local[row * ACROSS + mine] = own >> lane & 1 ? row * ACROSS + 32 * warp + 32 - __clz(gaps) : -1;
+        if (SIZES) count[row * ACROSS + mine] = 0;
+    }
+    __syncthreads();
+    const auto bits_of = [&](int row) {
+        return Word{words[row][warp + 1], words[row][warp] >> 31, words[row][warp + 2] & 1}.bits();
+    };
+    Bits above = 0;
+    for (int row = 0; row < height; ++row) {
+        const Bits here = bits_of(row);
+        join_in_tile<EIGHT>(local, row * ACROSS + mine, above, here);
+        above = here;
+    }
     __syncthreads();
     for (int row = 0; row < height && column < cols; ++row) {
-        const int at = row * ACROSS + static_cast<int>(threadIdx.x), own = local[at];
-        const int root = own < 0 ? -1 : root_of(local, own);
-        const long long line = static_cast<long long>(part.begin) * cols + column - static_cast<int>(threadIdx.x);
+        const int own = local[row * ACROSS + mine], root = own < 0 ? -1 : settled_root(local, own);
+        const long long line = static_cast<long long>(begin) * cols + column - mine;
         const long long place = line + static_cast<long long>(root / ACROSS) * cols + root % ACROSS;
-        parent[line + static_cast<long long>(row) * cols + threadIdx.x] = root < 0 ? -1 : static_cast<int>(place);
-        const unsigned int run = static_cast<unsigned int>(row_bits[row][warp] >> 1) >> lane;
-        const bool starts = own >= 0 && (lane == 0 || !(row_bits[row][warp] >> lane & 1));
+        parent[line + static_cast<long long>(row) * cols + mine] = root < 0 ? -1 : static_cast<int>(place);
+        const unsigned int run = words[row][warp + 1] >> lane;
+        const bool starts = own >= 0 && (lane == 0 || !(words[row][warp + 1] >> (lane - 1) & 1));
         if (SIZES && starts) atomicAdd(count + root, ~run == 0 ? 32 : __ffs(static_cast<int>(~run)) - 1);
     }
     if (!SIZES) return;
     __syncthreads();
     for (int row = 0; row < height && column < cols; ++row)
-        sizes[static_cast<long long>(part.begin + row) * cols + column] = count[row * ACROSS + threadIdx.x];
+        sizes[static_cast<long long>(begin + row) * cols + column] = count[row * ACROSS + mine];
 }
 
 /// A pixel of the labelling so far, and whether it is above the threshold, which its parent tells.
@@ -224,8 +237,7 @@ __global__ void __launch_bounds__(256) tda_labels(const int* parent, int* labels
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < pixels; i += all) {
         int root = parent[i];
         roots += root == i;
-        if (root >= 0)
-            for (int next = parent[root]; next != root; next = parent[root]) root = next;
+        if (root >= 0) root = settled_root(parent, root);
         labels[i] = root + 1;
         if (SIZES && root >= 0 && root != i && sizes[i] > 0) {
             atomicAdd(sizes + root, sizes[i]);
@@ -244,23 +256,18 @@ __global__ void __launch_bounds__(256) tda_labels(const int* parent, int* labels
 extern "C" __global__ void __launch_bounds__(256)
     tda_map(const float* x, float* map, int rows, int cols, float threshold) {
     const Image image = {x, rows, cols, threshold};
-    const Part part(rows);
-    const int lane = threadIdx.x % 32, column = part.first + lane;
-    if (part.first >= cols) return;
-    Bits above = image.bits(part.begin - 1, part.first), here = image.bits(part.begin, part.first), next[BATCH];
-    for (int row = part.begin; row < min(part.end, rows); ++row) {
-        const int k = (row - part.begin) % BATCH;
-        if (k == 0) image.bits(row + 1, part.first, next);
-        Bits below = 0;
-#pragma unroll
-        for (int i = 0; i < BATCH; ++i)
-            if (i == k) below = next[i];
+    const int lane = threadIdx.x % 32, first = first_of_warp(), begin = blockIdx.y * STRIP, column = first + lane;
+    if (first >= cols) return;
+    const Word words = image.words<STRIP + 2>(begin - 1, first);
+    Bits above = words.of(0).bits(), here = words.of(1).bits();
+    for (int k = 0; k < min(STRIP, rows - begin); ++k) {
+        const Bits below = words.of(k + 2).bits();
         const unsigned int up = above >> lane & 7, now = here >> lane & 5, down = below >> lane & 7;
         const unsigned int turned = __brev(down) >> 29;  // the pixel opposite to each of `up`
         const int pairs = __popc(up & turned) + (now == 5);
         const int count = __popc(up) + __popc(now) + __popc(down);
-        const long long at = static_cast<long long>(row) * cols + column;
         const float score = fmaf(0.1f, static_cast<float>(pairs), static_cast<float>(count));
+        const long long at = static_cast<long long>(begin + k) * cols + column;
         if (column < cols) map[at] = fmaf(0.01f, x[at], score);
         above = here;
         here = below;

@@ -29,11 +29,12 @@ from prism_bench import (
 )  # fmt: skip
 
 STRIP, ACROSS = 16, 256  # rows and columns of a block's tile
+WINDOWS = 31  # rows of windows that a warp counts at once
 
 
-def grid(rows, cols):
-    """Tiles one row and one column beyond the image: windows hang over its border."""
-    return (-(-(cols // 32 + 1) // 8), -(-(rows + 1) // STRIP))
+def grid(rows, cols, height=STRIP):
+    """Strips one row and one column beyond the image: windows hang over its border."""
+    return (-(-(cols // 32 + 1) // 8), min(-(-(rows + 1) // height), 65_535))
 
 
 def word(connectivity):
@@ -61,7 +62,7 @@ def launch_of(sizes):
 
 
 def launch_euler(rows, cols, connectivity):
-    return Launch(grid(rows, cols), 256, entry=f"tda_euler<{word(connectivity)}>")
+    return Launch(grid(rows, cols, WINDOWS), 256, entry=f"tda_euler<{word(connectivity)}>")
 
 
 def launch_persistence(rows, cols, connectivity, device):
@@ -154,6 +155,7 @@ def shaped(rows, cols, draw, expected=None, source="", **parameters):
 RULES = (
     Rule("connectivity to be 8 or 4", lambda connectivity: connectivity in (8, 4)),
     Rule("rows x cols < 2^31, as labels are 32-bit", lambda rows, cols: rows * cols < 1 << 31),
+    Rule("rows < 2^20 - 16, as a grid is no taller", lambda rows: rows < STRIP * 65_535),
 )
 EDGES = (
     Workload(rows=33, cols=520, threshold=0.1),
