@@ -40,6 +40,7 @@ from prism_bench.evidence import energy_of, evidence_of, plain_energy, plain_evi
 from prism_bench.measurement import Measurement
 
 SCHEMA = 1
+IMPORTED = "imported"  # family and label of a case that another tool measured
 STATUSES = ("ok", "wrong", "skipped", "crashed", "timed out", "failed")
 
 
@@ -100,6 +101,11 @@ class RunRecord:
     complete: bool = True
     duration: float = 0.0
     monitor: tuple[dict, ...] = ()
+
+    @property
+    def imported(self) -> bool:
+        """Whether another tool measured all of it: nothing was verified here, and nothing was promised for it."""
+        return bool(self.cases) and all(case.family == IMPORTED for case in self.cases)
 
     def case(self, name: str) -> CaseResult | None:
         """The result of the case called `name`, or None."""

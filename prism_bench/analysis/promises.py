@@ -72,6 +72,8 @@ def promises_for(record: RunRecord, catalogue: Catalogue) -> Promises:
     """What the record's device is held to; a ResultsError with place and rule where a file is not right or is not about
     such records.
     """
+    if record.imported:
+        return Promises()
     device = device_of(record)
     path, beside = folder_of(catalogue) / f"{slug(device)}.toml", baseline_path(device, catalogue)
     baseline = read_baseline(beside) if beside.is_file() else None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prism_bench.errors import ResultsError
 from prism_bench.measurement import Measurement
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.run_record import IMPORTED, CaseResult, RunRecord
 from prism_bench.workbench.identity import slug
 
 SECONDS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -59,7 +59,7 @@ def case(kernel: str, axes: Mapping[str, object], measurements: Iterable[Measure
     """A case of a foreign benchmark: `kernel[axis=value,...]`, of which neither bytes nor operations are known."""
     inside = ",".join(f"{axis}={value}" for axis, value in axes.items())
     fields = {
-        "name": f"{kernel}[{inside}]", "kernel": kernel, "family": "imported", "label": "imported",
+        "name": f"{kernel}[{inside}]", "kernel": kernel, "family": IMPORTED, "label": IMPORTED,
         "workload": dict(axes), "bytes": 0, "flops": None, "status": "ok", "measurements": tuple(measurements),
     }  # fmt: skip
     return CaseResult(**{**fields, **changes})

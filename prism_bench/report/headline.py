@@ -33,7 +33,7 @@ def headline(reading: Reading) -> str:
 
 
 def _verbs(reading):
-    if all(case.family == "imported" for case in reading.cases):
+    if reading.record.imported:
         return f"timed by {reading.record.backend}, and not verified here"
     timed = reading.frame[["cold_time", "wall_time"]].notna().any(axis=None)
     return "verified and timed" if timed else "verified"

@@ -22,7 +22,7 @@ def nvbench(folder, **changes):
     ]  # fmt: skip
     data = {
         "meta": {"version": {"json": {"string": "1.0.0"}, "nvbench": {"string": "0.1.0"}}},
-        "devices": [{"id": 0, "name": "NVIDIA L4", "number_of_sms": 58, "l2_cache_size": 62914560}],
+        "devices": [{"id": 0, "name": "NVIDIA H200", "number_of_sms": 132, "l2_cache_size": 62914560}],
         "benchmarks": [{"name": "copy", "axes": [], "states": states}],
     }
     return written(folder / "out.json", {**data, **changes})

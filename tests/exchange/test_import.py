@@ -23,7 +23,7 @@ def times(record):
 
 def test_nvbench_gives_its_samples_clocks_batches_and_reasons(tmp_path):
     record = one(nvbench(tmp_path))
-    assert ("nvbench", "nvidia-l4", "NVIDIA L4", 58) == (
+    assert ("nvbench", "nvidia-h200", "NVIDIA H200", 132) == (
         record.backend, record.machine["id"], record.machine["device"], record.machine["sm_count"],
     )  # fmt: skip
     first, second, third = record.cases
@@ -34,6 +34,15 @@ def test_nvbench_gives_its_samples_clocks_batches_and_reasons(tmp_path):
         second.measurement("cold_time").samples, second.measurement("cold_time").notes,
     )  # fmt: skip
     assert ("copy[n=4096,T=F32]", "skipped", "too large") == (third.name, third.status, third.reason)
+
+
+def test_nothing_was_promised_for_what_another_tool_measured(tmp_path):
+    from prism_bench.analysis.promises import Promises, promises_for
+    from prism_bench.catalogue import Catalogue
+
+    record = one(nvbench(tmp_path))
+    assert record.imported
+    assert Promises() == promises_for(record, Catalogue(tmp_path, {}))
 
 
 def test_nvbench_without_its_sample_files_gives_the_mean(tmp_path):
