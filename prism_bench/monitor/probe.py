@@ -10,7 +10,7 @@ from prism_bench.monitor.processes import Processes
 from prism_bench.monitor.reading import Reading
 
 PROCESS_PERIOD = 0.5
-_LAG = 0.09
+_LAG = 0.19
 _GIVEN_UP = float("inf")
 
 
@@ -76,7 +76,7 @@ def _is_reason(values, name):
 
 
 def _quick(pynvml, device):
-    """What changes within milliseconds comes every time, what lags behind some ten times a second."""
+    """What changes within milliseconds comes every time, what lags behind some five times a second."""
     now = {pynvml.NVML_FI_DEV_POWER_INSTANT: ("power", 1e-3)}
     lagging = {
         pynvml.NVML_FI_DEV_POWER_AVERAGE: ("power_average", 1e-3),

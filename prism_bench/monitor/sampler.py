@@ -18,6 +18,7 @@ from prism_bench.monitor.xid import XidWatch
 HERTZ = 20.0
 KEPT_SECONDS = 120.0
 PATIENCE = 2.0  # seconds for a call that hangs in the driver; its thread is left behind then
+BUDGET = 0.01  # of one core: a beat that would cost more comes less often
 _RETRY_SECONDS = 1.0
 
 
@@ -66,6 +67,7 @@ class Sampler:
         self._lost: list[str | None] = [None] * len(self.probes)
         self._retry = 0.0
         self._beats, self._cpu, self._longest, self._started, self._stopped = 0, 0.0, 0.0, clock(), None
+        self._last: deque[float] = deque(maxlen=round(hertz) or 1)
 
     def __enter__(self) -> "Sampler":
         self._started = self._clock()
@@ -90,7 +92,8 @@ class Sampler:
             if not self._lost[place]:
                 self._take(place)
         self._beats += 1
-        self._cpu += thread_time() - spent
+        self._last.append(thread_time() - spent)
+        self._cpu += self._last[-1]
         self._longest = max(self._longest, self._clock() - began)
 
     def _take(self, place):
@@ -169,7 +172,7 @@ class Sampler:
         due = self._clock()
         while not self._ending.is_set():
             self.beat()
-            due = max(due + self._period, self._clock())
+            due = max(due + pace(self._last, self._period), self._clock())
             self._ending.wait(max(0.0, due - self._clock()))
 
     def _lose(self, place, why):
@@ -185,3 +188,13 @@ class Sampler:
         for place, probe in enumerate(self.probes):
             if self._lost[place] and probe.device.uuid in fresh:
                 self.probes[place], self._lost[place] = fresh[probe.device.uuid], None
+
+
+def pace(costs: deque[float], period: float) -> float:
+    """Seconds to the next beat: the period, or more where beats of that cost (CPU seconds) would exceed the budget.
+
+    Some of the first beats read everything for the first time: a second's worth of them is waited for.
+    """
+    if len(costs) < costs.maxlen:
+        return period
+    return max(period, sum(costs) / len(costs) / BUDGET)

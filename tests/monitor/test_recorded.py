@@ -40,7 +40,7 @@ def test_values_are_those_of_a_device_in_si_units():
 
 def test_the_beat_is_steady_enough_for_windows():
     gaps = [later.at - earlier.at for earlier, later in zip(READINGS, READINGS[1:], strict=False)]
-    assert sorted(gaps)[len(gaps) // 2] == pytest.approx(0.05, rel=0.2)
+    assert 0.04 < sorted(gaps)[len(gaps) // 2] < 0.2
 
 
 @pytest.mark.parametrize("mark", MARKS, ids=lambda mark: mark["kernel"])
