@@ -2,14 +2,15 @@
 
 import fcntl
 import json
-import os
+import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
+from prism_bench import store
 from prism_bench.errors import ResultsError
 from suites.nights import Night, commits, configuration, entered, read
 from tests.report.synthetic import record_of
@@ -76,10 +77,12 @@ def test_the_configuration_is_ours_with_other_places():
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A small project that two nights were spent on, at one commit; what each ended with and printed."""
+def night(tmp_path_factory):
+    """A small project that a night was spent on: its folder, the environment, and what the night ended with."""
     project = plant(tmp_path_factory.mktemp("nights"))
     shutil.copytree(HOUSE / "scripts", project.newer / "scripts")
+    for family in ("tensor", "transformer"):  # asv starts a process for each case
+        shutil.rmtree(project.newer / "kernels" / family)
     bin_ = project.newer / "bin"
     bin_.mkdir()
     for name, words in {"python": "", "prism-bench": "-m prism_bench"}.items():
@@ -87,31 +90,46 @@ def checkout(tmp_path_factory):
         (bin_ / name).chmod(0o755)
     environment = {**project.environment, "BIN": str(bin_), "PYTHONPATH": str(project.newer)}
     command = ["scripts/nightly", "--backend", "null", "--processes", "1", "--filter", "vector_add"]
-    nights = [subprocess.run(command, cwd=project.newer, env=environment, capture_output=True, text=True)
-              for _ in range(2)]  # fmt: skip
-    return project.newer, nights
+    done = subprocess.run(command, cwd=project.newer, env=environment, capture_output=True, text=True)
+    return project.newer, environment, done
 
 
-def test_two_nights_of_one_commit_are_two_points(checkout):
-    folder, nights = checkout
-    assert [0, 0] == [night.returncode for night in nights], nights[0].stdout + nights[0].stderr
+def test_a_night_is_judged_and_published_under_a_commit_of_its_own(night):
+    folder, _, done = night
+    assert 0 == done.returncode, done.stdout + done.stderr
+    commit = re.search(r"^night: \S+ ([0-9a-f]{40}),", done.stdout, re.M)[1]
+    assert list(folder.glob(f"reports/asv-nights/*/{commit[:8]}-existing-*.json"))
     (graph,) = folder.glob("reports/site/nights/graphs/**/branch-*/**/times.Cold.track_cold_time.json")
-    assert 2 == len(json.loads(graph.read_text()))
-    assert 2 == len(list(folder.glob("reports/runs/*/*.json.gz")))
+    assert 1 == len(json.loads(graph.read_text()))
     assert all((folder / "reports/site" / name).is_file() for name in ("index.html", "check.md", "check.xml"))
 
 
-def test_two_nights_at_once_are_refused(checkout):
-    folder, _ = checkout
+def test_another_night_of_the_same_commit_is_another_one(night):
+    """Entered again, a night is the same; a second record of the same sources is a second commit after it."""
+    folder, environment, _ = night
+    (path,) = folder.glob("reports/runs/*/*.json.gz")
+    second = store.save(replace(store.read(path), created="2099-01-01T00:00:00"), path.with_name("second.json.gz"))
+    told = [_entered(folder, environment, one) for one in (path, second, path)]
+    assert told[0] == told[2] != told[1]
+    assert 2 == len(next(folder.glob("reports/nights/*.jsonl")).read_text().splitlines())
+
+
+def _entered(folder, environment, path):
+    command = [sys.executable, "-m", "suites.nights", path]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_two_nights_at_once_are_refused(night):
+    folder, _, _ = night
     with (folder / ".asv/nightly.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = subprocess.run(["scripts/nightly"], cwd=folder, capture_output=True, text=True)
     assert (2, "nightly: another night is being measured here\n") == (done.returncode, done.stderr)
 
 
-def test_a_night_without_a_record_ends_with_2(checkout):
-    folder, _ = checkout
-    done = subprocess.run(["scripts/nightly", "--filter", "no_such_kernel"], cwd=folder, capture_output=True, text=True,
-                          env={**os.environ, "BIN": str(Path(folder) / "bin"), "PYTHONPATH": str(folder)})  # fmt: skip
+def test_a_night_without_a_record_ends_with_2(night):
+    folder, environment, _ = night
+    command = ["scripts/nightly", "--filter", "no_such_kernel"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert 2 == done.returncode
     assert "no_such_kernel" in done.stderr and done.stderr.endswith("nightly: no record was written\n")
