@@ -229,8 +229,7 @@ def _of_names(mask, names):
 def _ranges(timeline, joined, most):
     """The rows of the ranges that took longest, and how many names were left out."""
     ranges, rows = timeline.ranges, []
-    known = ranges.name >= 0
-    lengths = np.bincount(ranges.name[known], (ranges.end - ranges.start)[known]) if known.any() else np.zeros(0)
+    lengths = np.bincount(ranges.name + 1, ranges.end - ranges.start, 1)[1:]  # the nameless stand first
     longest = [int(one) for one in np.argsort(-lengths, kind="stable") if lengths[one] > 0]
     for name in longest[:most]:
         calls = _calls_inside(timeline, ranges.name == name)
@@ -245,7 +244,7 @@ def _calls_inside(timeline, chosen):
     inside = np.zeros(len(calls), bool)
     for process, thread in {*zip(ranges.process[chosen].tolist(), ranges.thread[chosen].tolist(), strict=True)}:
         mine = chosen & (ranges.process == process) & (ranges.thread == thread)
-        opened = np.zeros(len(calls) + 1, np.int32)
+        opened = np.zeros(len(calls) + 1, np.int16)  # wraps, and comes out right in the end
         np.add.at(opened, np.searchsorted(calls.start, ranges.start[mine]), 1)
         np.add.at(opened, np.searchsorted(calls.start, ranges.end[mine], "right"), -1)
         inside |= (np.cumsum(opened[:-1], out=opened[:-1]) > 0) & (calls.process == process) & (calls.thread == thread)
