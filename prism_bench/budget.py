@@ -1,25 +1,42 @@
 """A budget is a promise on one metric; a verdict says whether it was kept."""
 
 from dataclasses import dataclass
+from datetime import date
 
 from prism_bench.errors import SpecError
 
 
 @dataclass(frozen=True)
 class Budget:
-    """`metric` must be at most `at_most` or at least `at_least` (exactly one of them), for cases of `label` or all."""
+    """`metric` must be at most `at_most` or at least `at_least` (exactly one of them), for cases of `label` or all.
+
+    `owner` answers for it, `reason` says why it is what it is; from `expires` on it binds nobody until it is renewed.
+    """
 
     metric: str
     at_most: float | None = None
     at_least: float | None = None
     label: str | None = None
+    owner: str | None = None
+    reason: str | None = None
+    expires: date | None = None
 
     def __post_init__(self):
         if (self.at_most is None) == (self.at_least is None):
             raise SpecError(f"Budget('{self.metric}'): give exactly one of at_most and at_least")
+        if not self.limit >= 0:
+            said = f"{self.limit} cannot be kept; a budget is a number from 0 upwards"
+            raise SpecError(f"Budget('{self.metric}'): {said}")
 
-    def verdict(self, value: float | None) -> str:
-        """`met`, `missed`, or `unmeasured` where there is no value; never silently met."""
+    @property
+    def limit(self) -> float:
+        """The number that must not be crossed."""
+        return self.at_least if self.at_most is None else self.at_most
+
+    def verdict(self, value: float | None, today: date | None = None) -> str:
+        """`met`, `missed`, `unmeasured` where there is no value, or `expired`; never silently met."""
+        if self.expires and today and today >= self.expires:
+            return "expired"
         if value is None or value != value:
             return "unmeasured"
         kept = value <= self.at_most if self.at_most is not None else value >= self.at_least

@@ -13,12 +13,12 @@ Span = tuple[float, float, float]
 class Evidence:
     """What `readings` readings of one device say about a window of `seconds`.
 
-    `spans` are (lowest, median, highest) by quantity: `sm_clock` and `memory_clock` in hertz, `power` in watts,
-    `temperature` in degrees Celsius, `utilization` as a share. `reasons` are the shares of the readings in which the
-    driver gave that reason for a lower clock; `throttled` the seconds of the window by cause, from the driver's own
-    counters, which see what falls between two readings. `neighbours` are other processes on the device, as words.
-    `events` are Xid and memory errors that fell into the window. `missing` says why a quantity is null, `lost` since
-    when and why the device did not answer.
+    `spans` are (lowest, median, highest) by quantity: `sm_clock` and `memory_clock` in hertz, `power` in watts
+    (`power_average` where only a mean is offered), `temperature` in degrees Celsius, `utilization` as a share.
+    `reasons` are the shares of the readings in which the driver gave that reason for a lower clock; `throttled` the
+    seconds of the window by cause, from the driver's own counters, which see what falls between two readings.
+    `neighbours` are other processes on the device, as words. `events` are Xid and memory errors that fell into the
+    window. `missing` says why a quantity is null, `lost` since when and why the device did not answer.
     """
 
     seconds: float

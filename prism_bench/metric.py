@@ -38,5 +38,11 @@ DERIVED = {
         Metric("bandwidth_share", "1", "derived", "bandwidth over the copy ceiling of the same run", "higher"),
         Metric("flop_share", "1", "derived", "operation rate over the FP32 ceiling of the same run", "higher"),
         Metric("peer_ratio", "1", "derived", "best peer's cold time over the kernel's", "higher"),
+        Metric("energy", "J", "counter", "of one launch, by the board's own counter"),
+        Metric("dram_bytes", "B", "profiler", "bytes read from and written to DRAM"),
+        Metric("dram_share", "1", "profiler", "DRAM throughput over its peak", "higher"),
+        Metric("tensor_share", "1", "profiler", "tensor pipe over its peak", "higher"),
+        Metric("fp32_share", "1", "profiler", "FP32 pipe over its peak", "higher"),
+        Metric("occupancy", "1", "profiler", "warps resident while a multiprocessor works, over its limit", "higher"),
     )
 }

@@ -16,7 +16,8 @@ A record is one JSON object (stored compressed, see `store/`):
     cases         list of cases:
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
-        code           sass (hash of the machine code), registers, spill_bytes, shared_bytes, launches per call
+        code           sass (hash of the machine code), registers, spill_bytes, shared_bytes, launches per call,
+                       plan (every launch in short)
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}
         measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
@@ -39,6 +40,7 @@ from prism_bench.evidence import energy_of, evidence_of, plain_energy, plain_evi
 from prism_bench.measurement import Measurement
 
 SCHEMA = 1
+IMPORTED = "imported"  # family and label of a case that another tool measured
 STATUSES = ("ok", "wrong", "skipped", "crashed", "timed out", "failed")
 
 
@@ -68,6 +70,13 @@ class CaseResult:
         """The axes as a case's name writes them."""
         return ",".join(f"{axis}={value}" for axis, value in self.workload.items())
 
+    @property
+    def is_edge(self) -> bool:
+        """Whether it was verified and is never timed. A golden case may share its workload with a timed one: what has
+        times is no edge.
+        """
+        return self.label in ("edge", "golden") and not self.measurements
+
     def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
         """The measurement of `metric` of `subject`, or None."""
         for one in self.measurements:
@@ -92,6 +101,11 @@ class RunRecord:
     complete: bool = True
     duration: float = 0.0
     monitor: tuple[dict, ...] = ()
+
+    @property
+    def imported(self) -> bool:
+        """Whether another tool measured all of it: nothing was verified here, and nothing was promised for it."""
+        return bool(self.cases) and all(case.family == IMPORTED for case in self.cases)
 
     def case(self, name: str) -> CaseResult | None:
         """The result of the case called `name`, or None."""

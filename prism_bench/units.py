@@ -2,19 +2,19 @@
 
 import math
 
-_TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 _ROUNDS_UP = 0.9995  # from here on three digits of the smaller unit read 1000
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
 def time_text(seconds: float | None) -> str:
     """`1.18 us`; a dash where nothing was measured."""
-    if seconds is None or math.isnan(seconds):
-        return "-"
-    for scale, unit in _TIME:
-        if abs(seconds) >= scale * _ROUNDS_UP:
-            return f"{_three(seconds / scale)} {unit}"
-    return f"{_three(seconds / 1e-9)} ns"
+    return _small(seconds, "s")
+
+
+def energy_text(joules: float | None) -> str:
+    """`12.3 mJ`; a dash where nothing was measured."""
+    return _small(joules, "J")
 
 
 def rate_text(per_second: float | None, unit: str) -> str:
@@ -37,6 +37,15 @@ def share_text(share: float | None) -> str:
 def ratio_text(ratio: float | None) -> str:
     """`1.25x`; a dash where nothing was measured."""
     return "-" if ratio is None or math.isnan(ratio) else f"{_three(ratio)}x"
+
+
+def _small(value, unit):
+    if value is None or math.isnan(value):
+        return "-"
+    for scale, prefix in _SMALL:
+        if abs(value) >= scale * _ROUNDS_UP:
+            return f"{_three(value / scale)} {prefix}{unit}"
+    return f"{_three(value / 1e-9)} n{unit}"
 
 
 def _scaled(value, unit):

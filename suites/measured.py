@@ -43,11 +43,28 @@ class Measured:
 
 
 def measure_commit() -> dict:
-    """Run the installed commit's catalogue; plain values, because asv pickles them for other processes.
+    """Run the installed commit's catalogue, or take a record's word; plain values, because asv pickles them.
 
-    `protocol`; `samples` by metric and case; reasons for `wrong` cases, and for `untrusted` times by metric and case.
+    `protocol`; `samples` by metric and case; reasons for `wrong` cases, and for `untrusted` times by metric and case;
+    `evidence` by metric and case: the state of the device, per process, as a run record keeps it.
     asv ends a whole comparison at one failure: a wrong kernel is worth that, a time that was thrown out is not.
     """
+    from prism_bench import store
+    from prism_bench.evidence import plain_evidence
+
+    kept = os.environ.get("PRISM_BENCH_ASV_RECORD")
+    record = store.read(kept) if kept else _measured()
+    times = [(case.name, one) for case in record.cases for one in case.measurements if one.subject == "kernel"]
+    return {
+        "protocol": record.protocol["version"],
+        "samples": _samples(times),
+        "wrong": {c.name: c.reason or c.status for c in record.cases if c.status not in ("ok", "skipped")},
+        "untrusted": {(one.metric, name): one.reason for name, one in times if not one.valid},
+        "evidence": {(one.metric, name): [plain_evidence(seen) for seen in one.evidence] for name, one in times},
+    }
+
+
+def _measured():
     from prism_bench import workbench
     from prism_bench.catalogue import discover
 
@@ -55,14 +72,7 @@ def measure_commit() -> dict:
     catalogue = discover()
     processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
     settings = workbench.Settings(processes=processes, peers=False, cpu_baseline=False)
-    record = workbench.run(catalogue, backend, catalogue.cases(labels=labels), settings)
-    times = [(case.name, one) for case in record.cases for one in case.measurements if one.subject == "kernel"]
-    return {
-        "protocol": workbench.PROTOCOL,
-        "samples": _samples(times),
-        "wrong": {c.name: c.reason or c.status for c in record.cases if c.status not in ("ok", "skipped")},
-        "untrusted": {(one.metric, name): one.reason for name, one in times if not one.valid},
-    }
+    return workbench.run(catalogue, backend, catalogue.cases(labels=labels), settings)
 
 
 def _backend_and_labels():

@@ -1,6 +1,20 @@
-"""The one place where tests that need a GPU are skipped."""
+"""The one place where tests that need a GPU, or captures that are not ours to ship, are skipped."""
+
+import os
+from pathlib import Path
 
 import pytest
+
+SAMPLES = "PRISM_BENCH_SAMPLES"  # a folder of other people's profiler captures
+
+
+@pytest.fixture
+def samples():
+    """The folder of others' captures; the test is skipped where it is absent."""
+    folder = Path(os.environ.get(SAMPLES) or Path(__file__).resolve().parents[2] / "shared" / "samples")
+    if not folder.is_dir():
+        pytest.skip(f"no captures at {folder}; {SAMPLES} names their folder")
+    return folder
 
 
 def pytest_collection_modifyitems(items):

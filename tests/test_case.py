@@ -13,6 +13,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Requirement,
     Rule,
     Scratch,
     Size,
@@ -230,3 +231,9 @@ def test_a_tolerance_evaluates_what_it_asks_for():
     found = one.allowance("y", arrays, np, scipy.special)
     assert float(np.abs(arrays["x"].astype("float64")).sum()) == found.magnitude
     assert 4 * 2**-24 == pytest.approx(found.terms, rel=1e-6)
+
+
+def test_a_device_without_the_instructions_refuses_the_case():
+    wanting = case(spec=replace(SPEC, requires=Requirement("wgmma", 90)))
+    assert "wgmma: for compute capability 90, not 80" == wanting.refusal(Device(compute_capability=80))
+    assert [None, None] == [wanting.refusal(Device(compute_capability=90)), case().refusal(Device())]

@@ -21,8 +21,8 @@ FLOORS = [
     NOUNS,
     ["alerts"],
     ["catalogue", "backends", "measure", "monitor", "profilers", "memory", "emulator", "compilation"],
-    ["workbench", "store", "tuning", "fusion"],
-    ["analysis"],
+    ["workbench", "store", "tuning", "fusion", "doctor"],
+    ["analysis", "exchange"],
     ["report"],
     ["cli", "suites"],
 ]
@@ -45,13 +45,15 @@ OUTSIDE = {
     "elftools": ["compilation"],
     "cupti": ["profilers/cupti"],
     "ncu_report": ["profilers/ncu_report"],
-    "pandas": ["store", "analysis"],
+    "pandas": ["store", "analysis", "exchange"],
+    "orjson": ["store"],
     "matplotlib": ["report"],
     "jinja2": ["report"],
     "markupsafe": ["report"],
     "typer": ["cli"],
-    "rich": ["cli", "report/terminal", "report/gate/terminal"],
+    "rich": ["cli", "report/terminal", "report/comparison", "report/noise", "report/trend", "report/gate/terminal"],
     "asv": ["suites", "report/asv_site"],
+    "prometheus_client": ["monitor"],
 }  # fmt: skip
 
 LONGEST_FUNCTION, LONGEST_FILE, MOST_ARGUMENTS = 40, 300, 5

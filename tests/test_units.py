@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.units import bytes_text, rate_text, ratio_text, share_text, time_text
+from prism_bench.units import bytes_text, energy_text, rate_text, ratio_text, share_text, time_text
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,15 @@ def test_shares(share, text):
     assert share_text(share) == text
 
 
+def test_energies():
+    assert [energy_text(joules) for joules in (2.5, 0.0123, 4.2e-5, 7e-10)] == [
+        "2.50 J",
+        "12.3 mJ",
+        "42.0 uJ",
+        "0.700 nJ",
+    ]
+
+
 def test_ratios():
     assert [ratio_text(ratio) for ratio in (1.254, 12.0, 0.5)] == ["1.25x", "12.0x", "0.500x"]
 
@@ -43,7 +52,7 @@ def test_rounding_up_keeps_three_digits(found, text):
 
 
 @pytest.mark.parametrize(
-    "write", [time_text, bytes_text, share_text, ratio_text, lambda value: rate_text(value, "B/s")]
+    "write", [time_text, energy_text, bytes_text, share_text, ratio_text, lambda value: rate_text(value, "B/s")]
 )
 @pytest.mark.parametrize("nothing", [None, float("nan")])
 def test_nothing_is_a_dash(write, nothing):

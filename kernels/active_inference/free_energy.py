@@ -4,13 +4,13 @@ States without posterior mass contribute nothing, whatever their likelihood; mas
 """
 
 import numpy as np
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, shared_rows
 
 from prism_bench import (
     Budget,
     Golden,
     In,
     KernelSpec,
-    Launch,
     Out,
     Scalar,
     Scratch,
@@ -24,19 +24,11 @@ from prism_bench import (
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 805 MB / 4.45 TB/s = 181 us; 26 instructions a state = 59 us: bound by memory.
-MOST_BLOCKS = 8192
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
 
 
-def launch_of(entry):
-    """A block per row; where rows are few and long, as many share one as fill the device."""
-
-    def launch(rows, cols, device):
-        parts = max(1, min(-(-cols // 2048), 12 * device.sm_count // max(1, rows), MOST_BLOCKS // max(1, rows)))
-        block = 512 if parts > 1 else next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
-        return Launch(grid=(rows, parts), block=block, entry=entry)
-
-    return launch
+def launch_of(entry, unroll):
+    return lambda rows, cols, device: shared_rows(rows, cols, device, unroll, entry)
 
 
 def terms(q, p, loglik, xp, special):
@@ -97,7 +89,7 @@ def posterior(rows, cols):
 spec = KernelSpec(
     entry="free_energy_kernel",
     arguments=arguments(In("loglik", "rows cols", fill=normal(-2, 1))),
-    launch=launch_of("free_energy_kernel"),
+    launch=launch_of("free_energy_kernel", unroll=2),
     reference=reference,
     tolerance=magnitudes(),
     peers={"torch": torch_energy},
@@ -130,7 +122,7 @@ spec = KernelSpec(
             "one log-likelihood for all states",
             arguments=(*arguments(), Scalar("loglik")),
             parameters={"loglik": -1.5},
-            launch=launch_of("free_energy_scalar"),
+            launch=launch_of("free_energy_scalar", unroll=4),
             golden=(),
         ),
     },

@@ -5,13 +5,13 @@ The policy `clipped` raises both to `eps` first, which keeps every divergence fi
 """
 
 import numpy as np
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, shared_rows
 
 from prism_bench import (
     Budget,
     Golden,
     In,
     KernelSpec,
-    Launch,
     Out,
     Rule,
     Scalar,
@@ -25,15 +25,11 @@ from prism_bench import (
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 26 instructions a pair = 59 us: bound by memory.
-MOST_BLOCKS = 8192
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
 
 
 def launch(rows, cols, policy, device):
-    """A block per row; where rows are few and long, as many share one as fill the device."""
-    parts = max(1, min(-(-cols // 2048), 12 * device.sm_count // max(1, rows), MOST_BLOCKS // max(1, rows)))
-    block = 512 if parts > 1 else next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
-    return Launch(grid=(rows, parts), block=block, entry=f"kl_divergence<{str(policy == 'clipped').lower()}>")
+    return shared_rows(rows, cols, device, 4, f"kl_divergence<{str(policy == 'clipped').lower()}>")
 
 
 def terms(q, p, policy, eps, xp, special):

@@ -4,32 +4,13 @@ Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 
 """
 
 import numpy as np
+from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, product
-
-# Rows and columns of the tiles of gemm_tile.cuh, and the share of the FMA rate that each keeps busy.
-TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64, 0.7), "Small": (16, 32, 0.35)}
-
-
-def tiles(name, m, n):
-    rows, cols, _ = TILES[name]
-    return -(-m // rows) * -(-n // cols)
-
-
-def fastest(m, n, multiprocessors):
-    """The tile whose rounds over the multiprocessors take the least time."""
-
-    def time(name):
-        rows, cols, busy = TILES[name]
-        return -(-tiles(name, m, n) // multiprocessors) * rows * cols / busy
-
-    return min(TILES, key=time)
+from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Size, Variant, Workload, product
 
 
 def launch(m, n, tile, device):
-    name = fastest(m, n, device.sm_count) if tile == "auto" else tile
-    threads = 128 if name == "Narrow" else 256
-    return Launch(grid=tiles(name, m, n), block=threads, entry=f"matmul<{name}, {1 if n % 4 else 4}>")
+    return on_tiles(f"matmul<{{}}, {1 if n % 4 else 4}>", m, n, tile, device)
 
 
 def reference(a, b):
@@ -54,7 +35,7 @@ spec = KernelSpec(
     aliases=("matrix_multiply",),
     arguments=(In("a", "m k"), In("b", "k n"), Out("c", "m n"), Size("m"), Size("n"), Size("k")),
     parameters={"tile": "auto"},
-    rules=(Rule("tile is auto, Large, Medium, Narrow or Small", lambda tile: tile == "auto" or tile in TILES),),
+    rules=(TILE_RULE,),
     launch=launch,
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda k: k),

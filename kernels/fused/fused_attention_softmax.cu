@@ -1,4 +1,4 @@
-#include "attention.cuh"
+#include "attention_warpgroups.cuh"
 #include "attention_fp32.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
@@ -11,9 +11,10 @@ __device__ inline Heads heads_apart(int heads, int length, int width) {
 
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
-fused_attention_softmax(const half* q, const half* k, const half* v, const float* mask, half* o, int heads, int length,
-                        int width, float scale) {
-    attend<T>(q, k, v, mask, o, heads_apart(heads, length, width), scale, reinterpret_cast<unsigned short*>(stages));
+fused_attention_softmax(const typename T::Element::Memory* q, const typename T::Element::Memory* k,
+                        const typename T::Element::Memory* v, const float* mask, typename T::Element::Out* o, int heads,
+                        int length, int width, float scale) {
+    attend_as<T>(q, k, v, mask, o, heads_apart(heads, length, width), scale, stages);
 }
 
 template <class T>

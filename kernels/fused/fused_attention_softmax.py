@@ -1,87 +1,32 @@
 """O = softmax(scale Q K^T + mask) V per head, the scores never in memory: online softmax, half operands, FP32 sums.
 
 Floors of S1 on an H200: 550 GFLOP / 990 TFLOP/s = 0.56 ms on the tensor cores, 2.1 G exponentials at 16 a clock and
-multiprocessor = 0.57 ms; mma.sync reaches two thirds of the first rate, and the two overlap in part only.
+multiprocessor = 0.57 ms. Warpgroup instructions on compute capability 9.0, for heads of whole 16-byte pieces up to 128
+wide; elsewhere mma.sync, which reaches two thirds of the first rate, and overlaps the two in part only.
 A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
 """
 
 from math import sqrt
 
 import numpy as np
+from prism_bench_catalogue.include.attention import (
+    RULES,
+    arguments,
+    attention,
+    launcher,
+    launcher_fp32,
+    operations,
+    row_closed,
+)
+from prism_bench_catalogue.include.bfloat import BFLOATS, wide
+from prism_bench_catalogue.include.tensor_tile import WARPGROUPS
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, normwise
-from prism_bench.inputs import Fill
-
-# Width of a head, rounded up: 16s of queries per warp and keys per step that its registers hold, the fastest first.
-SHAPES = {64: ((2, 64), (1, 64), (2, 32), (1, 32)), 128: ((2, 32), (1, 32), (1, 16)), 256: ((1, 32),)}
-SHAPES_FP32 = {64: (64, 32), 128: (32,), 256: (32,)}  # keys per step
-LONGEST_WIDTH = max(SHAPES)
-
-
-def shared_bytes(padded, rows, keys):
-    """A tile of queries and two stages of keys and values, in rows 8 elements longer."""
-    return 2 * (padded + 8) * (64 * rows + 4 * keys)
-
-
-def shapes_of(width):
-    return [f"{rows}x{keys}" for rows, keys in next(SHAPES[d] for d in SHAPES if d >= width)]
-
-
-def chosen(padded, tiles, masked, device):
-    """The first shape that fits; 16 queries a warp where 32 would leave multiprocessors idle."""
-    few = tiles < device.sm_count
-    fitting = [(r, k) for r, k in SHAPES[padded] if shared_bytes(padded, r, k) <= device.max_shared_bytes]
-    fitting = [(r, k) for r, k in fitting if k < 64 or not masked] or list(SHAPES[padded])
-    return min(fitting, key=lambda shape: shape[0]) if few else fitting[0]
-
-
-def launch(batch, heads, length, width, causal, masked, shape, device):
-    padded = next(d for d in SHAPES if d >= width)
-    tiles = batch * heads * -(-length // 128)
-    rows, keys = map(int, shape.split("x")) if shape else chosen(padded, tiles, masked, device)
-    flags = ", ".join(str(bool(flag)).lower() for flag in (causal, masked))
-    return Launch(
-        grid=batch * heads * -(-length // (64 * rows)),
-        block=128,
-        shared=shared_bytes(padded, rows, keys),
-        entry=f"fused_attention_softmax<AttentionTile<{padded}, {rows}, {keys}, {1 if width % 8 else 8}, {flags}>>",
-    )
-
-
-def shared_bytes_fp32(padded, keys):
-    """Queries and keys depth-major, values, and weights key-major, in rows 4 floats longer."""
-    return 4 * (padded * 68 + padded * (keys + 4) + keys * (padded + 4) + keys * 68)
-
-
-def launch_fp32(batch, heads, length, width, causal, masked, device):
-    padded = next(d for d in SHAPES_FP32 if d >= width)
-    fitting = [keys for keys in SHAPES_FP32[padded] if shared_bytes_fp32(padded, keys) <= device.max_shared_bytes]
-    keys = (fitting or SHAPES_FP32[padded])[0]
-    flags = ", ".join(str(bool(flag)).lower() for flag in (causal, masked))
-    return Launch(
-        grid=batch * heads * -(-length // 64),
-        block=128,
-        shared=shared_bytes_fp32(padded, keys),
-        entry=f"fused_attention_softmax_fp32<AttentionTile32<{padded}, {keys}, {1 if width % 4 else 4}, {flags}>>",
-    )
-
-
-def attention(q, k, v, first, mask, scale, causal, xp):
-    """Queries `first` and on of one head; a query to which no key is open gives zeros."""
-    scores = scale * (q @ k.T)
-    if mask is not None:
-        scores = scores + mask
-    if causal:
-        scores = xp.where(xp.arange(len(k)) > first + xp.arange(len(q))[:, None], -xp.inf, scores)
-    top = scores.max(axis=1, keepdims=True)
-    weights = xp.exp(scores - xp.where(top == -xp.inf, 0, top))
-    total = weights.sum(axis=1, keepdims=True)
-    return weights @ v / xp.where(total == 0, 1, total)
+from prism_bench import Budget, Golden, KernelSpec, Variant, Workload, normwise
 
 
 def reference(q, k, v, mask, scale, causal, masked, length, width, xp):
     """Head by head and 1024 queries at a time, so that the scores fit."""
-    q, k, v = (x.reshape(-1, length, width) for x in (q, k, v))
+    q, k, v = (wide(x, xp).reshape(-1, length, width) for x in (q, k, v))
     o = xp.zeros(q.shape)
     for head in range(len(q)):
         for first in range(0, length, 1024):
@@ -96,51 +41,38 @@ def torch_attention(torch, q, k, v, mask, scale, causal, masked):
     return attend(q, k, v, attn_mask=mask.to(q.dtype) if masked else None, is_causal=bool(causal), scale=scale)
 
 
-def operations(batch, heads, length, width, causal):
-    return batch * heads * length * length * (4 * width + 4) // (2 if causal else 1)
+def torch_bfloat(torch, q, k, v, mask, scale, causal, masked):
+    q, k, v = (x.view(torch.bfloat16) for x in (q, k, v))
+    return torch_attention(torch, q, k, v, mask, scale, causal, masked).float()
 
 
-# Normal, and one key in ten closed.
-MASK = Fill(
-    lambda rng, count, axes: np.where(rng.random(count) < 0.1, -np.inf, rng.normal(size=count)), "normal, 10 % -inf"
-)
 SHAPE = "batch heads length width"
 
 
-def arguments(dtype):
-    return (
-        *(In(name, SHAPE, dtype=dtype) for name in "qkv"),
-        In("mask", "mask_extent mask_extent", fill=MASK),
-        Out("o", SHAPE, dtype=dtype),
-        Size("heads"),
-        Size("length"),
-        Size("width"),
-        Scalar("scale"),
-    )
+def sized(batch, heads, length, width, **more):
+    return Workload(batch=batch, heads=heads, length=length, width=width, **more)
 
 
-def row_closed(length):
-    """Nothing is open to query 2, and only the last key to query 0."""
-    mask = np.zeros((length, length))
-    mask[2], mask[0, :-1] = -np.inf, -np.inf
-    return mask
-
+# Pinned to warpgroup instructions: from one tile to several, ragged, causal and masked ones.
+LADDER = (
+    *(sized(1, 1, length, width) for length in (128, 64, 256, 640, 1) for width in (64, 128)),
+    *(sized(1, 2, 200, width) for width in (8, 40, 72)),
+    *(sized(2, 1, length, width, causal=1) for length, width in ((128, 64), (333, 128), (1000, 64))),
+    *(sized(1, 1, length, width, masked=1) for length, width in ((130, 64), (300, 128))),
+    sized(1, 1, 400, 104, causal=1, masked=1),
+    sized(3, 5, 1030, 128, scaling=0.5),
+)
 
 spec = KernelSpec(
     entry="fused_attention_softmax",
-    arguments=arguments("float16"),
+    arguments=arguments(SHAPE, "float16"),
     parameters={"causal": 0, "masked": 0, "scaling": None, "shape": None},
     derived={
         "mask_extent": lambda length, masked: length if masked else 0,
         "scale": lambda width, scaling: 1 / sqrt(width) if scaling is None else scaling,
     },
-    rules=(
-        Rule(f"1 <= width <= {LONGEST_WIDTH}", lambda width: 1 <= width <= LONGEST_WIDTH),
-        Rule("scaling is None or positive", lambda scaling: scaling is None or scaling > 0),
-        Rule("shape to be one of the width's", lambda width, shape: shape in (None, *shapes_of(width))),
-        Rule("causal and masked are 0 or 1", lambda causal, masked: {causal, masked} <= {0, 1}),
-    ),
-    launch=launch,
+    rules=RULES,
+    launch=launcher("fused_attention_softmax"),
     reference=reference,
     tolerance=normwise(1e-3),
     peers={"torch": torch_attention},
@@ -188,10 +120,34 @@ spec = KernelSpec(
         ),
     ),
     variants={
+        "wgmma": Variant(
+            "warpgroup instructions (wgmma), compute capability 9.0 only",
+            parameters={"causal": 0, "masked": 0, "scaling": None, "shape": "warpgroups"},
+            requires=WARPGROUPS,
+            edges=LADDER,
+            golden=(),
+            budgets=(),
+            only_labels=("S0",),
+        ),
+        "bfloat16": Variant(
+            "bfloat16 operands, FP32 output",
+            arguments=arguments(SHAPE, "uint16", "float32", BFLOATS),
+            launch=launcher("fused_attention_softmax", "BfloatHead"),
+            tolerance=normwise(1e-2),
+            peers={"torch": torch_bfloat},
+            only_labels=("S0", "S1"),
+            golden=(),
+            edges=(
+                sized(2, 2, 70, 40, causal=1),
+                sized(1, 1, 129, 9, masked=1),
+                sized(1, 3, 131, 128),
+            ),
+            budgets=(Budget("peer_ratio", at_least=0.5, label="S1"),),
+        ),
         "float32": Variant(
             "FP32 throughout, on the ordinary cores",
-            arguments=arguments("float32"),
-            launch=launch_fp32,
+            arguments=arguments(SHAPE, "float32"),
+            launch=launcher_fp32("fused_attention_softmax_fp32"),
             arithmetic="fp32",
             tolerance=normwise(1e-5),
             peers={"torch": torch_attention},

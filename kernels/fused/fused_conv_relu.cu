@@ -1,5 +1,4 @@
 #include "../pixel/conv2d.cu"
-#include "activations.cuh"
 
 // max(W * X, 0) with the cross-correlation of conv2d; NaN stays. Its tiles call `add` with the last tap row when an
 // output is complete, which is where the maximum is taken.
@@ -41,4 +40,28 @@ extern "C" __global__ void fused_conv_relu_any(const float* __restrict__ x, cons
         }
         y[static_cast<long long>(i) * out_cols + j] = Relu{}(sum);
     }
+}
+
+// Images of several channels.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+    fused_conv_relu_channels(const float* x, const float* taps, const float* bias, float* y, int channels_in,
+                             int channels_out, int groups, int rows, int cols, int out_rows, int out_cols, int k_rows,
+                             int k_cols, int stride, int padding, int dilation, long long pixels) {
+    const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
+                               out_cols,    k_rows,       k_cols, stride, padding, dilation};
+    convolve_channels<T>(sizes, x, taps, bias, y, pixels, Relu{});
+}
+
+extern __shared__ __align__(16) float stages[];
+
+// The same on the tensor cores.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+    fused_conv_relu_tf32(const float* x, const float* taps, const float* bias, float* y, int channels_in, int channels_out,
+                int groups, int rows, int cols, int out_rows, int out_cols, int k_rows, int k_cols, int stride,
+                int padding, int dilation, long long pixels) {
+    const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
+                               out_cols,    k_rows,       k_cols, stride, padding, dilation};
+    convolve_on_tensor_cores<T>(sizes, x, taps, bias, y, pixels, stages, Relu{});
 }

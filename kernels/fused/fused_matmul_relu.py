@@ -4,6 +4,7 @@ Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 
 """
 
 import numpy as np
+from prism_bench_catalogue.include.bfloat import BFLOATS, wide
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
 from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
 from prism_bench_catalogue.include.tensor_tile import WARPGROUPS, Operands, on_tensor_tiles
@@ -21,12 +22,8 @@ from prism_bench import (
     normwise,
     product,
 )
-from prism_bench.inputs import Fill
 
 # Tensor-core forms: dtype of an input, fill, normwise bound. Bits of bfloat16 travel as uint16.
-BFLOATS = Fill(
-    lambda rng, count, axes: rng.normal(size=count).astype("float32").view("uint32") >> 16, "bits of normal bfloat16"
-)
 ELEMENTS = {
     "Half": ("float16", normal(), 1e-3),
     "Bfloat": ("uint16", BFLOATS, 1e-2),
@@ -44,11 +41,6 @@ def tensor_launch(element):
     return lambda m, n, k, tile, device: on_tensor_tiles(
         "fused_matmul_relu_tensor<{}>", operands, (m, n, k), device, tile=tile
     )
-
-
-def wide(x, xp):
-    """The values of bfloat16 bits; others as they are."""
-    return x if x.dtype.kind == "f" else (x.astype("uint32") << 16).view(xp.float32).astype("float64")
 
 
 def reference(a, b, xp):

@@ -78,6 +78,13 @@ __device__ inline float exp2_fast(float x) { return exp2f(x); }
 
 __device__ inline float reciprocal_fast(float x) { return 1.0f / x; }
 
+__device__ inline unsigned int to_bfloat(float x) {
+    const unsigned int bits = __float_as_uint(x);
+    return isnan(x) ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
+__device__ inline unsigned int bfloat_pair(float low, float high) { return to_bfloat(high) << 16 | to_bfloat(low); }
+
 #else
 
 __device__ inline unsigned int shared_address(const void* p) {
@@ -118,6 +125,13 @@ __device__ inline void multiply_lanes(float (&c)[4], const unsigned int (&a)[4],
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/// Two bfloat16, rounded to nearest even, as one register.
+__device__ inline unsigned int bfloat_pair(float low, float high) {
+    unsigned int pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
 /// 2^x to about 2 ulp, one instruction; 0 for -inf.
 __device__ inline float exp2_fast(float x) {
     float y;
@@ -156,10 +170,22 @@ __device__ inline void open_batch() { asm volatile("wgmma.fence.sync.aligned;" :
 
 __device__ inline void close_batch() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
 
-/// Until all batches but the last PENDING have finished.
-template <int PENDING>
-__device__ inline void wait_for_batches() {
+/// What follows happens after these registers got their values.
+template <int N>
+__device__ inline void settle(float (&sum)[N][4]) {
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+        asm volatile("" : "+f"(sum[j][0]), "+f"(sum[j][1]), "+f"(sum[j][2]), "+f"(sum[j][3]) : : "memory");
+}
+
+/// Until all batches but the last have finished.
+__device__ inline void wait_for_earlier_batches() { asm volatile("wgmma.wait_group.sync.aligned 1;" : : : "memory"); }
+
+/// Until all batches but the last PENDING have finished, those that give `sum` among them: it is not read before.
+template <int PENDING, int N>
+__device__ inline void wait_for_batches(float (&sum)[N][4]) {
     asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(PENDING) : "memory");
+    settle(sum);
 }
 
 /// An operand in shared memory, in rows of 128 bytes of which each 16-byte piece p of row r stands at p ^ r % 8; 8 rows
@@ -174,9 +200,10 @@ __device__ inline unsigned long long moved(unsigned long long operand, unsigned 
     return operand + bytes / 16;
 }
 
+#define WGMMA(columns, type) \
+    "{.reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type
 #define MULTIPLY_256(type) \
-    asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type \
-                 " {" NUMBERS_TO_127 "}, %128, %129, p, 1, 1, %130, %131;}" \
+    asm volatile(WGMMA("256", type) " {" NUMBERS_TO_127 "}, %128, %129, p, 1, 1, %130, %131;}" \
                  : SUMS_32(0), SUMS_32(8), SUMS_32(16), SUMS_32(24) \
                  : "l"(a), "l"(b), "n"(!LEFT_ALONG), "n"(!RIGHT_ALONG))
 
@@ -188,7 +215,42 @@ __device__ inline void multiply_warpgroup(float (&sum)[32][4], unsigned long lon
     else MULTIPLY_256("bf16");
 }
 
+#define MULTIPLY_SCORES(type) \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type \
+                 " {" NUMBERS_TO_63 "}, %64, %65, p, 1, 1, 0, 0;}" \
+                 : SUMS_32(0), SUMS_32(8) : "l"(a), "l"(b), "n"(!FIRST))
+#define MULTIPLY_WEIGHTED_128(type) \
+    asm volatile(WGMMA("128", type) " {" NUMBERS_TO_63 "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;}" \
+                 : SUMS_32(0), SUMS_32(8) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+#define MULTIPLY_WEIGHTED_64(type) \
+    asm volatile(WGMMA("64", type) " {" NUMBERS_TO_31 "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;}" \
+                 : SUMS_32(0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+
+/// scores = (first ? 0 : scores) + a b: 64 rows, 128 columns, 16 deep; rows of both are depth.
+template <int KIND, bool FIRST>
+__device__ inline void multiply_scores(float (&sum)[16][4], unsigned long long a, unsigned long long b) {
+    if constexpr (KIND == 0) MULTIPLY_SCORES("f16");
+    else MULTIPLY_SCORES("bf16");
+}
+
+/// sum += a b, 16 deep, with a in registers (as multiply_lanes has it, 16 rows a warp); rows of b are columns.
+template <int KIND>
+__device__ inline void multiply_weighted(float (&sum)[16][4], const unsigned int (&a)[4], unsigned long long b) {
+    if constexpr (KIND == 0) MULTIPLY_WEIGHTED_128("f16");
+    else MULTIPLY_WEIGHTED_128("bf16");
+}
+
+template <int KIND>
+__device__ inline void multiply_weighted(float (&sum)[8][4], const unsigned int (&a)[4], unsigned long long b) {
+    if constexpr (KIND == 0) MULTIPLY_WEIGHTED_64("f16");
+    else MULTIPLY_WEIGHTED_64("bf16");
+}
+
+#undef MULTIPLY_SCORES
+#undef MULTIPLY_WEIGHTED_128
+#undef MULTIPLY_WEIGHTED_64
 #undef MULTIPLY_256
+#undef WGMMA
 
 /// 1 / x within an ulp, one instruction; x and 1 / x are normal, neither subnormal nor infinite.
 __device__ inline float reciprocal_fast(float x) {

@@ -130,11 +130,11 @@ __device__ void multiply_on_warpgroups(const typename T::Element::Memory* a, con
             __syncthreads();
             multiply_depth_tile<T, LEFT_ALONG, RIGHT_ALONG>(read, sum);
             stream.copy(write);
-            wait_for_batches<1>();
+            wait_for_earlier_batches();
             read = read + T::STAGE == end ? stages : read + T::STAGE;
             write = write + T::STAGE == end ? stages : write + T::STAGE;
         }
-        wait_for_batches<0>();
+        wait_for_batches<0>(sum[0]);
         const BlockTile tile = stream.tile(index);
         store_sums<T>(sum, bias, c, m, n, tile.row * T::M + threadIdx.x / 32 * 16, tile.col * T::N, f);
     }

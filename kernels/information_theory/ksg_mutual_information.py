@@ -95,7 +95,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance=absolute(1e-4),
     flops=lambda n, dx, dy: n * n * (4 * (dx + dy) + 5),
-    bytes_moved=lambda n, dx, dy: 2 * 4 * n * (dx + dy) + 4 * n + 4,
+    bytes_moved=lambda n, dx, dy: 3 * 4 * n * (dx + dy) + 4 * n + 4,
     traffic_factor=None,
     workloads={
         "S0": Workload(n=200),
@@ -113,7 +113,6 @@ spec = KernelSpec(
             derived={**DERIVED, "radii": lambda: 2},
             launch=launch_second,
             reference=reference_second,
-            bytes_moved=lambda n, dx, dy: 3 * 4 * n * (dx + dy) + 4 * n + 4,
             edges=(Workload(n=2, k=1), Workload(n=257), Workload(n=130, dx=2, dy=1, k=3)),
             golden=GOLDEN,
             only_labels=("S0", "S1"),

@@ -104,7 +104,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance=absolute(1e-4),
     flops=lambda n, dx, dy: n * n * (4 * (1 + dx + dy) + 9),
-    bytes_moved=lambda n, dx, dy: 2 * 4 * n * (1 + dx + dy) + 4 * n + 4,
+    bytes_moved=lambda n, dx, dy: 3 * 4 * n * (1 + dx + dy) + 4 * n + 4,
     traffic_factor=None,
     workloads={
         "S0": Workload(n=200, dx=2, dy=2),
@@ -145,7 +145,7 @@ spec = KernelSpec(
             tolerance={"estimate": absolute(1e-4), "local": absolute(1e-4), "p_value": nearly()},
             flops=lambda n, dx, dy, runs: runs * n * n * (4 * (1 + dx + dy) + 9),
             bytes_moved=lambda n, dx, dy, surrogates, shuffled: (
-                2 * 4 * n * (1 + dx + dy) + 4 * n + 8 + 4 * surrogates * shuffled
+                3 * 4 * n * (1 + dx + dy) + 4 * n + 8 + 3 * 4 * surrogates * shuffled
             ),
             workloads={"S0": Workload(n=200), "S1": Workload(n=4096)},
             edges=(

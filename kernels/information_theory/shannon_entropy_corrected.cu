@@ -1,20 +1,7 @@
+#include "count_logs.cuh"
 #include "logarithms.cuh"
+#include "quick_logs.cuh"
 #include "row_sums.cuh"
-
-constexpr int TABULATED = 1024;
-
-// Makes the table of c ln c for small counts.
-extern "C" __global__ void entropy_table(double* table) {
-    const int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c < TABULATED) table[c] = c == 0 ? 0.0 : c * log(static_cast<double>(c));
-}
-
-// c ln c, the same bits for the same count; NaN for a negative one.
-template <class Count>
-__device__ double x_log_x(Count c, const double* __restrict__ table) {
-    if (c >= 0 && c < TABULATED) return __ldg(table + c);
-    return static_cast<double>(c) * log(static_cast<double>(c));
-}
 
 // Of one row's counts: the sum of c ln c, their sum, and how many bins are occupied. All of it in double precision:
 // ln N - (sum of c ln c) / N cancels where one bin holds nearly everything, to 1e-16 ln N of absolute error.
@@ -55,10 +42,23 @@ extern "C" __global__ void __launch_bounds__(512)
                           unsigned int* arrived, long long cols, double unit) {
     Tally tally;
     const long long* const row = counts + blockIdx.x * cols;
-    const Share share = row_share(cols);
+    const long long pairs = cols % 2 == 0 ? cols / 2 : 0;  // rows then begin on 16-byte boundaries
+    const Share whole = row_share(pairs), rest = row_share(cols - 2 * pairs);
 #pragma unroll 4
-    for (long long i = share.begin + threadIdx.x; i < share.end; i += blockDim.x) tally.add(__ldcs(row + i), table);
+    for (long long i = whole.begin + threadIdx.x; i < whole.end; i += blockDim.x) {
+        const longlong2 two = __ldcs(reinterpret_cast<const longlong2*>(row) + i);
+        tally.add(two.x, table);
+        tally.add(two.y, table);
+    }
+    for (long long i = rest.begin + threadIdx.x; i < rest.end; i += blockDim.x)
+        tally.add(__ldcs(row + 2 * pairs + i), table);
     tally.finish(entropy, table, by_block, arrived, unit);
+}
+
+// p log2(p); infinite for a negative p.
+__device__ inline float careful_term(float p) {
+    if (p > 0.0f) return p * log2_of(p);
+    return p == 0.0f ? 0.0f : isnan(p) ? p : infinity();
 }
 
 // From probabilities of n samples: what lies below 1 / (2 n) is no count, so its bin is not occupied.
@@ -66,13 +66,18 @@ extern "C" __global__ void __launch_bounds__(512)
     entropy_corrected_p(const float* p, float* entropy, double* by_block, unsigned int* arrived, long long cols,
                         double samples, double unit) {
     const float least = static_cast<float>(0.5 / samples);
+    const float* const row = p + blockIdx.x * cols;
     PartialSums<1> partial;
+    QuickLogs logs;
     int occupied = 0;
-    const auto add = [&](const float(&x)[1], int slot) {
-        partial.add(0, slot, x[0] > 0.0f ? x[0] * log2_of(x[0]) : x[0] == 0.0f ? 0.0f : isnan(x[0]) ? x[0] : infinity());
+    visit_row<4>(cols, [&](const float(&x)[1], int slot) {
+        partial.add(0, slot, x[0] * logs.log2_of(x[0]));
         occupied += x[0] >= least;
-    };
-    visit_row<8>(cols, add, p + blockIdx.x * cols);
+    }, row);
+    if (!logs.sure()) {
+        partial = {};
+        visit_row<1>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, careful_term(x[0])); }, row);
+    }
     double bits[1];
     partial.total(bits);
     double sum[2] = {bits[0], static_cast<double>(occupied)};

@@ -39,7 +39,7 @@ def launch_of(entry):
     """The table of c ln c first, for counts below 1024."""
 
     def launch(rows, cols, device):
-        table = Launch(4, 256, entry="entropy_table", arguments=("table",))
+        table = Launch(4, 256, entry="count_log_table", arguments=("table",))
         return table, Launch(*shape(rows, cols, device), entry=entry)
 
     return launch

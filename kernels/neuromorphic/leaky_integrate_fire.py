@@ -53,6 +53,26 @@ def reference(v, current, held, rest, tau, resistance, threshold, reset, dt, hol
     return xp.where(resting | spikes, reset, v_next), spikes.astype("uint8"), held_next.astype("int32")
 
 
+def launch_steps(n):
+    width = 4 if n % 4 == 0 else 1
+    return Launch(grid=-(-n // (256 * width)), block=256, entry=f"leaky_integrate_fire_steps<{width}>")
+
+
+def reference_steps(v, current, held, rest, tau, resistance, threshold, reset, dt, hold, xp):
+    """One step after another."""
+    spikes = []
+    for one in current:
+        v, spike, held = reference(v, one, held, rest, tau, resistance, threshold, reset, dt, hold, xp)
+        spikes.append(spike)
+    return v, xp.stack(spikes), held
+
+
+def reference_bits(v, current, held, rest, tau, resistance, threshold, reset, dt, hold, xp):
+    v, spikes, held = reference(v, current, held, rest, tau, resistance, threshold, reset, dt, hold, xp)
+    padded = xp.pad(spikes, (0, -len(spikes) % 32)).reshape(-1, 32).astype("uint32")
+    return v, (padded << xp.arange(32, dtype="uint32")).sum(axis=1).astype("uint32"), held
+
+
 def reference_unheld(v, current, rest, tau, resistance, threshold, reset, dt, xp):
     decay = math.exp(-dt / tau)
     v_next = rest + (v - rest) * decay + resistance * current * (1 - decay)
@@ -73,6 +93,8 @@ def torch_step(torch, v, current, held, rest, decay, drive, threshold, reset, ho
 
 
 CURRENT = grid(0, 4, 16)
+STATE = (In("v", "n", fill=grid(-80, -50, 16)),)
+HELD = In("held", "n", dtype="int32", fill=integers(-1, 2))
 CELL = {"rest": -70.0, "tau": 20.0, "resistance": 10.0, "threshold": -50.0, "reset": -65.0, "dt": 1.0, "t_ref": 2.0}
 derived = {
     "decay": lambda dt, tau: math.exp(-dt / tau),
@@ -100,8 +122,7 @@ equal = Golden(
 spec = KernelSpec(
     entry="leaky_integrate_fire",
     arguments=(
-        In("v", "n", fill=grid(-80, -50, 16)), In("current", "n", fill=CURRENT),
-        In("held", "n", dtype="int32", fill=integers(-1, 2)), Out("v_next", "n"), Out("spikes", "n", dtype="uint8"),
+        *STATE, In("current", "n", fill=CURRENT), HELD, Out("v_next", "n"), Out("spikes", "n", dtype="uint8"),
         Out("held_next", "n", dtype="int32"), Size("n", "int64"), *cell, Size("hold"),
     ),
     parameters=CELL,
@@ -123,10 +144,49 @@ spec = KernelSpec(
     golden=(equal,),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
+        "steps": Variant(
+            "many steps in one launch",  # a decay of 1/2 and a threshold between the values of V keep it exact
+            arguments=(
+                *STATE, In("current", "steps n", fill=CURRENT), HELD, Out("v_next", "n"),
+                Out("spikes", "steps n", dtype="uint8"), Out("held_next", "n", dtype="int32"), Size("n", "int64"),
+                Size("steps"), *cell, Size("hold"),
+            ),
+            parameters={**CELL, "dt": 20 * math.log(2), "t_ref": 30.0, "threshold": -50.01, "steps": 8},
+            rules=(*rules, Rule("steps >= 1", lambda steps: steps >= 1)),
+            launch=launch_steps,
+            reference=reference_steps,
+            flops=lambda n, steps: 6 * n * steps,
+            workloads={"S0": Workload(n=1000), "S1": Workload(n=16 << 20)},
+            edges=(*(Workload(n=n) for n in (0, 1, 3, 4100)), Workload(n=1001, steps=1), Workload(n=1000, steps=11)),
+            golden=(),
+            peers={},
+            budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+        ),
+        "bits": Variant(
+            "spikes as bits, 32 neurons a word",
+            arguments=(
+                *STATE, In("current", "n", fill=CURRENT), HELD, Out("v_next", "n"),
+                Out("spikes", "words", dtype="uint32"), Out("held_next", "n", dtype="int32"), Size("n", "int64"), *cell,
+                Size("hold"),
+            ),
+            derived={**derived, "words": lambda n: -(-n // 32)},
+            launch=lambda n: Launch(grid=-(-n // 1024), block=256, entry="leaky_integrate_fire_bits"),
+            reference=reference_bits,
+            edges=tuple(Workload(n=n) for n in (0, 1, 3, 31, 33, 4099)),
+            golden=(
+                Golden(
+                    equal.workload, {**state, "held": [0, 0, 0, 3, 0, 2]}, {"spikes": [0b101]},
+                    source="by hand: the first and the third spike",
+                ),
+            ),
+            peers={},
+            only_labels=("S0", "S1"),
+            budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+        ),
         "unheld": Variant(
             "no refractory period and no counter: 13 bytes a neuron",
             arguments=(
-                In("v", "n", fill=grid(-80, -50, 16)), In("current", "n", fill=CURRENT), Out("v_next", "n"),
+                *STATE, In("current", "n", fill=CURRENT), Out("v_next", "n"),
                 Out("spikes", "n", dtype="uint8"), Size("n", "int64"), *cell,
             ),
             launch=launch_of("leaky_integrate_fire_unheld"),

@@ -4,6 +4,7 @@ Floor of S1 on an H200: W is 1.07 GB / 4.45 TB/s = 241 us; of the batched S2: 13
 """
 
 import numpy as np
+from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
 
 from prism_bench import (
     Budget,
@@ -24,9 +25,6 @@ from prism_bench import (
 from prism_bench.inputs import Fill
 
 ROWS = 4
-# Samples and neurons of the tiles of gemm_tile.cuh, and the share of the FMA rate that each keeps busy.
-TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64, 0.7), "Small": (16, 32, 0.35)}
-
 # A spectral radius of about 0.9.
 RECURRENT = Fill(
     lambda rng, count, axes: rng.normal(0, 0.9 / max(axes["neurons"], 1) ** 0.5, count), "normal(0, 0.9 / sqrt(n))"
@@ -38,21 +36,8 @@ def launch(neurons, inputs):
     return Launch(grid=-(-neurons // ROWS), block=256, entry=f"reservoir_update<{ROWS}, {widths}>")
 
 
-def tiles(name, samples, neurons):
-    rows, cols, _ = TILES[name]
-    return -(-samples // rows) * -(-neurons // cols)
-
-
 def launch_batched(samples, neurons, tile, device):
-    """The tile whose rounds over the multiprocessors take the least time."""
-
-    def time(name):
-        rows, cols, busy = TILES[name]
-        return -(-tiles(name, samples, neurons) // device.sm_count) * rows * cols / busy
-
-    name = min(TILES, key=time) if tile == "auto" else tile
-    threads = 128 if name == "Narrow" else 256
-    return Launch(grid=tiles(name, samples, neurons), block=threads, entry=f"reservoir_batched<{name}>")
+    return on_tiles("reservoir_batched<{}>", samples, neurons, tile, device)
 
 
 def reference(x, u, w, w_in, bias, leak, xp):
@@ -120,7 +105,7 @@ spec = KernelSpec(
                 Scalar("leak"),
             ),
             parameters={"leak": 0.3, "tile": "auto"},
-            rules=(leak_rule, Rule("tile is auto or one of the tiles", lambda tile: tile == "auto" or tile in TILES)),
+            rules=(leak_rule, TILE_RULE),
             launch=launch_batched,
             peers={"torch": torch_batched},
             flops=lambda samples, neurons, inputs: samples * (2 * neurons * (neurons + inputs) + 4 * neurons),

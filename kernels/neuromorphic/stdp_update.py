@@ -143,6 +143,11 @@ spec = KernelSpec(
             parameters={**HARD, "bound": "soft"}, edges=(), golden=(), only_labels=("S0", "S1"),
             budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
         ),
+        "compat": Variant(
+            "the older form: one rate and one time constant for both signs, weights from -1 to 1",
+            parameters={**HARD, "a_minus": HARD["a_plus"], "low": -1.0}, edges=(), golden=(), only_labels=("S0",),
+            budgets=(),
+        ),
         "sparse": Variant(
             "a tenth of the neurons have spiked",
             parameters={**HARD, "active": 0.1}, edges=(), golden=(), only_labels=("S1",), budgets=(),

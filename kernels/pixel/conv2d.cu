@@ -1,3 +1,5 @@
+#include "activations.cuh"
+#include "convolution.cuh"
 #include "vector_load.cuh"
 
 // Y[i, j] = sum over u, v of T[u, v] X[i s + u - p, j s + v - p], zero outside the image (the taps are not flipped).
@@ -238,4 +240,15 @@ extern "C" __global__ void conv2d_any(const float* __restrict__ x, const float* 
         }
         y[static_cast<long long>(i) * out_cols + j] = sum;
     }
+}
+
+// Images of several channels.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+    conv2d_channels(const float* x, const float* taps, const float* bias, float* y, int channels_in, int channels_out,
+                    int groups, int rows, int cols, int out_rows, int out_cols, int k_rows, int k_cols, int stride,
+                    int padding, int dilation, long long pixels) {
+    const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
+                               out_cols,    k_rows,       k_cols, stride, padding, dilation};
+    convolve_channels<T>(sizes, x, taps, bias, y, pixels, Identity{});
 }

@@ -1,13 +1,14 @@
 """Topology of the pixels above a threshold: component labels, Betti numbers (components, holes), Euler characteristic.
 
-A label is one more than the index of the component's first pixel. Union-find: runs in a scan, joins by atomic
-minimum, roots in a last pass; holes = components - Euler characteristic, which 2x2 windows give. Floor of S1 on an
-H200: 134 MB / 4.28 TB/s = 31 us; the passes move 272 MB = 64 us, and joins wait for atomics in L2.
+A label is one more than the index of the component's first pixel. Union-find by atomic minimum: in tiles in shared
+memory, then along their borders; roots in a last pass. Holes = components - Euler characteristic, which 2x2 windows
+give. Floor of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; the passes move 268 MB = 63 us.
 """
 
 from importlib import import_module
 
 import numpy as np
+from prism_bench_catalogue.include.persistence import reference as persistence
 
 from prism_bench import (
     Budget,
@@ -22,37 +23,59 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
-    Zero,
     elementwise,
     exact,
     normal,
 )  # fmt: skip
 
-STRIP = 16  # rows that a warp walks
-SCAN = ("x", "parent", "bits", "sums", "rows", "cols", "words", "threshold")
+STRIP, ACROSS = 16, 256  # rows and columns of a block's tile
+WINDOWS = 31  # rows of windows that a warp counts at once
 
 
-def grid(rows, cols):
+def grid(rows, cols, height=STRIP):
     """Strips one row and one column beyond the image: windows hang over its border."""
-    return (-(-(cols // 32 + 1) // 8), -(-(rows + 1) // STRIP))
+    return (-(-(cols // 32 + 1) // 8), min(-(-(rows + 1) // height), 65_535))
 
 
-def launch(rows, cols, pixels, connectivity):
-    eight, image = str(connectivity == 8).lower(), ("rows", "cols", "words")
-    return (
-        Zero("sums"),
-        Launch(grid(rows, cols), 256, entry=f"tda_scan<{eight}, true>", arguments=SCAN),
-        Launch(grid(rows, cols), 256, entry=f"tda_join<{eight}>", arguments=("bits", "parent", *image)),
-        Launch(
-            max(1, -(-pixels // 1024)), 256, entry="tda_labels",
-            arguments=("parent", "labels", "sums", "betti", "pixels"),
-        ),
-    )  # fmt: skip
+def word(connectivity):
+    return str(connectivity == 8).lower()
+
+
+def launch_of(sizes):
+    """Tiles, their borders, labels; with the components' sizes or without."""
+    also, array = ("true", "sizes") if sizes else ("false", "parent")
+
+    def launch(rows, cols, pixels, connectivity, across, along):
+        names = {
+            "tda_tiles": ("x", "parent", array, "sums", "rows", "cols", "threshold"),
+            "tda_join": ("parent", "rows", "cols", "across", "along"),
+            "tda_labels": ("parent", "labels", array, "sums", "betti", "pixels"),
+        }
+        eight = word(connectivity)
+        return (
+            Launch(grid(rows, cols), 256, entry=f"tda_tiles<{eight}, {also}>", arguments=names["tda_tiles"]),
+            Launch(-(-(across + along) // 256), 256, entry=f"tda_join<{eight}>", arguments=names["tda_join"]),
+            Launch(max(1, -(-pixels // 1024)), 256, entry=f"tda_labels<{also}>", arguments=names["tda_labels"]),
+        )
+
+    return launch
 
 
 def launch_euler(rows, cols, connectivity):
-    scan = Launch(grid(rows, cols), 256, entry=f"tda_scan<{str(connectivity == 8).lower()}, false>", arguments=SCAN)
-    return Zero("sums"), scan, Launch(1, 1, entry="tda_euler", arguments=("sums", "euler"))
+    return Launch(grid(rows, cols, WINDOWS), 256, entry=f"tda_euler<{word(connectivity)}>")
+
+
+def launch_persistence(rows, cols, connectivity, device):
+    """As many blocks as are on the device together: they wait for one another."""
+    entry = f"tda_persistence<{word(connectivity)}>"
+    return Launch(min(4 * device.sm_count, -(-rows * cols // 256)), 256, entry=entry, cooperative=True)
+
+
+def sizes_of(labels, xp):
+    """How many pixels each component has, at its first pixel; 0 elsewhere."""
+    sizes = xp.zeros(labels.size + 1, dtype="int32")
+    xp.add.at(sizes, labels.reshape(-1), 1)
+    return sizes[1:].reshape(labels.shape)
 
 
 def components(mask, connectivity, xp):
@@ -132,26 +155,42 @@ def shaped(rows, cols, draw, expected=None, source="", **parameters):
 RULES = (
     Rule("connectivity to be 8 or 4", lambda connectivity: connectivity in (8, 4)),
     Rule("rows x cols < 2^31, as labels are 32-bit", lambda rows, cols: rows * cols < 1 << 31),
+    Rule("rows < 2^20 - 16, as a grid is no taller", lambda rows: rows < STRIP * 65_535),
 )
 EDGES = (
+    Workload(rows=33, cols=520, threshold=0.1),
+    Workload(rows=40, cols=513, connectivity=4, threshold=-0.4),
     *(Workload(rows=r, cols=c) for r, c in ((0, 5), (5, 0), (1, 1), (1, 33), (70, 1), (2, 2), (16, 31), (17, 32))),
     Workload(rows=37, cols=70),
     Workload(rows=37, cols=64, connectivity=4, threshold=-0.3),
     Workload(rows=37, cols=300, threshold=0.4),
 )
 
+WORK = (
+    Scratch("parent", "rows cols", dtype="int32"), Scratch("sums", "2", dtype="uint64"), Size("rows"), Size("cols"),
+    Scalar("threshold"), Size("pixels", "int64"), Size("across", "int64"), Size("along", "int64"),
+)  # fmt: skip
+
+
+def reference_sizes(x, threshold, connectivity, xp):
+    labels, betti = reference(x, threshold, connectivity, xp)
+    return labels, sizes_of(labels, xp), betti
+
+
 spec = KernelSpec(
-    entry="tda_scan",
+    entry="tda_tiles",
     arguments=(
         In("x", "rows cols"), Out("labels", "rows cols", dtype="int32"), Out("betti", "3", dtype="int64"),
-        Scratch("parent", "rows cols", dtype="int32"), Scratch("bits", "rows words", dtype="uint64"),
-        Scratch("sums", "2", dtype="uint64"), Size("rows"), Size("cols"), Size("words"), Scalar("threshold"),
-        Size("pixels", "int64"),
+        *WORK,
     ),
     parameters={"threshold": 0.0, "connectivity": 8},
-    derived={"pixels": lambda rows, cols: rows * cols, "words": lambda cols: cols // 32 + 1},
+    derived={
+        "pixels": lambda rows, cols: rows * cols,
+        "across": lambda rows, cols: max(0, (rows - 1) // STRIP) * cols,  # pixels under a border of two tiles
+        "along": lambda rows, cols: max(0, (cols - 1) // ACROSS) * rows,  # and to the right of one
+    },
     rules=RULES,
-    launch=launch,
+    launch=launch_of(sizes=False),
     reference=reference,
     tolerance=exact(),
     peers={"cupy": cupy_topology},
@@ -171,15 +210,66 @@ spec = KernelSpec(
         shaped(8, 40, checkerboard, [1, 6 * 38 // 2, 1 - 6 * 38 // 2], "a checkerboard: one component, inner holes"),
         shaped(8, 40, checkerboard, [160, 0, 160], "its pixels are apart by edges", connectivity=4),
         shaped(45, 77, spiral, [1, 0, 1], "a spiral"),
+        shaped(35, 600, spiral, [1, 0, 1], "a spiral over several tiles"),
         shaped(31, 45, awkward, source="on the threshold, infinities, NaN"),
     ),
     variants={
+        "sizes": Variant(
+            "with the number of pixels of each component, at its first pixel",
+            arguments=(
+                In("x", "rows cols"), Out("labels", "rows cols", dtype="int32"),
+                Out("sizes", "rows cols", dtype="int32"), Out("betti", "3", dtype="int64"), *WORK,
+            ),
+            launch=launch_of(sizes=True),
+            reference=reference_sizes,
+            bytes_moved=lambda pixels: 16 * pixels + 24,  # tiles write sizes, components read and correct them
+            golden=(
+                Golden(
+                    Workload(rows=3, cols=5, threshold=0.5), {"x": [[1, 0, 0, 1, 1], [0, 1, 0, 0, 1], [0, 0, 0, 1, 0]]},
+                    {"sizes": [[2, 0, 0, 4, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]}, source="by hand",
+                ),
+                shaped(45, 700, spiral, source="a spiral over several tiles"),
+            ),
+        ),
+        "persistence": Variant(
+            "when the component of each local maximum dies as the threshold falls: its pair is (x, death)",
+            arguments=(
+                In("x", "rows cols"), Out("death", "rows cols"), Scratch("component", "rows cols", dtype="int32"),
+                Scratch("up", "rows cols", dtype="int32"), Scratch("meeting", "rows cols", dtype="uint64"),
+                Scratch("died", "3", dtype="int32"), Size("rows"), Size("cols"), Scalar("least"),
+            ),
+            parameters={"least": 0.0, "connectivity": 8},
+            launch=launch_persistence,
+            reference=persistence,
+            peers={},
+            bytes_moved=lambda pixels: 8 * pixels,
+            traffic_factor=None,
+            workloads={"S0": Workload(rows=512, cols=512)},
+            edges=(
+                *(Workload(rows=r, cols=c) for r, c in ((0, 5), (1, 1), (1, 40), (37, 70))),
+                Workload(rows=20, cols=31, connectivity=4),
+                Workload(rows=20, cols=31, least=1.0),
+            ),
+            golden=(
+                Golden(
+                    Workload(rows=3, cols=5), {"x": [[5, 1, 0, 2, 4], [1, 1, 1, 2, 2], [3, 0, 0, 0, 3.5]]},
+                    {"death": [[-np.inf, 1, 0, 2, 1], [1, 1, 1, 2, 2], [1, 0, 0, 0, 2]]},
+                    source="by hand: 3.5 meets 4 at 2, then 4 and 3 meet 5 at 1",
+                ),
+                Golden(
+                    Workload(rows=2, cols=3), {"x": [[1, np.nan, 3], [1, np.nan, -np.inf]]},
+                    {"death": [[-np.inf, np.nan, -np.inf], [1, np.nan, -np.inf]]}, source="NaN parts the image",
+                ),
+                Golden(Workload(rows=40, cols=70), {"x": checkerboard}, {}, source="equal values everywhere"),
+                Golden(Workload(rows=45, cols=77), {"x": spiral}, {}, source="a spiral"),
+            ),
+            budgets=(),
+        ),
         "euler": Variant(
             "the Euler characteristic alone: one reading",
             arguments=(
-                In("x", "rows cols"), Out("euler", "1", dtype="int64"), Scratch("parent", "1", dtype="int32"),
-                Scratch("bits", "1", dtype="uint64"), Scratch("sums", "2", dtype="uint64"), Size("rows"), Size("cols"),
-                Size("words"), Scalar("threshold"),
+                In("x", "rows cols"), Out("euler", "1", dtype="int64"), Scratch("sums", "1", dtype="uint64"),
+                Size("rows"), Size("cols"), Scalar("threshold"),
             ),
             launch=launch_euler,
             reference=lambda x, threshold, connectivity, xp: reference(x, threshold, connectivity, xp)[1][2:],

@@ -5,6 +5,7 @@ subset of measured qubits (a bit mask) it is their bits, side by side. u comes f
 """
 
 import numpy as np
+from prism_bench_catalogue.include.philox import uniforms
 
 from prism_bench import (
     Budget,
@@ -22,11 +23,12 @@ from prism_bench import (
     Zero,
     elementwise,
     exact,
+    reduction,
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 1.6 GB / 4.28 TB/s = 376 us, 3 operations a state: bound by memory.
-PART, SCANNED = 1024, 256
+PART, SCANNED = 256, 1024
 normalised = Fill(
     lambda rng, count, axes: rng.normal(0, 2 ** (-(axes["qubits"] + 1) / 2), count), "normal, of squared norm 1"
 )
@@ -37,40 +39,70 @@ def launch(states):
 
 
 def launch_shots(states, parts, shots):
-    """Probabilities with the sums of 1024 states each; their running sums; a warp for each shot."""
+    """Probabilities with the sums of 256 states each; their running sums; a warp for each shot."""
     names = ("psi", "sums", "drawn", "states", "parts", "shots", "mask", "seed")
     return (
         Zero("tiles"),
-        Launch(parts, 256, entry="measurement_sums", arguments=("psi", "p", "sums", "states")),
-        Launch(-(-parts // SCANNED), SCANNED, entry="measurement_scan", arguments=("sums", "tiles", "parts")),
+        Launch(-(-parts // 4), 128, entry="measurement_sums", arguments=("psi", "p", "sums", "states")),
+        Launch(-(-parts // SCANNED), SCANNED // 4, entry="measurement_scan", arguments=("sums", "tiles", "parts")),
         Launch(-(-shots // 8), 256, entry="measurement_shots", arguments=names),
     )
+
+
+def upper_outcomes(mask):
+    """Of the measured qubits above the 64 amplitudes that a warp reads at a time."""
+    return 1 << (mask >> 6).bit_count()
+
+
+def shares_of(states, mask):
+    """Warps that share an outcome's amplitudes: 2^15 of them in all, if each has eight readings."""
+    readings = max(1, states // 64 // upper_outcomes(mask))
+    return max(1, min(32_768 // upper_outcomes(mask), readings // 8))
+
+
+def launch_marginals(mask, outcomes, shares):
+    warps, lanes = upper_outcomes(mask), 32 if shares >= 32 else 1
+    block = 32 * min(8, warps)
+    names = ("sums", "p", "outcomes", "shares")
+    return (
+        Launch((-(-32 * warps // block), shares), block, entry="marginal_sums",
+               arguments=("psi", "sums", "states", "mask")),
+        Launch(-(-outcomes * lanes // 256), 256, entry=f"marginal_totals<{lanes}>", arguments=names),
+    )  # fmt: skip
+
+
+def runs_of(mask, qubits):
+    """Neighbouring qubits that are all measured or all free, from the highest: how many, and which."""
+    runs = []
+    for qubit in reversed(range(qubits)):
+        measured = bool(mask >> qubit & 1)
+        if runs and runs[-1][1] == measured:
+            runs[-1] = (runs[-1][0] + 1, measured)
+        else:
+            runs.append((1, measured))
+    return runs
+
+
+def marginals(p, mask, qubits):
+    """p summed over the qubits that are not in the mask, for any library's arrays."""
+    runs = runs_of(mask, qubits)
+    free = tuple(axis for axis, (_, measured) in enumerate(runs) if not measured)
+    grouped = p.reshape(tuple(1 << count for count, _ in runs))
+    return (grouped.sum(free) if free else grouped).reshape(-1)
+
+
+def torch_marginals(torch, psi, mask, qubits):
+    return marginals(torch.view_as_complex(psi).abs().square(), mask, qubits)
 
 
 def reference(psi):
     return psi[:, 0] ** 2 + psi[:, 1] ** 2
 
 
-def philox(counter, seed, xp):
-    """Four random words of 32 bits (Salmon and others 2011) for each 64-bit counter."""
-    low = 0xFFFFFFFF
-    words = [counter & low, counter >> 32, xp.zeros_like(counter), xp.zeros_like(counter)]
-    keys = [seed & low, seed >> 32]
-    for _ in range(10):
-        products = 0xD2511F53 * words[0], 0xCD9E8D57 * words[2]
-        words = [
-            products[1] >> 32 ^ words[1] ^ keys[0], products[1] & low,
-            products[0] >> 32 ^ words[3] ^ keys[1], products[0] & low,
-        ]  # fmt: skip
-        keys = [keys[0] + 0x9E3779B9 & low, keys[1] + 0xBB67AE85 & low]
-    return words
-
-
 def shots_of(psi, qubits, shots, seed, mask, xp):
     p = reference(psi)
     cumulative = xp.cumsum(p)
-    words = philox(xp.arange(shots, dtype="uint64"), seed, xp)
-    drawn = ((words[0] << 32 | words[1]) >> 11).astype("float64") * 2.0**-53 * cumulative[-1]
+    drawn = uniforms(shots, seed, xp) * cumulative[-1]
     state = xp.searchsorted(cumulative, drawn, side="right")
     bits = [q for q in range(qubits) if mask >> q & 1]
     outcome = sum(((state >> q & 1) << i for i, q in enumerate(bits)), xp.zeros(shots, dtype="int64"))
@@ -114,6 +146,44 @@ spec = KernelSpec(
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
+        "marginals": Variant(
+            "of a subset of the qubits, the others summed over", launch=launch_marginals,
+            arguments=(
+                In("psi", "states 2", fill=normalised), Out("p", "outcomes"),
+                Scratch("sums", "outcomes shares", "float64"), Size("states", "int64"), Size("outcomes", "int64"),
+                Size("shares"), Scalar("mask", "uint64"),
+            ),
+            parameters={"measured": 0},
+            derived={
+                "states": lambda qubits: 1 << qubits,
+                "mask": lambda measured: measured,
+                "outcomes": lambda measured: 1 << measured.bit_count(),
+                "shares": shares_of,
+            },
+            rules=(
+                Rule("0 <= qubits <= 40", lambda qubits: 0 <= qubits <= 40),
+                Rule("a bit mask of qubits", lambda measured, qubits: 0 <= measured < 1 << qubits),
+            ),
+            reference=lambda psi, mask, qubits: marginals(reference(psi), mask, qubits),
+            tolerance=reduction(lambda psi, mask, qubits: marginals(reference(psi), mask, qubits)),
+            peers={"torch": torch_marginals},
+            workloads={
+                "S0": Workload(qubits=10, measured=0b1111),
+                "S1": Workload(qubits=27, measured=0xFF << 12),
+                "S2": Workload(qubits=30, measured=0xF0F << 3),
+            },
+            edges=(
+                *(Workload(qubits=q, measured=m) for q, m in ((0, 0), (1, 0), (1, 1), (2, 2), (5, 0b10101), (6, 7))),
+                *(Workload(qubits=13, measured=m) for m in (0, 1, 0x1FFF, 0x1000, 0b1010101010101, 0x1FC0, 0x3F)),
+                Workload(qubits=17, measured=0b10000000000100001),
+            ),
+            golden=(
+                Golden(
+                    Workload(qubits=2, measured=0b10), {"psi": [[0.5, 0], [0, 0.5], [0.1, 0.7], [0, 0]]},
+                    {"p": [0.5, 0.5]}, source="by hand: the lower qubit is summed over",
+                ),
+            ),
+        ),
         "shots": Variant(
             "with measurements drawn", launch=launch_shots,
             arguments=(

@@ -4,6 +4,7 @@ The form `excess` subtracts what equilibrium has, (1/T) sum of gamma_i (v_i^2 - 
 """
 
 import numpy as np
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
 
 from prism_bench import (
     Budget,
@@ -24,16 +25,14 @@ from prism_bench import (
 )  # fmt: skip
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 4 instructions a particle = 9 us: bound by memory.
-MOST_BLOCKS = 8192
 BOLTZMANN = 1.380649e-23  # J/K
 
 
-def launch_of(entry):
-    """Until every SM has its fill three times over, a vector or more per thread."""
-
+def launch_of(entry, unroll=8):
     def launch(n, form, device):
-        blocks = max(1, min(-(-n // 2048), 12 * device.sm_count, MOST_BLOCKS))
-        return Launch(grid=(1, blocks), block=512, entry=entry.format(str(form == "excess").lower()))
+        return Launch(
+            grid=(1, parts_of(1, n, device, unroll)), block=512, entry=entry.format(str(form == "excess").lower())
+        )
 
     return launch
 
@@ -122,7 +121,7 @@ spec = KernelSpec(
         "frictions": Variant(
             "a friction for every particle", arguments=arguments("gamma"),
             parameters={"mass": BOLTZMANN * 300, **warm},
-            launch=launch_of("entropy_production_frictions<{}>"),
+            launch=launch_of("entropy_production_frictions<{}>", unroll=4),
             edges=(*lengths, Workload(n=2049, form="excess")), golden=(),
             peers={"torch": lambda torch, v, gamma, temperature: (gamma * v * v).sum() / temperature},
         ),
@@ -130,7 +129,7 @@ spec = KernelSpec(
             "the excess with a friction and a mass for every particle", arguments=arguments("gamma", "mass"),
             parameters={**warm, "form": "excess"},
             rules=(Rule("form to be excess: else no mass matters", lambda form: form == "excess"),),
-            launch=launch_of("entropy_production_masses"),
+            launch=launch_of("entropy_production_masses", unroll=2),
             edges=lengths, golden=(),
         ),
     },

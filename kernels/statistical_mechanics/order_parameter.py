@@ -4,6 +4,7 @@ Angles need not be wrapped. psi is the argument of the sum, and says nothing whe
 """
 
 import numpy as np
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
 
 from prism_bench import (
     Budget,
@@ -24,15 +25,11 @@ from prism_bench import (
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us: memory;
 # of `accurate` 24 instructions = 54 us.
-MOST_BLOCKS = 8192
 
 
 def launch_of(phasor):
-    """Until every SM has its fill three times over, a vector or more per thread."""
-
     def launch(n, device):
-        blocks = max(1, min(-(-n // 2048), 12 * device.sm_count, MOST_BLOCKS))
-        return Launch(grid=(1, blocks), block=512, entry=f"order_parameter<{phasor}>")
+        return Launch(grid=(1, parts_of(1, n, device, unroll=4)), block=512, entry=f"order_parameter<{phasor}>")
 
     return launch
 

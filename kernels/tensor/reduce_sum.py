@@ -7,6 +7,7 @@ single floats.
 from functools import partial
 
 import numpy as np
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
 
 from prism_bench import (
     Budget,
@@ -23,12 +24,9 @@ from prism_bench import (
     reduction,
 )
 
-MOST_BLOCKS = 8192
-
 
 def launch(n, device):
-    """One vector per thread until every SM has its fill three times over, so that late blocks even out the SMs."""
-    return Launch(grid=max(1, min(-(-n // 2048), 12 * device.sm_count, MOST_BLOCKS)), block=512)
+    return Launch(grid=parts_of(1, n, device, unroll=8), block=512)
 
 
 def arguments(result):

@@ -4,6 +4,7 @@ Values are taken as they are; the variant `counts` divides each row by its sum f
 """
 
 import numpy as np
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, shared_rows
 
 from prism_bench import (
     Budget,
@@ -23,27 +24,21 @@ from prism_bench import (
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 14 instructions an element = 32 us: bound by memory.
-MOST_BLOCKS = 8192
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
 tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20")
 
 
-def shape(rows, cols, device):
-    """A block per row; where rows are few and long, as many share one as fill the device."""
-    parts = max(1, min(-(-cols // 2048), 12 * device.sm_count // max(1, rows), MOST_BLOCKS // max(1, rows)))
-    return (rows, parts), 512 if parts > 1 else next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
-
-
 def launch(rows, cols, device):
-    return Launch(*shape(rows, cols, device))
+    return shared_rows(rows, cols, device, unroll=8)
 
 
 def launch_counts(rows, cols, device):
     """The totals come first: each row is read twice."""
-    grid = shape(rows, cols, device)
+    last = launch(rows, cols, device)
+    names = ("p", "total", "by_block", "arrived", "cols")
     return (
-        Launch(*grid, entry="row_totals", arguments=("p", "total", "by_block", "arrived", "cols")),
-        Launch(*grid, entry="entropy_of_counts"),
+        Launch(last.grid, last.block, entry="row_totals", arguments=names),
+        Launch(last.grid, last.block, entry="entropy_of_counts"),
     )
 
 

@@ -1,3 +1,5 @@
+#include <cooperative_groups.h>
+
 #include "gemm.cuh"
 
 // The gates r, z and n are one product whose tiles hold, for every 32 units, 32 columns of each gate: a thread has all
@@ -98,36 +100,78 @@ __device__ void add_gates(const float* state, const float* weights, int width, S
     __syncthreads();
 }
 
-template <class T, bool RESET_AFTER>
-__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
-gru_cell(const float* x, const float* h, const float* w_ih, const float* w_hh, const float* b_ih, const float* b_hh,
-         float* h_next, float* work, int batch, int inputs, int hidden) {
-    __shared__ __align__(16) float shared[T::SHARED];
-    const BlockTile tile((batch + T::M - 1) / T::M, (3 * ((hidden + 31) / 32 * 32) + T::N - 1) / T::N, 16);
+/// One tile of a cell. `before_h` is called when the product of x is done and that of h is to begin. All threads call it.
+template <class T, bool RESET_AFTER, class BeforeH>
+__device__ void finish_tile(const BlockTile& tile, const float* x, const float* h, const float* w_ih, const float* w_hh,
+                            const Biases& bias, float* h_next, float* work, Sizes sizes, float* shared,
+                            BeforeH before_h) {
     const int block_sample = tile.row * T::M, block_unit = tile.col * T::N / 3;
-    const Sizes sizes = {batch, inputs, hidden};
     const Place<T> place;
     float sum[T::ROWS][T::COLS] = {}, from_x[T::ROWS][T::COLS] = {};
-    add_gates<T>(x, w_ih, inputs, sizes, block_sample, block_unit, 3, shared, place, sum);
+    add_gates<T>(x, w_ih, sizes.inputs, sizes, block_sample, block_unit, 3, shared, place, sum);
 #pragma unroll
     for (int i = 0; i < T::ROWS; ++i)
 #pragma unroll
         for (int j = 8; j < 12; ++j) from_x[i][j] = sum[i][j], sum[i][j] = 0.0f;
-    add_gates<T>(h, w_hh, hidden, sizes, block_sample, block_unit, RESET_AFTER ? 3 : 2, shared, place, sum);
+    before_h();
+    add_gates<T>(h, w_hh, sizes.hidden, sizes, block_sample, block_unit, RESET_AFTER ? 3 : 2, shared, place, sum);
     combine_slices<T>(shared, place, sum);
     combine_slices<T>(shared, place, from_x);
     if (place.slice > 0) return;
-    const Biases bias = {b_ih, b_hh, hidden};
 #pragma unroll
     for (int i = 0; i < T::ROWS; ++i)
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
             const int sample = block_sample + place.row_at(i), unit = block_unit + unit_of(place.col_at(j));
-            if (sample >= batch || unit >= hidden) continue;
-            const long long at = static_cast<long long>(sample) * hidden + unit;
+            if (sample >= sizes.batch || unit >= sizes.hidden) continue;
+            const long long at = static_cast<long long>(sample) * sizes.hidden + unit;
             finish<RESET_AFTER>(sum[i][j], sum[i][j + 4], from_x[i][j + 8], sum[i][j + 8], bias, unit, h[at],
-                                h_next + at, work + at, static_cast<long long>(batch) * hidden);
+                                h_next + at, work + at, static_cast<long long>(sizes.batch) * sizes.hidden);
         }
+}
+
+template <class T>
+__device__ int tile_rows(Sizes sizes) {
+    return (sizes.batch + T::M - 1) / T::M;
+}
+
+template <class T>
+__device__ int tile_cols(Sizes sizes) {
+    return (3 * ((sizes.hidden + 31) / 32 * 32) + T::N - 1) / T::N;
+}
+
+template <class T, bool RESET_AFTER>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+gru_cell(const float* x, const float* h, const float* w_ih, const float* w_hh, const float* b_ih, const float* b_hh,
+         float* h_next, float* work, int batch, int inputs, int hidden) {
+    __shared__ __align__(16) float shared[T::SHARED];
+    const Sizes sizes = {batch, inputs, hidden};
+    const BlockTile tile(tile_rows<T>(sizes), tile_cols<T>(sizes), 16);
+    finish_tile<T, RESET_AFTER>(tile, x, h, w_ih, w_hh, {b_ih, b_hh, hidden}, h_next, work, sizes, shared, [] {});
+}
+
+/// All steps in one launch, the blocks of a cooperative grid each with the same tiles throughout: y holds h of every
+/// step. Before they read the last one, all blocks wait for each other.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+gru_sequence(const float* x, const float* h, const float* w_ih, const float* w_hh, const float* b_ih, const float* b_hh,
+             float* y, int steps, int batch, int inputs, int hidden) {
+    __shared__ __align__(16) float shared[T::SHARED];
+    const Sizes sizes = {batch, inputs, hidden};
+    const int rows = tile_rows<T>(sizes), cols = tile_cols<T>(sizes);
+    const long long state = static_cast<long long>(batch) * hidden, signal = static_cast<long long>(batch) * inputs;
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step, x += signal, y += state) {
+#pragma unroll 1
+        for (int index = blockIdx.x; index < rows * cols; index += gridDim.x) {
+            const auto await_last = [&] {
+                if (step > 0 && index == blockIdx.x) cooperative_groups::this_grid().sync();
+            };
+            finish_tile<T, true>(BlockTile(rows, cols, 16, index), x, step == 0 ? h : y - state, w_ih, w_hh,
+                                 {b_ih, b_hh, hidden}, y, nullptr, sizes, shared, await_last);
+            __syncthreads();
+        }
+    }
 }
 
 /// The second launch of the form of 2014: n = tanh(W_in x + b_in + b_hn + W_hn (r h)); `work` holds r h, z, the rest.

@@ -5,9 +5,25 @@ Gate order r, z, n and h' = (1 - z) n + z h as in PyTorch; `reset_after=0` is th
 before the product and needs a second launch.
 """
 
+from functools import cache
+
 import numpy as np
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, product
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    normwise,
+    product,
+)
 from prism_bench.inputs import Fill
 
 # Samples and units of the tiles, and the share of the FMA rate that each keeps busy.
@@ -33,6 +49,11 @@ def launch(batch, hidden, reset_after, tile, device):
     name = min(TILES, key=time) if tile == "auto" else tile
     gates = Launch(tiles(name, batch, hidden), 256, entry=f"gru_cell<{name}, {str(bool(reset_after)).lower()}>")
     return gates if reset_after else (gates, candidate(batch, hidden))
+
+
+def launch_sequence(batch, hidden, device):
+    """A cooperative grid of small tiles that stays for all steps."""
+    return Launch(min(tiles("Slim", batch, hidden), device.sm_count), 256, entry="gru_sequence<Slim>", cooperative=True)
 
 
 def candidate(batch, hidden):
@@ -69,6 +90,27 @@ def torch_cell(torch, x, h, w_ih, w_hh, b_ih, b_hh):
     return torch.gru_cell(x, h, w_ih, w_hh, b_ih, b_hh)
 
 
+def sequence_reference(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp, special):
+    """h of every step."""
+    y = xp.zeros((len(x), *h.shape))
+    for step, signal in enumerate(x):
+        y[step] = h = reference(signal, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp, special)
+    return y
+
+
+@cache
+def torch_module(torch, inputs, hidden):
+    return torch.nn.GRU(inputs, hidden, device="cuda")
+
+
+def torch_sequence(torch, x, h, w_ih, w_hh, b_ih, b_hh):
+    """cuDNN's; its copy of the weights, in the order that it wants, takes a fifth of a percent of S1."""
+    module = torch_module(torch, w_ih.shape[1], w_hh.shape[1])
+    for parameter, value in zip(module.parameters(), (w_ih, w_hh, b_ih, b_hh), strict=True):
+        parameter.copy_(value)
+    return module(x, h[None])[0]
+
+
 def by_gate(r, z, n):
     return lambda hidden: np.repeat([r, z, n], hidden)
 
@@ -76,12 +118,16 @@ def by_gate(r, z, n):
 still = Workload(batch=3, inputs=2, hidden=5)
 QUIET = {"x": 0.0, "h": 1.0, "w_ih": 0.0, "w_hh": 0.0, "b_ih": 0.0}
 
+WEIGHED = (
+    In("w_ih", "gates inputs", fill=WEIGHTS), In("w_hh", "gates hidden", fill=WEIGHTS),
+    In("b_ih", "gates", fill=WEIGHTS), In("b_hh", "gates", fill=WEIGHTS),
+)  # fmt: skip
+
 spec = KernelSpec(
     entry="gru_cell",
     aliases=("gru_cell_forward",),
     arguments=(
-        In("x", "batch inputs"), In("h", "batch hidden"), In("w_ih", "gates inputs", fill=WEIGHTS),
-        In("w_hh", "gates hidden", fill=WEIGHTS), In("b_ih", "gates", fill=WEIGHTS), In("b_hh", "gates", fill=WEIGHTS),
+        In("x", "batch inputs"), In("h", "batch hidden"), *WEIGHED,
         Out("h_next", "batch hidden"), Scratch("work", "3 work_rows hidden"), Size("batch"), Size("inputs"),
         Size("hidden"),
     ),
@@ -115,6 +161,39 @@ spec = KernelSpec(
         Golden(still, {**QUIET, "b_hh": by_gate(100, -100, 1)}, {"h_next": np.tanh(1)}, "by hand: r = 1, z = 0"),
     ),
     variants={
+        "sequence": Variant(
+            "many steps in one launch, the state kept on the device",
+            entry="gru_sequence",
+            arguments=(
+                In("x", "steps batch inputs"), In("h", "batch hidden"), *WEIGHED, Out("y", "steps batch hidden"),
+                Size("steps"), Size("batch"), Size("inputs"), Size("hidden"),
+            ),
+            parameters={"reset_after": 1},
+            derived={"gates": lambda hidden: 3 * hidden},
+            rules=(
+                Rule("steps >= 1", lambda steps: steps >= 1),
+                Rule("reset_after is 1", lambda reset_after: reset_after == 1),
+            ),
+            launch=launch_sequence,
+            reference=sequence_reference,
+            tolerance=normwise(1e-5),
+            peers={"torch": torch_sequence},
+            flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (6 * (inputs + hidden) + 9),
+            workloads={
+                "S0": Workload(steps=16, batch=32, inputs=64, hidden=128),
+                "S1": Workload(steps=512, batch=64, inputs=1024, hidden=1024),
+            },
+            edges=(
+                Workload(steps=1, batch=1, inputs=1, hidden=1),
+                Workload(steps=3, batch=0, inputs=3, hidden=4),
+                Workload(steps=2, batch=5, inputs=0, hidden=7),
+                Workload(steps=3, batch=17, inputs=33, hidden=45),
+                Workload(steps=4, batch=50, inputs=40, hidden=70),
+            ),
+            golden=(),
+            traffic_factor=None,
+            budgets=(),
+        ),
         "reset_before": Variant(
             "the form of 2014: r is applied to h before the product",
             parameters={"tile": "auto", "reset_after": 0},

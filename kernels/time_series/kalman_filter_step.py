@@ -1,8 +1,9 @@
 """Predict and update many Kalman filters: S = H P- H^T + R by Cholesky, covariance in Joseph's form, kept symmetric.
 
-Floors of S1 on an H200: 0.58 GB / 4.28 TB/s = 136 us; 13 GFLOP / 65 TFLOP/s = 0.2 ms, from shared memory: 0.5 ms.
 status: 0; -1 where a measurement is NaN, which leaves the prediction; else the pivot at which S was not positive
-definite: state and covariance are NaN then, nothing is clamped.
+definite: state and covariance are NaN then, nothing is clamped. `full` adds a control term B u and hands y and S out.
+Floors on an H200: of S1 0.58 GB / 4.28 TB/s = 136 us, 10.7 GFLOP / 65 TFLOP/s = 0.17 ms; a warp's 2 filters take 2,000
+instructions: 0.26 ms. Of S2 0.55 GB = 128 us, 39 GFLOP = 0.6 ms.
 """
 
 import math
@@ -26,20 +27,39 @@ from prism_bench import (
 from prism_bench.inputs import Fill
 
 MOST_SHARED = 227 * 1024
-ALONE = 16  # states up to which a warp has a filter to itself
+ALONE = 16  # states and measurements up to which some lanes of a warp do
 
 
 def room(n, m):
-    """Floats of shared memory that a filter takes; rows are padded as in the kernel."""
-    wide, narrow = (-(-size // 4) * 4 for size in (n, m))
-    matrices = 3 * wide * (wide + 4) + 3 * narrow * (wide + 4) + 2 * wide * (narrow + 4) + narrow * (narrow + 4)
+    """Floats of shared memory that a filter of a block takes; rows are padded as in the kernel."""
+    wide, narrow, square = -(-n // 4) * 4, -(-m // 4) * 4, max(32, -(-m // 4) * 4)
+    matrices = 3 * wide * (wide + 4) + 3 * narrow * (wide + 4) + 2 * wide * (narrow + 4) + square * (square + 4)
     return matrices + wide + 2 * narrow
 
 
-def launch(filters, n, m, room):
-    if max(n, m) <= ALONE:
-        return Launch(-(-filters // 4), 128, shared=4 * 4 * room, entry="kalman_filter_step<1, 2>")
-    return Launch(filters, 256, shared=4 * room, entry="kalman_filter_step<8, 4>")
+def power(size, least):
+    """The power of two from `least` on that is not below `size`."""
+    return max(least, 1 << (size - 1).bit_length())
+
+
+ARRAYS = ("x", "p", "z", "f", "h", "q", "r")
+RESULTS = ("x_next", "p_next", "likelihood")
+SIZES = ("status", "filters", "n", "m", "controls", "each", "keep")
+
+
+def launch_with(control, kept):
+    """Without a control term or kept innovations others stand in for their arrays, which nobody touches."""
+
+    def launch(filters, n, m, each, room, device):
+        names = (*ARRAYS, *control, *RESULTS, *kept, *SIZES)
+        if max(n, m) > ALONE:
+            return Launch(filters, 256, shared=4 * room, entry="kalman_block", arguments=(*names, "room"))
+        lanes, measured = power(max(n, m), 4), power(m, 4)
+        flags = (bool(each), (n, m) == (lanes, measured))
+        entry = f"kalman_lanes<{lanes}, {measured}, {', '.join(str(flag).lower() for flag in flags)}>"
+        return Launch(min(-(-filters * lanes // 128), 4 * device.sm_count), 128, entry=entry, arguments=names)
+
+    return launch
 
 
 def definite(size, scale):
@@ -67,17 +87,26 @@ def transpose(a):
 
 
 def reference(x, p, z, f, h, q, r, n, m, xp):
+    return innovated(x, p, z, f, h, q, r, 0.0, n, m, xp)[:4]
+
+
+def reference_full(x, p, z, f, h, q, r, b, u, n, m, xp):
+    return innovated(x, p, z, f, h, q, r, (b @ u[..., None])[..., 0], n, m, xp)
+
+
+def innovated(x, p, z, f, h, q, r, control, n, m, xp):
     """By the inverse of S and the whole of numpy.linalg; what failed or is missing is put in afterwards."""
     p, r = (p + transpose(p)) / 2, (r + transpose(r)) / 2
-    predicted = (f @ x[..., None])[..., 0]
+    predicted = (f @ x[..., None])[..., 0] + control
     covariance = f @ p @ transpose(f) + (q + transpose(q)) / 2
     missing = xp.isnan(z).any(axis=1)
-    y = xp.where(missing[:, None], 0.0, z) - (h @ predicted[..., None])[..., 0]
-    s = h @ covariance @ transpose(h) + r
-    minors = [xp.linalg.det(s[:, : a + 1, : a + 1]) for a in range(m)]
+    innovation = z - (h @ predicted[..., None])[..., 0]
+    y = xp.where(missing[:, None], 0.0, innovation)
+    deviation = h @ covariance @ transpose(h) + r
+    minors = [xp.linalg.det(deviation[:, : a + 1, : a + 1]) for a in range(m)]
     lost = xp.stack([~(minor > 1e-12) for minor in minors], axis=1)
     failed = lost.any(axis=1) & ~missing
-    s = xp.where(failed[:, None, None], xp.eye(m), s)
+    s = xp.where(failed[:, None, None], xp.eye(m), deviation)
     gain = transpose(xp.linalg.solve(s, h @ covariance))
     left = xp.eye(n) - gain @ h
     joseph = left @ covariance @ transpose(left) + gain @ r @ transpose(gain)
@@ -86,9 +115,10 @@ def reference(x, p, z, f, h, q, r, n, m, xp):
     state = predicted + (gain @ y[..., None])[..., 0]
     state, joseph = xp.where(missing[:, None], predicted, state), xp.where(missing[:, None, None], covariance, joseph)
     likelihood = xp.where(missing, 0.0, xp.where(failed, xp.nan, likelihood))
-    status = xp.where(missing, -1, xp.where(failed, lost.argmax(axis=1) + 1, 0))
+    status = xp.where(missing, -1, xp.where(failed, lost.argmax(axis=1) + 1, 0)).astype("int32")
     bad = failed[:, None]
-    return xp.where(bad, xp.nan, state), xp.where(bad[..., None], xp.nan, joseph), likelihood, status.astype("int32")
+    state, joseph = xp.where(bad, xp.nan, state), xp.where(bad[..., None], xp.nan, joseph)
+    return state, joseph, likelihood, status, innovation, deviation
 
 
 def torch_step(torch, x, p, z, f, h, q, r):
@@ -107,14 +137,14 @@ def torch_step(torch, x, p, z, f, h, q, r):
     return predicted + (gain @ y[..., None])[..., 0], joseph, likelihood, torch.zeros_like(likelihood).int()
 
 
-def arguments(models):
+def arguments(models, control=(), kept=()):
     return (
         In("x", "filters n"), In("p", "filters n n", fill=definite("n", 1.0)), In("z", "filters m"),
         In("f", f"{models} n n", fill=Fill(transitions, "near the identity")),
         In("h", f"{models} m n"), In("q", f"{models} n n", fill=definite("n", 1.0)),
-        In("r", f"{models} m m", fill=definite("m", 0.5)), Out("x_next", "filters n"), Out("p_next", "filters n n"),
-        Out("likelihood", "filters"), Out("status", "filters", dtype="int32"), Size("filters"), Size("n"), Size("m"),
-        Size("each"), Size("room"),
+        In("r", f"{models} m m", fill=definite("m", 0.5)), *control, Out("x_next", "filters n"),
+        Out("p_next", "filters n n"), Out("likelihood", "filters"), Out("status", "filters", dtype="int32"), *kept,
+        Size("filters"), Size("n"), Size("m"), Size("controls"), Size("each"), Size("keep"), Size("room"),
     )  # fmt: skip
 
 
@@ -153,20 +183,22 @@ decades = Golden(
     source="a covariance over twelve decades",
 )  # fmt: skip
 
+TOLERANCE = {
+    "x_next": normwise(1e-5), "p_next": normwise(1e-4), "likelihood": normwise(1e-5), "status": exact(),
+    "innovation": normwise(1e-5), "deviation": normwise(1e-5),
+}  # fmt: skip
 spec = KernelSpec(
     entry="kalman_filter_step",
     arguments=arguments("1"),
-    parameters={"each": 0},
+    parameters={"each": 0, "controls": 0, "keep": 0},
     derived={"room": room},
     rules=(
         Rule("n >= 1 and m >= 1", lambda n, m: n >= 1 and m >= 1),
         Rule("n and m small enough for shared memory", lambda n, m: 4 * room(n, m) <= MOST_SHARED),
     ),
-    launch=launch,
+    launch=launch_with(("q", "z"), ("likelihood", "likelihood")),
     reference=reference,
-    tolerance={
-        "x_next": normwise(1e-5), "p_next": normwise(1e-4), "likelihood": normwise(1e-5), "status": exact(),
-    },
+    tolerance=TOLERANCE,
     peers={"torch": torch_step},
     peer_tolerance=absolute(1e-2),
     flops=flops,
@@ -179,17 +211,39 @@ spec = KernelSpec(
     edges=(
         *(Workload(filters=b, n=n, m=m) for b, n, m in ((0, 4, 4), (1, 4, 4), (3, 1, 1), (7, 5, 3), (6, 3, 5))),
         Workload(filters=9, n=16, m=8), Workload(filters=5, n=16, m=16), Workload(filters=2, n=18, m=7),
-        Workload(filters=1, n=33, m=20),
+        Workload(filters=1, n=33, m=20), Workload(filters=1, n=36, m=33), Workload(filters=150, n=10, m=3),
     ),
     golden=(scalar, twins, decades),
     variants={
         "each": Variant(
             "every filter has its own F, H, Q and R",
             arguments=arguments("filters"),
-            parameters={"each": 1},
+            parameters={"each": 1, "controls": 0, "keep": 0},
             workloads={"S0": Workload(filters=1, n=16, m=8), "S1": Workload(filters=4000, n=16, m=8)},
             edges=(Workload(filters=5, n=6, m=3), Workload(filters=2, n=20, m=8)),
             golden=(),
+        ),
+        "full": Variant(
+            "with a control term B u; the innovation y and its covariance S are handed out",
+            arguments=arguments("1", (In("b", "1 n controls"), In("u", "filters controls")),
+                                (Out("innovation", "filters m"), Out("deviation", "filters m m"))),
+            parameters={"each": 0, "controls": 3, "keep": 1},
+            launch=launch_with(("b", "u"), ("innovation", "deviation")),
+            reference=reference_full,
+            edges=(
+                Workload(filters=5, n=6, m=3), Workload(filters=3, n=20, m=8),
+                Workload(filters=2, n=4, m=4, controls=1), Workload(filters=2, n=3, m=2, controls=0),
+            ),
+            golden=(
+                Golden(
+                    Workload(filters=2, n=1, m=1, controls=2),
+                    {"x": 1.0, "p": 3.0, "z": [[4.0], [np.nan]], "f": 1.0, "h": 1.0, "q": 1.0, "r": 4.0,
+                     "b": [[[0.5, 0.25]]], "u": [[2.0, 4.0], [0.0, 0.0]]},
+                    {"x_next": [[3.5], [1.0]], "innovation": [[1.0], [np.nan]], "deviation": 8.0, "status": [0, -1]},
+                    source="by hand: x- = 1 + 2, y = 1, S = 8, K = 1/2; a missing measurement",
+                ),
+            ),
+            only_labels=("S0", "S1"),
         ),
     },
 )  # fmt: skip

@@ -1,7 +1,12 @@
+#include <cooperative_groups.h>
+
 #include "gemm_tile.cuh"
 
 // The gates are one product, [x h] [W_ih W_hh]^T. A tile's columns take the four gates of each unit in turn, so that
 // every thread holds all gates of its units and the cell is finished in registers.
+
+// Tiles of a sequence, whose batches are small.
+using Tall = Tile<64, 32, 32, 3, 2, 1, 4, 1>;
 
 struct Sizes {
     int batch, inputs, hidden;
@@ -51,21 +56,14 @@ __device__ void finish(const float* sum, const float* bias, int hidden, int unit
     *h_next = o * tanhf(*c_next);
 }
 
-template <class T>
-__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
-lstm_cell(const float* x, const float* h, const float* c, const float* w_ih, const float* w_hh, const float* bias,
-          float* h_next, float* c_next, int batch, int inputs, int hidden) {
-    __shared__ __align__(16) float shared[T::SHARED];
-    const BlockTile tile((batch + T::M - 1) / T::M, (4 * hidden + T::N - 1) / T::N, 16);
+/// One tile of a cell: its samples and units from `source`, in registers to the end. All threads of the block call it.
+template <class T, class Source>
+__device__ void finish_tile(Source& source, const float* c, const float* bias, float* h_next, float* c_next,
+                            float* shared) {
+    const Sizes sizes = source.sizes;
     const Place<T> place;
-    GateCopies<T> source;
-    source.sizes = {batch, inputs, hidden};
-    source.sample = tile.row * T::M;
-    source.unit = tile.col * T::N / 4;
-    source.h = h, source.w_hh = w_hh;
-    source.start(x, w_ih, inputs);
     float sum[T::ROWS][T::COLS] = {};
-    multiply_tiles<T>(source, depth_tiles<T>(inputs) + depth_tiles<T>(hidden), shared, place, sum);
+    multiply_tiles<T>(source, depth_tiles<T>(sizes.inputs) + depth_tiles<T>(sizes.hidden), shared, place, sum);
     combine_slices<T>(shared, place, sum);
     if (place.slice > 0) return;
 #pragma unroll
@@ -74,9 +72,62 @@ lstm_cell(const float* x, const float* h, const float* c, const float* w_ih, con
 #pragma unroll
         for (int j = 0; j < T::COLS; j += 4) {
             const int unit = source.unit + place.col_at(j) / 4;
-            const long long at = static_cast<long long>(sample) * hidden + unit;
-            if (sample >= batch || unit >= hidden) continue;
-            finish(sum[i] + j, bias, hidden, unit, c[at], h_next + at, c_next + at);
+            const long long at = static_cast<long long>(sample) * sizes.hidden + unit;
+            if (sample >= sizes.batch || unit >= sizes.hidden) continue;
+            finish(sum[i] + j, bias, sizes.hidden, unit, c[at], h_next + at, c_next + at);
+        }
+    }
+}
+
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+lstm_cell(const float* x, const float* h, const float* c, const float* w_ih, const float* w_hh, const float* bias,
+          float* h_next, float* c_next, int batch, int inputs, int hidden) {
+    __shared__ __align__(16) float shared[T::SHARED];
+    const BlockTile tile((batch + T::M - 1) / T::M, (4 * hidden + T::N - 1) / T::N, 16);
+    GateCopies<T> source;
+    source.sizes = {batch, inputs, hidden};
+    source.sample = tile.row * T::M;
+    source.unit = tile.col * T::N / 4;
+    source.h = h, source.w_hh = w_hh;
+    source.start(x, w_ih, inputs);
+    finish_tile<T>(source, c, bias, h_next, c_next, shared);
+}
+
+/// The copies of one step of a sequence: before those of h all blocks wait for each other's h, if it is to be new.
+template <class T>
+struct StepCopies : GateCopies<T> {
+    bool awaits;
+
+    __device__ void next() {
+        if (this->h != nullptr && awaits) cooperative_groups::this_grid().sync();
+        GateCopies<T>::next();
+    }
+};
+
+/// All steps in one launch, the blocks of a cooperative grid each with the same tiles throughout: y holds h of every
+/// step, from which the next one takes it; c stays with the thread that made it.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+lstm_sequence(const float* x, const float* h, const float* c, const float* w_ih, const float* w_hh, const float* bias,
+              float* y, float* c_next, int steps, int batch, int inputs, int hidden) {
+    __shared__ __align__(16) float shared[T::SHARED];
+    const int rows = (batch + T::M - 1) / T::M, cols = (4 * hidden + T::N - 1) / T::N;
+    const long long state = static_cast<long long>(batch) * hidden, signal = static_cast<long long>(batch) * inputs;
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step, x += signal, y += state) {
+#pragma unroll 1
+        for (int index = blockIdx.x; index < rows * cols; index += gridDim.x) {
+            const BlockTile tile(rows, cols, 16, index);
+            StepCopies<T> source;
+            source.sizes = {batch, inputs, hidden};
+            source.sample = tile.row * T::M;
+            source.unit = tile.col * T::N / 4;
+            source.h = step == 0 ? h : y - state, source.w_hh = w_hh;
+            source.awaits = step > 0 && index == blockIdx.x;
+            source.start(x, w_ih, inputs);
+            finish_tile<T>(source, step == 0 ? c : c_next, bias, y, c_next, shared);
+            __syncthreads();
         }
     }
 }

@@ -7,13 +7,10 @@ Gate order i, f, g, o as in PyTorch; bias = b_ih + b_hh.
 from functools import cache
 
 import numpy as np
+from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Workload, product
+from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, normwise, product
 from prism_bench.inputs import Fill
-
-# Samples and gate columns of the tiles of gemm_tile.cuh, and the share of the FMA rate that each keeps busy.
-TILES = {"Large": (128, 256, 1.0), "Medium": (128, 128, 0.9), "Narrow": (64, 64, 0.7), "Small": (16, 32, 0.35)}
-
 
 # As PyTorch begins: the gates then work between their limits.
 WEIGHTS = Fill(
@@ -22,25 +19,27 @@ WEIGHTS = Fill(
 )
 
 
-def tiles(name, batch, gates):
-    rows, cols, _ = TILES[name]
-    return -(-batch // rows) * -(-gates // cols)
+def launch(batch, gates, tile, device):
+    return on_tiles("lstm_cell<{}>", batch, gates, tile, device)
 
 
-def fastest(batch, gates, multiprocessors):
-    """The tile whose rounds over the multiprocessors take the least time."""
+# Samples and gate columns of a sequence's tiles, and the share of the FMA rate that each keeps busy.
+SEQUENCE_TILES = {"Tall": (64, 32, 0.6), "Small": (16, 32, 0.35)}
+
+
+def launch_sequence(batch, gates, tile, device):
+    """A cooperative grid that stays for all steps."""
+
+    def blocks(name):
+        rows, cols, _ = SEQUENCE_TILES[name]
+        return -(-batch // rows) * -(-gates // cols)
 
     def time(name):
-        rows, cols, busy = TILES[name]
-        return -(-tiles(name, batch, gates) // multiprocessors) * rows * cols / busy
+        rows, cols, busy = SEQUENCE_TILES[name]
+        return -(-blocks(name) // device.sm_count) * rows * cols / busy
 
-    return min(TILES, key=time)
-
-
-def launch(batch, gates, tile, device):
-    name = fastest(batch, gates, device.sm_count) if tile == "auto" else tile
-    threads = 128 if name == "Narrow" else 256
-    return Launch(grid=tiles(name, batch, gates), block=threads, entry=f"lstm_cell<{name}>")
+    name = min(SEQUENCE_TILES, key=time) if tile == "auto" else tile
+    return Launch(min(blocks(name), device.sm_count), 256, entry=f"lstm_sequence<{name}>", cooperative=True)
 
 
 def gates_of(product, hidden):
@@ -74,6 +73,29 @@ def torch_cell(torch, x, h, c, w_ih, w_hh, bias):
     return torch.lstm_cell(x, (h, c), w_ih, w_hh, bias, no_bias(torch, len(bias)))
 
 
+def sequence_reference(x, h, c, w_ih, w_hh, bias, hidden, xp, special):
+    """h of every step, c of the last."""
+    y = xp.zeros((len(x), *h.shape))
+    for step, signal in enumerate(x):
+        h, c = reference(signal, h, c, w_ih, w_hh, bias, hidden, xp, special)
+        y[step] = h
+    return y, c
+
+
+@cache
+def torch_module(torch, inputs, hidden):
+    return torch.nn.LSTM(inputs, hidden, device="cuda")
+
+
+def torch_sequence(torch, x, h, c, w_ih, w_hh, bias):
+    """cuDNN's; its copy of the weights, in the order that it wants, takes a fifth of a percent of S1."""
+    module = torch_module(torch, w_ih.shape[1], w_hh.shape[1])
+    for parameter, value in zip(module.parameters(), (w_ih, w_hh, bias, no_bias(torch, len(bias))), strict=True):
+        parameter.copy_(value)
+    y, (_, c_next) = module(x, (h[None], c[None]))
+    return y, c_next[0]
+
+
 def rounding(magnitude):
     """GEMM32 over both products; the pointwise part rounds a few times more."""
     return product(magnitude=magnitude, depth=lambda inputs, hidden: inputs + hidden + 16)
@@ -83,6 +105,12 @@ def saturated(sign):
     return {"x": sign, "h": 0.0, "c": 3.0, "w_ih": 200.0, "w_hh": 0.0, "bias": 0.0}
 
 
+WEIGHED = (
+    In("w_ih", "gates inputs", fill=WEIGHTS),
+    In("w_hh", "gates hidden", fill=WEIGHTS),
+    In("bias", "gates", fill=WEIGHTS),
+)
+
 spec = KernelSpec(
     entry="lstm_cell",
     aliases=("lstm_cell_forward",),
@@ -90,9 +118,7 @@ spec = KernelSpec(
         In("x", "batch inputs"),
         In("h", "batch hidden"),
         In("c", "batch hidden"),
-        In("w_ih", "gates inputs", fill=WEIGHTS),
-        In("w_hh", "gates hidden", fill=WEIGHTS),
-        In("bias", "gates", fill=WEIGHTS),
+        *WEIGHED,
         Out("h_next", "batch hidden"),
         Out("c_next", "batch hidden"),
         Size("batch"),
@@ -101,7 +127,7 @@ spec = KernelSpec(
     ),
     parameters={"tile": "auto"},
     derived={"gates": lambda hidden: 4 * hidden},
-    rules=(Rule("tile is auto, Large, Medium, Narrow or Small", lambda tile: tile == "auto" or tile in TILES),),
+    rules=(TILE_RULE,),
     launch=launch,
     reference=reference,
     tolerance={"h_next": rounding(hidden_spread), "c_next": rounding(cell_spread)},
@@ -133,5 +159,47 @@ spec = KernelSpec(
             for batch, sign in ((3, 1.0), (4, -1.0))
         ),
     ),
+    variants={
+        "sequence": Variant(
+            "many steps in one launch, the state kept on the device",
+            entry="lstm_sequence",
+            arguments=(
+                In("x", "steps batch inputs"),
+                In("h", "batch hidden"),
+                In("c", "batch hidden"),
+                *WEIGHED,
+                Out("y", "steps batch hidden"),
+                Out("c_next", "batch hidden"),
+                Size("steps"),
+                Size("batch"),
+                Size("inputs"),
+                Size("hidden"),
+            ),
+            rules=(
+                Rule("tile is auto, Tall or Small", lambda tile: tile == "auto" or tile in SEQUENCE_TILES),
+                Rule("steps >= 1", lambda steps: steps >= 1),
+            ),
+            launch=launch_sequence,
+            reference=sequence_reference,
+            tolerance=normwise(1e-5),
+            peers={"torch": torch_sequence},
+            flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (8 * (inputs + hidden) + 10),
+            workloads={
+                "S0": Workload(steps=16, batch=32, inputs=64, hidden=128),
+                "S1": Workload(steps=512, batch=64, inputs=1024, hidden=1024),
+            },
+            edges=(
+                *(
+                    Workload(steps=t, batch=b, inputs=i, hidden=h, tile=tile)
+                    for tile in SEQUENCE_TILES
+                    for t, b, i, h in ((1, 1, 1, 1), (3, 0, 3, 4), (2, 5, 0, 7), (3, 17, 33, 13), (4, 67, 40, 50))
+                ),
+                Workload(steps=5, batch=3, inputs=200, hidden=3),
+            ),
+            golden=(),
+            traffic_factor=None,
+            budgets=(),
+        ),
+    },
     budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),
 )

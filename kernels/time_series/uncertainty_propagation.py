@@ -27,7 +27,7 @@ from prism_bench import (
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; S2 twice that: bound by memory, each value is read and written once.
-TILE = 4096
+CHUNK = 1024  # steps of a tile: a chunk for each of its warps, some times
 stable = Fill(lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [], "positive, of sum 0.9")
 
 
@@ -36,12 +36,12 @@ def launch_of(kind):
     outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
     z = () if kind == "variance" else ("z",)
 
-    def launch(rows, cols, tiles, device):
-        if cols <= TILE or rows >= 16 * device.sm_count:
+    def launch(rows, cols, tiles, chunks, device):
+        if cols <= CHUNK * chunks or rows >= 16 * device.sm_count:
             names = ("sigma", *outputs, "rows", "cols", *z)
             return Launch(-(-rows // 8) if cols else 0, 256, entry=f"{kind}_rows", arguments=names)
         names = ("sigma", *outputs, "states", "cols", "tiles", *z)
-        return Zero("states"), Launch(rows * tiles, 256, entry=f"{kind}_tiles", arguments=names)
+        return Zero("states"), Launch(rows * tiles, 256, entry=f"{kind}_tiles<{chunks}>", arguments=names)
 
     return launch
 
@@ -103,9 +103,9 @@ sizes = {
 spec = KernelSpec(
     entry="variance_rows",
     arguments=(In("sigma", "rows cols", fill=deviation), Out("variance", "rows cols"), *walk),
-    parameters={"alpha": 0.05},
+    parameters={"alpha": 0.05, "chunks": 8},
     derived={
-        "tiles": lambda cols: -(-cols // TILE),
+        "tiles": lambda cols, chunks: -(-cols // (CHUNK * chunks)),
         "words": lambda rows, tiles: rows * tiles + 1 if tiles > 1 else 1,
         "z": lambda alpha: NormalDist().inv_cdf(1 - alpha / 2),
     },
@@ -142,6 +142,9 @@ spec = KernelSpec(
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
+        "short_tiles": Variant(
+            "tiles of half the length", parameters={"alpha": 0.05, "chunks": 4}, only_labels=("S2",), budgets=(),
+        ),
         "bands": Variant(
             "with the band around a mean", entry="band_rows", launch=launch_of("band"),
             arguments=(

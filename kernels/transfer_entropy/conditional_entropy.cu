@@ -1,4 +1,5 @@
 #include "logarithms.cuh"
+#include "quick_logs.cuh"
 #include "row_sums.cuh"
 
 __device__ unsigned int arrived;
@@ -18,24 +19,50 @@ struct Cells {
     }
 };
 
+// Sums of p log2(p / marginal). A cell is nearly always much smaller than its marginal: then the logarithm of their
+// quotient is quick. Where one is not, the thread does its cells again.
 template <int WIDTH>
-struct Terms {
+struct QuickTerms {
+    PartialSums<1> partial;
+    QuickLogs logs;
+
+    __device__ float prepared(float marginal) const { return __fdividef(1.0f, marginal); }
+    __device__ void add(const Cells<WIDTH>& joint, const float (&reciprocal)[WIDTH]) {
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j)
+            partial.add(0, j, joint.value[j] * logs.log2_of(joint.value[j] * reciprocal[j]));
+    }
+    __device__ bool sure() const { return logs.sure(); }
+};
+
+template <int WIDTH>
+struct CarefulTerms {
     PartialSums<1> partial;
 
+    __device__ float prepared(float marginal) const { return marginal; }
     __device__ void add(const Cells<WIDTH>& joint, const float (&marginal)[WIDTH]) {
 #pragma unroll
-        for (int j = 0; j < WIDTH; ++j) partial.add(0, j, relative_entropy(joint.value[j], marginal[j]));
-    }
-
-    __device__ void finish(float* entropy, double* by_block, double unit) const {
-        double sum[1];
-        partial.total(sum);
-        if (grid_sum(sum[0], by_block, &arrived, sum)) *entropy = static_cast<float>(-unit * sum[0]);
+        for (int j = 0; j < WIDTH; ++j)
+            partial.add(0, j, static_cast<float>(1.0 / LN_2) * relative_entropy(joint.value[j], marginal[j]));
     }
 };
 
-// -unit times the sum of p ln(p / marginal) over joint[ys][cells]. A thread keeps the marginals of WIDTH cells and walks
-// some of their ys, several loads ahead.
+// -unit ln 2 times the sum of what walk(terms) adds, by the whole grid.
+template <int WIDTH, class Walk>
+__device__ void sum_terms(Walk walk, float* entropy, double* by_block, double unit) {
+    double sum[1];
+    QuickTerms<WIDTH> quick;
+    walk(quick);
+    quick.partial.total(sum);
+    if (!quick.sure()) {
+        CarefulTerms<WIDTH> careful;
+        walk(careful);
+        careful.partial.total(sum);
+    }
+    if (grid_sum(sum[0], by_block, &arrived, sum)) *entropy = static_cast<float>(-unit * LN_2 * sum[0]);
+}
+
+// Over joint[ys][cells]. A thread keeps the marginals of WIDTH cells and walks some of their ys, several loads ahead.
 template <int WIDTH>
 __global__ void __launch_bounds__(256) y_first(const float* joint, const float* marginal, float* entropy,
                                                double* by_block, int ys, long long cells, double unit) {
@@ -43,9 +70,11 @@ __global__ void __launch_bounds__(256) y_first(const float* joint, const float* 
     const int across = max(1, static_cast<int>((cells / WIDTH + blockDim.x - 1) / blockDim.x)), down = gridDim.x / across;
     const long long at = (static_cast<long long>(blockIdx.x % across) * blockDim.x + threadIdx.x) * WIDTH;
     const int height = (ys + down - 1) / down, begin = blockIdx.x / across * height, end = min(ys, begin + height);
-    Terms<WIDTH> terms;
-    if (at < cells && begin < end) {
-        const Cells<WIDTH> below(marginal + at);
+    const auto walk = [&](auto& terms) {
+        if (at >= cells || begin >= end) return;
+        Cells<WIDTH> below(marginal + at);
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) below.value[j] = terms.prepared(below.value[j]);
         const float* from = joint + begin * cells + at;
         int y = begin;
         for (; y + AHEAD <= end; y += AHEAD, from += AHEAD * cells) {
@@ -55,8 +84,8 @@ __global__ void __launch_bounds__(256) y_first(const float* joint, const float* 
             for (int k = 0; k < AHEAD; ++k) terms.add(ahead[k], below.value);
         }
         for (; y < end; ++y, from += cells) terms.add(Cells<WIDTH>(from), below.value);
-    }
-    terms.finish(entropy, by_block, unit);
+    };
+    sum_terms<WIDTH>(walk, entropy, by_block, unit);
 }
 
 // The same over joint[cells][ys]: a warp takes one row after the other.
@@ -64,13 +93,14 @@ template <int WIDTH>
 __global__ void __launch_bounds__(256) y_last(const float* joint, const float* marginal, float* entropy,
                                               double* by_block, int ys, long long cells, double unit) {
     const long long warps = grid_threads() / 32;
-    Terms<WIDTH> terms;
-    for (long long cell = grid_thread() / 32; cell < cells; cell += warps) {
-        float below[WIDTH];
-        for (int j = 0; j < WIDTH; ++j) below[j] = __ldg(marginal + cell);
-        const float* const from = joint + cell * ys;
+    const auto walk = [&](auto& terms) {
+        for (long long cell = grid_thread() / 32; cell < cells; cell += warps) {
+            float below[WIDTH];
+            for (int j = 0; j < WIDTH; ++j) below[j] = terms.prepared(__ldg(marginal + cell));
+            const float* const from = joint + cell * ys;
 #pragma unroll 4
-        for (int y = threadIdx.x % 32 * WIDTH; y < ys; y += 32 * WIDTH) terms.add(Cells<WIDTH>(from + y), below);
-    }
-    terms.finish(entropy, by_block, unit);
+            for (int y = threadIdx.x % 32 * WIDTH; y < ys; y += 32 * WIDTH) terms.add(Cells<WIDTH>(from + y), below);
+        }
+    };
+    sum_terms<WIDTH>(walk, entropy, by_block, unit);
 }

@@ -14,6 +14,7 @@ from prism_bench import (
     Out,
     Rule,
     Scalar,
+    Scratch,
     Size,
     Variant,
     Workload,
@@ -21,25 +22,53 @@ from prism_bench import (
     exact,
 )  # fmt: skip
 
-# S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 45 instructions a sample = 102 us. S2: 1,048,576 bins are more than shared
-# memory holds, so every sample is an atomic in the L2 cache: at about one a clock and slice (160 G/s) 1.7 ms.
+# S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 60 instructions a sample = 125 us, an atomic in shared memory 70 us.
+# S2: its 1,048,576 bins are more than shared memory holds, and atomics in the L2 cache take 4 ms (64 G/s). Sorted by
+# group first, samples are 2.15 GB to read and 0.5 GB of keys to write and to read: 750 us.
+PRIVATE = 227 * 512  # bins that 16-bit counters in shared memory hold
+SORTED, MOST_GROUPS = 8192, 256
+
+
+def group_bits(bins, on_chip):
+    """Groups of at most `on_chip` bins are 2 to this."""
+    return max(0, -(-bins // on_chip) - 1).bit_length()
+
+
+def sorted_tiles(n, bins, sort_from, bits):
+    """Tiles that are sorted by group; none where samples are few, or groups one or too many."""
+    return -(-n // SORTED) if n >= sort_from and bins > PRIVATE and 1 << bits <= MOST_GROUPS else 0
 
 
 def launch_of(count):
-    """16-bit counters in shared memory where they fit: a block or two per SM, else atomics on the result."""
+    """16-bit counters in shared memory where they fit: a block or two per SM. Else samples are sorted first, or few of
+    them counted where the result is."""
 
-    def launch(n, bins, policy, device):
-        flags = f"{count}, {str(policy == 'clamp').lower()}"
+    def launch(n, bins, bits, tiles, on_chip, policy, device):
+        clamp = str(policy == "clamp").lower()
         shared = 4 * (-(-bins // 2))
+        if tiles:
+            parts = max(1, device.sm_count >> bits)
+            return (
+                Zero("histogram"),
+                Launch(tiles, 512, entry=f"histogram_sort<{clamp}>",
+                       arguments=("x", "y", "keys", "starts", *SAMPLES, "bits")),
+                Launch(parts << bits, 1024, shared=4 * on_chip, entry=f"histogram_groups<{count}>",
+                       arguments=("keys", "starts", "histogram", "tiles", "bins", "bits")),
+            )  # fmt: skip
+        arguments, flags = ("x", "y", "histogram", *SAMPLES), f"{count}, {clamp}"
         if shared > device.max_shared_bytes:
             grid = max(1, min(-(-n // 4096), 8 * device.sm_count))
-            return Zero("histogram"), Launch(grid, 256, entry=f"histogram_2d<Direct, {flags}>")
+            return Zero("histogram"), Launch(grid, 256, entry=f"histogram_2d<Direct, {flags}>", arguments=arguments)
         per_sm = 2 if 2 * shared <= device.max_shared_bytes else 1
         grid = max(1, min(-(-n // 8192), per_sm * device.sm_count))
         block = 1024 if n > 8192 else 256
-        return Zero("histogram"), Launch(grid, block, shared=shared, entry=f"histogram_2d<Private, {flags}>")
+        entry = f"histogram_2d<Private, {flags}>"
+        return Zero("histogram"), Launch(grid, block, shared=shared, entry=entry, arguments=arguments)
 
     return launch
+
+
+SAMPLES = ("n", "columns", "rows", "x_lo", "x_hi", "y_lo", "y_hi")
 
 
 def bin_of(value, lo, hi, bins, policy, xp):
@@ -76,6 +105,8 @@ def arguments(dtype):
     return (
         In("x", "n"), In("y", "n"), Out("histogram", "rows columns", dtype), Size("n", "int64"), Size("columns"),
         Size("rows"), Scalar("x_lo"), Scalar("x_hi"), Scalar("y_lo"), Scalar("y_hi"),
+        Scratch("keys", f"tiles {SORTED}", "uint16"), Scratch("starts", "tiles offsets", "uint32"), Size("tiles"),
+        Size("bins"), Size("bits"),
     )  # fmt: skip
 
 
@@ -92,6 +123,8 @@ def awkward(n):
 
 unit_square = {"columns": 20, "rows": 20, "x_lo": -1.0, "x_hi": 1.0, "y_lo": -1.0, "y_hi": 1.0}
 around_zero = {"x_lo": -4.0, "x_hi": 4.0, "y_lo": -4.0, "y_hi": 4.0}
+sorting = {"sort_from": 1 << 20, "on_chip": 32_768}  # samples from which sorting pays; bins of a group
+many_bins = {"columns": 300, "rows": 400, "sort_from": 0, "on_chip": 4096}
 rules = (
     Rule("policy to be drop or clamp", lambda policy: policy in ("drop", "clamp")),
     Rule(
@@ -104,8 +137,11 @@ rules = (
 spec = KernelSpec(
     entry="histogram_2d<Private, int, false>",
     arguments=arguments("int32"),
-    parameters={"policy": "drop", **around_zero},
-    derived={"bins": lambda rows, columns: rows * columns},
+    parameters={"policy": "drop", **around_zero, **sorting},
+    derived={
+        "bins": lambda rows, columns: rows * columns, "bits": group_bits, "tiles": sorted_tiles,
+        "offsets": lambda bits: (1 << bits) + 1,
+    },
     rules=(*rules, Rule("n < 2^31, or the variant i64", lambda n: n < 1 << 31)),
     launch=launch_of("int"),
     reference=reference,
@@ -121,6 +157,7 @@ spec = KernelSpec(
         *(Workload(n=n, columns=c, rows=r) for n, c, r in ((0, 3, 2), (1, 1, 1), (1003, 7, 3), (30_005, 33, 17))),
         *(Workload(n=1003, columns=9, rows=5, policy=p, x_lo=-0.3, x_hi=0.7) for p in ("drop", "clamp")),
         *(Workload(n=1003, columns=300, rows=400, policy=p) for p in ("drop", "clamp")),  # more than fit on chip
+        *(Workload(n=n, **many_bins, policy=p) for n, p in ((9001, "drop"), (8192, "clamp"), (1, "drop"))),
         Workload(n=999, columns=30, rows=30, x_lo=0.1, x_hi=0.1001, y_lo=-1e30, y_hi=1e30),
     ),
     golden=(
@@ -139,6 +176,11 @@ spec = KernelSpec(
             Golden(Workload(n=n, columns=c, rows=c), {"x": 0.3, "y": -0.2}, {}, source="all samples in one bin")
             for n, c in ((70_001, 8), (3000, 400))
         ),
+        Golden(Workload(n=9000, **many_bins), {"x": 0.3, "y": -0.2}, {}, source="all samples in one bin, sorted"),
+        Golden(
+            Workload(n=900, **many_bins), {"x": awkward, "y": lambda n: awkward(n)[::-1]}, {},
+            source="bounds, beyond them, infinities, NaN, sorted",
+        ),
         Golden(
             Workload(n=200_000, columns=2, rows=1),
             {"x": lambda n: np.where(np.arange(n) % 7 < 3, -1.0, 1.0), "y": 0.0},
@@ -150,13 +192,17 @@ spec = KernelSpec(
     budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
     variants={
         "clamp": Variant(
-            "what is out of range counts in the edge bins", parameters={"policy": "clamp", **around_zero},
+            "what is out of range counts in the edge bins", parameters={"policy": "clamp", **around_zero, **sorting},
             edges=(), golden=(), budgets=(),
         ),
         "i64": Variant(
             "64-bit counts, for 2^31 samples or more", arguments=arguments("int64"),
             launch=launch_of("unsigned long long"), rules=rules, budgets=(),
-            edges=(Workload(n=30_005, columns=33, rows=17), Workload(n=1003, columns=300, rows=400)), golden=(),
+            edges=(
+                Workload(n=30_005, columns=33, rows=17), Workload(n=1003, columns=300, rows=400),
+                Workload(n=9001, **many_bins),
+            ),
+            golden=(),
         ),
     },
 )  # fmt: skip

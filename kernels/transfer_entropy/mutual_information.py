@@ -22,35 +22,33 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
-# S1 on an H200 (67 MB): margins come before terms, so it is read twice, the second time half from the L2 cache: 25 us.
-# S2 is read once, 410 MB / 4.45 TB/s = 92 us, but bound by about 50 instructions a cell = 170 us.
-STRIP, BAND, MOST_BLOCKS, ON_CHIP = 128, 64, 8192, 8192
+# S1 on an H200: 67 MB / 4.45 TB/s = 15 us, S2: 410 MB = 92 us. About 20 instructions a cell = 65 us at S2, and four
+# cache lines of the table of logarithms for 32 of them = 51 us. Cells that are no whole numbers below 1024 take a
+# logarithm in double precision each: 0.3 ms at S2.
+STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 64, 8192, 1024, 512
 tallies = Fill(lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson, of gamma mean 20")
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / (axes["bx"] * axes["by"]), "exponential")
 
 
 def launch_of(count):
-    """Tables that fit a block are read once; a larger one for its margins first."""
+    """The table of c ln c first. Tables that fit a warp or a block stay there; a large one is read in tiles."""
+    logs = Launch(4, 256, entry="count_log_table", arguments=("table",))
 
-    def launch(tables, bx, by, strips, bands, device):
+    def launch(tables, bx, by, strips, bands):
         if bx * by <= ON_CHIP:
-            shared = 8 * bx + 16 * by + 4 * bx * by
-            names = ("joint", "information", "bx", "by", "corrected", "unit")
-            return Launch(tables, 128, shared=shared, entry=f"mutual_information<{count}>", arguments=names)
-        blocks = max(1, min(strips * bands, MOST_BLOCKS, 16 * device.sm_count))
-        size = ("bx", "by")
-        parts, found, summed = ("row_parts", "column_parts"), ("rows", "columns", "totals"), ("by_block", "arrived")
-        last = ("joint", "information", *found, *summed, *size, "corrected", "unit")
+            warps = 1 if bx * by <= BY_WARP else 4
+            at_once = 4 // warps
+            names = ("joint", "information", "table", "tables", "bx", "by", "corrected", "unit")
+            return logs, Launch(-(-tables // at_once), 128, shared=4 * at_once * bx * (by | 1),
+                                entry=f"mutual_information<{count}, {warps}>", arguments=names)  # fmt: skip
+        parts = ("row_parts", "column_parts", "tile_logs", "tile_cells")
+        last = (*parts, "information", "by_block", "arrived", "bx", "by", "corrected", "unit")
         return (
-            Launch(strips * bands, 256, entry=f"margin_parts<{count}>", arguments=("joint", *parts, *size)),
-            Launch(
-                (1, min(512, -(-(bx + by) // 8))),
-                256,
-                entry="table_margins",
-                arguments=(*parts, *found, *summed, *size),
-            ),
-            Launch((1, blocks), 256, entry=f"table_terms<{count}>", arguments=last),
-        )
+            logs,
+            Launch(strips * bands, 256, entry=f"table_parts<{count}>",
+                   arguments=("joint", "table", *parts, "bx", "by")),
+            Launch((1, min(MOST_BLOCKS, -(-(bx + by) // 8))), 256, entry="table_margins", arguments=last),
+        )  # fmt: skip
 
     return launch
 
@@ -94,12 +92,13 @@ def cupy_information(cupy, joint, unit):
 
 
 def arguments(dtype, fill):
-    scratch = {"row_parts": "bx strips", "column_parts": "bands by", "rows": "bx", "columns": "by", "totals": "3",
+    scratch = {"table": "1024", "row_parts": "bx strips", "column_parts": "bands by", "tile_logs": "strips bands",
                "by_block": str(3 * MOST_BLOCKS)}  # fmt: skip
     return (
         In("joint", "tables bx by", dtype, fill=fill), Out("information", "tables"),
-        *(Scratch(name, shape, "float64") for name, shape in scratch.items()), Scratch("arrived", "1", "uint32"),
-        Size("bx"), Size("by"), Size("corrected"), Scalar("unit", "float64"),
+        *(Scratch(name, shape, "float64") for name, shape in scratch.items()),
+        Scratch("tile_cells", "strips bands", "int32"), Scratch("arrived", "1", "uint32"), Size("tables"), Size("bx"),
+        Size("by"), Size("corrected"), Scalar("unit", "float64"),
     )  # fmt: skip
 
 
@@ -140,7 +139,7 @@ spec = KernelSpec(
     tolerance=reduction(magnitude),
     peers={"torch": torch_information, "cupy": cupy_information},
     flops=lambda tables, bx, by: 3 * tables * bx * by,
-    bytes_moved=lambda tables, bx, by: 4 * tables * bx * by * (1 if bx * by <= ON_CHIP else 2) + 4 * tables,
+    traffic_factor=12,  # each cell looks its logarithm up in the L1 cache; at S0 making the table is most of it
     workloads={
         "S0": Workload(tables=1, bx=16, by=16),
         "S1": Workload(tables=1, bx=4096, by=4096),

@@ -1,5 +1,6 @@
-#include "attention.cuh"
+#include "attention_warpgroups.cuh"
 #include "attention_fp32.cuh"
+#include "attention_weights.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
 
@@ -11,9 +12,19 @@ __device__ inline Heads heads_in_rows(int heads, int length, int width) {
 
 template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
-multi_head_attention(const half* q, const half* k, const half* v, const float* mask, half* o, int heads, int length,
-                     int width, float scale) {
-    attend<T>(q, k, v, mask, o, heads_in_rows(heads, length, width), scale, reinterpret_cast<unsigned short*>(stages));
+multi_head_attention(const typename T::Element::Memory* q, const typename T::Element::Memory* k,
+                     const typename T::Element::Memory* v, const float* mask, typename T::Element::Out* o, int heads,
+                     int length, int width, float scale) {
+    attend_as<T>(q, k, v, mask, o, heads_in_rows(heads, length, width), scale, stages);
+}
+
+/// Besides, the weights of every query, [batch, heads, length, length].
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+multi_head_attention_weights(const half* q, const half* k, const half* v, const float* mask, half* o, half* weights,
+                             int heads, int length, int width, float scale) {
+    attend_with_weights<T>(q, k, v, mask, o, weights, heads_in_rows(heads, length, width), scale,
+                           reinterpret_cast<unsigned short*>(stages));
 }
 
 template <class T>

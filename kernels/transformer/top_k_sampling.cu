@@ -3,8 +3,8 @@
 #include "vector_load.cuh"
 
 // The k largest logits of a row, in order, their probabilities, and one of them drawn. One block walks the row once and
-// keeps candidates in shared memory; when they are too many, all but the k best so far are dropped, and the k-th becomes
-// the bar that later ones must pass.
+// keeps candidates in shared memory: those that pass a bar, which k of the first logits reach. When they are too many,
+// all but the k best so far are dropped, and the k-th becomes the bar.
 
 constexpr int THREADS = 512, QUADS = 4, HELD = 4 * QUADS;  // logits that a thread holds at a time
 
@@ -25,60 +25,39 @@ struct Entry {
     }
 };
 
-/// What a block shares: `capacity` entries in `held`, `count` of them in use.
+/// What a block shares: entries in `held`, `count` of them in use.
 struct Shared {
     unsigned long long* held;
-    unsigned int* bins;  // 256
-    unsigned long long* prefix;
-    int *count, *wanted;
+    int* count;
 
-    __device__ explicit Shared(unsigned long long* memory, int capacity)
-        : held(memory), bins(reinterpret_cast<unsigned int*>(memory + capacity)), prefix(memory + capacity + 128),
-          count(reinterpret_cast<int*>(memory + capacity + 129)), wanted(count + 1) {}
+    __device__ Shared(unsigned long long* memory, int capacity)
+        : held(memory), count(reinterpret_cast<int*>(memory + capacity)) {}
 };
 
-/// Finds in which of the 256 bins, from the top, the wanted-th entry lies; lowers `wanted` by those above it. One warp.
-/// True in all lanes if all entries of that bin are wanted.
-__device__ inline bool choose_bin(const Shared& s, int shift) {
-    const int lane = threadIdx.x % 32, top = 255 - 8 * lane;
-    int own = 0;
-    for (int j = 0; j < 8; ++j) own += s.bins[top - j];
-    int up_to = own;
-    for (int apart = 1; apart < 32; apart *= 2) {
-        const int before = __shfl_up_sync(FULL_WARP, up_to, apart);
-        if (lane >= apart) up_to += before;
+/// A number that exactly k entries reach, by bisection; reaching(number) says how many do. 0 if there are not so many
+/// entries. All threads call it.
+template <class Reaching>
+__device__ unsigned long long find_bar(int k, Reaching reaching) {
+    unsigned long long low = 0, high = ~0ull;
+    while (high - low > 1) {
+        const unsigned long long middle = low + (high - low) / 2;
+        const int count = reaching(middle);
+        if (count == k) return middle;
+        if (count > k) low = middle;
+        else high = middle;
     }
-    const int wanted = *s.wanted;
-    const bool here = up_to >= wanted && up_to - own < wanted;
-    int above = up_to - own, bin = top;
-    if (here)
-        for (; above + static_cast<int>(s.bins[bin]) < wanted; --bin) above += s.bins[bin];
-    const bool all = here && above + static_cast<int>(s.bins[bin]) == wanted;
-    __syncwarp();
-    if (here) *s.prefix |= static_cast<unsigned long long>(bin) << shift, *s.wanted = wanted - above;
-    return __any_sync(FULL_WARP, all);
-}
-
-/// The k-th best of the entries, by radix: eight bits at a time from the top, until a bin is wanted whole. What is
-/// returned has zeros below, so that all entries from it on are the k best. All threads call it.
-__device__ inline unsigned long long find_bar(const Shared& s, int k) {
-    if (threadIdx.x == 0) *s.prefix = 0, *s.wanted = k;
-    for (int shift = 56;; shift -= 8) {
-        for (int i = threadIdx.x; i < 256; i += THREADS) s.bins[i] = 0;
-        __syncthreads();
-        const unsigned long long prefix = *s.prefix;
-        for (int i = threadIdx.x; i < *s.count; i += THREADS)
-            if (shift == 56 || (s.held[i] ^ prefix) >> (shift + 8) == 0) atomicAdd(s.bins + (s.held[i] >> shift & 255), 1u);
-        __syncthreads();
-        const bool done = threadIdx.x < 32 && choose_bin(s, shift);
-        if (__syncthreads_or(done) || shift == 0) return *s.prefix;
-    }
+    return low;
 }
 
 /// Drops all but the k best entries; returns the bar.
 __device__ inline unsigned long long keep_best(const Shared& s, int k) {
-    const unsigned long long bar = find_bar(s, k);
     const int count = *s.count;
+    const auto reaching = [&](unsigned long long number) {
+        int own = 0;
+        for (int i = threadIdx.x; i < count; i += THREADS) own += s.held[i] >= number;
+        return block_reduce(own, Sum{}, 0);
+    };
+    const unsigned long long bar = find_bar(k, reaching);
     __syncthreads();
     if (threadIdx.x == 0) *s.count = 0;
     for (int begin = 0; begin < count; begin += THREADS) {
@@ -110,32 +89,55 @@ __device__ inline float bar_logit(unsigned long long bar) {
     return bar >> 32 <= Entry::LEAST ? __int_as_float(0x7fffffff) : Entry::logit(bar);
 }
 
-/// Walks the row and leaves its k best entries, unsorted, in shared memory.
+/// The logits that a thread holds at a time: four neighbours each, THREADS groups apart.
+struct Logits {
+    float z[HELD];
+
+    __device__ static int place(int begin, int j) { return begin + 4 * (j / 4 * THREADS + static_cast<int>(threadIdx.x)) + j % 4; }
+    __device__ void load(const float* row, int begin, int vocabulary, bool aligned) {
+#pragma unroll
+        for (int j = 0; j < HELD; j += 4) {
+            const int first = place(begin, j);
+            float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            if (aligned && first < vocabulary) v = load4_streamed(row + first);
+            z[j] = v.x, z[j + 1] = v.y, z[j + 2] = v.z, z[j + 3] = v.w;
+        }
+#pragma unroll
+        for (int j = 0; j < HELD; ++j)
+            if (!aligned && place(begin, j) < vocabulary) z[j] = __ldcs(row + place(begin, j));
+    }
+};
+
+/// What k of the threads' best logits reach, less one; 0 where threads are fewer than k.
+__device__ inline unsigned long long first_bar(const Logits& logits, int vocabulary, int k) {
+    if (k > THREADS) return 0;
+    unsigned long long best = 0;
+#pragma unroll
+    for (int j = 0; j < HELD; ++j)
+        if (Logits::place(0, j) < vocabulary) best = max(best, Entry::of(logits.z[j], Logits::place(0, j)));
+    const auto reaching = [&](unsigned long long number) { return __syncthreads_count(best >= number); };
+    const unsigned long long reached = find_bar(k, reaching);
+    return reached > 0 ? reached - 1 : 0;
+}
+
+/// Walks the row and leaves its k best entries, unsorted, in shared memory. The next logits are under way meanwhile.
 __device__ inline void select(const Shared& s, const float* row, int vocabulary, int k, int capacity, bool aligned) {
-    unsigned long long bar = 0;
-    float least = __int_as_float(0x7fffffff);
+    Logits own, next;
+    next.load(row, 0, vocabulary, aligned);
+    unsigned long long bar = first_bar(next, vocabulary, k);
+    float least = bar_logit(bar);
     for (int begin = 0; begin < vocabulary; begin += HELD * THREADS) {
-        float z[HELD];
-        int first[QUADS];
+        own = next;
+        if (begin + HELD * THREADS < vocabulary) next.load(row, begin + HELD * THREADS, vocabulary, aligned);
         unsigned int pending = 0;
 #pragma unroll
-        for (int q = 0; q < QUADS; ++q) {
-            first[q] = begin + 4 * (q * THREADS + static_cast<int>(threadIdx.x));
-            float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-            if (aligned && first[q] < vocabulary) v = load4_streamed(row + first[q]);
-            z[4 * q] = v.x, z[4 * q + 1] = v.y, z[4 * q + 2] = v.z, z[4 * q + 3] = v.w;
-        }
-#pragma unroll
-        for (int j = 0; j < HELD; ++j) {
-            const int index = first[j / 4] + j % 4;
-            if (!aligned && index < vocabulary) z[j] = __ldcs(row + index);
-            if (!(z[j] < least) && index < vocabulary) pending |= 1u << j;
-        }
+        for (int j = 0; j < HELD; ++j)
+            if (!(own.z[j] < least) && Logits::place(begin, j) < vocabulary) pending |= 1u << j;
         while (true) {
 #pragma unroll
             for (int j = 0; j < HELD; ++j) {
                 if (!(pending >> j & 1)) continue;
-                const unsigned long long entry = Entry::of(z[j], first[j / 4] + j % 4);
+                const unsigned long long entry = Entry::of(own.z[j], Logits::place(begin, j));
                 const int place = entry > bar ? atomicAdd(s.count, 1) : 0;
                 if (entry > bar && place >= capacity) continue;
                 if (entry > bar) s.held[place] = entry;
@@ -200,7 +202,7 @@ __device__ inline void finish(const Shared& s, double* weight, double* sums, flo
     if (threadIdx.x == 0) *token = none ? -1 : Entry::index(s.held[chosen]);
 }
 
-// One block per row. In shared memory are `capacity` entries, 130 words of counters, and 2 k doubles.
+// One block per row. In shared memory are `capacity` entries, their number, and 2 k doubles.
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     top_k_sampling(const float* logits, int* index, float* p, int* token, int vocabulary, int k, int capacity,
                    double temperature, double top_p, unsigned long long seed) {
@@ -215,6 +217,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     for (int i = k + threadIdx.x; i < size; i += THREADS) s.held[i] = 0;
     sort_entries(s.held, size);
     for (int j = threadIdx.x; j < k; j += THREADS) index[row * k + j] = Entry::index(s.held[j]);
-    double* const weight = reinterpret_cast<double*>(memory + capacity + 130);
+    double* const weight = reinterpret_cast<double*>(memory + capacity + 1);
     finish(s, weight, weight + k, p + row * k, token + row, k, temperature, top_p, seed);
 }

@@ -7,6 +7,7 @@ With top_p only the fewest best of at least that share remain. A row without a l
 from functools import lru_cache
 
 import numpy as np
+from prism_bench_catalogue.include.philox import uniforms
 
 from prism_bench import (
     Budget,
@@ -37,28 +38,7 @@ def distinct(rng, count, axes):
 
 
 def launch(rows, k, capacity):
-    return Launch(grid=rows, block=512, shared=8 * (capacity + 130 + 2 * k))
-
-
-def philox(counter, seed, xp):
-    """Four random words of 32 bits (Salmon and others 2011) for each 64-bit counter."""
-    low = 0xFFFFFFFF
-    words = [counter & low, counter >> 32, xp.zeros_like(counter), xp.zeros_like(counter)]
-    keys = [seed & low, seed >> 32]
-    for _ in range(10):
-        products = 0xD2511F53 * words[0], 0xCD9E8D57 * words[2]
-        words = [
-            products[1] >> 32 ^ words[1] ^ keys[0], products[1] & low,
-            products[0] >> 32 ^ words[3] ^ keys[1], products[0] & low,
-        ]  # fmt: skip
-        keys = [keys[0] + 0x9E3779B9 & low, keys[1] + 0xBB67AE85 & low]
-    return words
-
-
-def uniforms(rows, seed, xp):
-    """One number in [0, 1) for each row, of 53 bits."""
-    words = philox(xp.arange(rows, dtype="uint64"), seed, xp)
-    return ((words[0] << 32 | words[1]) >> 11).astype("float64") * 2.0**-53
+    return Launch(grid=rows, block=512, shared=8 * (capacity + 1 + 2 * k))
 
 
 def best(logits, k, xp):

@@ -1,9 +1,8 @@
-"""Budgets evaluated: those of the specs, and those the profiling guide published."""
+"""Budgets evaluated: those of the specs, which hold anywhere, and those of a device."""
 
-import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from datetime import UTC, date, datetime
 
 import pandas
 
@@ -14,51 +13,46 @@ from prism_bench.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class BudgetVerdict:
-    """One of a spec's budgets on one case: the `value` it was held against and the `verdict`."""
+    """One budget on one case: the `value` it was held against and the `verdict`. `source` is `spec`, or the file that
+    promises it on this device.
+    """
 
     case: str
     budget: Budget
     value: float | None
     verdict: str
+    source: str = "spec"
 
 
-@dataclass(frozen=True)
-class Published:
-    """What the guide printed for one kernel, in seconds: the range of the mean and, where it states one, a budget."""
+def budget_verdicts(
+    frame: pandas.DataFrame, catalogue: Catalogue, promised: Mapping[str, tuple[Budget, ...]] | None = None,
+    source: str = "", today: date | None = None,
+) -> list[BudgetVerdict]:  # fmt: skip
+    """The verdict on every budget of every case of the summary: those of its spec, and those `promised` by `source`.
 
-    kernel: str
-    workload: str
-    low: float
-    high: float
-    budget: float | None
-    source: str
-    clock: str
-
-
-@dataclass(frozen=True)
-class PublishedVerdict:
-    """Our times of the published workload beside the published figures.
-
-    `verdict` compares the end-to-end time, because the published figures include host copies; None where the guide
-    states no budget.
+    Budgets of cases that the summary does not have are left to `absent`.
     """
+    today = today or datetime.now(UTC).date()
+    found = []
+    for _, row in frame.iterrows():
+        own = [(budget, "spec") for budget in _budgets(row, catalogue)]
+        own += [(budget, source) for budget in (promised or {}).get(row["case"], ())]
+        found += [_verdict(row, budget, origin, today) for budget, origin in own]
+    return found
 
-    case: str
-    published: Published
-    end_to_end: float | None
-    cold: float | None
-    verdict: str | None
+
+def absent(
+    frame: pandas.DataFrame, promised: Mapping[str, tuple[Budget, ...]], source: str = ""
+) -> list[BudgetVerdict]:
+    """The promised budgets of cases that the summary does not have: unmeasured, every one."""
+    there = set(frame["case"])
+    missing = [(case, budget) for case, budgets in promised.items() if case not in there for budget in budgets]
+    return [BudgetVerdict(case, budget, None, "unmeasured", source) for case, budget in missing]
 
 
-def budget_verdicts(frame: pandas.DataFrame, catalogue: Catalogue) -> list[BudgetVerdict]:
-    """The verdict on every budget of every case of the summary whose kernel the catalogue knows."""
-    return [
-        BudgetVerdict(
-            row["case"], budget, number(row.get(budget.metric)), budget.verdict(number(row.get(budget.metric)))
-        )
-        for _, row in frame.iterrows()
-        for budget in _budgets(row, catalogue)
-    ]
+def _verdict(row, budget, source, today):
+    value = number(row.get(budget.metric))
+    return BudgetVerdict(row["case"], budget, value, budget.verdict(value, today), source)
 
 
 def _budgets(row, catalogue):
@@ -69,28 +63,3 @@ def _budgets(row, catalogue):
     variant = spec.variants.get(row["variant"]) if row["variant"] else None
     budgets = (variant.changes.get("budgets", ()) if variant else ()) if row["variant"] else spec.budgets
     return tuple(budget for budget in budgets if budget.label in (None, row["label"]))
-
-
-@cache
-def published() -> dict[str, Published]:
-    """The guide's figures by kernel."""
-    data = tomllib.loads(files("prism_bench.analysis").joinpath("published.toml").read_text("utf-8"))
-    return {entry["name"]: _published(entry, data["source"], data["clock"]) for entry in data["kernel"]}
-
-
-def _published(entry, source, clock):
-    low, high = (us * 1e-6 for us in entry["mean_us"])
-    budget = entry["budget_us"] * 1e-6 if "budget_us" in entry else None
-    return Published(entry["name"], entry["workload"], low, high, budget, source, clock)
-
-
-def published_verdicts(frame: pandas.DataFrame) -> list[PublishedVerdict]:
-    """One verdict per case of the summary that the guide published: its kernels, unvaried, at `S0`."""
-    rows = frame[(frame["label"] == "S0") & frame["variant"].isna() & frame["kernel"].isin(list(published()))]
-    return [_published_verdict(row, published()[row["kernel"]]) for _, row in rows.iterrows()]
-
-
-def _published_verdict(row, entry):
-    end_to_end, cold = number(row["end_to_end_time"]), number(row["cold_time"])
-    budget = Budget("end_to_end_time", at_most=entry.budget) if entry.budget else None
-    return PublishedVerdict(row["case"], entry, end_to_end, cold, budget.verdict(end_to_end) if budget else None)

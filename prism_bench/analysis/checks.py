@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
+from prism_bench.analysis.budgets import absent
 from prism_bench.analysis.findings import GRAVITY, Finding, metric_words, value_text
 from prism_bench.analysis.reading import Reading
 from prism_bench.run_record import STATUSES, RunRecord
 
 WELL = "well"
 # Answers that say nothing: whoever counts on them counts on nothing.
-SILENT = ("unmeasured", "withheld", "inconclusive", "skipped")
+SILENT = ("unmeasured", "expired", "inconclusive", "skipped")
+_ELSEWHERE = (*STATUSES, "missed", "expired", "degraded")  # findings that another question brings up
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,9 @@ class Check:
     """One question on `metric` of `case` (None where it is about more) and its `answer`, a word.
 
     `gravity` is `well`, or that of a finding; `ratio` is the new value over the old one or over the promise.
-    `cases` are those that a question about several is about, `identity` is what else sets it apart from another one.
+    `cases` are those that a question about several is about, `identity` is what else sets it apart from another one,
+    `against` the commit that the answer compares with, where it does. `state` is what an answer holds for, where that
+    is not the present state of the case.
     """
 
     case: str | None
@@ -27,10 +31,17 @@ class Check:
     ratio: float | None = None
     cases: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
+    against: str | None = None
+    state: str | None = None
 
     @property
     def answered(self) -> bool:
         return self.answer not in SILENT
+
+    @property
+    def grave(self) -> bool:
+        """Whether it keeps the gate shut."""
+        return self.gravity in ("bad", "untrusted")
 
     @property
     def title(self) -> str:
@@ -52,7 +63,7 @@ class Check:
 def of_run(reading: Reading) -> list[Check]:
     """Each case's status, and whatever else the record itself has to say."""
     cases = [_of_case(case) for case in reading.record.cases]
-    others = [one for one in reading.findings if one.kind not in (*STATUSES, "missed")]
+    others = [one for one in reading.findings if one.kind not in _ELSEWHERE]
     return cases + [of_finding(one) for one in others]
 
 
@@ -68,9 +79,11 @@ def of_finding(finding: Finding) -> Check:
 
 
 def of_budgets(reading: Reading) -> list[Check]:
-    """Each promise on each case: missed, unmeasured or met."""
-    missed = [of_finding(finding) for finding in reading.findings if finding.kind == "missed"]
-    return missed + [_of_verdict(verdict) for verdict in reading.budgets if verdict.verdict != "missed"]
+    """Each promise on each case: missed, expired, unmeasured or met; those on cases that did not run are unmeasured."""
+    told = [of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "expired")]
+    missing = absent(reading.frame, reading.promises.budgets)
+    others = [one for one in (*reading.budgets, *missing) if one.verdict in ("met", "unmeasured")]
+    return told + [_of_verdict(verdict) for verdict in others]
 
 
 def _of_verdict(verdict):

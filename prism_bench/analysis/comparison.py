@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import binom, t
 
 from prism_bench.analysis.comparable import require_comparable
-from prism_bench.analysis.findings import Finding, metric_words, value_text
+from prism_bench.analysis.findings import Finding, exit_code, metric_words, value_text
 from prism_bench.analysis.medians import cycles, medians
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.rivals import clock_of
@@ -62,12 +62,26 @@ class Control:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every case of both records, the control, and what is to be known about the two records (`notes`)."""
+    """Every case of both records, the control, and what is to be known about the two records (`notes`).
+
+    `complete` is False where measuring them was cut short.
+    """
 
     names: tuple[str, str]
     cases: tuple[Compared, ...]
     control: Control
     notes: tuple[str, ...] = ()
+    complete: bool = True
+
+    @property
+    def answered(self) -> bool:
+        """Whether any case could be judged at all."""
+        return any(one.judgement for one in self.cases)
+
+    @property
+    def exit_code(self) -> int:
+        """What a command ends with for it: that of its findings, 2 where nothing or not everything could be judged."""
+        return exit_code(comparison_findings(self)) or (0 if self.answered and self.complete else 2)
 
     def counts(self) -> Mapping[str, int]:
         """How many cases have each verdict, the verdicts in the order in which they matter."""
@@ -102,7 +116,7 @@ def compare(
     notes = require_comparable(a, b, names)
     if noise and (reason := noise.misfit(b)):
         noise, notes = None, [*notes, reason]
-    sides = [{key(case): case for case in record.cases if _timed(case)} for record in (a, b)]
+    sides = [{key(case): case for case in record.cases if not case.is_edge} for record in (a, b)]
     notes += _alone(sides, names)
     shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
     rows = [_row(name, pair, metric, names) for name, pair in shared.items()]
@@ -118,11 +132,6 @@ def _alone(sides, names):
         if alone:
             few = ", ".join(alone[:3]) + (" ..." if len(alone) > 3 else "")
             yield f"only {name} has {len(alone)} case{'s' if len(alone) > 1 else ''}: {few}"
-
-
-def _timed(case):
-    """A golden case may share its workload with a timed one: what has times is no edge."""
-    return case.label not in ("edge", "golden") or bool(case.measurements)
 
 
 def _row(name, pair, metric, names):

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prism_bench.analysis.budgets import BudgetVerdict
+from prism_bench.analysis.conditions import noted
+from prism_bench.analysis.guide import DETECTED, GuideVerdict
 from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
-from prism_bench.units import rate_text, share_text, time_text
+from prism_bench.units import rate_text, time_text
 
 GRAVITY = ("bad", "untrusted", "note")
 
@@ -27,7 +29,9 @@ class Finding:
     ratio: float | None = None
 
 
-def findings(record: RunRecord, verdicts: Sequence[BudgetVerdict] = ()) -> list[Finding]:
+def findings(
+    record: RunRecord, verdicts: Sequence[BudgetVerdict] = (), guide: Sequence[GuideVerdict] = ()
+) -> list[Finding]:
     """All findings of the record, the gravest first, each kind in the record's order."""
     found = (
         []
@@ -36,7 +40,10 @@ def findings(record: RunRecord, verdicts: Sequence[BudgetVerdict] = ()) -> list[
     )
     for case in record.cases:
         found += _of_case(case)
+    found += _watched(record)
     found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
+    found += [_expired(verdict) for verdict in verdicts if verdict.verdict == "expired"]
+    found += [_against_the_guide(one) for one in guide if one.kept is False and one.rule in DETECTED]
     return sorted(found, key=lambda finding: GRAVITY.index(finding.gravity))
 
 
@@ -62,6 +69,13 @@ def _of_case(case: CaseResult):
     return found
 
 
+def _watched(record):
+    """What was noted of measurements: one finding for each thing, however many measurements it was seen in."""
+    for note, count in noted(record).items():
+        words = "1 measurement" if count == 1 else f"{count} measurements"
+        yield Finding("note", "evidence", None, f"{note} ({words})")
+
+
 def _gravity(one):
     """A kernel's samples that cannot be trusted are grave; a cell left empty, or a library's, is only to be known."""
     if not one.samples:
@@ -76,11 +90,26 @@ def _doubt(one):
 
 def _missed(verdict):
     budget = verdict.budget
-    limit, word = (budget.at_least, "at least") if budget.at_most is None else (budget.at_most, "at most")
+    limit, word = budget.limit, "at least" if budget.at_most is None else "at most"
     value, promise = value_text(budget.metric, verdict.value), value_text(budget.metric, limit)
     message = f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}"
     ratio = verdict.value / limit if limit else None
     return Finding("bad", "missed", verdict.case, message, budget.metric, ratio)
+
+
+def _expired(verdict):
+    budget = verdict.budget
+    message = f"the budget of {value_text(budget.metric, budget.limit)} for {metric_words(budget.metric)} expired on "
+    message += f"{budget.expires}: {budget.owner or 'its owner'} renews it or takes it out"
+    return Finding("note", "expired", verdict.case, message, budget.metric)
+
+
+def _against_the_guide(one):
+    """Degraded is bad, being against our own baseline; what the guide's rules of thumb call odd is to be known."""
+    value, limit = (time_text(x) if "seconds" in one.words else f"{x:.3g}" for x in (one.value, one.limit))
+    message = f"{metric_words(one.metric)}: {one.words} {value}, the rule is at most {limit}"
+    gravity = "bad" if one.rule == "degraded" else "note"
+    return Finding(gravity, one.rule, one.case, message, one.metric, one.value / one.limit if one.limit else None)
 
 
 def metric_words(metric: str) -> str:
@@ -96,5 +125,5 @@ def value_text(metric: str, value: float | None) -> str:
     if unit == "s":
         return time_text(value)
     if unit == "1":
-        return share_text(value) if metric.endswith("share") else f"{value:.3g}x"
+        return f"{value * 100:.3g} %" if metric.endswith("share") else f"{value:.3g}x"
     return rate_text(value, unit) if unit else f"{value:g}"

@@ -4,14 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.alerts import Alert, Occasion
 from prism_bench.analysis import checks
 from prism_bench.analysis.checks import Check
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.reproduce import command
 from prism_bench.run_record import RunRecord
-
-SOURCE = "check"
 
 
 @dataclass(frozen=True)
@@ -48,8 +44,7 @@ class Gate:
     @property
     def concerns(self) -> list[Check]:
         """What keeps the gate shut, the gravest first."""
-        grave = [check for check in self.checks if check.gravity in ("bad", "untrusted")]
-        return sorted(grave, key=lambda check: check.order)
+        return sorted((check for check in self.checks if check.grave), key=lambda check: check.order)
 
     @property
     def exit_code(self) -> int:
@@ -66,27 +61,3 @@ def gate(reading: Reading, path: Path, more: Sequence[Part] = ()) -> Gate:
     silent = None if budgets else "no budget applies to a case of this record"
     parts = (Part("run", tuple(checks.of_run(reading))), Part("budgets", tuple(budgets), silent), *more)
     return Gate(reading.record, path, parts)
-
-
-def alerts(gate: Gate) -> list[Alert]:
-    """One alert for each concern, with the state it was found in and the command that shows it again."""
-    states = checks.states(gate.record)
-    return [_alert(gate, part, check, states) for part in gate.parts for check in part.checks if check in gate.concerns]
-
-
-def occasion(gate: Gate) -> Occasion:
-    """The heading under which the alerts are told, and the state of everything that was looked at."""
-    count = len(gate.concerns)
-    heading = f"prism-bench check on {gate.machine}: {count} finding{'' if count == 1 else 's'}"
-    return Occasion(SOURCE, heading, checks.states(gate.record))
-
-
-def _alert(gate, part, check, states):
-    record = gate.record
-    return Alert(
-        source=SOURCE, machine=gate.machine, kind=check.answer, subject=check.case, gravity=check.gravity,
-        message=check.message, identity=(part.name, check.metric or "", *check.identity),
-        state=states.get(check.case, states[None]), severity=check.severity, reproduce=command(record, check),
-        facts={"record": gate.path.name, "commit": record.commit, "created": record.created,
-               "backend": record.backend, "metric": check.metric, "cases": list(check.cases)},
-    )  # fmt: skip

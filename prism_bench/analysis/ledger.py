@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, Work
+from prism_bench.profilers.timeline import COPY, KERNEL, NO_CALL, SET, Timeline
 
 BLAME = ("sync", "host", "launch", "queued", "unknown")
 _LAUNCHES, _WAITS = ("launch",), ("synchronize", "streamwait", "eventquery")
 _SECOND = 1e-9
-_NO_CALL = -1
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -80,21 +80,23 @@ class Ledger:
 def ledger(timeline: Timeline, most: int = 30) -> Ledger:
     """The ledger of a timeline; of its ranges at most those `most` names that hold the most work."""
     joined = _Joined(timeline)
-    everything = np.ones(len(timeline.work), bool)
-    devices = {int(one): joined.row(None, timeline.work.device == one) for one in np.unique(timeline.work.device)}
+    total = joined.row(None)
+    numbers = [int(one) for one in np.unique(timeline.work.device)]
+    devices = {numbers[0]: total} if len(numbers) == 1 else {
+        one: joined.row(None, timeline.work.device == one) for one in numbers
+    }  # fmt: skip
     found, left_out = _ranges(timeline, joined, most)
-    total = joined.row(None, everything)
-    notes = (*timeline.notes, *_notes(timeline, joined, left_out))
+    notes = (*timeline.notes, *_notes(timeline, left_out))
     return Ledger(total, found, devices, timeline.tool, timeline.version, timeline.source, notes)
 
 
-def _notes(timeline, joined, left_out):
+def _notes(timeline, left_out):
     if timeline.untraced_graphs:
         yield (f"{timeline.untraced_graphs} graph launches were traced as a whole: their kernels are not counted; "
                "capture with --cuda-graph-trace=node")  # fmt: skip
     if timeline.overhead:
         yield f"the profiler's own overhead, {timeline.overhead * _SECOND:.3g} s, lies inside the gaps"
-    orphans = int((joined.call == _NO_CALL).sum())
+    orphans = int((timeline.work.call == NO_CALL).sum())
     if orphans:
         yield f"{orphans} pieces of work have no call in the capture"
     if left_out:
@@ -106,64 +108,98 @@ class _Joined:
 
     def __init__(self, timeline: Timeline):
         self._work, self._calls = timeline.work, timeline.calls
-        self.call = _call_of_work(timeline)
-        is_launch, is_wait = timeline.named(*_LAUNCHES), timeline.named(*_WAITS)
-        self._launching = _of_names(is_launch, self._calls.name)
-        self._waits = _Waits(self._calls, _of_names(is_wait, self._calls.name))
+        names = self._calls.name
+        self._launching = _of_names(timeline.named(*_LAUNCHES), names) & self._calls.outer
+        self._waits = _Waits(self._calls, _of_names(timeline.named(*_WAITS), names))
+        self._transfers = self._work.transfers
 
-    def row(self, name, chosen: np.ndarray, calls: np.ndarray | None = None) -> LedgerRow:
-        """The account of the chosen work, and of the chosen calls: those that brought it, unless given."""
-        work = self._work.where(chosen)
-        launching = self._launching if calls is None else self._launching & calls
-        if calls is None and not chosen.all():
-            launching = launching & self._brought(chosen)
-        gaps, span, busy = self._gaps(work, self.call[chosen])
-        kernels, copies = work.kind == KERNEL, work.kind == COPY
+    def row(self, name, chosen: np.ndarray | None = None, calls: np.ndarray | None = None) -> LedgerRow:
+        """The account of the chosen work (a mask; None: all) and of the chosen calls (None: those that brought it)."""
+        kinds = self._work.kind if chosen is None else self._work.kind[chosen]
+        launching = (
+            self._launching if chosen is None else self._launching & (self._brought(chosen) if calls is None else calls)
+        )
+        gaps, span, busy = self._gaps(chosen)
         return LedgerRow(
             name=name,
-            kernels=int(kernels.sum()),
-            launch_calls=_distinct(self._calls, launching),
-            copies=int(copies.sum()),
-            sets=int((work.kind == SET).sum()),
-            copied_bytes=int(work.bytes[copies].sum()),
-            kernel_seconds=float((work.end[kernels] - work.start[kernels]).sum()) * _SECOND,
+            kernels=int((kinds == KERNEL).sum()),
+            launch_calls=int(launching.sum()),
+            copies=int((kinds == COPY).sum()),
+            sets=int((kinds == SET).sum()),
+            copied_bytes=self._copied(chosen),
+            kernel_seconds=self._kernel_time(chosen) * _SECOND,
             span=span,
             busy=busy,
             gaps=gaps,
         )
 
+    def _copied(self, chosen):
+        copies = self._work.kind[self._transfers] == COPY
+        mine = copies if chosen is None else copies & chosen[self._transfers]
+        return int(self._work.bytes[mine].sum())
+
+    def _kernel_time(self, chosen):
+        mine = self._work.kind == KERNEL
+        mine &= True if chosen is None else chosen
+        return float(self._work.length.sum(where=mine, dtype=np.int64))
+
     def _brought(self, chosen):
-        mask = np.zeros(len(self._calls), bool)
-        brought = self.call[chosen]
-        mask[brought[brought != _NO_CALL]] = True
-        return mask
+        mask = np.zeros(len(self._calls) + 1, bool)
+        mask[self._work.call[chosen]] = True
+        return mask[:-1]  # work without a call has marked the last one
 
-    def _gaps(self, work: Work, call):
-        counts, seconds = np.zeros(len(BLAME), int), np.zeros(len(BLAME))
-        span = idle = 0
-        for device in np.unique(work.device):
-            on = np.flatnonzero(work.device == device)
-            order = on[np.argsort(work.start[on], kind="stable")]
-            start, reached = work.start[order], np.maximum.accumulate(work.end[order])
-            length = start[1:] - reached[:-1]
-            open_, blame = length > 0, self._blame(call[order[1:]], reached[:-1], work.process[order[1:]])
-            span += int(reached[-1] - start[0])
-            idle += int(length[open_].sum())
-            counts += np.bincount(blame[open_], minlength=len(BLAME))
-            seconds += np.bincount(blame[open_], length[open_], minlength=len(BLAME)) * _SECOND
-        gaps = {word: Gaps(int(n), float(s)) for word, n, s in zip(BLAME, counts, seconds, strict=True) if n}
-        return gaps, span * _SECOND, (span - idle) * _SECOND
+    def _gaps(self, chosen):
+        """Gaps by who is to blame, span and busy time; block by block, since the whole may be large."""
+        tally, reached, began = _Tally(), {}, {}
+        for first in range(0, len(self._work), _BLOCK):
+            block = np.arange(first, min(first + _BLOCK, len(self._work)))
+            block = block if chosen is None else block[chosen[block]]
+            for device in np.unique(self._work.device[block]):
+                on = block[self._work.device[block] == device]
+                began.setdefault(device, int(self._work.start[on[0]]))
+                reached[device] = self._gaps_of(on, reached.get(device), tally)
+        span = sum(reached[device] - began[device] for device in reached)
+        return tally.gaps(), span * _SECOND, (span - tally.idle) * _SECOND
 
-    def _blame(self, call, gap_start, process):
+    def _gaps_of(self, on, reached, tally):
+        """Tally the gaps before each piece of a device's work, which was busy until `reached`; until when it is now."""
+        start = self._work.start[on]
+        ends = np.maximum.accumulate(start + self._work.length[on])
+        before = np.empty_like(ends)
+        before[0] = start[0] if reached is None else reached
+        before[1:] = ends[:-1] if reached is None else np.maximum(ends[:-1], reached)
+        open_ = np.flatnonzero(start > before)
+        tally.add(self._blame(self._work.call[on[open_]], before[open_]), start[open_] - before[open_])
+        return int(ends[-1] if reached is None else max(ends[-1], reached))
+
+    def _blame(self, call, gap_start):
         """One index into BLAME for each gap; `call` brought the work that ended it."""
-        known = call != _NO_CALL
         if not len(self._calls):
             return np.full(len(call), BLAME.index("unknown"))
-        began, ended = self._calls.start[call], self._calls.end[call]
-        late = began - gap_start > ended - began
-        conditions = [~known, self._waits.cover(gap_start, process), ended <= gap_start, late]
+        began, length = self._calls.start[call], self._calls.length[call].astype(np.int64)
+        waited = self._waits.cover(gap_start, self._calls.process[call])
+        conditions = [call == NO_CALL, waited, began + length <= gap_start, began - gap_start > length]
         words = ("unknown", "sync", "queued", "host")
         return np.select(conditions, [BLAME.index(word) for word in words], BLAME.index("launch"))
+
+
+class _Tally:
+    """Gaps counted by who is to blame, in nanoseconds."""
+
+    def __init__(self):
+        self._counts, self._times = np.zeros(len(BLAME), int), np.zeros(len(BLAME))
+
+    def add(self, blame, lengths):
+        self._counts += np.bincount(blame, minlength=len(BLAME))
+        self._times += np.bincount(blame, lengths, minlength=len(BLAME))
+
+    @property
+    def idle(self):
+        return int(self._times.sum())
+
+    def gaps(self):
+        found = zip(BLAME, self._counts, self._times, strict=True)
+        return {word: Gaps(int(count), float(time) * _SECOND) for word, count, time in found if count}
 
 
 class _Waits:
@@ -173,8 +209,8 @@ class _Waits:
         self._by_process = {}
         for process in np.unique(calls.process[chosen]):
             mine = np.flatnonzero(chosen & (calls.process == process))
-            order = mine[np.argsort(calls.start[mine])]
-            self._by_process[int(process)] = calls.start[order], np.maximum.accumulate(calls.end[order])
+            ends = calls.start[mine] + calls.length[mine]
+            self._by_process[int(process)] = calls.start[mine], np.maximum.accumulate(ends)
 
     def cover(self, times, process):
         """A mask: whether a wait that had begun by then had not ended."""
@@ -185,45 +221,19 @@ class _Waits:
         return covered
 
 
-def _call_of_work(timeline: Timeline) -> np.ndarray:
-    """For each piece of work the index of the call that brought it; joined on correlation id and process.
-
-    Of a runtime call and the driver call inside it, which share their id, the outer one.
-    """
-    work, calls = timeline.work, timeline.calls
-    if not len(calls):
-        return np.full(len(work), _NO_CALL, np.int64)
-    keys = _key(calls)
-    order = np.lexsort((calls.start, keys))
-    keys = keys[order]
-    wanted = _key(work)
-    place = np.searchsorted(keys, wanted)
-    place[place == len(keys)] = 0
-    return np.where(keys[place] == wanted, order[place], _NO_CALL)
-
-
-def _key(rows):
-    return (rows.process.astype(np.int64) << 32) | rows.correlation
-
-
-def _distinct(calls, chosen):
-    """How many of the chosen calls there are, a runtime call and the driver call inside it being one."""
-    return len(np.unique((calls.process[chosen].astype(np.int64) << 32) | calls.correlation[chosen]))
-
-
 def _of_names(mask, names):
     """Which elements have a name of the mask; those without a name have none."""
-    return (names >= 0) & np.append(mask, False)[names]
+    return np.append(mask, False)[names]
 
 
 def _ranges(timeline, joined, most):
-    """The rows of the ranges that brought the most work, and how many names were left out."""
+    """The rows of the ranges that took longest, and how many names were left out."""
     ranges, rows = timeline.ranges, []
-    lengths = np.bincount(ranges.name, ranges.end - ranges.start) if len(ranges) else np.zeros(0)
+    lengths = np.bincount(ranges.name + 1, ranges.end - ranges.start, 1)[1:]  # the nameless stand first
     longest = [int(one) for one in np.argsort(-lengths, kind="stable") if lengths[one] > 0]
     for name in longest[:most]:
         calls = _calls_inside(timeline, ranges.name == name)
-        work = np.append(calls, False)[joined.call]  # without a call: the appended one
+        work = np.append(calls, False)[timeline.work.call]  # work without a call: the appended one
         rows.append(joined.row(timeline.names[name], work, calls))
     return tuple(rows), max(0, len(longest) - most)
 
@@ -234,7 +244,8 @@ def _calls_inside(timeline, chosen):
     inside = np.zeros(len(calls), bool)
     for process, thread in {*zip(ranges.process[chosen].tolist(), ranges.thread[chosen].tolist(), strict=True)}:
         mine = chosen & (ranges.process == process) & (ranges.thread == thread)
-        starts, ends = np.sort(ranges.start[mine]), np.sort(ranges.end[mine])
-        open_at = np.searchsorted(starts, calls.start, "right") - np.searchsorted(ends, calls.start, "left")
-        inside |= (open_at > 0) & (calls.process == process) & (calls.thread == thread)
+        opened = np.zeros(len(calls) + 1, np.int16)  # wraps, and comes out right in the end
+        np.add.at(opened, np.searchsorted(calls.start, ranges.start[mine]), 1)
+        np.add.at(opened, np.searchsorted(calls.start, ranges.end[mine], "right"), -1)
+        inside |= (np.cumsum(opened[:-1], out=opened[:-1]) > 0) & (calls.process == process) & (calls.thread == thread)
     return inside

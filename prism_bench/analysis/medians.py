@@ -2,7 +2,7 @@
 
 The error bar is the hierarchical bootstrap's: draw processes, then samples within each. A median's bootstrap
 distribution is known in closed form, so its moments are computed and nothing is drawn: the same samples always give the
-same verdict. M. Maritz, R. Jarrett, JASA 73 (1978) 194; F. Harrell, C. Davis, Biometrika 69 (1982) 635.
+same verdict. J. Maritz, R. Jarrett, JASA 73 (1978) 194; F. Harrell, C. Davis, Biometrika 69 (1982) 635.
 """
 
 from collections.abc import Sequence

@@ -67,11 +67,13 @@ def _decode(data, path):
     for key, kind in _WHOSE.items():
         if not isinstance(data.get(key), kind):
             raise ResultsError(f"{path}: '{key}' is {data.get(key)!r:.40}, not a {kind.__name__}")
-    floors = {
-        (case, metric): _decoded_floor(plain, f"{path}: {case} {metric}")
-        for case, metrics in data["cases"].items()
-        for metric, plain in metrics.items()
-    }
+    floors = {}
+    for case, metrics in data["cases"].items():
+        if not isinstance(metrics, dict):
+            raise ResultsError(f"{path}: {case}: not a table of metrics")
+        floors |= {
+            (case, metric): _decoded_floor(plain, f"{path}: {case} {metric}") for metric, plain in metrics.items()
+        }
     return Noise(**{key: data[key] for key in _WHOSE if key != "cases"}, floors=floors)
 
 

@@ -1,18 +1,19 @@
 """A reading: everything that analysis has to say about one record, made once and handed to every kind of report."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 import pandas
 
-from prism_bench.analysis.budgets import BudgetVerdict, PublishedVerdict, budget_verdicts, published_verdicts
+from prism_bench.analysis.budgets import BudgetVerdict, budget_verdicts
 from prism_bench.analysis.findings import Finding, findings
+from prism_bench.analysis.guide import GuideVerdict, guide_verdicts
+from prism_bench.analysis.promises import Promises, promises_for
+from prism_bench.analysis.published import PublishedVerdict, published_verdicts
 from prism_bench.analysis.summary import limits_of, summary
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import Limits
 from prism_bench.run_record import CaseResult, RunRecord
-
-_UNTIMED = ("edge", "golden")
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Reading:
 
     `cases` are those at a workload of their own, `frame` is their summary, row by row; `edges` are the edge and golden
     cases, which are verified and never timed. `budgets` is empty where no catalogue was at hand: budgets stand in the
-    specs, not in the record.
+    specs and beside the catalogue (`promises`), not in the record. `guide` are the profiling guide's rules of thumb.
     """
 
     record: RunRecord
@@ -32,6 +33,8 @@ class Reading:
     budgets: tuple[BudgetVerdict, ...]
     published: tuple[PublishedVerdict, ...]
     findings: tuple[Finding, ...]
+    guide: tuple[GuideVerdict, ...] = ()
+    promises: Promises = field(default_factory=Promises)
 
     @property
     def trusted(self) -> int:
@@ -50,18 +53,22 @@ class Reading:
 
 
 def read(record: RunRecord, catalogue: Catalogue | None = None) -> Reading:
-    """The reading of a record; with the catalogue, the budgets of its specs are judged too."""
-    edges = tuple(case for case in record.cases if _is_edge(case))
-    cases = tuple(case for case in record.cases if not _is_edge(case))
+    """The reading of a record; with the catalogue, the budgets of its specs and of the device are judged too.
+
+    A ResultsError where the device's file of budgets is not right.
+    """
+    edges = tuple(case for case in record.cases if case.is_edge)
+    cases = tuple(case for case in record.cases if not case.is_edge)
     frame = summary(replace(record, cases=cases))
-    budgets = tuple(budget_verdicts(frame, catalogue)) if catalogue else ()
-    found = tuple(findings(record, budgets))
-    return Reading(record, limits_of(record), cases, edges, frame, budgets, tuple(published_verdicts(frame)), found)
-
-
-def _is_edge(case):
-    """A golden case may share its workload with a timed one: what has times is no edge."""
-    return case.label in _UNTIMED and not case.measurements
+    promises = promises_for(record, catalogue) if catalogue else Promises()
+    source = promises.path.name if promises.path else ""
+    budgets = tuple(budget_verdicts(frame, catalogue, promises.budgets, source)) if catalogue else ()
+    guide = tuple(guide_verdicts(record, promises.rules, promises.baseline))
+    return Reading(
+        record=record, limits=limits_of(record), cases=cases, edges=edges, frame=frame, budgets=budgets,
+        published=tuple(published_verdicts(frame)), findings=tuple(findings(record, budgets, guide)),
+        guide=guide, promises=promises,
+    )  # fmt: skip
 
 
 def middle(values: list[float]) -> float | None:

@@ -1,4 +1,4 @@
-"""The command that shows again what a check found: to be pasted into a shell, in a clean checkout on that machine."""
+"""The command that shows again what a check found, for a shell in a clean checkout on the machine of the record."""
 
 import shlex
 
@@ -9,29 +9,37 @@ from prism_bench.workload import LABELS
 
 # What verification alone shows; everything else needs a measurement.
 _VERIFIED = ("wrong", "crashed", "timed out", "failed")
+_SHORT = 12  # digits of a commit
+_MOST = 8
 
 
 def command(record: RunRecord, check: Check) -> str:
-    """Check out the measured commit, then measure or verify the cases that the check is about."""
+    """Compare with the commit that the check is against; else check out its own, and measure or verify its cases."""
     verb = "verify" if check.answer in _VERIFIED else "run"
-    words = ["prism-bench", verb, "--backend", record.backend]
-    if record.catalogue != "built-in":
-        words += ["--catalogue", record.catalogue]
-    found = [case for name in _names(check) if (case := record.case(name))]
-    words += [word for label in _labels(found) for word in ("--label", label)]
-    words += [word for case in found for word in ("--filter", _filter(case))]
-    checkout = f"git checkout {record.commit[:12]} && " if record.commit else ""
-    return checkout + shlex.join(words)
+    compares = bool(check.against and record.commit)
+    words = ["compare", check.against[:_SHORT], record.commit[:_SHORT]] if compares else [verb]
+    checkout = f"git checkout {record.commit[:_SHORT]} && " if record.commit and not compares else ""
+    return checkout + shlex.join(["prism-bench", *words, *_choice(record, check)])
 
 
-def _names(check):
-    """A long list becomes no list: the whole catalogue is measured sooner than it is typed."""
+def _choice(record, check):
+    """The options that choose backend, catalogue and cases."""
     names = check.cases or ((check.case,) if check.case else ())
-    return names if len(names) <= 8 else ()
+    found = [case for name in names if (case := record.case(name))]
+    options = [("--backend", record.backend)]
+    options += [("--catalogue", record.catalogue)] if record.catalogue != "built-in" else []
+    options += [("--label", label) for label in sorted({case.label for case in found} & set(LABELS))]
+    options += [("--filter", name) for name in _filters(found)]
+    return [word for option in options for word in option]
 
 
-def _labels(cases):
-    return sorted({case.label for case in cases} & set(LABELS))
+def _filters(cases):
+    """The cases; where those are too many to type their kernels, and all where even these are."""
+    for name in (_filter, implementation):
+        names = dict.fromkeys(map(name, cases))
+        if len(names) <= _MOST:
+            return list(names)
+    return []
 
 
 def _filter(case):

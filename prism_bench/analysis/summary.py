@@ -5,21 +5,25 @@ import math
 import pandas
 
 from prism_bench.analysis import rivals, roofline
+from prism_bench.analysis.bound import dram_bytes, value
 from prism_bench.measure.limits import Limits, measured_limits, valid_median
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 
 _FACTS = ("kernel", "variant", "family", "label", "bytes", "flops", "ceiling", "status", "reason")
 IDENTITY = ("case", "implementation", "workload", *_FACTS)
-CODE = ("registers", "spills", "shared_bytes", "launches")
+CODE = ("registers", "spill_bytes", "shared_bytes", "launches")
 DERIVED = (
     "bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time", "bound_share",
     "best_peer", "best_peer_time", "peer_ratio", "cpu_time", "cpu_ratio", "cpu_ratio_end_to_end",
     "error", "invalid", "throttled",
 )  # fmt: skip
 SPREADS = tuple(f"{metric}_spread" for metric in MEASURED)
-COLUMNS = (*IDENTITY, *MEASURED, *SPREADS, *DERIVED, *CODE)
-_NUMBERS = {"bytes", "flops", *MEASURED, *SPREADS, *DERIVED, *CODE} - {"bound", "best_peer", "invalid"}
+COUNTED = ("dram_share", "tensor_share", "fp32_share", "occupancy")
+SPENT = ("dram_bytes", "energy")
+COLUMNS = (*IDENTITY, *MEASURED, *SPREADS, *DERIVED, *CODE, *SPENT, *COUNTED)
+TEXT = {*IDENTITY, "bound", "best_peer", "invalid"} - {"bytes", "flops"}
+_NUMBERS = set(COLUMNS) - TEXT
 
 
 def limits_of(record: RunRecord) -> Limits:
@@ -58,7 +62,16 @@ def row(case: CaseResult, limits: Limits) -> dict:
         **_comparisons(case),
         **_trust(case),
         **{name: number(case.code.get(name)) for name in CODE},
+        "dram_bytes": dram_bytes(case),
+        "energy": _energy(case),
+        **{name: value(case, name) for name in COUNTED},
     }
+
+
+def _energy(case):
+    """Joules of one launch, from whichever of the kernel's own measurements told it."""
+    told = [one.energy.joules for one in case.measurements if one.subject == "kernel" and one.energy]
+    return next((joules for joules in told if joules is not None), None)
 
 
 def _identity(case):

@@ -2,6 +2,7 @@
 
 import platform
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emula
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, VerificationFailed
 from prism_bench.kernel import Array, Launch, Zero
+from prism_bench.measurement import Sample
 
 
 def open_backend() -> "EmulatorBackend":
@@ -43,6 +45,15 @@ class EmulatorRunnable(Runnable):
 
     def arrays(self, names):
         return {name: self._buffers[name].array for name in names}
+
+    def timers(self):
+        """How long the CPU takes to play the kernel: nothing that a device knows, but two builds can be compared."""
+        return {"wall_time": lambda: self._once}
+
+    def _once(self):
+        before = perf_counter()
+        self()
+        return Sample(perf_counter() - before)
 
     def evidence(self):
         launches = sum(isinstance(step, Launch) for step in self.steps)

@@ -5,7 +5,28 @@ import sys
 
 import typer
 
-from prism_bench.cli import check, compare, compile, inventory, list_cases, noise, report, run, show, traffic, verify
+from prism_bench.cli import (
+    baseline,
+    check,
+    compare,
+    compile,
+    doctor,
+    export,
+    exporter,
+    import_results,
+    inventory,
+    ledger,
+    list_cases,
+    monitor,
+    noise,
+    profile,
+    report,
+    run,
+    show,
+    traffic,
+    trend,
+    verify,
+)
 from prism_bench.errors import PrismBenchError
 
 app = typer.Typer(
@@ -16,7 +37,28 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for module in (list_cases, inventory, verify, run, show, compare, noise, check, report, compile, traffic):
+for module in (
+    list_cases,
+    inventory,
+    verify,
+    run,
+    show,
+    compare,
+    noise,
+    baseline,
+    trend,
+    check,
+    import_results,
+    export,
+    report,
+    compile,
+    traffic,
+    profile,
+    ledger,
+    monitor,
+    exporter,
+    doctor,
+):
     app.command(module.NAME)(module.command)
 
 

@@ -1,12 +1,12 @@
 """`prism-bench check`: may this record pass?"""
 
-import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options
+from prism_bench.cli import options, pairs, telling
 from prism_bench.errors import ResultsError
 
 NAME = "check"
@@ -22,24 +22,42 @@ def command(
     alert: Annotated[
         bool, typer.Option("--alert", help="tell the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK")
     ] = False,
-    ledger: Annotated[Path | None, typer.Option(help="what was told before; <runs>/../alerts/<machine>.json")] = None,
+    told: Annotated[Path | None, typer.Option(help="folder of what was told before; <runs>/../alerts")] = None,
+    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
-    """Ask a record everything: did it run well, are its budgets met. Ends with 2 where nothing could be judged."""
-    from prism_bench import store
-    from prism_bench.analysis.gate import gate
-    from prism_bench.analysis.reading import read
+    """Ask a record everything: did it run well, are its budgets met, is it slower than the baseline or its own past.
 
-    source = record or store.newest(runs)
+    Ends with 2 where nothing could be judged. What was not measured is told as unmeasured, never as met.
+    """
     found = options.open_catalogue(catalogue)
-    passed = gate(read(store.read(source), found), source)
-    _show(passed, json)
-    _write(passed, markdown, junit)
+    with telling.failures(told or runs.parent / "alerts") if alert else nullcontext():
+        passed = _gate(record, found, runs, noise)
+        _show(passed, json)
+        _write(passed, markdown, junit)
     if github:
         _annotate(passed, found, quiet=json)
     if alert:
-        _tell(passed, ledger or runs.parent / "alerts" / f"{passed.machine}.json")
+        telling.tell(passed, told or runs.parent / "alerts")
     raise SystemExit(passed.exit_code)
+
+
+def _gate(record, catalogue, runs, noise):
+    from prism_bench import store
+    from prism_bench.analysis.against_baseline import baseline_part
+    from prism_bench.analysis.against_history import trend_part
+    from prism_bench.analysis.gate import gate
+    from prism_bench.analysis.noise_file import stored_noise
+    from prism_bench.analysis.reading import read
+    from prism_bench.analysis.trend.floors import kept_floors
+
+    source = record or store.newest(runs)
+    reading = read(store.read(source), catalogue)
+    with options.err().status("reading records"):
+        history = store.read_history(runs)
+    floors = stored_noise(str(reading.record.machine.get("id")), noise)
+    baseline = baseline_part(reading, source, runs, floors)
+    return gate(reading, source, [baseline, trend_part(history, reading.record, kept_floors(history, noise))])
 
 
 def _show(passed, json):
@@ -70,16 +88,3 @@ def _annotate(passed, catalogue, quiet):
 
     for line in lines(passed, catalogue, Path.cwd()):
         typer.echo(line, err=quiet)
-
-
-def _tell(passed, ledger):
-    """Never changes what the command ends with: what could not be told is said."""
-    from prism_bench import alerts
-    from prism_bench.analysis.gate import alerts as alerts_of
-    from prism_bench.analysis.gate import occasion
-
-    to = alerts.destinations(os.environ)
-    if not to:
-        typer.echo("alerts: nobody to tell; set PRISM_BENCH_WEBHOOK or PRISM_BENCH_SLACK_WEBHOOK", err=True)
-    for outcome in alerts.tell(alerts_of(passed), occasion(passed), ledger, to):
-        typer.echo(str(outcome), err=True)

@@ -17,8 +17,8 @@ def command(
     a: Annotated[str, typer.Argument(help=f"the old side: {_OPERAND}")],
     b: Annotated[str, typer.Argument(help="the new side")],
     metric: Annotated[
-        str, typer.Option(help="cold_time or hot_time; cold time, or wall time on a CPU, unless said")
-    ] = "",
+        str | None, typer.Option(help="cold_time, hot_time ...; cold (on a CPU wall) time if none")
+    ] = None,
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
@@ -34,26 +34,40 @@ def command(
     json: options.JsonOption = False,
 ) -> None:
     """Compare B with A: two records, or two builds measured in turn in one run. Ends with 1 where B is slower."""
-    from prism_bench.analysis.comparison import comparison_findings
-    from prism_bench.analysis.findings import exit_code
     from prism_bench.analysis.verdict import Rules
-    from prism_bench.report.comparison import comparison_json, comparison_view
 
     _require_metric(metric)
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
     rules = Rules(least=least, control=environments[0] == environments[1])
-    if Path(a).is_file() and Path(b).is_file():
+    if _are_records(a, b):
         found = _of_records((a, b), metric, noise, rules)
     else:
         name = options.choose_backend(backend, quiet=json).name
         choice = _choice(catalogue, filter, label or pairs.usual_labels(name), environments)
         effort = pairs.Effort(name, processes, limit_seconds, keep)
         found = _of_builds((a, b), choice, effort, noise=noise, rules=rules, metric=metric)
+    _tell(found, all, json)
+
+
+def _tell(found, everything, json):
+    """Print the comparison and end with what it comes to."""
+    from prism_bench.report.comparison import comparison_json, comparison_view
+
     if json:
         options.print_json(comparison_json(found))
     else:
-        options.out().print(comparison_view(found, all))
-    raise SystemExit(exit_code(comparison_findings(found)))
+        options.out().print(comparison_view(found, everything))
+    raise SystemExit(found.exit_code)
+
+
+def _are_records(a, b):
+    """Whether both are; what was measured on another day is not held against what is measured now."""
+    files = [word for word in (a, b) if Path(word).is_file()]
+    if len(files) == 1:
+        raise UsageError(
+            f"{files[0]} is a record and the other side is not: compare two records, or measure both sides"
+        )
+    return bool(files)
 
 
 def _require_metric(metric):
@@ -83,7 +97,7 @@ def _of_records(paths, metric, noise, rules):
 
     a, b = (store.read(path) for path in paths)
     floors = stored_noise(b.machine["id"], noise)
-    return compare(a, b, floors, rules, metric=metric or None, names=_short(paths))
+    return compare(a, b, floors, rules, metric=metric, names=_short(paths))
 
 
 def _of_builds(words, choice, effort, *, noise, rules, metric):
@@ -95,8 +109,8 @@ def _of_builds(words, choice, effort, *, noise, rules, metric):
         a, b = pairs.measured(sides.builds, effort)
         key = by_workload if sides.across == "variants" else by_name
     floors = stored_noise(b.machine["id"], noise)
-    found = compare(a, b, floors, rules, metric=metric or None, key=key, names=_short(words))
-    return replace(found, notes=(*sides.notes, *found.notes))
+    found = compare(a, b, floors, rules, metric=metric, key=key, names=_short(words))
+    return replace(found, notes=(*sides.notes, *found.notes), complete=a.complete and b.complete)
 
 
 def _short(words):

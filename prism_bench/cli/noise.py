@@ -30,11 +30,12 @@ def command(
     name = options.choose_backend(backend, quiet=json).name
     found = options.open_catalogue(catalogue)
     sides = of_itself(Choice(found, filter or (), tuple(label or pairs.usual_labels(name))))
-    floors = noise_of(*pairs.measured(sides.builds, pairs.Effort(name, processes, limit_seconds, keep)), seed=seed)
+    records = pairs.measured(sides.builds, pairs.Effort(name, processes, limit_seconds, keep))
+    floors = noise_of(*records, seed=seed)
     path = keep_noise(floors, noise)
     if json:
         options.print_json({"path": str(path), **noise_json(floors)})
     else:
         options.out().print(noise_view(floors))
         options.out().print(f"noise floors: {path}", highlight=False, soft_wrap=True)
-    raise SystemExit(0 if floors.floors else 2)
+    raise SystemExit(0 if floors.floors and all(record.complete for record in records) else 2)

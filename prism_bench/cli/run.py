@@ -7,6 +7,7 @@ import typer
 
 from prism_bench.cli import options
 from prism_bench.cli.progress import progress_bar
+from prism_bench.monitor.sampler import HERTZ
 
 NAME = "run"
 
@@ -20,9 +21,9 @@ def command(
     seed: Annotated[int, typer.Option(help="of the order of cases")] = 0,
     timeout: Annotated[float, typer.Option(min=1, help="seconds one case may take in one process")] = 180.0,
     peers: Annotated[bool, typer.Option(help="time the library peers beside the kernels")] = True,
-    output: Annotated[
-        Path | None, typer.Option(help="record to write, instead of <runs>/<machine>/<UTC>-<commit>.json.gz")
-    ] = None,
+    hertz: Annotated[float, typer.Option(min=0, max=100, help="how often the GPU's state is read; 0: never")] = HERTZ,
+    energy: Annotated[bool, typer.Option(help="measure the energy of one launch of S1 and S2")] = True,
+    output: Annotated[Path | None, typer.Option(help="file, not <runs>/<machine>/<UTC>-<commit>.json.gz")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
@@ -37,7 +38,8 @@ def command(
     found = options.open_catalogue(catalogue)
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("S0",))
     cases = found.cases(filter or (), labels)
-    settings = workbench.Settings(processes=processes, seed=seed, timeout=timeout, peers=peers)
+    watching = workbench.Watching(hertz=hertz, energy=energy)
+    settings = workbench.Settings(processes=processes, seed=seed, timeout=timeout, peers=peers, watching=watching)
     with progress_bar() as report:
         record = workbench.run(found, opened.name, cases, settings, report)
     if json:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from contextlib import contextmanager
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
@@ -24,9 +25,7 @@ class CsvFile:
 
     def add(self, status: dict) -> None:
         """The devices of one moment, as `export.status` gives them; a ResultsError where they cannot be written."""
-        if self._path.is_file() and self._path.stat().st_size > self._largest:
-            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-            self._header = True
+        self._turn()
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if self._header:
@@ -35,10 +34,21 @@ class CsvFile:
         self._write(text.getvalue())
         self._header = False
 
+    def _turn(self):
+        """Put a full file aside, over the one before."""
+        if self._path.is_file() and self._path.stat().st_size > self._largest:
+            with self._told():
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            self._header = True
+
     def _write(self, text):
+        with self._told(), self._path.open("a") as file:
+            file.write(text)
+
+    @contextmanager
+    def _told(self):
         try:
-            with self._path.open("a") as file:
-                file.write(text)
+            yield
         except OSError as error:
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from None
 

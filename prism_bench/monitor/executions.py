@@ -5,6 +5,8 @@ journal is bounded, one older part of it is kept.
 """
 
 import json
+import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -126,7 +128,7 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self.path.is_file() and self.path.stat().st_size > self._largest:
-                self.path.replace(self.path.with_suffix(".old.jsonl"))
+                self.path.replace(self._older)
             with self.path.open("a") as file:
                 file.write(lines)
         except OSError:
@@ -134,27 +136,58 @@ class Journal:
 
     def follow(self, since: float) -> Iterator[list[Execution]]:
         """What was added since the last time, again and again, without what ended before `since`; never ends."""
-        place, inode = 0, None
-        while True:
-            found, place, inode = self._after(place, inode)
-            yield [one for one in found if one.at >= since]
-
-    def _after(self, place, inode):
+        part = _Part(self._older) if self._older.is_file() else _Part(self.path)
         try:
-            with self.path.open("rb") as file:
-                now = self.path.stat().st_ino
-                file.seek(place if now == inode else 0)
-                lines = file.read().splitlines(keepends=True)
-                whole = [line for line in lines if line.endswith(b"\n")]
-                start = place if now == inode else 0
-                return list(_parsed(whole)), start + sum(map(len, whole)), now
+            while True:
+                found = part.rest()
+                if not part.is_at(self.path):
+                    part.close()
+                    part = _Part(self.path)
+                    found += part.rest()
+                yield [one for one in found if one.at >= since]
+        finally:
+            part.close()
+
+    @property
+    def _older(self):
+        return self.path.with_suffix(".old.jsonl")
+
+
+class _Part:
+    """One file of a journal, read from where it was left; it is the same file after it was put aside."""
+
+    def __init__(self, path: Path):
+        self._path, self._place = path, 0
+        self._file = None
+
+    def is_at(self, path: Path) -> bool:
+        """Whether this file still stands there, or nothing does."""
+        try:
+            return self._file is not None and path.stat().st_ino == os.fstat(self._file.fileno()).st_ino
         except OSError:
-            return [], place, inode
+            return True
+
+    def rest(self) -> list[Execution]:
+        """The whole lines behind the last ones."""
+        try:
+            self._file = self._file or self._path.open("rb")
+            self._file.seek(self._place)
+            whole = [line for line in self._file if line.endswith(b"\n")]
+        except OSError:
+            return []
+        self._place += sum(map(len, whole))
+        return list(_parsed(whole))
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self._file:
+            self._file.close()
 
 
 def _parsed(lines):
     for line in lines:
         try:
-            yield Execution(**json.loads(line))
-        except (ValueError, TypeError):
+            plain = json.loads(line)
+            yield Execution(**plain | {"kernel": sys.intern(plain["kernel"])})
+        except (ValueError, TypeError, KeyError):
             continue

@@ -15,23 +15,43 @@ Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name says perc
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean
 
+from prism_bench.errors import unknown
 from prism_bench.monitor.alerts import AlertWatch
 from prism_bench.monitor.executions import Executions, KernelStatistics
 from prism_bench.monitor.quantities import QUANTITIES, reasons_in
 from prism_bench.monitor.sampler import Sampler
 
-ORDERS = ("last", "avg_time", "total_time", "calls")
+_ORDERS = {
+    "last": lambda one: one.last,
+    "avg_time": lambda one: one.mean or 0.0,
+    "total_time": lambda one: one.total,
+    "calls": lambda one: one.calls,
+}
 
 
-def snapshot(sampler: Sampler, executions: Executions, alerts: AlertWatch) -> dict:
+@dataclass(frozen=True)
+class KernelQuery:
+    """Which kernels are shown: the first `limit` in the order `sort_by`, the largest first, with `min_calls` calls."""
+
+    sort_by: str = "last"
+    limit: int = 20
+    min_calls: int = 1
+
+    def __post_init__(self):
+        if self.sort_by not in _ORDERS:
+            raise unknown("order of kernels", self.sort_by, _ORDERS)
+
+
+def snapshot(sampler: Sampler, executions: Executions, alerts: AlertWatch, query: KernelQuery | None = None) -> dict:
     """All four parts of this moment."""
     standing = [one.plain() for one in alerts.active]
     return {
         "status": status(sampler, executions),
-        "kernels": kernels(executions),
+        "kernels": kernels(executions, query),
         "alerts": {"active_alerts": standing, "total_alerts_today": alerts.raised_today()},
         "report": report(executions) | {"sampler": _cost(sampler)},
     }  # fmt: skip
@@ -78,12 +98,11 @@ def device(sampler: Sampler, place: int) -> dict:
     }
 
 
-def kernels(executions: Executions, sort_by: str = "last", limit: int | None = None, min_calls: int = 1) -> list[dict]:
-    """The kernels in the ring, sorted by one of ORDERS, the largest first."""
-    keys = {"last": lambda one: one.last, "avg_time": lambda one: one.mean or 0.0,
-            "total_time": lambda one: one.total, "calls": lambda one: one.calls}  # fmt: skip
-    found = sorted(executions.statistics(), key=keys[sort_by], reverse=True)
-    return [_row(one) for one in found if one.calls >= min_calls][:limit]
+def kernels(executions: Executions, query: KernelQuery | None = None) -> list[dict]:
+    """The kernels in the ring that the query asks for."""
+    query = query or KernelQuery()
+    found = sorted(executions.statistics(), key=_ORDERS[query.sort_by], reverse=True)
+    return [_row(one) for one in found if one.calls >= query.min_calls][: query.limit]
 
 
 def report(executions: Executions) -> dict:

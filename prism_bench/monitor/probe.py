@@ -10,6 +10,7 @@ from prism_bench.monitor.processes import Processes
 from prism_bench.monitor.reading import Reading
 
 PROCESS_PERIOD = 0.5
+_LAG = 0.19
 _GIVEN_UP = float("inf")
 
 
@@ -75,9 +76,9 @@ def _is_reason(values, name):
 
 
 def _quick(pynvml, device):
-    """What changes within milliseconds; the fields come in one call."""
-    fields = {
-        pynvml.NVML_FI_DEV_POWER_INSTANT: ("power", 1e-3),
+    """What changes within milliseconds comes every time, what lags behind some five times a second."""
+    now = {pynvml.NVML_FI_DEV_POWER_INSTANT: ("power", 1e-3)}
+    lagging = {
         pynvml.NVML_FI_DEV_POWER_AVERAGE: ("power_average", 1e-3),
         pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION: ("energy", 1e-3),
         pynvml.NVML_FI_DEV_MEMORY_TEMP: ("memory_temperature", 1.0),
@@ -89,11 +90,12 @@ def _quick(pynvml, device):
     clock = pynvml.nvmlDeviceGetClockInfo
     return [
         _one("sm_clock", lambda: clock(board, pynvml.NVML_CLOCK_SM) * 1e6),
-        _one("memory_clock", lambda: clock(board, pynvml.NVML_CLOCK_MEM) * 1e6),
+        _one("memory_clock", lambda: clock(board, pynvml.NVML_CLOCK_MEM) * 1e6, _LAG),
         _one("clock_reasons", lambda: _clock_reasons(pynvml, board)),
-        _one("temperature", lambda: pynvml.nvmlDeviceGetTemperature(board, pynvml.NVML_TEMPERATURE_GPU)),
-        _Group(tuple(name for name, _ in fields.values()), lambda: _fields(pynvml, board, fields)),
-        _Group(("utilization", "memory_utilization"), lambda: _utilization(pynvml, device.handle), 0.1),
+        _one("temperature", lambda: pynvml.nvmlDeviceGetTemperature(board, pynvml.NVML_TEMPERATURE_GPU), _LAG),
+        _Group(("power",), lambda: _fields(pynvml, board, now)),
+        _Group(tuple(name for name, _ in lagging.values()), lambda: _lagging(pynvml, board, lagging), _LAG),
+        _Group(("utilization", "memory_utilization"), lambda: _utilization(pynvml, device.handle), _LAG),
     ]
 
 
@@ -137,6 +139,17 @@ def _fields(pynvml, handle, fields):
             found[name] = _number(pynvml, one) * scale
         else:
             found[name] = why_missing(pynvml, pynvml.NVMLError(one.nvmlReturn))
+    return found
+
+
+def _lagging(pynvml, handle, fields):
+    """The fields; the mean of the power by its older name where the field is not offered."""
+    found = _fields(pynvml, handle, fields)
+    if isinstance(found["power_average"], str):
+        try:
+            found["power_average"] = pynvml.nvmlDeviceGetPowerUsage(handle) * 1e-3
+        except pynvml.NVMLError as error:
+            found["power_average"] = why_missing(pynvml, error)
     return found
 
 

@@ -34,7 +34,7 @@ QUANTITIES = {
         Quantity("memory_clock", "Hz", "clock of the memory", "DCGM_FI_DEV_MEM_CLOCK", 1e-6),
         Quantity("max_sm_clock", "Hz", "highest clock of the multiprocessors", "DCGM_FI_DEV_MAX_SM_CLOCK", 1e-6),
         Quantity("power", "W", "power now", "DCGM_FI_DEV_POWER_USAGE_INSTANT"),
-        Quantity("power_average", "W", "power, the driver's mean over about a second", "DCGM_FI_DEV_POWER_USAGE"),
+        Quantity("power_average", "W", "its mean over about a second (before Ampere: now)", "DCGM_FI_DEV_POWER_USAGE"),
         Quantity("power_limit", "W", "the power limit in force", "DCGM_FI_DEV_POWER_MGMT_LIMIT"),
         Quantity("energy", "J", "energy since the driver was loaded",
                  "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 1e3, "counter"),

@@ -17,6 +17,8 @@ from prism_bench.monitor.xid import XidWatch
 
 HERTZ = 20.0
 KEPT_SECONDS = 120.0
+PATIENCE = 2.0  # seconds for a call that hangs in the driver; its thread is left behind then
+BUDGET = 0.01  # of one core: a beat that would cost more comes less often
 _RETRY_SECONDS = 1.0
 
 
@@ -65,6 +67,7 @@ class Sampler:
         self._lost: list[str | None] = [None] * len(self.probes)
         self._retry = 0.0
         self._beats, self._cpu, self._longest, self._started, self._stopped = 0, 0.0, 0.0, clock(), None
+        self._last: deque[float] = deque(maxlen=round(hertz) or 1)
 
     def __enter__(self) -> "Sampler":
         self._started = self._clock()
@@ -75,7 +78,7 @@ class Sampler:
 
     def __exit__(self, *exception) -> None:
         self._ending.set()
-        self._thread.join()
+        self._thread.join(PATIENCE)
         self._stopped = self._clock()
         if self._xids:
             self._xids.stop()
@@ -89,17 +92,22 @@ class Sampler:
             if not self._lost[place]:
                 self._take(place)
         self._beats += 1
-        self._cpu += thread_time() - spent
+        self._last.append(thread_time() - spent)
+        self._cpu += self._last[-1]
         self._longest = max(self._longest, self._clock() - began)
 
     def _take(self, place):
+        if not self._reading.acquire(timeout=PATIENCE):
+            self._lose(place, f"the driver did not answer within {PATIENCE:g} s")
+            return
         try:
-            with self._reading:
-                self._rings[place].append(self.probes[place].read(self._clock()))
+            self._rings[place].append(self.probes[place].read(self._clock()))
         except DeviceLost as error:
             self._lose(place, error)
         except Exception as error:  # whatever a driver in trouble makes of a call must not end a run
             self._lose(place, f"{type(error).__name__}: {error}")
+        finally:
+            self._reading.release()
 
     def latest(self, place: int = 0) -> Reading | None:
         """The last reading of a device; None before the first."""
@@ -164,7 +172,7 @@ class Sampler:
         due = self._clock()
         while not self._ending.is_set():
             self.beat()
-            due = max(due + self._period, self._clock())
+            due = max(due + pace(self._last, self._period), self._clock())
             self._ending.wait(max(0.0, due - self._clock()))
 
     def _lose(self, place, why):
@@ -180,3 +188,13 @@ class Sampler:
         for place, probe in enumerate(self.probes):
             if self._lost[place] and probe.device.uuid in fresh:
                 self.probes[place], self._lost[place] = fresh[probe.device.uuid], None
+
+
+def pace(costs: deque[float], period: float) -> float:
+    """Seconds to the next beat: the period, or more where beats of that cost (CPU seconds) would exceed the budget.
+
+    Some of the first beats read everything for the first time: a second's worth of them is waited for.
+    """
+    if len(costs) < costs.maxlen:
+        return period
+    return max(period, sum(costs) / len(costs) / BUDGET)

@@ -7,7 +7,7 @@ from prism_bench.evidence import Evidence
 from prism_bench.monitor.quantities import reasons_in
 from prism_bench.monitor.reading import Reading
 
-SPANS = ("sm_clock", "memory_clock", "power", "temperature", "utilization")
+SPANS = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
 _THROTTLED = {"power_throttled": "power", "thermal_throttled": "thermal", "board_throttled": "board"}
 _ERRORS = {"ecc_uncorrected": "uncorrected memory error", "ecc_corrected": "corrected memory error"}
 
@@ -20,6 +20,8 @@ def evidence_in(
     `xids` are the Xids that fell into it; `lost` says since when the device does not answer.
     """
     spans = {name: span for name in SPANS if (span := _span(readings, name))}
+    if "power" in spans:
+        spans.pop("power_average", None)
     neighbours, busy = _neighbours(readings)
     chain = [before, *readings] if before else list(readings)
     return Evidence(
@@ -76,4 +78,5 @@ def _missing(readings, spans):
     for reading in readings:
         found |= {name: reason for name, reason in reading.missing.items() if name in (*SPANS, "clock_reasons")}
         found |= {"neighbours": reading.missing["processes"]} if "processes" in reading.missing else {}
-    return {name: reason for name, reason in found.items() if name not in spans}
+    told = {*spans, *(["power_average"] if "power" in spans else [])}
+    return {name: reason for name, reason in found.items() if name not in told}

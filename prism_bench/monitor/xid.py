@@ -39,7 +39,7 @@ class XidWatch:
         """End the thread."""
         self._ending.set()
         if self._thread.ident:
-            self._thread.join()
+            self._thread.join(2.0)
 
     def between(self, begin: float, end: float) -> list[tuple[str, int]]:
         """(UUID, Xid) of the events in that stretch of the clock."""

@@ -36,13 +36,14 @@ def capture(tool: Tool, counting: Counting, report: Path, program: Sequence[str]
     ]  # fmt: skip
 
 
-def export(tool: Tool, report: Path, page: str = "raw") -> list[str]:
-    """The command that prints a report as CSV: with base units, and real metric names on the details page."""
+def exports(tool: Tool, report: Path, page: str = "raw") -> list[list[str]]:
+    """The commands that print a report as CSV, the best first: with ranges, or without where this ncu refuses that.
+
+    Units are base units, and the details page has real metric names.
+    """
     names = ["--print-metric-name", "name"] if page == "details" else []
-    return [
-        tool.program, "--config-file", "off", "--import", str(report), "--csv", "--page", page, "--print-units", "base",
-        "--nvtx", *names,
-    ]  # fmt: skip
+    plain = ["--config-file", "off", "--import", str(report), "--csv", "--page", page, "--print-units", "base", *names]
+    return [[tool.program, *plain, "--nvtx"], [tool.program, *plain]]
 
 
 def passes(log: str) -> int | None:

@@ -1,7 +1,7 @@
 """Nsight Systems' SQLite exports, of schema 3.20 to 3.25, into a timeline; in pieces, so that a gigabyte fits.
 
 Tables exist only where they have rows, and columns come and go, so both are asked for first. `globalPid` is the upper
-part of `globalTid`: the lower 24 bits are the thread's.
+part of `globalTid`: the lower 24 bits are the thread's. Columns take the smallest type that holds them.
 """
 
 import sqlite3
@@ -11,25 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.errors import ResultsError
-from prism_bench.profilers.timeline import (
-    CALL_TYPES,
-    COPY,
-    KERNEL,
-    RANGE_TYPES,
-    SET,
-    WORK_TYPES,
-    Calls,
-    Ranges,
-    Timeline,
-    Work,
-    empty,
-)  # fmt: skip
+from prism_bench.profilers.timeline import COPY, KERNEL, SET, Caller, Calls, Ranges, Timeline, Work
 
 OLDEST, NEWEST = (3, 20), (3, 25)
-_PIECE = 1 << 16
+_PIECE = 1 << 14
 _WORK = {"CUPTI_ACTIVITY_KIND_KERNEL": KERNEL, "CUPTI_ACTIVITY_KIND_MEMCPY": COPY, "CUPTI_ACTIVITY_KIND_MEMSET": SET}
 _CALLS, _RANGES, _GRAPHS = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
-_PUSHED = (59, 60)  # push/pop and start/end, as nsys numbers its events
+_PUSHED = "WHERE eventType IN (59, 60) AND end IS NOT NULL"  # push/pop and start/end, as nsys numbers its events
+_CALL = {"start": "i8", "length": "length", "name": "name", "correlation": "i4", "process": "i2", "thread": "i2"}
+_PIECE_OF_WORK = {"start": "i8", "length": "length", "device": "i1", "kind": "i1", "name": "name", "call": "i4"}
+_RANGE = {"start": "i8", "end": "i8", "name": "name", "process": "i2", "thread": "i2"}
 
 
 def read(path: Path | str) -> Timeline:
@@ -49,100 +40,30 @@ class _Export:
         self._path = path
         self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
         listed = [row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        self._columns = {
-            table: {row[1] for row in self._db.execute(f'PRAGMA table_info("{table}")')} for table in listed
-        }
-        self._processes: dict[int, int] = {}
-        self._names: dict[int, int] = {}
+        self._columns = {name: {row[1] for row in self._db.execute(f'PRAGMA table_info("{name}")')} for name in listed}
+        self._processes, self._threads = {}, {}
 
     def timeline(self):
         version = self._schema()
+        self._refuse_mixed()
+        self._know_names()
+        calls = self._calls()
         work = self._work()
         if not len(work):
             raise ResultsError(f"{self._path}: no kernel, copy or set in the export; was CUDA traced (-t cuda)?")
-        calls = self._calls()
-        ranges = self._ranges()
+        ranges, graphs, overhead = self._ranges(), self._count(_GRAPHS), self._overhead()
         self._db.close()
-        return Timeline(
-            work,
-            calls,
-            ranges,
-            self._texts(),
-            str(self._path),
-            "nsys",
-            version,
-            self._graphs,
-            self._overhead,
-            self._notes,
-        )
+        facts = {"untraced_graphs": graphs, "overhead": overhead, "notes": _untried(version)}
+        return Timeline(work, calls, ranges, tuple(self._names), str(self._path), "nsys", version, **facts)
 
     def _schema(self):
         if "META_DATA_EXPORT" not in self._columns:
             raise ResultsError(f"{self._path}: not an export of nsys: it has no META_DATA_EXPORT")
         row = self._db.execute("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'").fetchone()
-        version = row[0] if row else "unknown"
-        number = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-        self._notes = () if OLDEST <= number <= NEWEST else (
-            f"schema {version} is none of those this reader was tried on, {_dotted(OLDEST)} to {_dotted(NEWEST)}",
-        )  # fmt: skip
-        self._graphs, self._overhead = self._count(_GRAPHS), self._overhead_time()
-        self._string_ids = (
-            dict(self._db.execute("SELECT id, value FROM StringIds")) if "StringIds" in self._columns else {}
-        )
-        self._refuse_mixed()
-        return version
-
-    def _count(self, table):
-        return self._db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] if table in self._columns else 0
-
-    def _overhead_time(self):
-        if not {"start", "end"} <= self._columns.get("PROFILER_OVERHEAD", set()):
-            return 0
-        return self._db.execute("SELECT COALESCE(SUM(end - start), 0) FROM PROFILER_OVERHEAD").fetchone()[0]
-
-    def _work(self):
-        counts = {table: self._count(table) for table in _WORK}
-        together = empty(WORK_TYPES, sum(counts.values()))
-        first = 0
-        for table, count in counts.items():
-            if count:
-                self._fill(together, first, table, self._work_terms(table))
-                first += count
-        return Work(**together)
-
-    def _filled(self, table, types, terms, condition=""):
-        count = self._db.execute(f"SELECT COUNT(*) FROM {table} {condition}").fetchone()[0]
-        found = empty(types, count)
-        self._fill(found, 0, table, terms, condition)
-        return found
-
-    def _fill(self, into, first, table, terms, condition=""):
-        """Put the table's rows into the columns from `first` on, a piece at a time."""
-        rows = self._db.execute(f"SELECT {', '.join(terms.values())} FROM {table} {condition}")
-        for piece in iter(lambda: rows.fetchmany(_PIECE), []):
-            flat = np.fromiter(chain.from_iterable(piece), np.int64, len(piece) * len(terms)).reshape(-1, len(terms))
-            for i, name in enumerate(terms):
-                into[name][first : first + len(piece)] = self._small(name, flat[:, i])
-            first += len(piece)
-
-    def _small(self, column, values):
-        """Ids of processes and strings as small numbers, in the order in which they are met."""
-        known = {"process": self._processes, "name": self._names}.get(column)
-        if known is None:
-            return values & 0x7FFFFFFF if column == "correlation" else values
-        distinct, where = np.unique(values, return_inverse=True)
-        return np.array([known.setdefault(int(one), len(known)) for one in distinct], np.int64)[where]
-
-    def _term(self, table, column, otherwise="0"):
-        return f"COALESCE({column}, {otherwise})" if column in self._columns[table] else otherwise
-
-    def _process(self, table):
-        """Where kernels do not say whose they are, there is but one process (`_refuse_mixed`), whatever its number."""
-        if self._anonymous:
-            return "0"
-        return "COALESCE(globalPid, 0) >> 24" if "globalPid" in self._columns[table] else "COALESCE(globalTid, 0) >> 24"
+        return row[0] if row else "unknown"
 
     def _refuse_mixed(self):
+        """Where kernels do not say whose they are there must be but one process, whatever its number."""
         kernels = self._columns.get("CUPTI_ACTIVITY_KIND_KERNEL", {"globalPid"})
         self._anonymous = "globalPid" not in kernels
         if self._anonymous and "globalTid" in self._columns.get(_CALLS, ()):
@@ -151,47 +72,146 @@ class _Export:
                 raise ResultsError(f"{self._path}: {processes} processes, and kernels that do not say whose they are; "
                                    "export again with a newer nsys")  # fmt: skip
 
-    def _work_terms(self, table):
-        name = self._term(table, "shortName", self._term(table, "demangledName", "-1"))
-        return {
-            "start": "start", "end": '"end"', "device": self._term(table, "deviceId"), "kind": str(_WORK[table]),
-            "name": name, "bytes": self._term(table, "bytes"), "correlation": self._term(table, "correlationId"),
-            "process": self._process(table),
-        }  # fmt: skip
+    def _know_names(self):
+        """Every string of the file by its place in `_names`; `_place` has the place of an id, -1 of an unknown one."""
+        known = dict(self._db.execute("SELECT id, value FROM StringIds")) if "StringIds" in self._columns else {}
+        self._own = {}
+        if "text" in self._columns.get(_RANGES, ()):
+            texts = [row[0] for row in self._db.execute(f"SELECT DISTINCT text FROM {_RANGES} WHERE text IS NOT NULL")]
+            first = max(known, default=-1) + 1
+            self._own = {text: first + i for i, text in enumerate(texts)}
+        strings = {**known, **{number: text for text, number in self._own.items()}}
+        self._names = list(strings.values())
+        self._place = np.full(max(strings, default=0) + 2, -1, np.int32)
+        self._place[np.fromiter(strings, np.int64, len(strings))] = np.arange(len(strings))
+
+    def _count(self, table, condition=""):
+        if table not in self._columns:
+            return 0
+        return self._db.execute(f"SELECT COUNT(*) FROM {table} {condition}").fetchone()[0]
+
+    def _overhead(self):
+        if not {"start", "end"} <= self._columns.get("PROFILER_OVERHEAD", set()):
+            return 0
+        return self._db.execute('SELECT COALESCE(SUM("end" - start), 0) FROM PROFILER_OVERHEAD').fetchone()[0]
 
     def _calls(self):
-        if _CALLS not in self._columns:
-            return Calls(**empty(CALL_TYPES))
-        terms = {
-            "start": "start", "end": '"end"', "name": self._term(_CALLS, "nameId", "-1"),
-            "correlation": self._term(_CALLS, "correlationId"), "process": self._process(_CALLS),
-            "thread": self._thread(_CALLS),
-        }  # fmt: skip
-        return Calls(**self._filled(_CALLS, CALL_TYPES, terms))
+        """The calls in the order of their start; `_caller` finds those of work from then on."""
+        count = self._count(_CALLS)
+        found = self._empty(_CALL, count, [_CALLS] if count else [])
+        if count:
+            terms = ["start", '"end" - start', self._term(_CALLS, "nameId", "-1"), self._term(_CALLS, "correlationId"),
+                     self._term(_CALLS, "globalTid")]  # fmt: skip
+            for where, piece in self._pieces(_CALLS, terms):
+                found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
+                found["name"][where], found["correlation"][where] = self._place[piece[:, 2]], piece[:, 3] & 0x7FFFFFFF
+                found["process"][where] = self._process(piece[:, 4] >> 24)
+                found["thread"][where] = _small(piece[:, 4], self._threads)
+        _sort(found)
+        self._caller = Caller(found["process"], found.pop("correlation"))
+        return Calls(**found, outer=self._caller.outer())
 
-    def _thread(self, table):
-        return "COALESCE(globalTid, 0) & 16777215" if "globalTid" in self._columns[table] else "0"
+    def _work(self):
+        counts = {table: self._count(table) for table in _WORK}
+        present = [table for table, count in counts.items() if count]
+        found, sizes, first = self._empty(_PIECE_OF_WORK, sum(counts.values()), present), [], 0
+        for table in present:
+            found["kind"][first : first + counts[table]] = _WORK[table]
+            sizes += self._fill_work(found, table, first)
+            first += counts[table]
+        self._caller = None  # its memory is wanted for sorting
+        sized = np.concatenate(sizes) if sizes else np.zeros(0, np.int64)
+        before = np.flatnonzero(found["kind"] != KERNEL)
+        order = _sort(found)
+        if order is not None:
+            sized = sized[np.searchsorted(before, order[found["kind"] != KERNEL])]
+        return Work(**found, bytes=sized)
+
+    def _fill_work(self, found, table, first):
+        """Put the table's rows into the columns from `first` on; gives the bytes of each piece where it has any."""
+        owner = "globalPid" if "globalPid" in self._columns[table] else "globalTid"
+        name = self._term(table, "shortName", self._term(table, "demangledName", "-1"))
+        terms = ["start", '"end" - start', self._term(table, "deviceId"), name, self._term(table, "correlationId"),
+                 self._term(table, owner)]  # fmt: skip
+        sized = _WORK[table] != KERNEL
+        for where, piece in self._pieces(table, terms + [self._term(table, "bytes")] * sized):
+            where = slice(where.start + first, where.stop + first)
+            found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
+            found["device"][where], found["name"][where] = piece[:, 2], self._place[piece[:, 3]]
+            process = self._process(piece[:, 5] >> 24)
+            found["call"][where] = self._caller.of(process, piece[:, 4] & 0x7FFFFFFF)
+            if sized:
+                yield piece[:, 6].copy()
 
     def _ranges(self):
-        if _RANGES not in self._columns:
-            return Ranges(**empty(RANGE_TYPES))
-        terms = {"start": "start", "end": '"end"', "name": self._own_texts(), "process": self._process(_RANGES),
-                 "thread": self._thread(_RANGES)}  # fmt: skip
-        return Ranges(**self._filled(_RANGES, RANGE_TYPES, terms, f"WHERE eventType IN {_PUSHED} AND end IS NOT NULL"))
+        count = self._count(_RANGES, _PUSHED)
+        found = self._empty(_RANGE, count, [])
+        if count:
+            text = "text" if self._own else "NULL"
+            terms = ["start", '"end"', self._term(_RANGES, "textId", "-1"), self._term(_RANGES, "globalTid"), text]
+            rows = self._db.execute(f"SELECT {', '.join(terms)} FROM {_RANGES} {_PUSHED}")
+            for first, some in _batches(rows):
+                where, own = slice(first, first + len(some)), self._own
+                piece = np.array([row[:2] + (own.get(row[4], row[2]), row[3]) for row in some], np.int64)
+                found["start"][where], found["end"][where] = piece[:, 0], piece[:, 1]
+                found["name"][where] = self._place[piece[:, 2]]
+                found["process"][where] = self._process(piece[:, 3] >> 24)
+                found["thread"][where] = _small(piece[:, 3], self._threads)
+        return Ranges(**found)
 
-    def _own_texts(self):
-        """The term for a range's text: registered strings have an id; the others get one here, below -1."""
-        registered = self._term(_RANGES, "textId", "NULL")
-        if "text" not in self._columns[_RANGES]:
-            return f"COALESCE({registered}, -1)"
-        self._db.execute("CREATE TEMP TABLE own (id INTEGER PRIMARY KEY, text TEXT UNIQUE)")
-        self._db.execute(f"INSERT INTO own (text) SELECT DISTINCT text FROM {_RANGES} WHERE text IS NOT NULL")
-        self._string_ids |= dict(self._db.execute("SELECT -1 - id, text FROM own"))
-        return f"COALESCE({registered}, (SELECT -1 - id FROM own WHERE own.text = {_RANGES}.text), -1)"
+    def _pieces(self, table, terms):
+        """The rows of integers, some at a time, with the places they belong to."""
+        rows = self._db.execute(f"SELECT {', '.join(terms)} FROM {table}")
+        for first, some in _batches(rows):
+            flat = np.fromiter(chain.from_iterable(some), np.int64, len(some) * len(terms))
+            yield slice(first, first + len(some)), flat.reshape(-1, len(terms))
 
-    def _texts(self):
-        return tuple(self._string_ids.get(one, "unnamed") for one in self._names)
+    def _empty(self, types, count, tables):
+        """Columns to be filled; lengths take four bytes where the longest fits in them."""
+        longest = [self._db.execute(f'SELECT MAX("end" - start) FROM {table}').fetchone()[0] for table in tables]
+        small = {
+            "length": "u4" if max((one or 0 for one in longest), default=0) < 1 << 32 else "i8",
+            "name": "i2" if len(self._names) < 1 << 15 else "i4",
+        }
+        return {name: np.zeros(count, small.get(kind, kind)) for name, kind in types.items()}
+
+    def _process(self, numbers):
+        return np.zeros(len(numbers), np.int16) if self._anonymous else _small(numbers, self._processes)
+
+    def _term(self, table, column, otherwise="0"):
+        return f"COALESCE({column}, {otherwise})" if column in self._columns[table] else otherwise
 
 
-def _dotted(version):
-    return ".".join(map(str, version))
+def _small(numbers, known):
+    """The numbers as small ones, in the order in which they are met; `known` remembers them."""
+    if (numbers == numbers[0]).all():
+        return np.full(len(numbers), known.setdefault(int(numbers[0]), len(known)), np.int16)
+    distinct, where = np.unique(numbers, return_inverse=True)
+    return np.array([known.setdefault(int(one), len(known)) for one in distinct], np.int16)[where]
+
+
+def _batches(rows):
+    """The cursor's rows, some at a time, with the number of the first."""
+    first = 0
+    for some in iter(lambda: rows.fetchmany(_PIECE), []):
+        yield first, some
+        first += len(some)
+
+
+def _sort(found):
+    """Bring the columns into the order of their start, one after the other; the order, None where it was that."""
+    start = found["start"]
+    if len(start) < 2 or (start[1:] >= start[:-1]).all():
+        return None
+    order = np.argsort(start, kind="stable").astype(np.int32)
+    for name in found:
+        found[name] = found[name][order]
+    return order
+
+
+def _untried(version):
+    number = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if OLDEST <= number <= NEWEST:
+        return ()
+    tried = " to ".join(".".join(map(str, one)) for one in (OLDEST, NEWEST))
+    return (f"schema {version} is none of those this reader was tried on, {tried}",)

@@ -1,7 +1,8 @@
-"""What a tracer saw: work on devices, calls on the host that caused it, and named ranges; arrays, so that millions fit.
+"""What a tracer saw: work on devices, calls on the host that brought it, and named ranges; arrays, so that millions
+fit.
 
-Times are nanoseconds (int64) on one clock. Work and calls belong together where correlation id AND process agree: two
-processes number their calls alike.
+Times are nanoseconds on one clock. Work and calls stand in the order of their start. They belong together where
+correlation id AND process agree: two processes number their calls alike (`Caller` joins them).
 """
 
 from dataclasses import dataclass, field
@@ -9,39 +10,42 @@ from dataclasses import dataclass, field
 import numpy as np
 
 KERNEL, COPY, SET = 0, 1, 2
+NO_CALL = -1
 
 
 @dataclass(frozen=True)
 class Work:
-    """Kernels, copies and sets, in no order: one element each; `name` indexes the timeline's names (-1: none)."""
+    """Kernels, copies and sets: `start` (int64) and `length`; `name` indexes the timeline's names (-1: none), `call`
+    its calls (-1: none). `bytes` are those of copies and sets alone, in their order.
+    """
 
     start: np.ndarray
-    end: np.ndarray
+    length: np.ndarray
     device: np.ndarray
     kind: np.ndarray
     name: np.ndarray
+    call: np.ndarray
     bytes: np.ndarray
-    correlation: np.ndarray
-    process: np.ndarray
 
     def __len__(self):
         return len(self.start)
 
-    def where(self, chosen: np.ndarray) -> "Work":
-        """The chosen elements: a mask or indices."""
-        return Work(**{name: column[chosen] for name, column in vars(self).items()})
+    @property
+    def transfers(self) -> np.ndarray:
+        """The indices that `bytes` belong to."""
+        return np.flatnonzero(self.kind != KERNEL)
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls of the CUDA runtime and driver; of a runtime call and the driver call inside it, either or both."""
+    """Calls of the CUDA runtime and driver. `outer` is false for a driver call inside a runtime call that is here."""
 
     start: np.ndarray
-    end: np.ndarray
+    length: np.ndarray
     name: np.ndarray
-    correlation: np.ndarray
     process: np.ndarray
     thread: np.ndarray
+    outer: np.ndarray
 
     def __len__(self):
         return len(self.start)
@@ -59,20 +63,6 @@ class Ranges:
 
     def __len__(self):
         return len(self.start)
-
-
-WORK_TYPES = {
-    "start": "i8",
-    "end": "i8",
-    "device": "i2",
-    "kind": "i1",
-    "name": "i4",
-    "bytes": "i8",
-    "correlation": "i4",
-    "process": "i2",
-}
-CALL_TYPES = {"start": "i8", "end": "i8", "name": "i4", "correlation": "i4", "process": "i2", "thread": "i4"}
-RANGE_TYPES = {"start": "i8", "end": "i8", "name": "i4", "process": "i2", "thread": "i4"}
 
 
 @dataclass(frozen=True)
@@ -98,12 +88,60 @@ class Timeline:
         return np.array([any(word in name.lower() for word in words) for name in self.names], bool)
 
 
-def empty(types: dict[str, str], count: int = 0) -> dict[str, np.ndarray]:
-    """Columns of those types, to be filled."""
-    return {name: np.zeros(count, kind) for name, kind in types.items()}
+class Caller:
+    """Finds the call that brought a piece of work, by process and correlation id; of several with one id, the outer."""
+
+    def __init__(self, process: np.ndarray, correlation: np.ndarray):
+        """Of calls in the order of their start, so that a runtime call comes before the driver call inside it."""
+        self._keys, self._order = _keys(process, correlation), None
+        if len(self._keys) > 1 and not (self._keys[1:] >= self._keys[:-1]).all():
+            order = np.argsort(self._keys, kind="stable")
+            self._keys, self._order = self._keys[order], order.astype(np.int32)
+
+    def of(self, process: np.ndarray, correlation: np.ndarray) -> np.ndarray:
+        """The index of each piece of work's call; NO_CALL where there is none."""
+        wanted = _keys(process, correlation)
+        if not len(self._keys):
+            return np.full(len(wanted), NO_CALL, np.int32)
+        place = np.searchsorted(self._keys, wanted)
+        place[place == len(self._keys)] = 0
+        found = place if self._order is None else self._order[place]
+        return np.where(self._keys[place] == wanted, found, NO_CALL).astype(np.int32)
+
+    def outer(self) -> np.ndarray:
+        """Which calls are the first of their id."""
+        first = np.ones(len(self._keys), bool)
+        first[1:] = self._keys[1:] != self._keys[:-1]
+        if self._order is None:
+            return first
+        outer = np.empty_like(first)
+        outer[self._order] = first
+        return outer
 
 
-def columns(rows, types: dict[str, str]) -> dict[str, np.ndarray]:
-    """Columns from rows of integers in the order of `types`."""
-    table = np.array(list(rows), np.int64).reshape(-1, len(types))
-    return {name: table[:, i].astype(kind) for i, (name, kind) in enumerate(types.items())}
+def _keys(process, correlation):
+    return (process.astype(np.int64) << 32) | correlation
+
+
+def columns(rows, names: str) -> dict[str, np.ndarray]:
+    """Columns of those names from rows of integers, in the order of the first column."""
+    table = np.array(list(rows), np.int64).reshape(-1, len(names.split()))
+    table = table[np.argsort(table[:, 0], kind="stable")]
+    return {name: table[:, i] for i, name in enumerate(names.split())}
+
+
+def timeline_of(work, calls, ranges, names, **facts) -> Timeline:
+    """A timeline from rows: work as (start, end, device, kind, name, bytes, correlation, process), calls as (start,
+    end, name, correlation, process, thread), ranges as (start, end, name, process, thread); end exclusive, nanoseconds.
+    """
+    calls = columns(calls, "start end name correlation process thread")
+    work = columns(work, "start end device kind name bytes correlation process")
+    caller = Caller(calls["process"], calls["correlation"])
+    sized = work["bytes"][work["kind"] != KERNEL]
+    return Timeline(
+        Work(work["start"], work["end"] - work["start"], work["device"], work["kind"], work["name"],
+             caller.of(work["process"], work["correlation"]), sized),
+        Calls(calls["start"], calls["end"] - calls["start"], calls["name"], calls["process"], calls["thread"],
+              caller.outer()),
+        Ranges(**columns(ranges, "start end name process thread")), tuple(names), **facts,
+    )  # fmt: skip

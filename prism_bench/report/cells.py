@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prism_bench.analysis.summary import number
 from prism_bench.run_record import CaseResult
-from prism_bench.units import rate_text, ratio_text, share_text, time_text
+from prism_bench.units import energy_text, rate_text, ratio_text, share_text, time_text
 
 GAP = "-"
 
@@ -100,6 +100,15 @@ def _cpu(row, case):
     return Cell(times_text(ratio), ratio, f"{times_text(whole)} e2e" if whole else "") if ratio else Cell()
 
 
+def _energy(row, case):
+    """The energy of a launch in the hot replay, with the uncertainty of counting; why there is none where one asked."""
+    hot = case.measurement("hot_time")
+    told = hot.energy if hot else None
+    if told is None or told.joules is None:
+        return Cell(reason=told.reason if told else None)
+    return Cell(energy_text(told.joules), told.joules, f"±{share_text(told.uncertainty / told.joules)}")
+
+
 def _error(row, case):
     error = number(row["error"])
     return Cell() if error is None else Cell("exact" if error == 0 else f"{error:.1e}", error)
@@ -118,5 +127,6 @@ COLUMNS = (
     Column("limit", "Of its limit", "share of what memory, arithmetic or the launch allows", _limit),
     Column("peer_ratio", "Peer", "best library's time over the kernel's: above 1 the kernel wins", _peer),
     Column("cpu_ratio", "CPU", "wall time of the CPU over the cold time, and over the end-to-end time (e2e)", _cpu),
+    Column("energy", "Energy", "of one launch, idle power included, by the board's counter; ± of counting", _energy),
     Column("error", "Error", "worst error against the float64 reference, normwise", _error),
 )  # fmt: skip

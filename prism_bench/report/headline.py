@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from prism_bench.analysis.reading import Reading, middle
 from prism_bench.report.cells import times_text
@@ -25,11 +26,17 @@ def headline(reading: Reading) -> str:
     if not total:
         return "Nothing was measured."
     cases = "case" if total == 1 else "cases"
-    timed = reading.frame[["cold_time", "wall_time"]].notna().any(axis=None)
-    verbs = "verified and timed" if timed else "verified"
+    verbs = _verbs(reading)
     if trusted == total:
         return f"The one case {verbs}." if total == 1 else f"All {total} {cases} {verbs}."
     return f"{trusted} of {total} {cases} {verbs}."
+
+
+def _verbs(reading):
+    if reading.record.imported:
+        return f"timed by {reading.record.backend}, and not verified here"
+    timed = reading.frame[["cold_time", "wall_time"]].notna().any(axis=None)
+    return "verified and timed" if timed else "verified"
 
 
 def chips(reading: Reading) -> list[tuple[str, str]]:
@@ -66,9 +73,8 @@ def _peer_tile(reading):
     if not ratios:
         return Tile("Against libraries", "–", "no library was timed beside the kernels")
     faster = sum(ratio >= 1 for ratio in ratios)
-    return Tile(
-        "Against libraries", times_text(middle(ratios)), f"median; as fast or faster in {faster} of {len(ratios)} cases"
-    )
+    words = f"geometric mean; as fast or faster in {faster} of {len(ratios)} cases, at worst {times_text(min(ratios))}"
+    return Tile("Against libraries", times_text(geometric_mean(ratios)), words)
 
 
 def _cpu_tile(reading):

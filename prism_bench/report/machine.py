@@ -1,5 +1,6 @@
 """The machine, the software and the protocol of a record as pairs of words."""
 
+from prism_bench.analysis.conditions import conditions, words
 from prism_bench.run_record import RunRecord
 from prism_bench.units import bytes_text
 
@@ -22,11 +23,13 @@ def machine_name(record: RunRecord) -> str:
 
 
 def facts(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Titled groups of (name, value) pairs: device, host, software, protocol; empty groups are left out."""
+    """Titled groups of (name, value) pairs: device, host, software, protocol, conditions; empty ones are left out."""
     loose = {key: value for key, value in record.machine.items() if not isinstance(value, dict)}
     nested = [(key.capitalize(), value) for key, value in record.machine.items() if isinstance(value, dict)]
     groups = [("Machine", loose), *nested, ("Software", record.software), ("Protocol", record.protocol)]
-    return [(title, [_pair(*item) for item in values.items()]) for title, values in groups if values]
+    told = [(title, [_pair(*item) for item in values.items()]) for title, values in groups if values]
+    seen = conditions(record)
+    return told + ([("While it was measured", list(words(seen)))] if seen else [])
 
 
 def _pair(key, value):

@@ -5,6 +5,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from prism_bench.analysis.conditions import conditions, words
 from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import implementation
@@ -12,7 +13,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import is_bandwidth
 from prism_bench.report.case_table import CaseTable, Row, case_table
 from prism_bench.report.cells import Cell, Column
-from prism_bench.report.headline import headline
+from prism_bench.report.headline import headline, tiles
 from prism_bench.report.machine import machine_name
 from prism_bench.run_record import RunRecord
 from prism_bench.units import rate_text, time_text
@@ -20,14 +21,16 @@ from prism_bench.units import rate_text, time_text
 _STYLES = {"good": "green", "bad": "bold red", "warn": "yellow", "muted": "dim"}
 _GRAVITY_STYLES = {"bad": "bold red", "untrusted": "bold red", "note": "yellow"}
 # The columns that a narrow terminal does without, the first to go first.
-_DISPENSABLE = ("end_to_end_time", "error", "launch_time", "flop_rate", "cpu_ratio", "bandwidth", "hot_time", "limit")
+_DISPENSABLE = (
+    "energy", "end_to_end_time", "error", "launch_time", "flop_rate", "cpu_ratio", "bandwidth", "hot_time", "limit",
+)  # fmt: skip
 
 
 def summary_view(record: RunRecord, catalogue: Catalogue | None = None) -> RenderableType:
     """What `show` prints and `run` ends with, to be handed to a Rich console."""
     reading = read(record, catalogue)
     table = case_table(reading)
-    parts = [_title(reading), _limits(reading)]
+    parts = [_title(reading), _limits(reading), *_conditions(record), *_tiles(reading)]
     parts += [_Fitting(table)] if table.rows else []
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in enumerate(table.notes, 1)]
     parts += [_finding(finding) for finding in reading.findings]
@@ -49,6 +52,19 @@ def _limits(reading: Reading) -> Text:
     for name, rate in limits.ceilings.items():
         words.append(f"{name.replace('_', ' ')} ceiling {rate_text(rate, 'B/s' if is_bandwidth(name) else 'FLOP/s')}")
     return Text(", ".join(words) if words else "no floor and no ceiling measured in this run", style="dim")
+
+
+def _tiles(reading: Reading) -> list[Text]:
+    """The run's numbers with the words around them, those that there are."""
+    known = [tile for tile in tiles(reading) if tile.value != "–"]
+    return [Text("; ".join(f"{one.title.lower()} {one.value} ({one.words})" for one in known))] if known else []
+
+
+def _conditions(record: RunRecord) -> list[Text]:
+    """The state of the device while it was measured; nothing where nobody watched."""
+    seen = conditions(record)
+    pairs = words(seen) if seen else ()
+    return [Text(", ".join(f"{name} {value}" for name, value in pairs), style="dim")] if seen else []
 
 
 class _Fitting:

@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prism_bench.errors import ResultsError
+from prism_bench.run_record import RunRecord, encode
 from prism_bench.store import cache
 from prism_bench.store.columns import Block, block, together
-from prism_bench.store.points import NUMBERS, WORDS, Facts, points_of
-from prism_bench.store.records import records_in
+from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in, points_of
+from prism_bench.store.records import path_for, records_in
 
 if TYPE_CHECKING:
     import pandas
@@ -43,8 +44,12 @@ class History:
     problems: tuple[Problem, ...]
 
 
-def read_history(root: Path | str, report: Callable[[int, int], None] = lambda done, total: None) -> History:
-    """The history of all records below `root`.
+def read_history(
+    root: Path | str,
+    report: Callable[[int, int], None] = lambda done, total: None,
+    more: Iterable[RunRecord] = (),
+) -> History:
+    """The history of all records below `root`, and of `more`.
 
     What was read before and has not changed since comes from a cache. A record that cannot be read, or that is there
     twice, is a problem of its own and harms no other. Many new records are read by several processes, which import the
@@ -63,7 +68,7 @@ def read_history(root: Path | str, report: Callable[[int, int], None] = lambda d
         report(done, len(changed))
     if changed or len(old) < len(before):
         cache.keep(root, blocks)
-    return history_of(blocks)
+    return history_of([*blocks, *map(_imported, more)])
 
 
 def _stamped(item):
@@ -89,6 +94,12 @@ def _block(changed):
         return block(file, stamp, *points_of(path, file))
     except ResultsError as error:
         return block(file, stamp, None, {}, problem=str(error))
+
+
+def _imported(record):
+    """The block of a record that has no file of its own."""
+    name = path_for(record, Path()).as_posix()
+    return block(name, "", *points_in(encode(record), name, name))
 
 
 def history_of(blocks: Sequence[Block]) -> History:
@@ -119,3 +130,14 @@ def _once(blocks):
 def _run(one):
     facts = one.facts
     return facts.machine, facts.backend, facts.created, facts.commit, facts.device
+
+
+def all_points(history: History) -> "pandas.DataFrame":
+    """The points with the facts of their records beside them: machine, backend, created, commit, dirty, file."""
+    import pandas
+
+    names = ("machine", "backend", "created", "commit", "dirty", "file")
+    facts = pandas.DataFrame([[getattr(one, name) for name in names] for one in history.records], columns=names)
+    return facts.iloc[history.points["record"]].reset_index(drop=True).join(
+        history.points.drop(columns="record").reset_index(drop=True)
+    )  # fmt: skip

@@ -5,6 +5,8 @@ import json
 import zlib
 from pathlib import Path
 
+import orjson
+
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
 from prism_bench.run_record import RunRecord, decode, encode
@@ -38,7 +40,7 @@ def parsed(path: Path | str) -> object:
     path = Path(path)
     try:
         data = path.read_bytes()
-        return json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        return orjson.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such record") from None
     except (OSError, EOFError, ValueError, zlib.error, RecursionError) as error:

@@ -1,7 +1,7 @@
 """The hall where case, backend and loop meet: verify a case, measure it, run the catalogue in several processes."""
 
 from prism_bench.workbench.run import Progress, run
-from prism_bench.workbench.settings import PROTOCOL, Settings
+from prism_bench.workbench.settings import PROTOCOL, Settings, Watching
 from prism_bench.workbench.verification import verify
 
-__all__ = ["PROTOCOL", "Progress", "Settings", "run", "verify"]
+__all__ = ["PROTOCOL", "Progress", "Settings", "Watching", "run", "verify"]

@@ -55,11 +55,12 @@ def interleaved(
     No further pair of processes starts that would not end within `limit` seconds, as long as the last one took; the
     records hold what was measured. Ctrl-C ends both and marks them incomplete.
     """
+    builds = tuple(_suited(build, backend) for build in builds)
     if not builds[0].cases or not builds[1].cases:
         raise PrismBenchError("no case is left to compare: every filter and label together exclude all of them")
     started, before = datetime.now(UTC), time.perf_counter()
     counted = _counting(report, sum(len(build.cases) for build in builds) * (settings.processes + verified))
-    sides = [_Side(_with_floor(build) if backend == "cuda" else build, backend, settings, counted) for build in builds]
+    sides = [_Side(build, backend, settings, counted) for build in builds]
     complete = True
     try:
         if verified:
@@ -76,8 +77,14 @@ def interleaved(
     return tuple(side.run.record(started, seconds, complete) for side in sides)
 
 
-def _with_floor(build):
-    """The empty kernel belongs to every run on a device: less time than it takes is refused."""
+def _suited(build, backend):
+    """On a device with the empty kernel, since less time than it takes is refused; on NumPy without variants, whose
+    reference is their kernel's.
+    """
+    if backend == "numpy_reference":
+        return replace(build, cases=tuple(case for case in build.cases if not case.variant))
+    if backend != "cuda" or not build.cases:
+        return build
     floors = [case for case in build.catalogue.cases(labels=("S0",)) if case.spec.ceiling == "launch"]
     return replace(build, cases=tuple(dict.fromkeys([*floors[:1], *build.cases])))
 

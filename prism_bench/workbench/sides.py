@@ -41,8 +41,11 @@ def opened(words: tuple[str, str], choice: Choice) -> Iterator[Sides]:
     A word is a folder (a catalogue, or a checkout whose own package measures its own kernels), a kernel or
     `kernel:variant`, or a commit of the repository that the catalogue is in. A UsageError where it is none of these.
     """
+    kernels = [word for word in words if _names_kernel(word, choice.catalogue)]
+    if len(kernels) == 1:
+        raise UsageError(f"{kernels[0]} is a kernel and the other side is not: compare two kernels, or two builds")
     with ExitStack() as stack:
-        if all(_names_kernel(word, choice.catalogue) for word in words):
+        if kernels:
             yield _variants(words, choice)
         else:
             yield _builds(words, [_source(word, choice, stack) for word in words], choice)

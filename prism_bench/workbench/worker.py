@@ -1,7 +1,8 @@
 """A measuring process: reads its task list from standard input, writes one JSON line per event to standard output.
 
-Events: {"facts", "protocol"}, then per task {"begin": name} and {"results": [...]}, at the end {"end": true}, with it
-{"monitor"} where a device was watched. A kernel that crashes or hangs takes this process with it and nothing else.
+Events: {"facts", "protocol"}, {"compiled"} for each library that the first process makes ahead, then per task
+{"begin": name} and {"results": [...]}, at the end {"end": true}, with it {"monitor"} where a device was watched. A
+kernel that crashes or hangs takes this process with it and nothing else.
 """
 
 import json
@@ -12,6 +13,7 @@ from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.monitor import watched
 from prism_bench.run_record import encode_case
+from prism_bench.workbench.ahead import compile_ahead
 from prism_bench.workbench.session import Session
 from prism_bench.workbench.settings import PROTOCOL, from_plain
 
@@ -24,6 +26,8 @@ def main() -> None:
     facts = backend.facts()
     tell({"facts": facts, "protocol": {"version": PROTOCOL}})
     settings, catalogue = from_plain(order["settings"]), discover(order["catalogue"])
+    if backend.name == "cuda" and order["process"] == 0:
+        compile_ahead(_cases(catalogue, order["tasks"]), backend.device, lambda: tell({"compiled": 1}))
     device = facts.get("uuid") if order["timed"] else None
     with watched(device, settings.watching.hertz) as sampler:
         session = Session(backend, catalogue, settings, order["process"], order["timed"], sampler=sampler)
@@ -31,6 +35,13 @@ def main() -> None:
             tell({"begin": task})
             tell({"results": [encode_case(result) for result in session.task(task)]})
     tell({"end": True, **({"monitor": sampler.told()} if device else {})})
+
+
+def _cases(catalogue, tasks):
+    """Every case behind the tasks."""
+    kernels = [task.removeprefix("edges:") for task in tasks if task.startswith("edges:")]
+    edges = [case for kernel in kernels for case in catalogue.edges_of(kernel)]
+    return edges + [catalogue.case(task) for task in tasks if not task.startswith("edges:")]
 
 
 def _private_output():

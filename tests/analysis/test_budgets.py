@@ -1,14 +1,14 @@
-"""Budgets of the specs and of the profiling guide."""
+"""Budgets of the specs."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
-import pytest
-
-from prism_bench.analysis.budgets import budget_verdicts, published, published_verdicts
+from prism_bench.analysis.budgets import budget_verdicts
 from prism_bench.analysis.summary import summary
 from prism_bench.budget import Budget
+from prism_bench.evidence import Energy
 from prism_bench.kernel import Variant
-from tests.report.synthetic import case_result, cpu_record, record_of
+from tests.report.synthetic import case_result, measurement, record_of
 
 
 def catalogue(*budgets, **variants):
@@ -52,34 +52,13 @@ def test_a_variant_is_held_to_its_own_budgets_only():
     assert verdicts(case_result("softmax", variant="gone", times=times), book) == []
 
 
-def test_the_published_table_holds_the_guides_nine_kernels():
-    table = published()
-    assert len(table) == 9
-    assert table["lstm_cell"].budget == pytest.approx(3e-3)
-    assert table["vector_add"].budget is None
-    assert (table["pixel_entropy"].low, table["pixel_entropy"].high) == pytest.approx((3e-3, 8e-3))
-    assert all(entry.source and entry.low < entry.high for entry in table.values())
+def test_the_energy_of_a_launch_is_held_to_its_budget():
+    hot = replace(measurement("hot_time", 1e-3), energy=Energy(joules=0.4))
+    cases = case_result("softmax", measurements=(hot,)), case_result("softmax", times={"hot_time": 1e-3})
+    book = catalogue(Budget("energy", at_most=0.3))
+    assert [["missed"], ["unmeasured"]] == [verdicts(case, book) for case in cases]
 
 
-@pytest.mark.parametrize(("end_to_end", "verdict"), [(4e-4, "met"), (6e-4, "missed")])
-def test_the_published_budget_is_held_against_the_end_to_end_time(end_to_end, verdict):
-    times = {"cold_time": 4e-6, "end_to_end_time": end_to_end}
-    (one,) = published_verdicts(summary(record_of(case_result("ar_forecast", times=times))))
-    assert one.verdict == verdict
-    assert (one.cold, one.end_to_end) == pytest.approx((4e-6, end_to_end))
-
-
-def test_only_the_published_workload_of_the_plain_kernel_is_compared():
-    times = {"end_to_end_time": 1e-6}
-    others = (
-        case_result("ar_forecast", label="S1", times=times),
-        case_result("ar_forecast", variant="naive", times=times),
-        case_result("softmax", times=times),
-    )
-    assert published_verdicts(summary(record_of(*others))) == []
-
-
-def test_without_an_end_to_end_time_the_published_budget_is_unmeasured():
-    found = {one.published.kernel: one.verdict for one in published_verdicts(summary(cpu_record()))}
-    assert found["matmul"] == "unmeasured"
-    assert found["vector_add"] is None
+def test_the_spills_of_a_record_are_held_to_their_budget():
+    case = case_result("softmax", code={"spill_bytes": 8})
+    assert verdicts(case, catalogue(Budget("spill_bytes", at_most=0))) == ["missed"]

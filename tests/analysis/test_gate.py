@@ -1,13 +1,17 @@
 """The gate: what it asks, what opens it, what it tells."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from prism_bench.alerts.ledger import Ledger
 from prism_bench.analysis.checks import Check, of_budgets, of_run, states
-from prism_bench.analysis.gate import Part, alerts, gate, occasion
+from prism_bench.analysis.gate import Part, gate
+from prism_bench.analysis.gate_alerts import MANY, alerts, occasion
+from prism_bench.analysis.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
@@ -18,7 +22,8 @@ FAST, SLOW = case_result("softmax", times={"cold_time": 5e-6}), case_result("sof
 
 def catalogue(*budgets):
     """As much of a catalogue as budgets are looked up in."""
-    return SimpleNamespace(kernels={"softmax": SimpleNamespace(budgets=budgets, variants={})})
+    kernels = {"softmax": SimpleNamespace(budgets=budgets, variants={})}
+    return SimpleNamespace(kernels=kernels, folder=Path("nowhere"))
 
 
 def gated(*cases, budgets=(), more=(), **record):
@@ -45,6 +50,18 @@ def test_what_was_not_measured_is_not_met():
     passed = gated(FAST, budgets=[Budget("hot_time", at_most=1e-6)])
     assert ["ok", "unmeasured"] == [check.answer for check in passed.checks]
     assert not passed.parts[1].answered
+
+
+def test_a_promise_on_a_case_that_did_not_run_is_unmeasured():
+    reading = replace(read(record_of(FAST)), promises=Promises(budgets={"gone[n=1]": (QUICK,)}))
+    (check,) = gate(reading, PATH).parts[1].checks
+    assert ("gone[n=1]", "unmeasured", False) == (check.case, check.answer, check.answered)
+
+
+def test_an_expired_promise_binds_nobody_and_is_not_met():
+    passed = gated(SLOW, budgets=[replace(QUICK, expires=date(2020, 1, 1), owner="Ada")])
+    (check,) = passed.parts[1].checks
+    assert (0, "expired", "note", False) == (passed.exit_code, check.answer, check.gravity, check.answered)
 
 
 def test_an_empty_record_passes_nothing():
@@ -106,6 +123,36 @@ def test_alerts_of_two_metrics_two_cases_two_machines_differ():
     prints = [alert.fingerprint for alert in alerts(gated(case, other, budgets=budgets))]
     prints += [alert.fingerprint for alert in alerts(gated(case, budgets=budgets, machine={"id": "den"}))]
     assert 6 == len(set(prints))
+
+
+def test_many_of_one_kind_are_one_alert():
+    """A driver that slows sixty cases is one thing to know; a sixty-first is none, twenty more are."""
+
+    def told(count, **record):
+        cases = [case_result("softmax", workload={"n": n}, times={"cold_time": 9e-6}) for n in range(count)]
+        return alerts(gated(*cases, budgets=[QUICK], **record))
+
+    (many,) = told(60)
+    assert (None, "missed", 60) == (many.subject, many.kind, len(many.facts["cases"]))
+    assert many.message.startswith("60 cases (softmax[n=0], softmax[n=1], softmax[n=2] and 57 more); the farthest, ")
+    assert many.reproduce.endswith("--label S0 --filter softmax")
+    ledger = Ledger().with_told([many], "json", "now")
+    assert [] == ledger.news(told(61, commit="c" * 40), "json")
+    assert 1 == len(ledger.news(told(80), "json"))
+    assert 1 == len(ledger.news(told(60, software={"driver": "590"}), "json"))
+    assert MANY == len(told(MANY))
+
+
+def test_two_kernels_with_many_wrong_cases_are_two_alerts():
+    sizes = [{"n": n} for n in range(MANY + 1)]
+    cases = [
+        case_result(kernel, "edge", workload=size, status="wrong", reason="y") for kernel in "ab" for size in sizes
+    ]
+    one, other = alerts(gated(*cases))
+    assert one.fingerprint != other.fingerprint
+    assert ["prism-bench verify --backend cuda --filter a", "prism-bench verify --backend cuda --filter b"] == [
+        alert.reproduce.split(" && ")[1] for alert in (one, other)
+    ]
 
 
 def test_what_is_well_or_a_note_is_no_alert():

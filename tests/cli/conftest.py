@@ -9,6 +9,7 @@ import pytest
 
 from prism_bench.backends.null import SCRIPT
 from prism_bench.cli import main
+from tests.monitor.conftest import fake_library, gpu, gpus, seen  # noqa: F401
 
 HERE = Path(__file__).parent
 TOYS = HERE.parent / "toys"

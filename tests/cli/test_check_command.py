@@ -1,6 +1,7 @@
 """`prism-bench check`: exit codes, outputs, alerts; bad input is named."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -18,8 +19,9 @@ SKIPPED = case_result("triple", status="skipped", reason="no memory")
 
 
 @pytest.fixture
-def check(shell, toys, tmp_path):
+def check(shell, toys, tmp_path, monkeypatch):
     """A function that saves a record and checks it."""
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
 
     def run(record, *words):
         store.save(record, store.path_for(record, tmp_path / "reports" / "runs"))
@@ -72,6 +74,26 @@ def test_a_record_that_is_none_is_named(shell, toys, tmp_path):
     assert found.err.startswith(f"prism-bench: {tmp_path}/bad.json.gz: ")
 
 
+def test_a_record_that_is_cut_harms_no_other(check, tmp_path):
+    folder = tmp_path / "reports" / "runs" / "nvidia-h200"
+    folder.mkdir(parents=True)
+    (folder / "20200101T000000Z-aaaaaaaa.json.gz").write_bytes(b"\x1f\x8bcut")
+    found = check(record_of(OK))
+    assert 0 == found.code
+    assert "left out: " in found.out and "20200101T000000Z-aaaaaaaa.json.gz" in found.out
+
+
+def test_budgets_that_are_not_right_are_refused_with_the_place(check, toys, tmp_path):
+    mine = shutil.copytree(toys[1], tmp_path / "mine")
+    (mine / "budgets").mkdir()
+    budgets = mine / "budgets" / "nvidia-h200.toml"
+    for text, rule in (("[[budget", "not"), ('device = "B300"\nbackend = "cuda"\nprotocol = 1\n', "device is 'B300'")):
+        budgets.write_text(text)
+        found = check(record_of(OK), "--catalogue", mine)
+        assert (2, "") == (found.code, found.out)
+        assert found.err.startswith(f"prism-bench: {budgets}: ") and rule in found.err and 1 == found.err.count("\n")
+
+
 def test_without_any_record_the_next_step_is_said(shell, toys):
     assert "prism-bench: no run record below reports/runs; 'prism-bench run' makes one\n" == shell("check", *toys).err
 
@@ -95,6 +117,23 @@ def test_an_alert_is_sent_once_for_the_same_code(check, told):
     assert "prism-bench verify" in alert["reproduce"]
     kept = json.loads(Path("reports/alerts/nvidia-h200.json").read_text())
     assert [alert["fingerprint"]] == list(kept["entries"])
+
+
+def test_a_gate_that_cannot_be_asked_is_told_once_until_it_can(shell, toys, check, told):
+    """A night of which nobody hears is taken for a good one."""
+    for _ in range(2):
+        failed = shell("check", *toys, "gone.json.gz", "--alert")
+        assert (2, "prism-bench: gone.json.gz: no such record") == (failed.code, failed.err.splitlines()[-1])
+    assert ["failed"] == [alert["kind"] for body in told for alert in body["alerts"]]
+    assert 0 == check(record_of(OK), "--alert").code
+    shell("check", *toys, "gone.json.gz", "--alert")
+    assert 2 == len(told)
+
+
+def test_a_gate_without_an_answer_is_told(check, told):
+    for _ in range(2):
+        assert 2 == check(record_of(SKIPPED), "--alert").code
+    assert ["Nothing could be judged: 1 checks."] == [body["alerts"][0]["message"] for body in told]
 
 
 def test_nothing_is_sent_unasked(check, told):

@@ -66,6 +66,11 @@ def test_a_source_becomes_machine_code_with_its_entries_and_resources(folder):
 
 
 @needs_nvrtc
+def test_hopper_is_compiled_for_with_the_instructions_of_its_own(folder):
+    assert "for 'sm_90a'" in compiled(folder).log
+
+
+@needs_nvrtc
 def test_a_template_instance_is_an_entry_like_any_other(folder):
     found = compiled(folder, entries=("wide<3>", "wide<5>"))
     assert 2 == len(set(found.lowered.values()))

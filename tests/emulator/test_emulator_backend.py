@@ -1,10 +1,12 @@
 """The emulator as a backend: a small catalogue, verified, watched, and refused where it must be."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from prism_bench import Requirement
 from prism_bench.backends import open_backend
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import discover
@@ -94,6 +96,13 @@ def test_source_that_is_not_emulated_says_why(catalogue):
     cases = catalogue("atomicAdd(count, 1u)", 'asm("bar.sync 0;")')
     with pytest.raises(BackendUnavailable, match="not emulated: inline PTX"):
         verify(EmulatorBackend(), cases[0])
+
+
+def test_a_case_that_requires_instructions_is_not_emulated(catalogue):
+    case = catalogue()[0]
+    needing = replace(case, spec=replace(case.spec, requires=Requirement("wgmma", 90)))
+    with pytest.raises(BackendUnavailable, match="not emulated: wgmma; the compile check and the GPU take it"):
+        verify(EmulatorBackend(), needing)
 
 
 def test_crash_ends_a_child_and_fails_the_verification(catalogue):

@@ -1,6 +1,5 @@
 """A fake NVML for the real pynvml: a small C library that plays what a file says, and that file as a fixture."""
 
-import os
 import subprocess
 from ctypes import CDLL
 from pathlib import Path
@@ -83,7 +82,6 @@ def gpus(tmp_path, monkeypatch, fake_library):
     path = tmp_path / "gpus"
     monkeypatch.setenv("FAKE_NVML", str(path))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    os.environ["FAKE_NVML"] = str(path)
     _load(monkeypatch, fake_library)
     found = Gpus(path)
     found.library()

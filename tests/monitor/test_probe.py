@@ -70,10 +70,17 @@ def test_what_changes_slowly_stands_until_it_is_due(gpu):
     with opened() as pynvml:
         probe = Probe(pynvml, devices(pynvml)[0])
         probe.read(0.0)
-        gpu.set(0, memory_used=31_000_000_000, temperature=50)
+        gpu.set(0, memory_used=31_000_000_000, sm_clock=1500)
         soon, later = probe.read(0.1), probe.read(0.6)
-    assert (30e9, 50) == (soon.values["memory_used"], soon.values["temperature"])
+    assert (30e9, 1.5e9) == (soon.values["memory_used"], soon.values["sm_clock"])
     assert 31e9 == later.values["memory_used"]
+
+
+def test_the_mean_of_the_power_has_an_older_name(gpu):
+    gpu.set(0, power=None, power_average=None, power_usage=250_000)
+    reading = look()
+    assert 250.0 == reading.values["power_average"]
+    assert "this device does not offer it" == reading.missing["power"]
 
 
 def test_what_was_not_offered_is_not_asked_for_again(gpu):

@@ -1,12 +1,14 @@
 """The beat, its bounded ring, its own cost, and what becomes of it when the device goes away and comes back."""
 
+from collections import deque
+from threading import Event
 from time import sleep
 
 import pytest
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.monitor import sampling, watched
-from prism_bench.monitor.sampler import Sampler
+from prism_bench.monitor.sampler import Sampler, pace
 from tests.monitor.conftest import HOPPER
 
 UUID = HOPPER["uuid"]
@@ -33,6 +35,14 @@ def test_it_beats_by_itself_in_a_thread_and_counts_its_cost(gpu):
     assert cost.cpu_seconds / cost.seconds == cost.share
     assert 0 < cost.longest
     assert cost == sampler.cost(), "it went on after its end"
+
+
+@pytest.mark.parametrize(
+    ("costs", "period"),
+    [([0.0004] * 20, 0.05), ([0.002] * 20, 0.2), ([0.0] * 19 + [0.02], 0.1), ([0.05] * 19, 0.05)],
+)
+def test_the_beat_slows_where_it_would_cost_more_than_its_budget(costs, period):
+    assert period == pytest.approx(pace(deque(costs, maxlen=20), 0.05))
 
 
 def test_readings_are_stamped_by_the_samples_clock(gpu):
@@ -130,6 +140,20 @@ def test_whatever_a_driver_in_trouble_raises_ends_no_run(gpu):
         with sampler.window() as window:
             sampler.beat()
     assert "ValueError: nonsense from the driver" in window.evidence.lost
+
+
+def test_a_call_that_hangs_in_the_driver_holds_up_nobody(gpu, monkeypatch):
+    monkeypatch.setattr("prism_bench.monitor.sampler.PATIENCE", 0.05)
+    hanging = Event()
+    with sampling(everything, hertz=200, full=False) as sampler:
+        assert until(lambda: sampler.latest())
+        sampler.probes[0].read = lambda now: hanging.wait(5.0)
+        assert until(lambda: sampler._reading.locked())
+        sleep(0.02)
+        with sampler.window() as window:
+            pass
+    hanging.set()
+    assert window.evidence.lost.endswith("the driver did not answer within 0.05 s")
 
 
 def test_xids_are_told_in_the_window_they_fell_into(gpu):

@@ -22,6 +22,12 @@ def test_spans_are_lowest_median_highest():
     assert (0.25, 3, {"power": (300.0, 500.0, 650.0)}) == (found.seconds, found.readings, found.spans)
 
 
+def test_a_mean_of_the_power_counts_where_there_is_nothing_better():
+    both, mean = {"power": 300.0, "power_average": 280.0}, {"power_average": 280.0}
+    assert {"power"} == set(evidence_in(readings(both), None, 0.1).spans)
+    assert {"power_average"} == set(evidence_in(readings(mean), None, 0.1).spans)
+
+
 def test_reasons_are_shares_of_the_readings():
     found = evidence_in(readings(*({"clock_reasons": float(bits)} for bits in (0, 4, 0x44, 0x2004))), None, 1.0)
     assert {"sw power cap": 0.75, "hw thermal": 0.25, "reason 0x2000": 0.25} == found.reasons

@@ -14,7 +14,8 @@ SAID = {
     "device_not_supported": "========= Error: Device not supported. Please refer to the \"Supported Devices\" section",
     "unknown_metric": "==ERROR== Failed to find metric sm__occupancy.avg.pct",
     "kernel_not_prepared": "==ERROR== Failed to prepare kernel for profiling",
-    "application_failed": "==ERROR== The application returned an error code (1).\n==WARNING== No kernels were profiled.",
+    "application_failed": "==ERROR== The application returned an error code (1).\n"
+                          "==WARNING== No kernels were profiled.",
     "no_kernels": "==WARNING== No kernels were profiled.",
     "qdstrm": "FATAL ERROR: /dvs/...: Throw in function ConvertGpuTicksToSyncNs",
 }  # fmt: skip

@@ -194,7 +194,7 @@ def _gpu_case(plan, label, scale=1.0):
         name=f"{kernel}[{','.join(f'{a}={v}' for a, v in workload.items())}]", kernel=plan.kernel, family=plan.family,
         label=label, workload=workload, bytes=moved, flops=ops, status="ok",
         variant=plan.variant, arithmetic=plan.arithmetic, ceiling=plan.ceiling,
-        code={"sass": "9f3c0a61", "registers": 32, "spills": 0, "shared_bytes": 0, "launches": 1},
+        code={"sass": "9f3c0a61", "registers": 32, "spill_bytes": 0, "shared_bytes": 0, "launches": 1},
         verification=() if plan.ceiling else tuple(_check(seed) for seed in (0, 1)), measurements=tuple(times),
     )  # fmt: skip
 

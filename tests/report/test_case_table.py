@@ -1,6 +1,9 @@
 """Kept columns, footnotes and verdicts of the table of cases."""
 
+from dataclasses import replace
+
 from prism_bench.analysis.reading import read
+from prism_bench.evidence import Energy
 from prism_bench.measurement import Measurement
 from prism_bench.report.case_table import case_table
 from prism_bench.report.cells import times_text
@@ -34,3 +37,14 @@ def test_the_worst_verdict_stands_for_the_case():
 
 def test_ratios_line_up_around_one():
     assert [times_text(ratio) for ratio in (0.9, 1.254, 31.84, 2519.4)] == ["0.90x", "1.25x", "31.8x", "2,519x"]
+
+
+def test_energy_has_its_uncertainty_or_its_reason():
+    told, refused = (replace(measurement("hot_time", 1e-3), energy=one) for one in (
+        Energy(joules=0.0125, uncertainty=0.0005, window=0.2, launches=9), Energy(reason="the counter did not move")
+    ))  # fmt: skip
+    table = case_table(
+        read(record_of(case_result("a", measurements=(told,)), case_result("b", measurements=(refused,))))
+    )
+    assert ("12.5 mJ", "±4.0 %") == (table.rows[0].cells["energy"].text, table.rows[0].cells["energy"].small)
+    assert ("the counter did not move",) == table.notes

@@ -12,6 +12,12 @@ def test_the_headline_counts_what_can_be_trusted():
     assert headline(read(record_of(case_result("k")))) == "The one case verified."
 
 
+def test_what_another_tool_measured_is_not_called_verified():
+    case = case_result("k", times={"wall_time": 1e-3}, family="imported")
+    found = read(record_of(case, backend="asv"))
+    assert headline(found) == "The one case timed by asv, and not verified here."
+
+
 def test_chips_name_every_kind_of_finding():
     words = [text for text, _ in chips(read(gpu_record(complete=False)))]
     assert words == ["1 crashed", "1 wrong", "1 invalid", "run cut short", "1 throttled", "1 skipped"]

@@ -128,7 +128,7 @@ def test_a_gap_points_at_its_reason(tmp_path):
 def test_budgets_of_the_catalogue_are_judged(tmp_path):
     spec = SimpleNamespace(budgets=(Budget("cold_time", at_most=1e-9),), variants={})
     record = record_of(case_result("k", times={"cold_time": 1e-5}))
-    text = page_of(record, tmp_path, SimpleNamespace(kernels={"k": spec})).text
+    text = page_of(record, tmp_path, SimpleNamespace(kernels={"k": spec}, folder=tmp_path)).text
     assert "1 budget missed" in text
     assert "the budget is at most 1.00 ns" in text
 

@@ -11,7 +11,14 @@ CASE = "softmax[rows=32,cols=1000]"
 
 def handed(**changes):
     measured = {"cold_time": {CASE: [1.0, 2.0]}}
-    return {"protocol": listing()["protocol"], "samples": measured, "wrong": {}, "untrusted": {}, **changes}
+    return {
+        "protocol": listing()["protocol"],
+        "samples": measured,
+        "wrong": {},
+        "untrusted": {},
+        "evidence": {},
+        **changes,
+    }
 
 
 def ask(cache, case=CASE):

@@ -14,6 +14,7 @@ from prism_bench.workbench.compile_check import (
     Row,
     compile_check,
     launched,
+    left_out,
     merged_table,
     read_table,
     require_known,
@@ -128,6 +129,14 @@ def test_every_variants_entry_is_compiled_for_every_architecture(nvrtc):
         ("double", entry, one) for entry in ("doubled", "doubled_by_adding") for one in ARCHITECTURES
     }
     assert all(row.registers > 0 for row in rows)
+
+
+def test_what_one_architecture_alone_can_run_is_compiled_for_it_and_told_of_the_others():
+    tiles = {one: launched(CATALOGUE, ("tensor_core_matmul:wgmma",), one) for one in ARCHITECTURES}
+    assert {"90"} == {one for one, sources in tiles.items() if sources}
+    notes = left_out(CATALOGUE, ("tensor_core_matmul",), ("80", "90"))
+    told = [("tensor_core_matmul:wgmma", "not for sm_80: wgmma: for compute capability 90, not 80")]
+    assert told == [(note.kernel, note.message) for note in notes]
 
 
 @pytest.mark.parametrize("word", ["sm_90", "hopper", ""])

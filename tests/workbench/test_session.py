@@ -9,8 +9,9 @@ import pytest
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
+from prism_bench.monitor import Rules
 from prism_bench.workbench.session import Session
-from prism_bench.workbench.settings import Settings, from_plain
+from prism_bench.workbench.settings import Settings, Watching, from_plain, to_plain
 from prism_bench.workbench.witness import Witness
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
@@ -121,3 +122,10 @@ def test_the_protocol_holds_what_a_series_must_share():
     protocol = Settings(seed=5).protocol()
     assert {"version", "processes", "seed", "seeds", "criteria"} == set(protocol)
     assert 5 == protocol["seed"]
+
+
+def test_how_a_device_is_watched_goes_along_only_where_it_was_chosen():
+    chosen = Settings(watching=Watching(hertz=5.0, energy=False, rules=Rules(repeats=0)))
+    assert "watching" not in to_plain(Settings())
+    for settings in (Settings(), chosen):
+        assert settings == from_plain(json.loads(json.dumps(to_plain(settings) | {"of_tomorrow": 1})))

@@ -12,19 +12,15 @@ At the end every change must stand again, between whole pieces and with the scat
 was taken for may so be taken back later; it is never found twice.
 """
 
-from bisect import insort
 from collections.abc import Sequence
 from math import sqrt
 
 import numpy
-from scipy.ndimage import median_filter
 from scipy.special import bdtrc
 
 from prism_bench.analysis.trend.nights import Nights
+from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, WINDOW, Walk
 
-CONFIRMED = 3
-SETTLED = 8  # nights that a level has lasted before it can be left
-WINDOW = 31  # the newest nights of a piece, whose median is its present level
 CHANCE = 0.003  # of such a run anywhere in a series that stays as it is
 SIGMAS = 5.0
 
@@ -37,67 +33,20 @@ def level_changes(values: Sequence[float], floor: float) -> list[int]:
     if len(values) < SETTLED + CONFIRMED:
         return []
     nights = Nights.of(values, floor)
-    return _upheld(nights, _walk(nights, floor), floor)
+    return _upheld(nights, _found(nights, floor), floor)
 
 
-def _walk(nights, floor):
+def _found(nights, floor):
     """The changes, each as it was found first."""
-    kept = numpy.flatnonzero(~nights.odd)
-    values = nights.values[kept]
-    smooth = median_filter(values, CONFIRMED), median_filter(values, WINDOW)
-    starts = [0]
-    while (change := _next(nights, starts, (kept, values, *smooth), floor)) is not None:
-        starts.append(change)
+    walk, starts = Walk(nights, floor, SIGMAS), [0]
+    while run := _first(walk, nights, starts, floor):
+        starts.append(run.began)
     return starts[1:]
 
 
-def _next(nights, starts, smooth, floor):
-    """The first night of the level after the last of `starts`; None where the series stays."""
-    kept, values, newest, rolling = smooth
-    start = int(numpy.searchsorted(kept, starts[-1]))
-    levels = _levels(values, rolling, start)
-    first = start + SETTLED + CONFIRMED - 1
-    jitter = SIGMAS * _jitter(values)
-    away = newest[first - 1 : -1] - levels[first - CONFIRMED : len(values) - CONFIRMED]
-    plain = values.tolist()
-    for place in numpy.flatnonzero(numpy.abs(away) >= max(floor, jitter / sqrt(WINDOW))).tolist():
-        night, change = first + place, float(away[place])
-        level = float(levels[night - CONFIRMED])
-        began = _run(plain, night, start + SETTLED, level + change / 2, level)
-        run = night + 1 - began
-        if run >= CONFIRMED and abs(change) >= jitter / sqrt(run):
-            ended = int(kept[night]) + 1
-            if _is_new(nights, [*starts, int(kept[began])], ended, floor):
-                return int(kept[began])
-    return None
-
-
-def _levels(values, rolling, start):
-    """At each night from `start` on: the median of it and the nights before it, WINDOW at most, none before `start`."""
-    levels = numpy.full(len(values), numpy.nan)
-    ordered = []
-    for position in range(start, min(start + WINDOW - 1, len(values))):
-        insort(ordered, float(values[position]))
-        levels[position] = (ordered[len(ordered) // 2] + ordered[(len(ordered) - 1) // 2]) / 2
-    half = WINDOW // 2
-    levels[start + WINDOW - 1 :] = rolling[start + half : len(values) - half]
-    return levels
-
-
-def _jitter(values):
-    """Somewhat less than the standard deviation of a night, so that tests which cannot succeed are spared.
-
-    From differences of neighbours, in which levels and drift cancel.
-    """
-    return 0.8 * 1.4826 * float(numpy.median(numpy.abs(numpy.diff(values)))) / sqrt(2)
-
-
-def _run(values, night, earliest, middle, level):
-    """The first of the nights up to `night` that lie, without a gap, beyond the `middle` as seen from the `level`."""
-    began = night + 1
-    while began > earliest and (values[began - 1] - middle) * (middle - level) > 0:
-        began -= 1
-    return began
+def _first(walk, nights, starts, floor):
+    runs = walk.runs(starts[-1])
+    return next((run for run in runs if _is_new(nights, [*starts, run.began], run.ended, floor)), None)
 
 
 def _is_new(nights, bounds, ended, floor):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy
@@ -10,6 +10,7 @@ from scipy.ndimage import median_filter
 
 NEIGHBOURS = 5  # nights whose median a lonely night is held against: what lasts longer than two is no outlier
 LONELY = 5.0  # robust standard deviations from that median
+UNSURE = 6.0  # a scatter learned from n independent nights is taken to be 1 + UNSURE / n times as large
 FINEST = 1e-4  # relative: samples are kept to four digits, so no series is known better
 
 
@@ -17,18 +18,25 @@ FINEST = 1e-4  # relative: samples are kept to four digits, so no series is know
 class Scatter:
     """How nights scatter about their level: `sigma` (robust), and `memory`, the correlation of a night with the next.
 
-    Fast drift makes neighbours alike; ten such nights tell less about a level than ten independent ones.
+    Fast drift makes neighbours alike; ten such nights tell less about a level than ten independent ones. `nights` is
+    from how many the scatter was learned.
     """
 
     sigma: float
     memory: float
+    nights: int
+
+    @property
+    def doubt(self) -> float:
+        """How much larger than `sigma` the scatter is taken to be, learned from so few nights: falls towards 1."""
+        return 1 + UNSURE * (1 + self.memory) / (1 - self.memory) / self.nights
 
     def variance_of_level(self, count: int) -> float:
         """The variance of the mean of `count` nights in a row whose correlation fades as memory**distance."""
-        return self.sigma**2 * _inflation(count, round(self.memory, 3)) / count
+        return (self.sigma * self.doubt) ** 2 * _inflation(count, round(self.memory, 3)) / count
 
 
-@cache
+@lru_cache(4096)
 def _inflation(count, memory):
     distance = numpy.arange(1, count)
     return 1.0 + 2.0 * float(numpy.sum((1 - distance / count) * memory**distance))
@@ -77,4 +85,4 @@ class Nights:
         power = float(tame @ tame)
         memory = float(tame[1:] @ tame[:-1]) / power if power else 0.0
         memory += (1 + 4 * memory) / len(rest)
-        return Scatter(sigma, min(max(memory, 0.0), 0.95))
+        return Scatter(sigma, min(max(memory, 0.0), 0.95), len(rest))

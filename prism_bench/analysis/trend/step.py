@@ -1,17 +1,18 @@
-"""What a trend is made of: steps, with their causes, and breakpoints."""
+"""What a trend is made of: steps with their causes, and breakpoints."""
 
 from dataclasses import dataclass
 
-# In the order in which they are believed: what changed first in this list is named as the cause of a step.
+# Believed in this order: of several things that changed, the first one is named as the cause.
 CAUSES = {
     "protocol": "the way of measuring changed",
     "device": "another device of the same name",
-    "toolchain": "compiler or runtime changed",
+    "toolchain": "the compiler or runtime changed",
+    "code": "the machine code changed",
     "library": "the library changed",
-    "code": "the kernel's machine code changed",
     "driver": "the driver changed",
     "clock": "the device ran at another clock",
-    "unexplained": "nothing that the records know changed",
+    "sources": "the sources changed",
+    "unexplained": "nothing changed that the records know of",
 }
 
 
@@ -37,11 +38,11 @@ class Cause:
 
 @dataclass(frozen=True)
 class Step:
-    """A series changed its level: from `before` to `after` (medians of the two pieces, in the metric's unit).
+    """A series changed its level: from `before` to `after`, medians of the two pieces in the metric's unit.
 
-    `record` is the first record of the new level and `previous` the last of the old one (file names, UTC times in
-    `since` and `until`); `nights` is how many records the new level has lasted. `recovered` is true where the newest
-    level is no longer worse than `before`. `commits` are those of `previous` and `record`.
+    `record` is the first record of the new level, made at `since` (UTC); `previous` the last of the old one. `commits`
+    are those of the two. `nights` is how many records of the series the new level lasted. `age` is how many there were
+    since. `worse` says the direction, `recovered` that the newest level is no longer worse than `before`.
     """
 
     key: Key
@@ -49,28 +50,26 @@ class Step:
     after: float
     previous: str
     record: str
-    until: str
     since: str
+    commits: tuple[str | None, str | None]
     nights: int
+    age: int
+    worse: bool
+    recovered: bool
     cause: Cause
-    commits: tuple[str | None, str | None] = (None, None)
-    higher_is_better: bool = False
-    recovered: bool = False
 
     @property
     def ratio(self) -> float:
         """The new level over the old one."""
         return self.after / self.before
 
-    @property
-    def worse(self) -> bool:
-        """Whether the change is to the worse."""
-        return (self.after < self.before) == self.higher_is_better
-
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """Between two successive records of a machine something changed that may move every series; they go on."""
+    """From `record` on, made at `since`, something was different that may move every series of the machine.
+
+    The series go on across it. `kind` is one of `CAUSES`.
+    """
 
     machine: str
     backend: str

@@ -32,6 +32,7 @@ class Harness:
         self._sink = cupy.zeros(1, np.float32)
         self._written = cupy.zeros((_CACHE_SIZES * device.l2_bytes) // 4, np.float32)
         self._swept = cupy.zeros_like(self._written)
+        self.poison = True  # scripts/sanitize leaves it out for initcheck: poison counts as written
         self.leave_dirty = False  # nvbench's way, for scripts/crosscheck: the lines written above stay in L2
         self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
 

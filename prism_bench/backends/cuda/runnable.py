@@ -72,6 +72,7 @@ class CudaRunnable(Runnable):
             "spill_bytes": sum(one.spill_stores + one.spill_loads for one in used),
             "shared_bytes": max((one.shared_bytes for one in used), default=0),
             "launches": len(self._calls),
+            "plan": [_told(step) for step in self._steps],
         }
 
     def __exit__(self, *exception):
@@ -84,7 +85,7 @@ class CudaRunnable(Runnable):
             buffer[...] = inputs[array.name].on(self._cupy)
             if isinstance(array, InOut):
                 self._pristine[array.name] = buffer.copy()
-        else:
+        elif array.scratch or self._harness.poison:
             buffer.data.memset(array.first_byte, buffer.nbytes)
 
     @cached_property
@@ -147,6 +148,14 @@ class CudaRunnable(Runnable):
     def _first_call(self):
         for call in self._load(self._compile(cache=False)):
             call()
+
+
+def _told(step):
+    """A step in short: with the machine code it is what two builds must share to be the same on the device."""
+    if isinstance(step, Zero):
+        return f"zero {step.name}"
+    extents = "x".join(str(extent) for extent in _triple(step.grid)), "x".join(str(one) for one in _triple(step.block))
+    return f"{step.entry or ''} {extents[0]} of {extents[1]}, {step.shared} B".strip()
 
 
 def _triple(extent):

@@ -9,7 +9,7 @@ from prism_bench.measurement import Sample
 GRAPH_SECONDS = 400e-6  # a graph this long makes the cost of starting it vanish
 GRAPH_LAUNCHES = (2, 400)
 LEFTOVER_SECONDS = 50e-6
-REPEAT_SECONDS = 2e-3  # how often a kernel that is repeated for its energy lets somebody look at the counter
+REPEAT_SECONDS = 1e-3  # how often a kernel that is repeated for its energy lets somebody look at the counter
 
 
 class ColdTimer:

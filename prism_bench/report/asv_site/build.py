@@ -8,6 +8,7 @@ from prism_bench.files import write_atomically
 from prism_bench.report.asv_site.local import carry_libraries, inserted, localised
 from prism_bench.report.asv_site.newest import newest_by_machine
 from prism_bench.report.asv_site.pages import PAGES, document
+from prism_bench.report.asv_site.past import past_of
 
 _STYLE = '<link href="our_pages.css" rel="stylesheet" type="text/css"/>\n<script src="our_pages.js"></script>'
 _NAV = '<li id="nav-li-{name}" class="prism-nav"><a href="#/{name}">{title}</a></li>'
@@ -24,7 +25,7 @@ def build(site: Path, runs: Path) -> None:
     with as_file(files(__package__)) as here:
         for name in ("our_pages.js", "our_pages.css"):
             shutil.copy(here / name, site)
-    machines = newest_by_machine(runs)
+    machines, past = newest_by_machine(runs), past_of(runs)
     for name in PAGES:
-        write_atomically(site / "prism_bench" / f"{name}.html", document(name, machines).encode())
+        write_atomically(site / "prism_bench" / f"{name}.html", document(name, machines, past).encode())
     write_atomically(index, page.encode())

@@ -19,7 +19,10 @@ class Newest:
 
 
 def newest_by_machine(runs: Path) -> list[Newest]:
-    """One for each folder of records below `runs`, by name; budgets are those of the catalogue beside the package."""
+    """One for each folder of records below `runs`, by name; budgets are those of the catalogue beside the package.
+
+    A ResultsError where a device's budgets are not right, or not for its records.
+    """
     catalogue = discover()
     machines = sorted({path.parent for path in store.records_in(runs)})
     return [_newest(folder, catalogue) for folder in machines]
@@ -27,11 +30,11 @@ def newest_by_machine(runs: Path) -> list[Newest]:
 
 def _newest(folder, catalogue):
     passed_by = []
-    for path in reversed(store.records_in(folder.parent)):
-        if path.parent != folder:
-            continue
+    for path in sorted(folder.glob("*.json.gz"), reverse=True):
         try:
-            return Newest(folder.name, read(store.read(path), catalogue), tuple(passed_by))
+            record = store.read(path)
         except ResultsError as error:
             passed_by.append(f"{path.name}: {str(error).removeprefix(f'{path}: ')}")
+        else:
+            return Newest(folder.name, read(record, catalogue), tuple(passed_by))
     return Newest(folder.name, None, tuple(passed_by))

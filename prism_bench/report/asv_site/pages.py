@@ -6,21 +6,28 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from prism_bench.analysis.against_history import ENOUGH
+from prism_bench.analysis.budgets import absent
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
 from prism_bench.report.asv_site.newest import Newest
+from prism_bench.report.asv_site.past import Past, largest
+from prism_bench.report.asv_site.step_chart import step_chart
 from prism_bench.report.html import environment
 from prism_bench.report.machine import machine_name
 from prism_bench.report.roofline_chart import plotted, roofline_chart
 
 PAGES = {"budgets": "Budgets", "steps": "Steps", "roofline": "Roofline"}
-_VERDICTS = ("missed", "unmeasured", "met")
+_VERDICTS = ("missed", "expired", "unmeasured", "met")
 _WIDE, _NARROW = (1120, 520), (400, 400)
 
 
 @dataclass(frozen=True)
 class Promise:
-    """One budget on one case in words; `use` is how much of what it allows is used, above 1 where it is missed."""
+    """One budget on one case in words; `use` is how much of what it allows is used, above 1 where it is missed.
+
+    `why` tells where it stands, who answers for it, why it is what it is, and until when.
+    """
 
     case: str
     label: str
@@ -29,32 +36,52 @@ class Promise:
     value: str
     verdict: str
     use: float | None
+    why: str
 
 
-def document(name: str, machines: Sequence[Newest]) -> str:
+def document(name: str, machines: Sequence[Newest], past: Past) -> str:
     """The page called `name` as text."""
     template = environment().get_template(f"asv_site/{name}.html")
     return template.render(
         title=PAGES[name], machines=machines, promises=promises, counts=counts, rooflines=rooflines,
-        machine_name=machine_name, plotted=plotted,
+        machine_name=machine_name, plotted=plotted, past=past, enough=ENOUGH, chart=lambda shift: _chart(shift, past),
     )  # fmt: skip
+
+
+def _chart(shift, past):
+    """The shift's largest step on its series."""
+    step = largest(shift)
+    number = past.trend.steps.index(step)
+    place = past.place(step)
+    earlier = [past.place(one) for one in past.trend.steps[:number] if one.key == step.key]
+    return Markup(step_chart(past.series[step.key], step, place, max(earlier, default=0), f"step{number}"))
 
 
 def promises(reading: Reading) -> list[Promise]:
-    """Every budget on every case of the record, the broken ones first and among those the worst."""
-    labels = {case.name: case.label for case in reading.cases}
-    found = [_promise(verdict, labels) for verdict in reading.budgets]
+    """Every budget on every case, on those that did not run too; the broken ones first, the worst of them ahead."""
+    found = [_promise(verdict, reading) for verdict in _verdicts(reading)]
     return sorted(found, key=lambda one: (_VERDICTS.index(one.verdict), -(one.use or 0)))
 
 
-def _promise(verdict, labels):
-    budget = verdict.budget
-    word, limit = ("at most", budget.at_most) if budget.at_most is not None else ("at least", budget.at_least)
+def _verdicts(reading):
+    promised = reading.promises
+    return [*reading.budgets, *absent(reading.frame, promised.budgets, promised.path.name if promised.path else "")]
+
+
+def _promise(verdict, reading):
+    budget, case = verdict.budget, reading.record.case(verdict.case)
+    word = "at most" if budget.at_most is not None else "at least"
     return Promise(
-        verdict.case, labels.get(verdict.case, ""), metric_words(budget.metric),
-        f"{word} {value_text(budget.metric, limit)}", value_text(budget.metric, verdict.value), verdict.verdict,
-        _use(budget, verdict.value),
+        verdict.case, case.label if case else "", metric_words(budget.metric),
+        f"{word} {value_text(budget.metric, budget.limit)}", value_text(budget.metric, verdict.value), verdict.verdict,
+        _use(budget, verdict.value), _why(verdict),
     )  # fmt: skip
+
+
+def _why(verdict):
+    budget = verdict.budget
+    until = f"until {budget.expires}" if budget.expires else None
+    return "; ".join(words for words in (budget.reason, budget.owner, until, verdict.source) if words)
 
 
 def _use(budget, value):
@@ -66,7 +93,7 @@ def _use(budget, value):
 
 def counts(reading: Reading) -> list[tuple[str, int]]:
     """How many budgets have each verdict; those without any are left out."""
-    found = Counter(one.verdict for one in reading.budgets)
+    found = Counter(one.verdict for one in _verdicts(reading))
     return [(verdict, found[verdict]) for verdict in _VERDICTS if found[verdict]]
 
 

@@ -24,5 +24,4 @@ def _part(gate, part):
 
 
 def _check(gate, check):
-    grave = check.gravity in ("bad", "untrusted")
-    return {**vars(check), "reproduce": command(gate.record, check) if grave else None}
+    return {**vars(check), "reproduce": command(gate.record, check) if check.grave else None}

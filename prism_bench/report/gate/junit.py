@@ -37,7 +37,7 @@ def _suite(gate: Gate, part: Part):
 
 def _test(gate: Gate, part: Part, check: Check):
     test = _named(part, check.title)
-    if check.gravity in ("bad", "untrusted"):
+    if check.grave:
         tag = "failure" if check.gravity == "bad" else "error"
         body = Xml.SubElement(test, tag, message=_clean(check.message), type=_clean(check.answer))
         body.text = _clean(f"{check.message}\n{command(gate.record, check)}")

@@ -46,7 +46,7 @@ def _folded(gate: Gate):
 
 
 def _others(part: Part):
-    return [check for check in part.checks if check.gravity not in ("bad", "untrusted") and check.message]
+    return [check for check in part.checks if check.message and not check.grave]
 
 
 def _row(check: Check, more: str = "") -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from importlib.resources import files
 
+import asv
 import pytest
 
 from prism_bench.errors import ResultsError
@@ -42,6 +43,15 @@ def test_a_stand_in_is_what_asv_asks_for(address, algorithm, digest):
 def test_the_shim_stands_after_jquery_and_before_asv():
     made = localised(page())
     assert made.index("vendor/jquery.min.js") < made.index("offline.js") < made.index('"asv.js"')
+
+
+def test_asv_still_registers_pages_and_asks_for_its_data_as_the_shim_expects():
+    script = (files(asv) / "www" / "asv.js").read_text("utf-8")
+    assert "this.register_page = function(name, show_function)" in script
+    assert {"url + ", '"index.json" + ', '"info.json",'} == set(
+        re.findall(r"""url: (url \+ |"[\w.]+"(?: \+ |,))""", script)
+    )
+    assert script.count("$.ajax({") == script.count('dataType: "json"') == 3
 
 
 def test_a_library_that_we_do_not_carry_is_named():

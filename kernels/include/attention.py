@@ -1,0 +1,139 @@
+"""What the two attention kernels share: the shapes of their tiles, who launches which, the reference of one head."""
+
+import numpy as np
+
+from prism_bench import In, Launch, Out, Rule, Scalar, Size, normal
+from prism_bench.inputs import Fill
+
+# Width of a head, rounded up: 16s of queries per warp and keys per step that its registers hold, the fastest first.
+SHAPES = {64: ((2, 64), (1, 64), (2, 32), (1, 32)), 128: ((2, 32), (1, 32), (1, 16)), 256: ((1, 32),)}
+SHAPES_FP32 = {64: (64, 32), 128: (32,), 256: (32,)}  # keys per step
+GROUPS = {64: 3, 128: 2}  # warpgroups of 64 queries; keys come by 128
+LONGEST_WIDTH = max(SHAPES)
+RULES = (
+    Rule(f"1 <= width <= {LONGEST_WIDTH}", lambda width: 1 <= width <= LONGEST_WIDTH),
+    Rule("scaling is None or positive", lambda scaling: scaling is None or scaling > 0),
+    Rule("shape to be one of the width's", lambda width, shape: shape in (None, *shapes_of(width))),
+    Rule("causal and masked are 0 or 1", lambda causal, masked: {causal, masked} <= {0, 1}),
+)
+# Normal, and one key in ten closed.
+MASK = Fill(
+    lambda rng, count, axes: np.where(rng.random(count) < 0.1, -np.inf, rng.normal(size=count)), "normal, 10 % -inf"
+)
+
+
+def padded(width, shapes=SHAPES):
+    """The width that the tiles for it have."""
+    return next(d for d in shapes if d >= width)
+
+
+def shapes_of(width):
+    """What `shape` may name: 16s of queries per warp and keys per step, or warpgroups."""
+    warps = [f"{rows}x{keys}" for rows, keys in SHAPES[padded(width)]]
+    return [*warps, "warpgroups"] if width <= max(GROUPS) and width % 8 == 0 else warps
+
+
+def shared_bytes(depth, rows, keys):
+    """A tile of queries and two stages of keys and values, in rows 8 elements longer."""
+    return 2 * (depth + 8) * (64 * rows + 4 * keys)
+
+
+def shared_of_groups(depth, groups):
+    """The same in rows without gaps, aligned to 1 KiB."""
+    return 2 * depth * (64 * groups + 4 * 128) + 1024
+
+
+def chosen(width, tiles, masked, device, warps_only):
+    """Warpgroups where there are any and work for all of them, else the first shape that fits.
+
+    Where 32 queries a warp would leave multiprocessors idle, it is 16.
+    """
+    depth, few = padded(width), tiles < device.sm_count
+    on_groups = device.compute_capability == 90 and "warpgroups" in shapes_of(width) and not few
+    if not warps_only and on_groups and shared_of_groups(depth, GROUPS[depth]) <= device.max_shared_bytes:
+        return "warpgroups"
+    fitting = [(r, k) for r, k in SHAPES[depth] if shared_bytes(depth, r, k) <= device.max_shared_bytes]
+    fitting = [(r, k) for r, k in fitting if k < 64 or not masked] or list(SHAPES[depth])
+    rows, keys = min(fitting, key=lambda shape: shape[0]) if few else fitting[0]
+    return f"{rows}x{keys}"
+
+
+def launcher(entry, element="HalfHead", warps_only=False):
+    """The plan of an attention kernel with 16-bit operands."""
+    kind = "" if element == "HalfHead" else f", {element}"
+
+    def launch(batch, heads, length, width, causal, masked, shape, device):
+        depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
+        shape = shape or chosen(width, batch * heads * -(-length // 128), masked, device, warps_only)
+        if shape == "warpgroups":
+            groups = 2 if masked else GROUPS[depth]
+            grid, block, shared = -(-length // (64 * groups)), 128 * groups, shared_of_groups(depth, groups)
+            tile = f"AttentionWarpgroups<{depth}, {groups}, {flags}{kind}>"
+        else:
+            rows, keys = map(int, shape.split("x"))
+            grid, block, shared = -(-length // (64 * rows)), 128, shared_bytes(depth, rows, keys)
+            tile = f"AttentionTile<{depth}, {rows}, {keys}, {1 if width % 8 else 8}, {flags}{kind}>"
+        return Launch(batch * heads * grid, block, shared, f"{entry}<{tile}>")
+
+    return launch
+
+
+def shared_bytes_fp32(depth, keys):
+    """Queries and keys depth-major, values, and weights key-major, in rows 4 floats longer."""
+    return 4 * (depth * 68 + depth * (keys + 4) + keys * (depth + 4) + keys * 68)
+
+
+def launcher_fp32(entry):
+    """The plan of an attention kernel with FP32 operands."""
+
+    def launch(batch, heads, length, width, causal, masked, device):
+        depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
+        fitting = [keys for keys in SHAPES_FP32[depth] if shared_bytes_fp32(depth, keys) <= device.max_shared_bytes]
+        keys = (fitting or SHAPES_FP32[depth])[0]
+        tile = f"AttentionTile32<{depth}, {keys}, {1 if width % 4 else 4}, {flags}>"
+        return Launch(batch * heads * -(-length // 64), 128, shared_bytes_fp32(depth, keys), f"{entry}<{tile}>")
+
+    return launch
+
+
+def arguments(shape, dtype, out=None, fill=None):
+    """q, k, v and o of that shape, and what else an attention kernel takes."""
+    return (
+        *(In(name, shape, dtype=dtype, fill=fill or normal()) for name in "qkv"),
+        In("mask", "mask_extent mask_extent", fill=MASK),
+        Out("o", shape, dtype=out or dtype),
+        Size("heads"),
+        Size("length"),
+        Size("width"),
+        Scalar("scale"),
+    )
+
+
+def weights_of(q, k, first, mask, scale, causal, xp):
+    """Of queries `first` and on of one head; a query to which no key is open has zeros."""
+    scores = scale * (q @ k.T)
+    if mask is not None:
+        scores = scores + mask
+    if causal:
+        scores = xp.where(xp.arange(len(k)) > first + xp.arange(len(q))[:, None], -xp.inf, scores)
+    top = scores.max(axis=1, keepdims=True)
+    weights = xp.exp(scores - xp.where(top == -xp.inf, 0, top))
+    total = weights.sum(axis=1, keepdims=True)
+    return weights / xp.where(total == 0, 1, total)
+
+
+def attention(q, k, v, first, mask, scale, causal, xp):
+    """What those weights make of the values."""
+    return weights_of(q, k, first, mask, scale, causal, xp) @ v
+
+
+def operations(batch, heads, length, width, causal):
+    """Two products, and four for every exponential."""
+    return batch * heads * length * length * (4 * width + 4) // (2 if causal else 1)
+
+
+def row_closed(length):
+    """Nothing is open to query 2, and only the last key to query 0."""
+    mask = np.zeros((length, length))
+    mask[2], mask[0, :-1] = -np.inf, -np.inf
+    return mask

@@ -1,0 +1,82 @@
+"""The gate's questions against the baseline: is anything slower, by statistics and by the guide's rule of thumb?"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from prism_bench import store
+from prism_bench.analysis.checks import WELL, Check, of_finding
+from prism_bench.analysis.comparable import device_of
+from prism_bench.analysis.comparison import Compared, Comparison, compare, comparison_findings
+from prism_bench.analysis.findings import metric_words
+from prism_bench.analysis.gate import Part
+from prism_bench.analysis.noise import Noise
+from prism_bench.analysis.reading import Reading
+from prism_bench.errors import ResultsError
+from prism_bench.units import share_text
+
+NAME = "baseline"
+_ANSWERS = {"not compared": "unmeasured"}
+
+
+def baseline_part(reading: Reading, path: Path, runs: Path, noise: Noise | None = None) -> Part:
+    """The part of the gate on the record at `path`; without a baseline nothing is met, and the part says why.
+
+    The baseline's own record, where it is still kept, is compared with this one; a ResultsError where the two do not
+    compare. Where it is gone, only the rule of thumb is asked.
+    """
+    baseline = reading.promises.baseline
+    if baseline is None:
+        return Part(NAME, silent=f"no baseline for {device_of(reading.record)}: 'prism-bench baseline' makes one")
+    if Path(baseline.record).name == path.name:
+        return Part(NAME, silent="this record is the baseline itself")
+    kept, reason = _record_of(baseline, runs, reading.record.machine.get("id"))
+    compared = _compared(compare(kept, reading.record, noise, names=("the baseline", "this record"))) if kept else []
+    checks = [*compared, *_degraded(reading, baseline, compared)]
+    return Part(NAME, tuple(replace(check, against=baseline.commit or None) for check in checks), reason)
+
+
+def _record_of(baseline, runs, machine):
+    """The baseline's record, from where it was told to be or from the machine's records; why not, where it is gone."""
+    name = Path(baseline.record).name
+    for place in (Path(baseline.record), runs / str(machine) / name):
+        if place.is_file():
+            try:
+                return store.read(place), None
+            except ResultsError as error:
+                return None, f"the baseline's record cannot be read ({error}); only its medians were asked"
+    return None, f"the baseline's record {name} is not kept here; only its medians were asked"
+
+
+def _compared(comparison: Comparison) -> list[Check]:
+    findings = comparison_findings(comparison)
+    told = {(one.case, one.metric): one.message for one in findings if one.kind not in ("control", "records")}
+    checks = [_check(one, told.get((one.case, one.metric), "")) for one in comparison.cases]
+    return checks + [of_finding(one) for one in findings if one.kind in ("control", "records")]
+
+
+def _check(one: Compared, message: str) -> Check:
+    """A case without a time on one side is unmeasured here: that it went wrong is the run's own answer."""
+    judgement = one.judgement
+    if one.verdict == "inconclusive":
+        message = one.reason or f"a change below {share_text(judgement.floor)} cannot be told from nothing"
+    gravity = {"slower": "bad", "faster": WELL, "same": WELL}.get(one.verdict, "note")
+    ratio = judgement.estimate.ratio if judgement else None
+    return Check(one.case, one.metric, _ANSWERS.get(one.verdict, one.verdict), gravity, message, ratio)
+
+
+def _degraded(reading, baseline, compared):
+    """What is beyond the guide's factor of the baseline; what was found slower already is not told twice."""
+    slower = {(check.case, check.metric) for check in compared if check.answer == "slower"}
+    asked = [one for one in reading.guide if one.rule == "degraded" and (one.case, one.metric) not in slower]
+    broken = {(one.case, one.metric): of_finding(one) for one in reading.findings if one.kind == "degraded"}
+    here = [broken.get((one.case, one.metric)) or _steady(one) for one in asked]
+    known = {case.name for case in reading.record.cases} | {check.case for check in compared}
+    gone = dict.fromkeys(case for case, _ in baseline.seconds if case not in known)
+    return here + [Check(case, None, "unmeasured", "note", "in the baseline, not in this record") for case in gone]
+
+
+def _steady(verdict):
+    if verdict.kept is None:
+        message = f"{metric_words(verdict.metric)} is in the baseline and was not measured"
+        return Check(verdict.case, verdict.metric, "unmeasured", "note", message)
+    return Check(verdict.case, verdict.metric, "steady", ratio=verdict.value)

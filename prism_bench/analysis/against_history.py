@@ -1,0 +1,60 @@
+"""The gate's question to all records of the machine: has a case left its level, and is it still there?"""
+
+from prism_bench.analysis.checks import WELL, Check, of_finding
+from prism_bench.analysis.gate import Part
+from prism_bench.analysis.trend import Floors, trend
+from prism_bench.analysis.trend.choice import chosen
+from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
+from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
+from prism_bench.run_record import RunRecord
+from prism_bench.store import History
+
+NAME = "trend"
+_IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared today, may show again
+ENOUGH = SETTLED + CONFIRMED  # records before and after a step
+
+
+def trend_part(history: History, record: RunRecord, floors: Floors | None = None) -> Part:
+    """The part of the gate on the newest record of a machine: one check for each shift of the last RECENT records.
+
+    With fewer than ENOUGH records nothing can have left its level: the part is silent, and says so.
+    """
+    problems = tuple(Check(None, None, "left out", "note", problem.reason) for problem in history.problems)
+    own = _own(history, record)
+    if len(own) < ENOUGH:
+        count = "1 record" if len(own) == 1 else f"{len(own)} records"
+        return Part(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
+    found = trend(chosen(history, machines=[own[0].machine]), floors)
+    ours = [one for one in shifts(found.steps) if one.first.key.backend == record.backend and _recent(one)]
+    there = record.created in [facts.created for facts in own]
+    silent = None if there else "this record is not among those that were asked"
+    return Part(NAME, (*map(_check, ours), *_level(found.series, ours), *problems), silent)
+
+
+def _own(history, record):
+    """The records of the machine and the backend."""
+    machine = record.machine.get("id")
+    return [facts for facts in history.records if (facts.machine, facts.backend) == (machine, record.backend)]
+
+
+def _recent(shift):
+    return min(step.age for step in shift.steps) <= RECENT
+
+
+def _check(shift: Shift) -> Check:
+    """A step is the same one as long as its cause is; what is measured meanwhile is no new evidence for it."""
+    step, check = shift.first, of_finding(shift.finding())
+    direction = "worse" if step.worse else "better"
+    old, new = step.commits
+    return Check(
+        check.case, check.metric, check.answer, check.gravity, check.message, check.ratio, shift.cases,
+        identity=(direction, step.cause.kind, step.cause.words),
+        against=old if old != new and step.cause.kind in _IN_THE_SOURCES else None,
+        state=step.cause.words,
+    )  # fmt: skip
+
+
+def _level(series, found):
+    """What is well: the series that kept their level."""
+    moved = len({step.key for shift in found for step in shift.steps})
+    return [Check(None, None, "level", WELL, f"{series - moved} of {series} series keep their level")] if series else []

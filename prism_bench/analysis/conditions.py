@@ -1,0 +1,88 @@
+"""The state of the device over a whole run, out of the evidence of its measurements: the conditions of its numbers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from prism_bench.evidence import Evidence, Span
+from prism_bench.run_record import RunRecord
+from prism_bench.units import rate_text, share_text
+
+_WATTS = ("power", "power_average")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What `windows` windows saw: (lowest, median of medians, highest) by quantity, and in how many windows each reason
+    held the clock down. `cost` is the sampler's largest share of a core in one process; None where nobody counted.
+    """
+
+    windows: int
+    readings: int
+    spans: Mapping[str, Span]
+    reasons: Mapping[str, int]
+    neighbours: tuple[str, ...]
+    cost: float | None
+
+
+def conditions(record: RunRecord) -> Conditions | None:
+    """The conditions of a record; None where nothing watched its device."""
+    seen = [evidence for case in record.cases for one in case.measurements for evidence in one.evidence]
+    if not seen:
+        return None
+    reasons: dict[str, int] = {}
+    for word in (word for evidence in seen for word in evidence.reasons):
+        reasons[word] = reasons.get(word, 0) + 1
+    costs = [one["cpu_share"] for one in record.monitor if one.get("cpu_share") is not None]
+    return Conditions(
+        windows=len(seen),
+        readings=sum(evidence.readings for evidence in seen),
+        spans=_spans(seen),
+        reasons=dict(sorted(reasons.items(), key=lambda item: -item[1])),
+        neighbours=tuple(dict.fromkeys(name for evidence in seen for name in evidence.neighbours)),
+        cost=max(costs, default=None),
+    )
+
+
+def noted(record: RunRecord) -> dict[str, int]:
+    """What was noted of measurements, with how many of them."""
+    found: dict[str, int] = {}
+    for note in (note for case in record.cases for one in case.measurements for note in one.notes):
+        found[note] = found.get(note, 0) + 1
+    return found
+
+
+def _spans(seen: list[Evidence]):
+    names = dict.fromkeys(name for evidence in seen for name in evidence.spans)
+    found = {name: [evidence.spans[name] for evidence in seen if name in evidence.spans] for name in names}
+    return {
+        name: (
+            min(low for low, _, _ in spans),
+            median(middle for _, middle, _ in spans),
+            max(high for *_, high in spans),
+        )
+        for name, spans in found.items()
+    }
+
+
+def words(found: Conditions) -> Iterator[tuple[str, str]]:
+    """The conditions as pairs of words, for people."""
+    for name, title in (("sm_clock", "SM clock"), ("memory_clock", "memory clock")):
+        if name in found.spans:
+            yield title, _span(found.spans[name], lambda value: rate_text(value, "Hz"))
+    power = next((found.spans[name] for name in _WATTS if name in found.spans), None)
+    if power:
+        yield "power", _span(power, lambda value: f"{value:.0f} W")
+    if "temperature" in found.spans:
+        yield "temperature", _span(found.spans["temperature"], lambda value: f"{value:.0f} C")
+    held = [f"{word} in {count} of {found.windows} windows" for word, count in found.reasons.items()]
+    yield "clock held down", ", ".join(held) or "never"
+    yield "neighbours", ", ".join(found.neighbours) or "none seen"
+    yield "readings", f"{found.readings} in {found.windows} windows"
+    if found.cost is not None:
+        yield "sampler", f"{share_text(found.cost)} of a core at most"
+
+
+def _span(span, text):
+    low, middle, high = (text(value) for value in span)
+    return middle if low == high else f"{middle} ({low} to {high})"

@@ -1,0 +1,69 @@
+"""The metric table: one row per profiled case, with its bound and whether its DRAM bytes are what they must be."""
+
+import csv
+import io
+from statistics import median
+
+from prism_bench.analysis.bound import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates, value
+from prism_bench.analysis.findings import Finding
+from prism_bench.analysis.summary import cache_bytes
+from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.units import rate_text, share_text
+
+SAME_PEAK = 0.03
+_FACTS = ("case", "label", "status", "reason")
+_JUDGED = ("bound", "evidence", "dram_bytes", "compulsory_bytes", "dram_ratio", "bytes_verdict")
+
+
+def rows(record: RunRecord) -> list[dict]:
+    """A row per case: every logical metric (None where it was not counted), the bound, the verdict on DRAM bytes."""
+    empty, cached = empty_duration(record.cases), cache_bytes(record.machine)
+    return [_row(case, empty, cached) for case in record.cases]
+
+
+def _row(case: CaseResult, empty, cached):
+    bound, checked = bound_of(case, empty), check_bytes(case, cached)
+    judged = (bound.by, bound.evidence, dram_bytes(case), case.bytes, checked.ratio, checked.verdict)
+    counted = {name: value(case, name) for name in case.profile.get("values", {})}
+    facts = {"case": case.name, "label": case.label, "status": case.status, "reason": case.reason}
+    return {**facts, **dict(zip(_JUDGED, judged, strict=True)), **counted}
+
+
+def csv_text(record: RunRecord) -> str:
+    """The table as CSV, numbers to five digits, an empty cell where nothing was counted."""
+    table = rows(record)
+    names = list(dict.fromkeys([*_FACTS, *_JUDGED, *(name for row in table for name in row)]))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(one) for name, one in row.items()} for row in table)
+    return text.getvalue()
+
+
+def _cell(one):
+    if isinstance(one, float):
+        return f"{one:.5g}" if one % 1 else f"{one:.0f}"
+    return one
+
+
+def profile_findings(record: RunRecord) -> list[Finding]:
+    """What the profile has to say: failed cases, DRAM bytes that the model does not explain, peaks that disagree."""
+    cached = cache_bytes(record.machine)
+    found = []
+    for case in record.cases:
+        if case.status != "ok":
+            gravity = "note" if case.status == "skipped" else "bad"
+            found.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
+        checked = check_bytes(case, cached)
+        if checked.verdict in ("more", "less"):
+            words = f"DRAM moved {checked.words} that must move ({share_text(checked.ratio)})"
+            found.append(Finding("note", "bytes", case.name, words))
+    return found + _peaks(record)
+
+
+def _peaks(record):
+    rates = peak_rates(record.cases)
+    if not rates or max(rates) - min(rates) <= 2 * SAME_PEAK * median(rates):
+        return []
+    words = f"rates over shares give DRAM peaks from {rate_text(min(rates), 'B/s')} to {rate_text(max(rates), 'B/s')}"
+    return [Finding("untrusted", "peaks", None, f"{words}; they must agree")]

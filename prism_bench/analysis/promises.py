@@ -1,0 +1,133 @@
+"""What is promised on one device, in microseconds: `suites/budgets/<device>.toml`, and the baseline beside it.
+
+    device = "NVIDIA H200"                     # both as in the records that are held to this
+    backend = "cuda"
+    protocol = 1                               # of measuring; other times mean something else
+
+    [rules]                                    # the guide's rules of thumb, where others are wanted
+    degraded_over_baseline = 1.3
+
+    [[budget]]
+    case = "softmax[rows=32,cols=1000]"
+    metric = "cold_time"                       # a time, held by at_most_us; another metric by at_most or at_least
+    at_most_us = 6.5
+    owner = "who answers for it"
+    reason = "why it is what it is"
+    expires = 2027-06-30                       # optional: from then on it binds nobody
+
+A catalogue of one's own keeps them in its folder `budgets/`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from prism_bench.analysis.baselines import Baseline, known_case, read_baseline
+from prism_bench.analysis.comparable import device_of
+from prism_bench.analysis.guide import GuideRules, guide_rules, rules_from
+from prism_bench.analysis.summary import COLUMNS, TEXT
+from prism_bench.analysis.toml_table import TomlTable, read_table
+from prism_bench.budget import Budget
+from prism_bench.catalogue import Catalogue, default_folder
+from prism_bench.errors import ResultsError
+from prism_bench.metric import DERIVED, MEASURED
+from prism_bench.run_record import RunRecord
+from prism_bench.workbench.identity import slug
+
+_METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in TEXT)
+
+
+@dataclass(frozen=True)
+class Promises:
+    """The budgets of a device by case, the guide's rules as they are asked there, and the baseline, where there is one.
+
+    `path` is where the budgets stand, None where the device has none.
+    """
+
+    path: Path | None = None
+    budgets: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)
+    rules: GuideRules = field(default_factory=guide_rules)
+    baseline: Baseline | None = None
+    baseline_path: Path | None = None
+
+
+def folder_of(catalogue: Catalogue) -> Path:
+    """Where a catalogue's budgets stand: `suites/budgets` of the checkout, or `budgets` in a folder of one's own.
+
+    Where the catalogue came with an installed package there is no checkout: the current folder takes its place.
+    """
+    own = catalogue.folder.resolve()
+    if own != default_folder().resolve():
+        return own / "budgets"
+    return (own.parent if (own.parent / "suites").is_dir() else Path()) / "suites" / "budgets"
+
+
+def baseline_path(device: str, catalogue: Catalogue) -> Path:
+    """Where the baseline of the device of that name is kept."""
+    return folder_of(catalogue) / f"{slug(device)}.baseline.toml"
+
+
+def promises_for(record: RunRecord, catalogue: Catalogue) -> Promises:
+    """What the record's device is held to; a ResultsError with place and rule where a file is not right or is not about
+    such records.
+    """
+    if record.imported:
+        return Promises()
+    device = device_of(record)
+    path, beside = folder_of(catalogue) / f"{slug(device)}.toml", baseline_path(device, catalogue)
+    baseline = read_baseline(beside) if beside.is_file() else None
+    if baseline:
+        _require_same(beside, (baseline.device, baseline.backend, baseline.protocol), record)
+    rules, budgets = _read(path, catalogue, record) if path.is_file() else (guide_rules(), {})
+    return Promises(path if budgets else None, budgets, rules, baseline, beside if baseline else None)
+
+
+def _read(path, catalogue, record):
+    table = read_table(path)
+    _require_same(path, (table.take("device"), table.take("backend"), table.take("protocol", int)), record)
+    rules = rules_from(TomlTable(table.take("rules", dict, {}), f"{path}: rules"), guide_rules())
+    entries = table.take("budget", list, [])
+    table.finish()
+    budgets: dict[str, tuple[Budget, ...]] = {}
+    for number, entry in enumerate(entries, 1):
+        case, budget = _budget(entry, f"{path}: budget {number}", catalogue)
+        if any(one.metric == budget.metric for one in budgets.get(case, ())):
+            raise ResultsError(f"{path}: budget {number}: {case} has a budget for {budget.metric} already")
+        budgets[case] = (*budgets.get(case, ()), budget)
+    return rules, budgets
+
+
+def _require_same(path, promised, record):
+    own = device_of(record), record.backend, record.protocol.get("version")
+    for word, theirs, mine in zip(("device", "backend", "protocol"), promised, own, strict=True):
+        if theirs != mine:
+            raise ResultsError(
+                f"{path}: {word} is {theirs!r}, the record's is {mine!r}; "
+                "a record is held only to what was promised for its device, backend and protocol"
+            )
+
+
+def _budget(entry, where, catalogue):
+    if not isinstance(entry, dict):
+        raise ResultsError(f"{where}: not a table; write [[budget]]")
+    table = TomlTable(entry, where)
+    case = known_case(table.take("case"), catalogue, where)
+    metric = table.known_word("metric", _METRICS)
+    at_most, at_least = _limits(table, metric)
+    budget = Budget(
+        metric, at_most, at_least, owner=table.take("owner"), reason=table.take("reason"),
+        expires=table.take("expires", date, None),
+    )  # fmt: skip
+    table.finish()
+    return case, budget
+
+
+def _limits(table, metric):
+    """`at_most` and `at_least` in SI units, exactly one of them; times are written in microseconds."""
+    if metric in MEASURED and MEASURED[metric].unit == "s":
+        return table.number("at_most_us") * 1e-6, None
+    limits = table.number("at_most", None), table.number("at_least", None)
+    if (limits[0] is None) == (limits[1] is None):
+        raise ResultsError(f"{table.where}: give exactly one of at_most and at_least")
+    return limits

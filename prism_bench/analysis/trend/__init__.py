@@ -1,0 +1,84 @@
+"""What became of every case over the records of a machine: series, their steps and why.
+
+For a gate: `steps(store.read_history("reports/runs"), floors)` gives every confirmed step, the oldest first, and
+`shifts.shifts(steps)` puts those of one cause together, with their gravity. A step is confirmed by its third night: its
+`age` is 3 then, and it is news.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import log1p
+
+import numpy
+
+from prism_bench.analysis.trend.causes import Causes, breakpoints
+from prism_bench.analysis.trend.detection import level_changes
+from prism_bench.analysis.trend.series import Series, higher_is_better, series_of
+from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, Key, Step
+from prism_bench.store import History
+
+__all__ = ["CAUSES", "Breakpoint", "Cause", "Key", "Series", "Step", "Trend", "steps", "trend"]
+
+SMALLEST = 0.02  # relative: a smaller change of level is not worth a word
+
+# Relative changes that a machine cannot tell from nothing, by machine, backend, case and metric.
+Floors = Mapping[tuple[str, str, str, str], float]
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The `steps` of a history, oldest first, and its `breakpoints`.
+
+    `series` is how many series were looked at, `aside` how many nights of them were set aside, by reason.
+    """
+
+    steps: tuple[Step, ...]
+    breakpoints: tuple[Breakpoint, ...]
+    series: int
+    aside: Mapping[str, int]
+
+
+def steps(history: History, floors: Floors | None = None, smallest: float = SMALLEST) -> list[Step]:
+    """Every confirmed change of level in the history, the oldest first.
+
+    `floors` are what `prism-bench noise` measured (see `floors.kept_floors`); a step is larger than its floor and than
+    `smallest`.
+    """
+    return list(trend(history, floors, smallest).steps)
+
+
+def trend(history: History, floors: Floors | None = None, smallest: float = SMALLEST) -> Trend:
+    """The trend of every series of the history; see `steps`."""
+    causes, found, aside, count = Causes(history), [], {}, 0
+    for series in series_of(history):
+        count += 1
+        key = series.key
+        floor = max(smallest, (floors or {}).get((key.machine, key.backend, key.case, key.metric), 0.0))
+        found += _steps(series, floor, causes, history)
+        for reason, nights in series.aside.items():
+            aside[reason] = aside.get(reason, 0) + nights
+    found.sort(key=lambda step: (step.since, step.key.machine, step.key.case))
+    return Trend(tuple(found), tuple(breakpoints(history.records)), count, aside)
+
+
+def _steps(series: Series, floor: float, causes: Causes, history: History) -> Iterator[Step]:
+    changes = level_changes(series.logs, log1p(floor))
+    if not changes:
+        return
+    bounds = [0, *changes, len(series.values)]
+    levels = [float(numpy.median(series.values[a:b])) for a, b in zip(bounds, bounds[1:], strict=False)]
+    for index, change in enumerate(changes):
+        place, cause = causes.of(series, change)
+        old, new = (history.records[int(series.records[one])] for one in (place - 1, place))
+        before, after = levels[index], levels[index + 1]
+        yield Step(
+            series.key, before, after, old.file, new.file, new.created, (old.commit, new.commit),
+            nights=bounds[index + 2] - change, age=len(series.values) - change, cause=cause,
+            worse=_worse(series.key, before, after), recovered=not _worse(series.key, before, levels[-1], floor),
+        )  # fmt: skip
+
+
+def _worse(key, before, after, margin=0.0):
+    """Whether `after` is the worse value, by more than the relative `margin`."""
+    ratio = before / after if higher_is_better(key.metric) else after / before
+    return ratio > 1 + margin

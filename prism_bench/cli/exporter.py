@@ -1,0 +1,74 @@
+"""`prism-bench exporter`: the same for Prometheus."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options
+from prism_bench.cli.monitor import DeviceOption
+from prism_bench.monitor.exporter import LOOPBACK, PORT
+
+NAME = "exporter"
+
+
+def command(
+    device: DeviceOption = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one")] = PORT,
+    address: Annotated[str, typer.Option(help="0.0.0.0 lets other machines ask too")] = LOOPBACK,
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="seconds between two looks at the devices")] = 1.0,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    catalogue: options.CatalogueOption = None,
+    duration: Annotated[float | None, typer.Option(min=0, help="seconds until it ends; for ever without it")] = None,
+) -> None:
+    """Serve devices, kernels that run, and the newest record's times and budgets to Prometheus, under DCGM's names."""
+    from prism_bench.monitor.alerts import RULES
+    from prism_bench.monitor.exporter import Collector, serve
+    from prism_bench.monitor.station import station
+
+    with station(device, RULES, 1 / interval, once=False) as post:
+        collector = Collector(post.sampler, post.executions, lambda: _told(runs, catalogue))
+        server, thread = serve(collector, port, address)
+        options.out().print(f"serving http://{address}:{server.server_port}/metrics", highlight=False, soft_wrap=True)
+        try:
+            for _ in post.moments(interval, duration):
+                continue
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
+def _told(runs: Path, folder):
+    """What the newest record says; nothing where there is no record."""
+    from prism_bench import store
+    from prism_bench.errors import ResultsError
+    from prism_bench.monitor.exporter import Told
+
+    try:
+        return _told_by(store.newest(runs), folder)
+    except ResultsError:
+        return Told()
+
+
+@lru_cache(maxsize=1)
+def _told_by(path, folder):
+    """A record never changes once it is written: it is read when it is new, and not at every scrape."""
+    from prism_bench import store
+    from prism_bench.analysis.reading import read
+    from prism_bench.monitor.exporter import Told
+
+    reading = read(store.read(path), options.open_catalogue(folder))
+    timed = [(case.name, one) for case in reading.cases for one in case.measurements if one.subject == "kernel"]
+    return Told(
+        seconds=[(name, one.metric, one.median) for name, one in timed if one.valid and one.median is not None],
+        joules=[(name, one.energy.joules) for name, one in timed if one.energy and one.energy.joules is not None],
+        budgets=[
+            (one.case, one.budget.metric, one.verdict == "met")
+            for one in reading.budgets
+            if one.verdict != "unmeasured"
+        ],
+    )

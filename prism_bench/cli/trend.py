@@ -1,0 +1,58 @@
+"""`prism-bench trend`: what became of every case over all records."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options, pairs
+from prism_bench.errors import ResultsError, UsageError
+
+NAME = "trend"
+
+
+def command(
+    filter: options.FilterOption = None,
+    metric: Annotated[list[str] | None, typer.Option(help="such as cold_time; may be repeated; all without it")] = None,
+    machine: Annotated[list[str] | None, typer.Option(help="may be repeated; all without it")] = None,
+    smallest: Annotated[float, typer.Option(help="in percent; smaller changes are not told")] = 2.0,
+    recent: Annotated[int, typer.Option(help="records for which a step to the worse is a bad finding")] = 30,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    asv: Annotated[Path | None, typer.Option(help="a folder of asv's results to read too")] = None,
+    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    json: options.JsonOption = False,
+) -> None:
+    """Find the steps in every case's series, with their causes. Exit 1 where a kernel has become worse and still is."""
+    from prism_bench.analysis.findings import exit_code
+    from prism_bench.analysis.trend import trend
+    from prism_bench.analysis.trend.choice import chosen
+    from prism_bench.analysis.trend.floors import kept_floors
+    from prism_bench.analysis.trend.shifts import findings, shifts
+    from prism_bench.report.trend import trend_json, trend_view
+
+    if smallest <= 0:
+        raise UsageError(f"--smallest {smallest:g}: it must be above 0 percent, such as 2")
+    history = chosen(_read(runs, asv), filter or (), metric or (), machine or ())
+    found = trend(history, kept_floors(history, noise), smallest / 100)
+    if json:
+        options.print_json(trend_json(found, history, recent))
+    else:
+        options.out().print(trend_view(found, history, recent), highlight=False, soft_wrap=True)
+    raise SystemExit(exit_code(findings(shifts(found.steps), recent)))
+
+
+def _read(runs, asv):
+    """The history of the records below `runs` and of asv's results; an error where there is nothing to be read."""
+    from prism_bench import store
+    from prism_bench.exchange import Imported, read_foreign
+
+    others = read_foreign(asv) if asv else Imported(())
+    with options.err().status("reading records") as status:
+        tell = lambda done, total: status.update(f"reading records: {done} of {total} new")  # noqa: E731
+        history = store.read_history(runs, tell, others.records)
+    if not history.records:
+        store.newest(runs)
+        raise ResultsError(history.problems[0].reason)
+    for reason in others.left_out:
+        options.err().print(reason, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return history

@@ -1,0 +1,26 @@
+"""What works on this machine and what does not: one finding per check, one file per group of checks, cause and cure."""
+
+from collections.abc import Callable, Iterator
+
+from prism_bench.doctor import cuda, device, host, libraries, profiling
+from prism_bench.doctor.check import STATES, Check, broken
+
+__all__ = ["STATES", "Check", "examine"]
+
+GROUPS: dict[str, Callable[[], Iterator[Check]]] = {
+    "device": device.checks,
+    "cuda": cuda.checks,
+    "libraries": libraries.checks,
+    "profiling": profiling.checks,
+    "host": host.checks,
+}
+
+
+def examine() -> Iterator[tuple[str, Check]]:
+    """Every group's name with each of its checks; a check that itself fails is a finding like another."""
+    for name, checks in GROUPS.items():
+        try:
+            for check in checks():
+                yield name, check
+        except Exception as error:  # whatever is wrong here is what the doctor is asked about
+            yield name, broken(name, f"{type(error).__name__}: {error}", "the check itself failed", "report this")

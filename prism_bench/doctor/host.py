@@ -1,0 +1,62 @@
+"""The host: Python, the emulator's compiler, git, and whether the machine is quiet."""
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+from prism_bench.doctor.check import Check, broken, missing, note, works
+from prism_bench.emulator.compiler import find_compiler, sanitizer_library
+from prism_bench.errors import BackendUnavailable
+from prism_bench.files import cache_folder
+
+_BUSY = 0.5  # of the cores
+
+
+def checks() -> Iterator[Check]:
+    """From the interpreter to the load."""
+    yield works("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield from _compiler()
+    yield (
+        works("git", shutil.which("git"))
+        if shutil.which("git")
+        else missing("git", "not in PATH", "install git: records name the commit that they measured")
+    )
+    yield _cache()
+    yield _load()
+
+
+def _compiler():
+    try:
+        compiler = find_compiler()
+    except BackendUnavailable as error:
+        yield missing("compiler", str(error).split(";")[0], "install g++ (Debian, Ubuntu: apt install g++) or set CXX")
+        return
+    yield works("compiler", compiler.version)
+    try:
+        sanitizer_library()
+        yield works("sanitizers", "the emulator finds bad accesses")
+    except BackendUnavailable as error:
+        yield missing("sanitizers", str(error), "install the compiler's sanitizers")
+
+
+def _cache():
+    folder = cache_folder("doctor")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder):
+            return works("cache", folder.parent)
+    except OSError as error:
+        return broken(
+            "cache", str(folder.parent), error.strerror, "set PRISM_BENCH_CACHE to a folder that can be written"
+        )
+
+
+def _load():
+    """Host times (launch cost, end to end) suffer from neighbours on the CPU."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > _BUSY * cores:
+        return note("load", f"{load:.1f} on {cores} cores", "other programs use the CPU; launch costs will scatter",
+                    "end them, or wait")  # fmt: skip
+    return works("load", f"{load:.1f} on {cores} cores")

@@ -1,0 +1,29 @@
+"""Libraries besides CUDA: peers to compare with, asv, and what single commands need."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from prism_bench.doctor.check import Check, broken, missing, works
+from prism_bench.doctor.cuda import installed
+
+# Import name: package, what it is for, and how to get it.
+_WANTED = {
+    "torch": ("torch", "the library peers that kernels are compared with", "install prism-bench[peers]"),
+    "asv": ("asv", "histories with 'asv run'", "install asv"),
+    "prometheus_client": ("prometheus-client", "'prism-bench exporter'", "install prism-bench[monitor]"),
+    "cupti": ("cupti-python", "launches counted and timed without ncu", "install prism-bench[cupti]"),
+    "ncu_report": ("ncu-report", "ncu reports read without ncu", "install prism-bench[ncu]"),
+}
+
+
+def checks() -> Iterator[Check]:
+    """One check per package; none is imported, which could take seconds."""
+    for module, (package, purpose, cure) in _WANTED.items():
+        if find_spec(module) is None:
+            yield missing(package, f"not installed; it is for {purpose}", cure)
+            continue
+        version = (installed(package) or [package])[0].rpartition(" ")[2]
+        if version.endswith("+cpu"):
+            yield broken(package, version, "a build without CUDA: its peers cannot run", "install a CUDA build of it")
+        else:
+            yield works(package, version)

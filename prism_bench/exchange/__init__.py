@@ -1,0 +1,49 @@
+"""Results of other tools become run records, and run records become theirs. Everything else then works on them."""
+
+from pathlib import Path
+
+from prism_bench.errors import ResultsError, unknown
+from prism_bench.exchange import asv_in, google_benchmark, nvbench
+from prism_bench.exchange.foreign import Imported, read_json
+
+READERS = {"asv": asv_in, "nvbench": nvbench, "google-benchmark": google_benchmark}
+
+
+def read_foreign(path: Path, format: str | None = None) -> Imported:
+    """The records in another tool's file, or in a folder of asv's results; the format is told from the content.
+
+    A ResultsError names the file that cannot be read, and what was expected there.
+    """
+    if format not in (None, *READERS):
+        raise unknown("format", format, READERS)
+    if path.is_dir():
+        return _read_folder(path)
+    reader = READERS[format] if format else _reader(path)
+    try:
+        return reader.read(path)
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError) as error:
+        raise ResultsError(f"{path}: not {reader.BACKEND}'s JSON ({type(error).__name__}: {error})") from error
+
+
+def _reader(path):
+    data = read_json(path)
+    for reader in READERS.values():
+        if reader.recognised(data):
+            return reader
+    raise ResultsError(f"{path}: none of {', '.join(READERS)}")
+
+
+def _read_folder(folder):
+    """The records of all result files of asv below the folder; a file that cannot be read is left out and told."""
+    records, left_out = [], []
+    for path in sorted(folder.glob("*/*.json")):
+        if path.name != "machine.json":
+            try:
+                found = read_foreign(path, asv_in.BACKEND)
+            except ResultsError as error:
+                found = Imported((), (str(error),))
+            records += found.records
+            left_out += found.left_out
+    if not records and not left_out:
+        raise ResultsError(f"{folder}: no asv results; they lie in <folder>/<machine>/<commit>-<environment>.json")
+    return Imported(tuple(records), tuple(dict.fromkeys(left_out)))

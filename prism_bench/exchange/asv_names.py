@@ -1,0 +1,21 @@
+"""How our cases and metrics are called in asv's results: as `suites/` calls them."""
+
+import ast
+
+# By metric, as in `suites/times.py`; a test holds the two together.
+BENCHMARKS = {
+    "cold_time": "times.Cold.track_cold_time",
+    "hot_time": "times.Hot.track_hot_time",
+    "launch_time": "times.Launch.track_launch_time",
+    "end_to_end_time": "times.EndToEnd.track_end_to_end_time",
+    "wall_time": "times.Wall.track_wall_time",
+}
+METRICS = {name: metric for metric, name in BENCHMARKS.items()}
+
+
+def value_of(text: object) -> object:
+    """The value behind a parameter, which asv writes as its `repr`; the text itself where it is none of Python's."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError):
+        return str(text)

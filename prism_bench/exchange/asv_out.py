@@ -1,0 +1,112 @@
+"""Records as asv's results (version 2), so that asv compares and publishes what `prism-bench run` measured.
+
+They are the results that `asv run` would have got from `suites/`: the same names, parameters and versions. asv keeps
+one result for a commit and an environment: a later record of the same commit takes the place of the one before.
+"""
+
+import json
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median, quantiles
+
+from prism_bench.errors import ResultsError
+from prism_bench.exchange.asv_names import BENCHMARKS
+from prism_bench.files import write_atomically
+from prism_bench.measure.statistics import median_interval
+from prism_bench.run_record import CaseResult, RunRecord
+
+COLUMNS = (
+    "result", "params", "version", "started_at", "duration", "stats_ci_99_a", "stats_ci_99_b", "stats_q_25",
+    "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
+)  # fmt: skip
+_LISTED = {"type": "track", "unit": "seconds", "param_names": ["case"], "timeout": 120.0, "number": 1, "rounds": 1}
+
+
+def write(record: RunRecord, folder: Path) -> Path:
+    """Write the record's kernels into the results folder of asv; returns the file of results.
+
+    `machine.json` and `benchmarks.json` are written where they are missing; cases that the latter does not list yet are
+    added to it. A ResultsError where the record has no commit, by which asv names results.
+    """
+    if not record.commit:
+        raise ResultsError("asv names results by commit, and this record has none; it was measured outside a checkout")
+    machine = record.machine["id"]
+    environment = f"prism-bench-{record.backend}"
+    path = folder / machine / f"{record.commit[:8]}-{environment}.json"
+    try:
+        _write(folder / machine / "machine.json", {**_machine(record), "version": 1})
+        _write(folder / "benchmarks.json", _benchmarks(record, folder / "benchmarks.json"))
+        _write(path, {**_results(record, environment), "version": 2})
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def _write(path, plain):
+    write_atomically(path, json.dumps(plain, indent=1).encode())
+
+
+def _machine(record) -> dict:
+    host = record.machine.get("host") or {}
+    return {
+        "machine": record.machine["id"], "os": f"{host.get('system', '')} {host.get('release', '')}".strip(),
+        "arch": str(host.get("processor", "")), "cpu": str(record.machine.get("device", "")),
+        "num_cpu": str(host.get("cores", "")), "ram": "",
+    }  # fmt: skip
+
+
+def _results(record: RunRecord, environment: str) -> dict:
+    began = _milliseconds(record.created)
+    python = record.software.get("python", "")
+    rows = {name: _row(record, metric, began) for metric, name in BENCHMARKS.items() if _measured(record.cases, metric)}
+    return {
+        "commit_hash": record.commit, "env_name": environment, "date": began,
+        "params": {**_machine(record), "python": python}, "python": python, "requirements": {}, "env_vars": {},
+        "result_columns": COLUMNS, "results": rows, "durations": {},
+    }  # fmt: skip
+
+
+def _milliseconds(created):
+    return round(datetime.fromisoformat(created).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+def _measured(cases: Iterable[CaseResult], metric: str) -> list[CaseResult]:
+    return [case for case in cases if case.measurement(metric) and case.measurement(metric).samples]
+
+
+def _row(record, metric, began):
+    """asv's row for one benchmark: a list per column, an entry per case. What is not trusted is `NaN`: n/a."""
+    cases = _measured(record.cases, metric)
+    trusted = [one.samples if one.valid else () for one in (case.measurement(metric) for case in cases)]
+    stats = [_statistics(samples) if samples else [None] * 6 for samples in trusted]
+    results = [median(samples) if samples else math.nan for samples in trusted]
+    params = [[repr(case.name) for case in cases]]
+    columns = [list(column) for column in zip(*stats, strict=True)]
+    samples = [list(one) or None for one in trusted]
+    return [results, params, _version(record, metric), began, record.duration, *columns, samples]
+
+
+def _statistics(samples):
+    """The 99 % interval of the median, the quartiles, calls per sample and number of samples, as asv has them."""
+    low, high = median_interval(samples, 0.99) or (-math.inf, math.inf)
+    quarter, _, three = quantiles(samples, method="inclusive") if len(samples) > 1 else [samples[0]] * 3
+    return [low, high, quarter, three, 1, len(samples)]
+
+
+def _version(record, metric):
+    return f"{record.protocol.get('version')} {metric}"
+
+
+def _benchmarks(record, path) -> dict:
+    """The list of benchmarks, with this record's cases in it."""
+    listed = json.loads(path.read_text()) if path.is_file() else {"version": 2}
+    for metric, name in BENCHMARKS.items():
+        names = [repr(case.name) for case in _measured(record.cases, metric)]
+        if names:
+            old = listed.get(name, {"params": [[]]})
+            params = list(dict.fromkeys([*old["params"][0], *names]))
+            own = {"name": name, "version": _version(record, metric), "code": f"# {name}", **_LISTED}
+            listed[name] = {**own, **old, "params": [params]}
+    return listed

@@ -1,0 +1,84 @@
+"""What the readers of other tools' results have in common: JSON with its mistakes told, and records made of little."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prism_bench.errors import ResultsError
+from prism_bench.measurement import Measurement
+from prism_bench.run_record import IMPORTED, CaseResult, RunRecord
+from prism_bench.workbench.identity import slug
+
+SECONDS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The `records` that a file or folder held, and what was `left_out` of them, in words with the place."""
+
+    records: tuple[RunRecord, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def read_json(path: Path) -> object:
+    """The JSON in the file, `NaN` and `Infinity` too, which asv writes; a ResultsError names a file without any."""
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ResultsError(f"{path}: not readable JSON ({error})") from error
+
+
+def field(plain: object, name: str, kind: type | tuple[type, ...], place: str):
+    """The field of a JSON object; a ResultsError names the place where it is missing or of another kind."""
+    if not isinstance(plain, dict) or name not in plain:
+        raise ResultsError(f"{place}: '{name}' is missing")
+    if not isinstance(plain[name], kind) or (isinstance(plain[name], bool) and kind is not bool):
+        raise ResultsError(f"{place}: '{name}' is {plain[name]!r:.40}")
+    return plain[name]
+
+
+def record(
+    backend: str, machine: str, created: datetime, cases: Iterable[CaseResult], commit: str | None = None, **facts
+) -> RunRecord:
+    """A record of what another tool measured; `facts` are further facts of the machine, `software` and `version`."""
+    software, version = facts.pop("software", {}), facts.pop("version")
+    stamp = created.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
+    return RunRecord(
+        created=stamp, backend=backend, machine={"id": slug(machine), **facts}, software=software,
+        protocol={"version": f"{backend} {version}"}, cases=tuple(cases), commit=commit, catalogue=backend,
+    )  # fmt: skip
+
+
+def case(kernel: str, axes: Mapping[str, object], measurements: Iterable[Measurement], **changes) -> CaseResult:
+    """A case of a foreign benchmark: `kernel[axis=value,...]`, of which neither bytes nor operations are known."""
+    inside = ",".join(f"{axis}={value}" for axis, value in axes.items())
+    fields = {
+        "name": f"{kernel}[{inside}]", "kernel": kernel, "family": IMPORTED, "label": IMPORTED,
+        "workload": dict(axes), "bytes": 0, "flops": None, "status": "ok", "measurements": tuple(measurements),
+    }  # fmt: skip
+    return CaseResult(**{**fields, **changes})
+
+
+def timing(metric: str, samples: Iterable[float], notes: tuple[str, ...] = ()) -> Measurement:
+    """A measurement of one process; invalid, and with the reason, where a sample is no time."""
+    found = tuple(float(sample) for sample in samples)
+    sound = tuple(sample for sample in found if math.isfinite(sample) and sample > 0)
+    if len(sound) == len(found):
+        return Measurement(metric, "kernel", (found,) if found else (), notes=notes)
+    reason = f"{len(found) - len(sound)} of {len(found)} samples are no times above zero"
+    return Measurement(metric, "kernel", (sound,) if sound else (), valid=False, reason=reason, notes=notes)
+
+
+def moment(text: str, place: str) -> datetime:
+    """The time in ISO 8601; one without a zone is taken for UTC."""
+    try:
+        found = datetime.fromisoformat(re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text))
+    except ValueError:
+        raise ResultsError(f"{place}: '{text}' is no time of ISO 8601") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

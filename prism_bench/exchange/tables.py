@@ -1,0 +1,33 @@
+"""Tables out: CSV for everything, Parquet where pyarrow is installed."""
+
+import io
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prism_bench.errors import BackendUnavailable, ResultsError
+from prism_bench.files import write_atomically
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def write(frame: "pandas.DataFrame", path: Path, format: str) -> Path:
+    """Write the table as `csv` or `parquet`, whole or not at all; returns the path.
+
+    A BackendUnavailable says how to get what Parquet needs, a ResultsError which place cannot be written.
+    """
+    data = frame.to_csv(index=False, lineterminator="\n").encode() if format == "csv" else _parquet(frame)
+    try:
+        write_atomically(path, data)
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def _parquet(frame):
+    if find_spec("pyarrow") is None:
+        raise BackendUnavailable("Parquet needs pyarrow: pip install 'prism-bench[parquet]'; CSV works without")
+    data = io.BytesIO()
+    frame.to_parquet(data, index=False, engine="pyarrow")
+    return data.getvalue()

@@ -1,0 +1,161 @@
+"""CUPTI's activity records, live and in this process, as a timeline: no ncu, no nsys, no permission for counters.
+
+Records are turned into rows when CUPTI hands a full buffer over, not while work is launched. One process can be watched
+by one tool at a time. Watching costs the host time at every launch: what is watched is counted, never timed for a
+benchmark.
+"""
+
+import ctypes
+import os
+import threading
+from contextlib import contextmanager
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from prism_bench.errors import BackendUnavailable, MeasurementInvalid
+from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
+
+_BUFFER_BYTES = 8 << 20
+_START_FLAG, _END_FLAG = 2, 4  # of markers: CUPTI_ACTIVITY_FLAG_MARKER_START and _END
+
+
+class Collector:
+    """Watches this process inside a `with` block; afterwards `timeline` says what happened in it.
+
+    It may be entered again. `runtime` records the runtime's calls besides the driver's, for programs that launch
+    through it. Ranges that the program pushes itself are seen where NVTX_INJECTION64_PATH named CUPTI's library at its
+    start.
+    """
+
+    def __init__(self, runtime: bool = False, api=None):
+        self._api = api or _load()
+        kinds = self._api.ActivityKind
+        self._readers = {
+            kinds.CONCURRENT_KERNEL: self._kernel,
+            kinds.MEMCPY: self._transfer(COPY),
+            kinds.MEMSET: self._transfer(SET),
+            kinds.DRIVER: self._call("driver_api_trace_cbid"),
+            kinds.RUNTIME: self._call("runtime_api_trace_cbid"),
+            kinds.MARKER: self._marker,
+        }
+        self._kinds = [kind for kind in self._readers if runtime or kind != kinds.RUNTIME]
+        self._work, self._calls, self._ranges, self._open, self._names = [], [], [], {}, {}
+        self._failure = None
+        self._api.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._take)
+
+    def __enter__(self):
+        for kind in self._kinds:
+            self._api.activity_enable(kind)
+        return self
+
+    def __exit__(self, *exception):
+        """The device must be idle: records of unfinished work would be missing."""
+        self._api.activity_flush_all(1)
+        for kind in self._kinds:
+            self._api.activity_disable(kind)
+
+    @contextmanager
+    def range(self, name: str):
+        """A named range of this thread, without NVTX."""
+        start = self._api.get_timestamp()
+        try:
+            yield
+        finally:
+            end = self._api.get_timestamp()
+            self._ranges.append((start, end, self._name(name), 0, _thread(threading.get_native_id())))
+
+    def timeline(self) -> Timeline:
+        """What was seen. MeasurementInvalid where CUPTI dropped records, or saw no work at all."""
+        if self._failure:
+            raise self._failure
+        dropped = self._dropped()
+        if dropped:
+            raise MeasurementInvalid(f"CUPTI dropped {dropped} records; watch fewer launches at a time")
+        if not self._work:
+            raise MeasurementInvalid("CUPTI saw no kernel, copy or set; is another profiler attached to this process?")
+        facts = {"source": f"process {os.getpid()}", "tool": "cupti", "version": _version()}
+        return timeline_of(self._work, self._calls, self._ranges, self._names, **facts)
+
+    def _dropped(self):
+        count = ctypes.c_size_t()
+        self._api.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
+        return count.value
+
+    def _take(self, records):
+        """Called by CUPTI, which swallows exceptions: the first one is kept for who asks for the timeline."""
+        try:
+            for record in records:
+                read = self._readers.get(record.kind)
+                if read:
+                    read(record)
+        except Exception as error:
+            self._failure = self._failure or error
+
+    def _name(self, text):
+        return self._names.setdefault(text, len(self._names))
+
+    def _kernel(self, one):
+        name, device = self._name(one.name), one.device_id
+        self._work.append((one.start, one.end, device, KERNEL, name, 0, one.correlation_id, 0))
+
+    def _transfer(self, kind):
+        def read(one):
+            self._work.append((one.start, one.end, one.device_id, kind, -1, one.bytes, one.correlation_id, 0))
+
+        return read
+
+    def _call(self, numbering):
+        def read(one):
+            name = self._name(_call_name(getattr(self._api, numbering), one.cbid))
+            self._calls.append((one.start, one.end, name, one.correlation_id, 0, _thread(one.thread_id)))
+
+        return read
+
+    def _marker(self, one):
+        """A range's end comes without its name: both carry the same id."""
+        if one.flags_ & _START_FLAG:
+            self._open[one.id] = one.timestamp, one.name, one.object_id.pt.thread_id
+        elif one.flags_ & _END_FLAG and one.id in self._open:
+            start, name, thread = self._open.pop(one.id)
+            self._ranges.append((start, one.timestamp, self._name(name), 0, _thread(thread)))
+
+
+def _call_name(numbering, number):
+    try:
+        return numbering(number).name
+    except ValueError:
+        return f"call {number}"
+
+
+def _thread(number):
+    """Thread ids may fill 64 bits; the lower 31 tell threads of one process apart."""
+    return number & 0x7FFFFFFF
+
+
+def _version():
+    try:
+        return metadata.version("cupti-python")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _load():
+    try:
+        from cupti import cupti
+    except ImportError as error:
+        raise BackendUnavailable(
+            f"CUPTI is not there ({error}); 'pip install prism-bench[cupti]' on a machine with an NVIDIA driver; "
+            "'prism-bench ledger --from FILE' reads captures of nsys without it"
+        ) from None
+    return cupti
+
+
+def injection_library() -> str | None:
+    """The library that NVTX must find in NVTX_INJECTION64_PATH for ranges to be seen; None where it is not found."""
+    package = find_spec("cupti")
+    if package is None or not package.origin:
+        return None
+    installed = Path(package.origin).parent.parent.glob("nvidia/*/lib/libcupti.so.*")
+    found = [*sorted(installed), *sorted(Path("/usr/local/cuda/lib64").glob("libcupti.so.*"))]
+    return str(found[0]) if found else None

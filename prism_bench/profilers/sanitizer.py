@@ -1,0 +1,92 @@
+"""compute-sanitizer: its command line, and its words as findings by case.
+
+What it prints and what the program prints come out of one pipe. The program says which case it is in; since the device
+is idle at both ends of a case, a finding belongs to the case in whose lines it stands, unless that case has no such
+kernel.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from prism_bench.profilers.tools import Tool
+
+CHECKS = ("memcheck", "racecheck", "initcheck", "synccheck")
+BEGIN, END, FAILED = "@@ begin ", "@@ end ", "@@ failed "  # what the program prints around a case
+_OWN = {"memcheck": ("--padding", "256"), "racecheck": ("--racecheck-report", "all"), "initcheck": (), "synccheck": ()}
+_LINE = re.compile(r"^========= ?(?P<words>.*)$")
+_FINDING = re.compile(
+    r"(Error: |Warning: )?(Invalid __|Uninitialized |Race reported|Potential (RAW|WAR|WAW) hazard|Barrier error|"
+    r"Address |Misaligned|Malloc/Free|Leaked|Stack overflow|Hardware (exception|stack))"
+)
+_PLACE = re.compile(r"\bat (?:0x[0-9a-f]+ in )?(?P<kernel>[^+]+?)(?:\+0x[0-9a-f]+)?(?: in (?P<source>[^ ]+:\d+))?$")
+_SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (?P<count>\d+)")
+
+
+@dataclass(frozen=True)
+class SanitizerFinding:
+    """One thing that a check found: in which case (None where none ran), in which kernel, and where in its source."""
+
+    check: str
+    case: str | None
+    kernel: str
+    message: str
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What one run of a check said: its findings, which cases it came to the end of, and how many errors it counted.
+
+    `counted` is None where it never came to its summary.
+    """
+
+    check: str
+    findings: tuple[SanitizerFinding, ...]
+    cases: tuple[str, ...]
+    counted: int | None
+
+
+def command(tool: Tool, check: str, program: Sequence[str]) -> list[str]:
+    """The command that runs the program under the check; errors of the CUDA API are the program's own affair."""
+    words = [*_OWN[check], "--report-api-errors", "no", "--target-processes", "application-only"]
+    return [tool.program, "--tool", check, *words, *program]
+
+
+def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checked:
+    """The run's findings; `entries` are the names of the kernels that each case launches."""
+    case, current, found, done, counted = None, None, [], [], None
+    for line in text.splitlines():
+        if line.startswith((BEGIN, END)):
+            case = line.removeprefix(BEGIN) if line.startswith(BEGIN) else case
+            done += [line.removeprefix(END)] if line.startswith(END) else []
+            continue
+        words = _LINE.match(line)
+        said = words["words"].strip() if words else ""
+        summary = _SUMMARY.search(said)
+        counted = int(summary["count"]) if summary else counted
+        if _FINDING.match(said):
+            current = {"message": said, "case": case}
+            found.append(current)
+        elif current and "kernel" not in current and (place := _PLACE.search(said)):
+            current |= {"kernel": place["kernel"].strip(), "source": _file(place["source"])}
+    return Checked(check, tuple(_finding(check, one, done, entries) for one in found), tuple(done), counted)
+
+
+def _file(source):
+    """`softmax.cu:12` of a path that only this machine has."""
+    return source and source.rsplit("/", 1)[-1]
+
+
+def _finding(check, one, done, entries):
+    """The finding, in the case whose lines it stands in or, where that has no such kernel, in the last one that has."""
+    kernel = one.get("kernel", "")
+    place = _PLACE.search(one["message"])
+    kernel = kernel or (place["kernel"].strip() if place else "")
+    source = one.get("source") or (_file(place["source"]) if place else None)
+    name = kernel.split("(")[0].split("<")[0].split()[-1] if kernel else ""
+    has = lambda case: any(entry.split("<")[0] == name for entry in entries.get(case, ()))  # noqa: E731
+    case = one["case"]
+    if name and case is not None and not has(case):
+        case = next((earlier for earlier in reversed(done) if has(earlier)), case)
+    return SanitizerFinding(check, case, kernel, one["message"], source)

@@ -1,0 +1,59 @@
+"""A trend for people and for programs: what moved and why, where the ground itself moved, what was set aside."""
+
+from dataclasses import asdict
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from prism_bench.analysis.trend import Trend
+from prism_bench.analysis.trend.shifts import RECENT, Shift, findings, shifts
+from prism_bench.store import History
+
+_STYLES = {"bad": "bold red", "note": "yellow"}
+
+
+def trend_view(trend: Trend, history: History, recent: int = RECENT) -> RenderableType:
+    """What `trend` prints, to be handed to a Rich console."""
+    found = findings(shifts(trend.steps), recent)
+    lines = [Text(_headline(trend, history), "bold green" if not found else "bold yellow")]
+    lines += [_line(_STYLES[finding.gravity], finding.kind, finding.message) for finding in found]
+    lines += [_line("cyan", "breakpoint", f"{one.machine}, {one.backend}: {one.words} since {one.since}")
+              for one in trend.breakpoints]  # fmt: skip
+    lines += [
+        _line("dim", "set aside", f"{_counted(count, 'measurement')}: {reason}")
+        for reason, count in trend.aside.items()
+    ]
+    return Group(*lines, *(_line("yellow", "left out", problem.reason) for problem in history.problems))
+
+
+def _line(style, kind, message):
+    return Text.assemble((f"{kind}: ", style), message)
+
+
+def _headline(trend, history):
+    machines = {facts.machine for facts in history.records}
+    steps = _counted(len(trend.steps), "step") if trend.steps else "no step"
+    where = f"{_counted(len(history.records), 'record')} of {_counted(len(machines), 'machine')}"
+    return f"{steps} in {trend.series} series, {where}"
+
+
+def _counted(count, noun):
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def trend_json(trend: Trend, history: History, recent: int = RECENT) -> dict:
+    """The same as plain JSON values."""
+    return {
+        "records": len(history.records),
+        "points": len(history.points),
+        "series": trend.series,
+        "findings": [_shift(shift, recent) for shift in shifts(trend.steps)],
+        "steps": [{**asdict(step), "ratio": step.ratio} for step in trend.steps],
+        "breakpoints": [asdict(one) for one in trend.breakpoints],
+        "set_aside": dict(trend.aside),
+        "problems": [asdict(problem) for problem in history.problems],
+    }
+
+
+def _shift(shift: Shift, recent: int):
+    return {**vars(shift.finding(recent)), "cases": list(shift.cases), "metrics": list(shift.metrics)}

@@ -1,0 +1,43 @@
+"""Compiling ahead: every case's code into the cache by all cores, so that what is watched or timed only loads it."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from prism_bench.case import Case, Device
+from prism_bench.compilation import compile_source
+from prism_bench.errors import CompilationFailed
+
+_FEW = 4  # as many are compiled sooner than processes start
+
+
+def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], None] = lambda: None) -> int:
+    """Fill the cache for the cases on `device`; how many libraries that takes. What fails is met again by its case.
+
+    `report` is called after each library.
+    """
+    jobs = list(dict.fromkeys(job for case in cases if not case.refusal(device) if (job := _job(case, device))))
+    if len(jobs) <= _FEW:
+        for job in jobs:
+            _compile(job)
+        return len(jobs)
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for _ in pool.map(_compile, jobs):
+            report()
+    return len(jobs)
+
+
+def _job(case, device) -> tuple[Path, tuple[str, ...], str, tuple[str, ...]] | None:
+    try:
+        entries = case.entries(device)
+    except Exception:  # whatever a spec's launch raises, it raises again where the case's own result can say so
+        return None
+    return (case.spec.source, entries, str(device.compute_capability), case.spec.options) if entries else None
+
+
+def _compile(job):
+    try:
+        compile_source(*job)
+    except CompilationFailed:
+        return

@@ -1,0 +1,137 @@
+"""A slowdown planted on purpose: a copy of a catalogue whose kernels take a known share longer, to see who notices.
+
+The block with the highest number starts last; in the copy it waits before it works, so that a launch ends later by what
+it waits, however many blocks there are. How long depends on the launch: the share of that case's own time, split among
+its launches. On the emulator nothing waits; the copy computes what the original does.
+"""
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from prism_bench.case import Case, Device
+from prism_bench.catalogue import Catalogue
+from prism_bench.kernel import Launch
+from prism_bench.run_record import RunRecord
+
+_HEADER = """#pragma once
+// The block that starts last waits for `cycles` of the SM clock: a slowdown planted on purpose.
+#define PLANTED_BLOCKS ((unsigned long long)gridDim.x * gridDim.y * gridDim.z)
+
+static __device__ __forceinline__ void planted_wait(long long cycles) {
+#ifndef CPU_CUDA
+    const unsigned long long row = blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z;
+    if (blockIdx.x + gridDim.x * row + 1 != PLANTED_BLOCKS) return;
+    const long long start = clock64();
+    while (clock64() - start < cycles) {
+    }
+#endif
+}
+"""
+_ENTRY = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\s*\(")
+_ALIKE = 0.1  # cases that share a launch may want waits that differ by this much
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How long the last block of a launch of `entry` in so many `blocks` waits, in cycles."""
+
+    entry: str
+    blocks: int
+    cycles: int
+
+
+def plant(catalogue: Catalogue, record: RunRecord, share: float, folder: Path, device: Device) -> list[str]:
+    """Copy the catalogue to `folder` with every case of the record slower by `share` of its cold time.
+
+    Gives the names of the cases that got it. Those are left out whose launches look like another case's with another
+    time, or whose entries stand in a header.
+    """
+    shutil.copytree(catalogue.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "include").mkdir(exist_ok=True)
+    (folder / "include" / "planted.cuh").write_text(_HEADER)
+    cases = {case.name: case for case in catalogue.cases()}
+    wanted = {result.name: _cycles(result, share) for result in record.cases if result.name in cases}
+    wanted = {name: cycles for name, cycles in wanted.items() if cycles}
+    by_source: dict[Path, list[Case]] = {}
+    for name in wanted:
+        by_source.setdefault(cases[name].spec.source, []).append(cases[name])
+    planted = []
+    for source, those in by_source.items():
+        copy = folder / source.relative_to(catalogue.folder)
+        planted += _plant_source(copy, those, wanted, device)
+    return planted
+
+
+def _cycles(result, share):
+    """What the case's launches wait together; None where the record has no cold time of it."""
+    cold = result.measurement("cold_time")
+    if result.status != "ok" or cold is None or not cold.valid or not cold.clock:
+        return None
+    return share * cold.median * cold.clock
+
+
+def _plant_source(copy, cases, wanted, device):
+    """Write the waits into the source; the names of the cases whose every launch waits as it should."""
+    text = copy.read_text()
+    waits = _waits(cases, wanted, device)
+    there = set(_ENTRY.findall(text))
+    copy.write_text('#include "planted.cuh"\n' + planted_text(text, waits))
+    kept = {(wait.entry, wait.blocks): wait.cycles for wait in waits if wait.entry in there}
+    return [case.name for case in cases if _all_wait(case, wanted[case.name], kept, device)]
+
+
+def _waits(cases, wanted, device):
+    """One wait per entry and number of blocks: that of the case that asks for the longest."""
+    longest: dict[tuple[str, int], float] = {}
+    for case in cases:
+        launches = _launches(case, device)
+        for launch in launches:
+            longest[launch] = max(longest.get(launch, 0), wanted[case.name] / len(launches))
+    return [Wait(entry, blocks, round(cycles)) for (entry, blocks), cycles in longest.items()]
+
+
+def _all_wait(case, wanted, waits: Mapping[tuple[str, int], int], device):
+    launches = _launches(case, device)
+    total = sum(waits.get(launch, 0) for launch in launches)
+    return bool(launches) and all(launch in waits for launch in launches) and abs(total / wanted - 1) <= _ALIKE
+
+
+def _launches(case, device):
+    """Entry and number of blocks of every launch of the case."""
+    steps = [step for step in case.steps(device) if isinstance(step, Launch) and not step.is_empty]
+    return [((step.entry or case.spec.entry).partition("<")[0], _blocks(step)) for step in steps]
+
+
+def _blocks(step):
+    return prod(int(extent) for extent in step.grid) if isinstance(step.grid, tuple) else int(step.grid)
+
+
+def planted_text(text: str, waits: list[Wait]) -> str:
+    """The source with a call at the start of every entry that has waits."""
+    pieces, done = [], 0
+    for entry in _ENTRY.finditer(text):
+        own = [wait for wait in waits if wait.entry == entry[1]]
+        body = _body(text, entry.end())
+        if own and body:
+            pieces += [text[done:body], f" planted_wait({_chosen(own)});"]
+            done = body
+    return "".join([*pieces, text[done:]])
+
+
+def _body(text, position):
+    """Where the body of a function begins whose parameters begin at `position`; None where it is only declared."""
+    depth = 1
+    while depth and position < len(text):
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        position += 1
+    brace = re.match(r"\s*\{", text[position:])
+    return position + brace.end() if brace else None
+
+
+def _chosen(waits):
+    choices = [f"PLANTED_BLOCKS == {wait.blocks}ull ? {wait.cycles}ll : " for wait in waits]
+    return "".join(choices) + "0ll"

@@ -1,0 +1,264 @@
+"""Profiling cases: a program that launches each once runs under ncu; what was counted goes to the cases' results.
+
+One capture holds as many cases as it can: a profiler takes seconds to start. When a case ends the program, another
+capture goes on with the rest. A failure of the profiler itself, before it counted anything, is an error; later, it is
+the reason of the cases that are left.
+"""
+
+import json
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue, default_folder
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.profilers import metrics, ncu, ncu_csv, tools
+from prism_bench.profilers.chips import Chip, chip_of
+from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
+from prism_bench.profilers.launches import ProfiledLaunch
+from prism_bench.run_record import RunRecord
+from prism_bench.workbench import identity
+from prism_bench.workbench.ahead import compile_ahead
+from prism_bench.workbench.process import HERE
+from prism_bench.workbench.session import result_of
+
+GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
+_SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and copies"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to profile: which set of metrics, what is done to clocks and caches, how long, and where reports are kept.
+
+    `seconds` is for all cases, `case_seconds` for one; `verify` compares the very launch that is profiled.
+    """
+
+    folder: Path
+    chosen: str = "core"
+    clock_control: str = "none"
+    seconds: float = 600.0
+    case_seconds: float = 60.0
+    verify: bool = True
+
+    @property
+    def traffic(self) -> bool:
+        """Whether DRAM bytes alone are counted, in one pass, with what a case leaves in L2: our own flush serves."""
+        return self.chosen == "traffic"
+
+
+@dataclass
+class Capture:
+    """One run of the profiled program: what it told, and what the profiler counted."""
+
+    events: list[dict]
+    launches: list[ProfiledLaunch]
+    command: list[str]
+    passes: int | None = None
+
+
+def profile(catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report: Callable = lambda _: None):
+    """A RunRecord whose cases hold what ncu counted of them. Raises ProfilerFailed where it counted nothing at all."""
+    if plan.chosen not in metrics.SETS:
+        raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
+    started = datetime.now(UTC)
+    if backend.name == "cuda":
+        compile_ahead(cases, backend.device)
+    results = _Profiling(catalogue, backend, plan, report).results(cases)
+    return _record(catalogue, backend, results, started)
+
+
+def record_of_profiles(catalogue: Catalogue, backend, cases: list[Case], profiles: dict[str, dict]) -> RunRecord:
+    """A record whose cases hold profiles made elsewhere; a case without one says so."""
+    none = "the tracer saw no work in its range"
+    results = [
+        replace(result_of(case, "ok" if case.name in profiles else "failed", None if case.name in profiles else none),
+                profile=profiles.get(case.name, {}))
+        for case in cases
+    ]  # fmt: skip
+    return _record(catalogue, backend, results, datetime.now(UTC))
+
+
+def _record(catalogue, backend, results, started):
+    facts = backend.facts()
+    commit, dirty = identity.commit_of(catalogue.folder)
+    return RunRecord(
+        created=started.isoformat(timespec="seconds").replace("+00:00", ""),
+        backend=backend.name,
+        machine=identity.machine(facts),
+        software=identity.software(facts.get("software", {})),
+        protocol={},
+        cases=tuple(results),
+        commit=commit,
+        dirty=dirty,
+        catalogue="built-in" if catalogue.folder == default_folder() else str(catalogue.folder),
+        complete=all(result.status != "skipped" for result in results),
+        duration=round((datetime.now(UTC) - started).total_seconds(), 1),
+    )
+
+
+class _Profiling:
+    def __init__(self, catalogue, backend, plan, report):
+        self._catalogue, self._backend, self._plan, self._report = catalogue, backend, plan, report
+        self._chip = chip_of(backend.facts().get("compute_capability", "?"))
+        self._tool = tools.find("ncu")
+
+    def results(self, cases):
+        """One result per case, in their order."""
+        names, found = [case.name for case in cases], {}
+        end = time.monotonic() + self._plan.seconds
+        part = 0
+        while names and time.monotonic() < end:
+            part += 1
+            try:
+                capture = self._capture(names, part, end - time.monotonic())
+            except ProfilerFailed as error:
+                if not found:
+                    raise
+                found |= {name: ("failed", str(error), None) for name in names}
+                break
+            found |= self._told(capture)
+            names = [name for name in names if name not in found]
+        late = ("skipped", f"left out: the limit of {self._plan.seconds:.0f} s was over", None)
+        return [self._result(case, *found.get(case.name, late)) for case in cases]
+
+    def _result(self, case, status, reason, counted):
+        return replace(result_of(case, status, reason), profile=counted or {})
+
+    def _capture(self, names, part, seconds):
+        report = self._plan.folder / f"part{part}.ncu-rep"
+        report.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            order, events = Path(folder) / "order.json", Path(folder) / "events"
+            order.write_text(json.dumps(self._order(names, seconds)))
+            program = [sys.executable, "-m", "prism_bench.workbench.profiled", str(order), str(events)]
+            command = ncu.capture(self._tool, self._counting(), report, program)
+            log, watch = report.with_suffix(".log"), lambda: self._report(_told_so_far(events))
+            ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=HERE.view()["PYTHONPATH"])
+            told = _events(events)
+        launches = self._exported(report, ended, must=_launched(told))
+        kept = [str(report) if word == str(order) else word for word in command]
+        return Capture(told, launches, kept[: kept.index(program[0])], ncu.passes(ended.text))
+
+    def _order(self, names, seconds):
+        plan = self._plan
+        return {
+            "backend": self._backend.name, "catalogue": str(self._catalogue.folder), "cases": names,
+            "verify": plan.verify, "traffic": plan.traffic, "seconds": seconds, "case_seconds": plan.case_seconds,
+            "once": False,
+        }  # fmt: skip
+
+    def _counting(self):
+        plan = self._plan
+        sections, caches = ((), "none") if plan.traffic else (ncu.Counting.sections, "all")
+        return ncu.Counting(metrics.counters(self._chip, plan.chosen), sections, plan.clock_control, caches)
+
+    def _exported(self, report, ended, must):
+        """The launches in the report. Where there must be some and are none, what ncu said explains it."""
+        if not report.is_file():
+            return self._refuse(ended) if must else []
+        table = report.with_suffix(".csv")
+        for command in ncu.exports(self._tool, report):
+            exported = tools.run(command, table, 2 * GRACE)
+            if exported.status == 0:
+                break
+        try:
+            return ncu_csv.read(table)
+        except ResultsError as error:
+            return self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {error}")) if must else []
+
+    def _refuse(self, ended):
+        failure = classify(ended.text, ended.status, produced=False)
+        raise ProfilerFailed("ncu", failure, last_words(ended.text))
+
+    def _told(self, capture):
+        """Status, reason and what was counted, by case: those that ended, and the one that ended the program."""
+        ends = {event["end"]: event for event in capture.events if "end" in event}
+        begun = [event["begin"] for event in capture.events if "begin" in event]
+        cut = bool(begun) and begun[-1] not in ends
+        groups = attributed(capture.launches, list(ends.values()), cut)
+        counted = {name: self._counted(capture, *groups[name]) for name in ends}
+        found = {name: (end["status"], end["reason"], counted[name]) for name, end in ends.items()}
+        if cut:
+            found[begun[-1]] = ("crashed", f"{begun[-1]}: ended the program that profiled it", None)
+        for event in capture.events:
+            late = f"left out: the limit of {self._plan.seconds:.0f} s was over"
+            found |= dict.fromkeys(event.get("left", ()), ("skipped", late, None))
+        if not begun:
+            raise ResultsError("the profiled program ended before its first case; its log stands beside the report")
+        return found
+
+    def _counted(self, capture, launches, following):
+        if not launches:
+            return None
+        values = metrics.combined(launches, self._chip, self._plan.chosen)
+        return {
+            "tool": "ncu", "version": self._tool.version, "set": self._plan.chosen,
+            "clock_control": self._plan.clock_control, "cache_control": "own" if self._plan.traffic else "all",
+            "passes": capture.passes, "command": shlex.join(capture.command),
+            "kernels": [_kernel(one) for one in launches],
+            "values": values | _of_launches(launches) | _written_back(following, self._chip),
+        }  # fmt: skip
+
+
+def _kernel(launch):
+    return {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
+
+
+def _of_launches(launches):
+    missing = {name: {"value": None, "unit": "1", "reason": _SERIAL} for name in ("gaps", "copies")}
+    return {"launches": {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}, **missing}
+
+
+def _written_back(following: list[ProfiledLaunch], chip: Chip):
+    """What the case left dirty in L2, as the kernel that came after it drove it to memory."""
+    if not following:
+        reason = "only --set traffic follows a case to its last written byte"
+        return {"write_back_bytes": {"value": None, "unit": "B", "reason": reason}}
+    return {"write_back_bytes": metrics.combined(following, chip, "traffic")["dram_write_bytes"]}
+
+
+def attributed(launches: list[ProfiledLaunch], ends: list[dict], cut: bool = False) -> dict[str, tuple[list, list]]:
+    """The launches of each case, and those that followed it: by the ranges around them, else by their order.
+
+    `cut` says that a case ended the program, so that some of its launches may stand last. A ResultsError where ranges
+    do not tell, and the launches are not as many as the cases' plans have.
+    """
+    ordered = sorted(launches, key=lambda launch: launch.id)
+    within = lambda name: [one for one in ordered if any(f":{name}:" in cell for cell in one.ranges)]  # noqa: E731
+    by_range = {end["end"]: (within(end["end"]), within(f"after {end['end']}")) for end in ends}
+    if cut or sum(len(own) + len(after) for own, after in by_range.values()) == len(ordered):
+        return by_range
+    expected = sum(end["launches"] + end.get("following", 0) for end in ends)
+    if expected != len(ordered):
+        raise ResultsError(f"the profiler counted {len(ordered)} launches without ranges; the cases have {expected}")
+    groups, first = {}, 0
+    for end in ends:
+        middle = first + end["launches"]
+        last = middle + end.get("following", 0)
+        groups[end["end"]] = ordered[first:middle], ordered[middle:last]
+        first = last
+    return groups
+
+
+def _launched(events):
+    """Whether kernels ran between marks, or the program never came so far as to fail by itself."""
+    return any(event.get("launches") for event in events) or not any("begin" in event for event in events)
+
+
+def _events(path):
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+
+
+def _told_so_far(path) -> tuple[int, str]:
+    """How many cases have ended, and which one is being profiled."""
+    events = _events(path)
+    begun = [event["begin"] for event in events if "begin" in event]
+    return sum("end" in event for event in events), begun[-1] if begun else "starting"

@@ -1,0 +1,86 @@
+"""Process medians and how well they are known: the closed form against the bootstrap that it stands for."""
+
+from math import exp, isnan, log
+
+import numpy as np
+import pytest
+
+from prism_bench.analysis.medians import cycles, medians
+from prism_bench.measurement import Measurement
+
+
+def drawn(processes, draws=20_000, seed=3):
+    """Log medians of hierarchical bootstrap samples, drawn one by one: processes first, then samples in each."""
+    rng = np.random.default_rng(seed)
+    groups = [np.log(process) for process in processes]
+    means = []
+    for _ in range(draws):
+        chosen = rng.integers(len(groups), size=len(groups))
+        means.append(np.mean([np.median(rng.choice(groups[i], len(groups[i]))) for i in chosen]))
+    return np.array(means)
+
+
+@pytest.fixture(scope="module")
+def processes():
+    rng = np.random.default_rng(1)
+    return [1e-5 * level * rng.lognormal(0, 0.03, 15) for level in (1.0, 1.01, 1.03, 0.99)]
+
+
+def test_the_variance_is_the_bootstraps_with_its_narrowness_given_back(processes):
+    found, count = medians(processes), len(processes)
+    by_drawing = np.var(drawn(processes))
+    assert count / (count - 1) * by_drawing == pytest.approx(found.variance, rel=0.05)
+
+
+def test_the_centre_is_where_the_bootstrap_is(processes):
+    assert np.mean(drawn(processes)) == pytest.approx(medians(processes).centre, abs=2e-4)
+
+
+def test_the_same_samples_give_the_same_numbers(processes):
+    assert medians(processes) == medians(processes)
+
+
+def test_samples_that_agree_leave_no_doubt():
+    found = medians([[2e-6, 2e-6, 2e-6], [2e-6, 2e-6]])
+    assert (2e-6, 0.0, 0.0) == pytest.approx((found.typical, found.variance, found.within))
+
+
+def test_one_process_says_nothing_of_the_spread():
+    found = medians([[1e-6, 2e-6, 3e-6]])
+    assert isnan(found.variance)
+    assert isnan(found.total)
+
+
+def test_processes_without_samples_are_left_out():
+    assert 2 == len(medians([[1e-6], [], [2e-6]]).logs)
+    assert () == medians([[], []]).logs
+
+
+def test_one_sample_is_its_own_median():
+    assert (log(3e-6),) == pytest.approx(medians([[3e-6]]).logs)
+
+
+def test_the_resolution_is_the_clocks_tick():
+    ticks = np.array([100, 101, 103, 101]) * 32e-9
+    assert log(101 / 100) == pytest.approx(medians([ticks, ticks]).resolution)
+    assert 0.0 == medians([[1e-6, 1e-6 * (1 + 1e-12)]]).resolution
+
+
+def test_processes_can_be_put_together_and_chosen():
+    first, second = medians([[1e-6], [2e-6]]), medians([[3e-6]])
+    assert medians([[1e-6], [2e-6], [3e-6]]).logs == (first + second).logs
+    assert second.logs == (first + second).only([2]).logs
+
+
+def measured(clocks):
+    return Measurement("cold_time", "kernel", ((1e-6, 2e-6), (1e-6, 1e-6)), clocks)
+
+
+def test_cycles_are_seconds_times_the_clock_of_each_sample():
+    found = cycles(measured(((1e9, 1e9), (2e9, 2e9))))
+    assert 2000.0 == pytest.approx(exp(found.logs[1]))
+
+
+@pytest.mark.parametrize("clocks", [(), ((1e9, 1e9),), ((1e9, 1e9), (1e9,)), ((1e9, 1e9), (0.0, 1e9))])
+def test_without_every_samples_clock_there_are_no_cycles(clocks):
+    assert cycles(measured(clocks)) is None

@@ -1,0 +1,110 @@
+"""The verdict: what is called a change, what is withheld, and how often it is wrong where the truth is known."""
+
+from math import log
+
+import numpy as np
+import pytest
+
+from prism_bench.analysis.estimate import Spread, pooled
+from prism_bench.analysis.medians import Medians, medians
+from prism_bench.analysis.verdict import CHANGED, Pair, Rules, judged
+
+
+def side(ratio=1.0, spread=0.001, processes=5, **facts):
+    """Processes evenly around a ratio."""
+    steps = np.linspace(-1, 1, processes) if processes > 1 else [0.0]
+    return Medians(tuple(log(ratio) + spread * step for step in steps), (0.0,) * processes, **facts)
+
+
+def verdict(a, b, *, rules=Rules(), **facts):  # noqa: B008
+    (found,) = judged([Pair(a, b, **facts)], rules)
+    return found.verdict, found.reason
+
+
+def test_what_takes_longer_is_slower_and_the_other_way_round():
+    assert ("slower", None) == verdict(side(), side(1.05))
+    assert ("faster", None) == verdict(side(1.05), side())
+
+
+def test_what_differs_by_less_than_is_worth_a_word_is_the_same():
+    assert ("same", None) == verdict(side(), side(1.004))
+
+
+def test_a_change_below_the_floor_is_withheld_and_says_so():
+    found, reason = verdict(side(), side(1.03), known=Spread(0.012**2, 50))
+    assert ("inconclusive", "withheld: 3.0 % slower is below the floor of 3.4 %") == (found, reason)
+
+
+def test_a_floor_that_hides_a_lot_makes_nothing_the_same():
+    found, reason = verdict(side(spread=0.1), side(spread=0.1))
+    assert "inconclusive" == found
+    assert "is neither nothing nor a change" in reason
+
+
+def test_one_process_a_side_is_inconclusive_and_says_why():
+    found, reason = verdict(side(processes=1), side(2.0, processes=1))
+    assert ("inconclusive", "one process a side says nothing of the spread between processes") == (found, reason)
+
+
+def test_one_process_a_side_is_judged_where_the_noise_is_known():
+    assert "slower" == verdict(side(processes=1), side(1.2, processes=1), known=Spread(1e-4, 9))[0]
+
+
+def test_a_slower_clock_is_no_slower_kernel():
+    found, reason = verdict(side(), side(1.05), cycles=(side(), side(1.0)))
+    assert ("inconclusive", "slower in time and not in cycles: the SM clock differed") == (found, reason)
+    assert "slower" == verdict(side(), side(1.05), cycles=(side(), side(1.05)))[0]
+    assert "faster" == verdict(side(), side(0.95), cycles=(side(), side(0.95)))[0]
+
+
+def test_a_difference_of_one_tick_is_not_called_a_change():
+    tick = log(1.03)
+    assert "slower" == verdict(side(spread=0), side(1.03, spread=0))[0]
+    assert "same" == verdict(side(spread=0, resolution=tick), side(1.03, spread=0, resolution=tick))[0]
+
+
+def test_what_alone_would_be_called_a_change_is_not_among_many_that_are_none():
+    """This machine was quieter when its noise was measured than it is now."""
+    doubtful = Pair(side(spread=0.02), side(1.025, spread=0.02), known=Spread(0.002**2, 4))
+    quiet = [Pair(side(), side()) for _ in range(200)]
+    assert "slower" == judged([doubtful])[0].verdict
+    assert ["inconclusive"] == [one.verdict for one in judged([doubtful, *quiet])][:1]
+
+
+def test_no_pairs_no_judgements():
+    assert [] == judged([])
+
+
+def test_widening_takes_back_what_a_control_makes_doubtful():
+    (found,) = judged([Pair(side(), side(1.03))], widening=20.0)
+    assert found.verdict not in CHANGED
+
+
+def suite(kind, change, cases=150, processes=5, spread=0.006):
+    rng = np.random.default_rng(17)
+    for _ in range(cases):
+        sides = []
+        for factor in (1.0, change):
+            strays = rng.standard_normal(processes) if kind == "normal" else (rng.random(processes) < 0.3) * 2.2
+            levels = 1e-5 * factor * np.exp(spread * strays)
+            sides.append(medians([level * np.exp(np.abs(rng.normal(0, 0.02, 15))) for level in levels]))
+        yield Pair(*sides)
+
+
+@pytest.mark.parametrize("kind", ["normal", "two states"])
+def test_of_pairs_that_are_the_same_next_to_none_is_called_a_change(kind):
+    found = judged(list(suite(kind, 1.0)))
+    assert sum(one.verdict in CHANGED for one in found) <= 0.01 * len(found)
+
+
+@pytest.mark.parametrize("kind", ["normal", "two states"])
+def test_a_planted_five_per_cent_is_found_where_the_floor_allows_it(kind):
+    found = [one for one in judged(list(suite(kind, 1.05))) if one.floor < 0.03]
+    assert len(found) > 50
+    assert sum(one.verdict == "slower" for one in found) >= 0.95 * len(found)
+
+
+def test_pooled_processes_make_the_floor_where_none_is_stored():
+    pair = Pair(side(spread=0.002), side(spread=0.002))
+    (own,), (stored,) = judged([pair]), judged([Pair(pair.a, pair.b, None, pooled(pair.a, pair.b))])
+    assert own.floor == stored.floor

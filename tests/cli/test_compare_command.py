@@ -1,0 +1,175 @@
+"""`prism-bench compare`: records, folders, variants and commits; and what it ends with."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import prism_bench
+from prism_bench import store
+from prism_bench.backends.null import SCRIPT
+from tests.analysis.measured_pairs import records
+from tests.report.synthetic import MACHINE
+
+QUICK = ("--backend", "null", "--processes", "2")
+
+
+@pytest.fixture
+def two(tmp_path):
+    """A function that keeps two records with these ratios and gives their paths."""
+
+    def keep(ratios, **changes):
+        return [
+            store.save(record, tmp_path / f"{name}.json.gz")
+            for name, record in zip(("old", "new"), records(ratios, **changes), strict=True)
+        ]
+
+    return keep
+
+
+def test_slower_ends_with_1_and_shows_what_changed(shell, two):
+    found = shell("compare", *two([1.0, 1.1]))
+    assert (1, "") == (found.code, found.err)
+    assert found.out.splitlines()[0].startswith("1 slower  1 same  new against old")
+    assert "k1[n=100]" in found.out
+    assert "k0[n=100]" not in found.out
+    assert "k0[n=100]" in shell("compare", *two([1.0, 1.1]), "--all").out
+
+
+@pytest.mark.parametrize("ratios", [[1.0], [0.9]])
+def test_same_and_faster_end_with_0(shell, two, ratios):
+    assert 0 == shell("compare", *two(ratios)).code
+
+
+def test_a_failed_control_ends_with_3(shell, two):
+    found = shell("compare", *two([1.2] * 3, sass=("aa", "aa")))
+    assert 3 == found.code
+    assert "control: 3 cases of identical code, median ratio 1.2" in found.out
+
+
+def test_json_holds_the_numbers_and_nothing_else(shell, two):
+    found = shell("compare", *two([1.1]), "--json").json
+    (case,) = found["cases"]
+    assert ({"slower": 1}, "slower") == ({k: v for k, v in found["counts"].items() if v}, case["verdict"])
+    assert case["low"] < 1.1 < case["high"]
+    assert 1.1 == pytest.approx(case["cycles"]["ratio"], rel=0.01)
+    assert ["slower"] == [finding["kind"] for finding in found["findings"]]
+
+
+def test_a_metric_is_chosen_by_its_name(shell, two):
+    found = shell("compare", *two([1.1]), "--metric", "cold_tim")
+    assert (2, "prism-bench: unknown metric 'cold_tim'; did you mean cold_time") == (found.code, found.err[:62])
+    assert "has no hot time" in shell("compare", *two([1.1]), "--metric", "hot_time").out
+
+
+def test_a_larger_least_change_makes_less_worth_a_word(shell, two):
+    assert "same" in shell("compare", *two([1.03]), "--least", "0.1", "--all").out
+
+
+@pytest.mark.parametrize(
+    "changes", [{"backend": "null"}, {"protocol": {"version": 2}}, {"machine": {**MACHINE, "device": "NVIDIA H100"}}]
+)
+def test_records_that_say_nothing_about_each_other_are_refused(shell, two, changes):
+    found = shell("compare", *two([1.0], **changes))
+    assert (2, "") == (found.code, found.out)
+    assert found.err.startswith("prism-bench: new: its ")
+    assert 1 == found.err.count("\n")
+
+
+def test_a_record_and_something_else_do_not_compare(shell, two, toys):
+    old, _ = two([1.0])
+    found = shell("compare", old, toys[1])
+    assert 2 == found.code
+    assert f"prism-bench: {old} is a record and the other side is not" in found.err
+
+
+def test_a_damaged_record_is_named(shell, two):
+    old, new = two([1.0])
+    new.write_bytes(b"{")
+    found = shell("compare", old, new)
+    assert 2 == found.code
+    assert found.err.startswith(f"prism-bench: {new}: not a readable run record")
+
+
+def test_a_damaged_noise_floor_is_named(shell, two):
+    noise = Path("reports/noise/nvidia-h200.json")
+    noise.parent.mkdir(parents=True)
+    noise.write_text("{}")
+    found = shell("compare", *two([1.0]))
+    assert 2 == found.code
+    assert f"prism-bench: {noise}: schema is None, not 1" in found.err
+
+
+def test_two_folders_are_measured_in_turn(shell, toys, tmp_path):
+    copy = shutil.copytree(toys[1], tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
+    found = shell("compare", toys[1], copy, *QUICK, *toys, "--filter", "triple", "--all", "--keep", "kept")
+    assert 0 == found.code
+    assert "1 same  copy against toys" in found.out
+    assert 2 == len(store.read("kept/b.json.gz").case("triple[n=1000]").measurement("cold_time").processes)
+
+
+def scripted(name, seconds):
+    Path(name).write_text(json.dumps({"*": {"seconds": seconds, "noise": 0.001}}))
+    return f"{SCRIPT}={Path(name).resolve()}"
+
+
+def test_an_option_is_compared_through_the_environment_of_one_side(shell, toys):
+    words = ("compare", toys[1], toys[1], *QUICK, *toys, "--filter", "triple")
+    found = shell(*words, "--env-a", scripted("a.json", 1e-5), "--env-b", scripted("b.json", 2e-5))
+    assert 1 == found.code
+    assert "1 slower  B against A" in found.out
+    assert "control" not in found.out
+
+
+def test_a_variant_is_compared_with_its_kernel(shell, toys):
+    found = shell("compare", "double", "double:by_adding", *QUICK, *toys, "--json")
+    assert 0 == found.code
+    assert ["double[n=1000]"] == [case["case"] for case in found.json["cases"]]
+
+
+@pytest.mark.parametrize("word", ["NAME", "=x"])
+def test_an_environment_is_written_name_value(shell, toys, word):
+    found = shell("compare", toys[1], toys[1], *QUICK, "--env-b", word)
+    assert (2, f"prism-bench: --env-b {word}: write NAME=VALUE\n") == (found.code, found.err)
+
+
+@pytest.fixture
+def repository(tmp_path, toys):
+    """The package with the toys for its kernels, in two commits; the second one is twice as slow on paper."""
+    root = tmp_path / "repository"
+
+    def git(*words):
+        command = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        subprocess.run(command, check=True, capture_output=True)
+
+    package = Path(prism_bench.__file__).parent
+    shutil.copytree(package, root / "prism_bench", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(toys[1], root / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "one")
+    null = root / "prism_bench" / "backends" / "null.py"
+    assert '"seconds", 1e-6' in null.read_text()
+    null.write_text(
+        null.read_text().replace('"seconds", 1e-6', '"seconds", 2e-6').replace('"sass", "null"', '"sass", "two"')
+    )
+    git("commit", "-q", "-a", "-m", "two")
+    return root
+
+
+def test_two_commits_are_measured_each_by_its_own_package(shell, repository, monkeypatch):
+    monkeypatch.delenv(SCRIPT, raising=False)
+    words = ("--catalogue", repository / "kernels", "--filter", "triple")
+    found = shell("compare", "HEAD~1", "HEAD", *QUICK, *words, "--json")
+    assert 1 == found.code
+    (case,) = found.json["cases"]
+    assert ("slower", 2.0) == (case["verdict"], pytest.approx(case["ratio"], rel=0.05))
+    assert ["HEAD~1", "HEAD"] == [found.json["a"], found.json["b"]]
+
+
+def test_what_is_nothing_is_said(shell, repository):
+    found = shell("compare", "HEAD", "nonsense", *QUICK, "--catalogue", repository / "kernels")
+    assert 2 == found.code
+    assert "'nonsense' is no record, no folder, no kernel of the catalogue and no commit" in found.err

@@ -1,0 +1,128 @@
+"""`prism-bench import` and `export`: other tools' results in and out of the store."""
+
+import json
+from pathlib import Path
+
+import pandas
+import pytest
+
+from prism_bench import store
+from tests.exchange.results import asv, google_benchmark, nvbench, repetition
+from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
+
+RUNS = Path("reports/runs")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+
+
+def kept(record):
+    return store.save(record, store.path_for(record, RUNS))
+
+
+def test_results_of_all_tools_become_records(shell, tmp_path):
+    paths = [nvbench(tmp_path / "n"), google_benchmark(tmp_path / "g", repetition("BM", 1.0)), asv(tmp_path / "a")]
+    found = shell("import", *paths)
+    assert (0, 3) == (found.code, found.out.count("record: reports/runs/"))
+    assert "sorting.peakmem_sort is left out" in found.err
+    backends = {store.read(path).backend for path in store.records_in(RUNS)}
+    assert {"nvbench", "google-benchmark", "asv"} == backends
+    for path in store.records_in(RUNS):
+        assert 0 == shell("show", path).code
+
+
+def test_the_same_file_twice_is_one_record_and_another_one_has_its_own_place(shell, tmp_path):
+    first = google_benchmark(tmp_path / "a", repetition("BM_one", 1.0))
+    other = google_benchmark(tmp_path / "b", repetition("BM_two", 1.0))
+    for path in (first, first, other):
+        assert 0 == shell("import", path).code
+    assert 2 == len(store.records_in(RUNS))
+
+
+def test_a_file_that_cannot_be_read_ends_with_two_and_harms_no_other(shell, tmp_path):
+    (tmp_path / "broken.json").write_text('{"devices"')
+    found = shell("import", tmp_path / "broken.json", nvbench(tmp_path / "n"))
+    assert (2, 1) == (found.code, len(store.records_in(RUNS)))
+    assert found.err.startswith(f"{tmp_path}/broken.json: not readable JSON")
+
+
+def test_programs_learn_where_the_records_are(shell, tmp_path):
+    found = shell("import", asv(tmp_path), "--json").json
+    assert ["sorting.peakmem_sort is left out: its unit is bytes"] == found["left_out"]
+    assert [str(path) for path in store.records_in(RUNS)] == found["records"]
+
+
+def test_a_format_that_is_unknown_is_told(shell, tmp_path):
+    found = shell("import", nvbench(tmp_path), "--format", "nvbnch")
+    assert (2, "prism-bench: unknown format 'nvbnch'; did you mean nvbench?\n") == (found.code, found.err)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_record_becomes_a_table_of_samples(shell, kind):
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    record = gpu_record()
+    kept(record)
+    found = shell("export", "--output", f"samples.{kind}")
+    assert (0, f"written: samples.{kind}\n") == (found.code, found.out)
+    frame = {"csv": pandas.read_csv, "parquet": pandas.read_parquet}[kind](f"samples.{kind}")
+    assert sum(len(one.samples) for case in record.cases for one in case.measurements) == len(frame)
+    assert ({"nvidia-h200"}, {record.commit}) == (set(frame["machine"]), set(frame["commit"]))
+
+
+def test_all_records_become_one_table_of_medians(shell):
+    kept(cpu_record())
+    kept(record_of(case_result("k", times={"cold_time": 1e-3})))
+    broken = kept(record_of(created="2026-01-01T00:00:00"))
+    broken.write_bytes(b"{")
+    found = shell("export", "--all", "--output", "all.csv")
+    frame = pandas.read_csv("all.csv")
+    assert {"laptop", "nvidia-h200"} == set(frame["machine"])
+    assert [1e-3] == pytest.approx(frame.loc[frame["case"] == "k[n=100]", "value"].tolist())
+    assert broken.name in found.err
+
+
+def test_records_become_results_of_asv(shell):
+    kept(gpu_record())
+    kept(cpu_record(commit="f" * 40))
+    kept(record_of(commit=None, created="2026-01-01T00:00:00"))
+    found = shell("export", "--all", "--format", "asv", "--output", "asv", "--json")
+    assert (0, 2) == (found.code, len(found.json["written"]))
+    assert "by commit" in found.err
+    assert 2 == json.loads(Path(found.json["written"][0]).read_text())["version"]
+
+
+def test_trend_reads_results_of_asv_too(shell, tmp_path):
+    for index in range(30):
+        rows = {
+            "sorting.time_sort": [
+                [1.0 + (index >= 20) / 5],
+                [["1"], ["'heap'"]],
+                "aa",
+                1763700000000 + 864 * 10**5 * index,
+            ]
+        }
+        asv(tmp_path / "asv", commit=f"{index:02d}23456789abcdef", rows=rows)
+    found = shell("trend", "--asv", tmp_path / "asv", "--json")
+    (step,) = found.json["steps"]
+    assert ("sorting.time_sort[n=1,kind=heap]", pytest.approx(1.2)) == (step["key"]["case"], step["ratio"])
+    assert (1, "sources") == (found.code, step["cause"]["kind"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "where to?"),
+        (("--output", "x.xlsx"), "unknown format 'xlsx'"),
+        (("x.json.gz", "--all", "--output", "x.csv"), "leave out the record's name"),
+        (("x.json.gz", "--output", "x.csv"), "x.json.gz: no such record"),
+        (("--output", "x.csv"), "no run record below reports/runs"),
+    ],
+)
+def test_mistakes_are_told(shell, words, said):
+    found = shell("export", *words)
+    assert 2 == found.code
+    assert said in found.err
+    assert "Traceback" not in found.err

@@ -1,0 +1,52 @@
+"""`prism-bench noise`: the build against itself, kept for later."""
+
+from pathlib import Path
+
+import pytest
+
+from prism_bench.analysis.noise_file import read_noise
+
+QUICK = ("noise", "--processes", "2", "--filter", "triple")
+
+
+def test_floors_are_shown_kept_and_used(shell, toys):
+    found = shell(*QUICK, *toys, "--backend", "null")
+    (path,) = Path("reports/noise").glob("*.json")
+    assert 0 == found.code
+    assert f"noise floors: {path}" == found.out.splitlines()[-1]
+    assert "null backend: 2 floors; of verdicts on the build against itself, 0.0 % called a change" in found.out
+    floors = read_noise(path).floors
+    assert {("triple[n=1000]", "cold_time"), ("triple[n=1000]", "hot_time")} == set(floors)
+    assert {2} == {floor.processes for floor in floors.values()}
+    words = (
+        "compare",
+        toys[1],
+        toys[1],
+        "--backend",
+        "null",
+        "--processes",
+        "1",
+        *toys,
+        "--filter",
+        "triple",
+        "--json",
+    )
+    (case,) = shell(*words).json["cases"]
+    assert ("same", None) == (case["verdict"], case["reason"])
+
+
+def test_the_emulator_has_a_noise_of_its_own(shell, toys):
+    found = shell(*QUICK, *toys, "--backend", "emulator", "--json", "--noise", "here").json
+    assert Path(found["path"]).parent == Path("here")
+    assert [("triple[n=1000]", "wall_time")] == [(floor["case"], floor["metric"]) for floor in found["floors"]]
+
+
+def test_one_process_a_side_makes_no_floor_and_ends_with_2(shell, toys):
+    found = shell("noise", "--processes", "1", "--filter", "triple", *toys, "--backend", "null")
+    assert 2 == found.code
+    assert "no case was timed validly in two processes a side" in found.out
+
+
+@pytest.mark.parametrize("words", [("--processes", "0"), ("--limit-seconds", "0")])
+def test_impossible_options_are_refused(shell, toys, words):
+    assert 2 == shell("noise", *toys, "--backend", "null", *words).code

@@ -1,0 +1,179 @@
+"""`prism-bench profile`, with an ncu that is played by tests/profilers/fakes."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from prism_bench import store
+from prism_bench.backends.null import NullBackend
+from prism_bench.profilers.failures import FAILURES
+
+FAKES = Path(__file__).parent.parent / "profilers" / "fakes"
+ON_NULL = ("--backend", "null", "--label", "S0")
+WORDS = {
+    "permission": "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission",
+    "library_not_loaded": "==ERROR== Failed to initialize the profiler: LibraryNotLoaded",
+    "driver_mismatch": "==ERROR== Cuda driver is not compatible with Nsight Compute",
+    "counters_busy": "==ERROR== Profiling failed because a driver resource was unavailable",
+    "unknown_metric": "==ERROR== Failed to find metric sm__occupancy.avg.pct",
+    "kernel_not_prepared": "==ERROR== Failed to prepare kernel for profiling",
+    "application_failed": "==ERROR== The application returned an error code (1)",
+    "no_kernels": "==WARNING== No kernels were profiled.",
+    "device_not_supported": "Error: Device not supported",
+    "qdstrm": "FATAL ERROR: ConvertGpuTicksToSyncNs",
+}
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """A function that scripts the tools on the PATH; the null backend plays a GPU of compute capability 9.0."""
+    facts = NullBackend.facts
+    hopper = {"compute_capability": 90, "l2_bytes": 50 << 20}
+    monkeypatch.setattr(NullBackend, "facts", lambda self: facts(self) | hopper)
+    monkeypatch.setenv("PATH", f"{FAKES}{os.pathsep}{os.environ['PATH']}")
+
+    def script(**behaviour):
+        monkeypatch.setenv("PRISM_BENCH_FAKE", json.dumps(behaviour))
+
+    script()
+    return script
+
+
+def test_the_table_the_record_and_the_command_are_kept(shell, toys, fake):
+    found = shell("profile", *ON_NULL, *toys)
+    assert 0 == found.code
+    assert "--clock-control none" in found.out and "--config-file off" in found.out
+    assert "double[n=1000]" in found.out
+    (path,) = Path("reports/profiles").glob("*/*.json.gz")
+    record = store.read(path)
+    assert all(case.measurements == () for case in record.cases), "a profiler's durations are no benchmark times"
+    profile = record.case("double[n=1000]").profile
+    assert ("ncu", "2025.3.1.0", "core", "none", 3) == tuple(
+        profile[name] for name in ("tool", "version", "set", "clock_control", "passes")
+    )
+    assert {"value": 4000.0, "unit": "B", "source": "dram__bytes_read.sum"} == profile["values"]["dram_read_bytes"]
+    assert "ncu runs one launch at a time" in profile["values"]["gaps"]["reason"]
+    with next(path.parent.glob("metrics.csv")).open() as file:
+        assert {"double[n=1000]", "nothing[blocks=1]"} <= {row["case"] for row in csv.DictReader(file)}
+    captures = {path.name for path in Path("reports/profiles/captures").iterdir()}
+    assert {"part1.ncu-rep", "part1.csv", "part1.log"} == captures
+
+
+def test_json_and_nothing_else(shell, toys, fake):
+    found = shell("profile", "triple", *ON_NULL, *toys, "--json")
+    assert 0 == found.code
+    (row,) = found.json["cases"]
+    assert ("triple[n=1000]", 8000.0) == (row["case"], row["dram_bytes"])
+
+
+def test_counters_join_a_record_of_the_same_machine(shell, toys, fake):
+    shell("run", *ON_NULL, *toys, "--processes", 1, "--output", "run.json")
+    found = shell("profile", *ON_NULL, *toys, "--into", "run.json")
+    assert 0 == found.code
+    case = store.read("run.json").case("double[n=1000]")
+    assert case.measurements and case.profile["values"]["dram_read_bytes"]["value"] == 4000.0
+
+
+def test_counters_do_not_join_a_record_of_another_machine(shell, toys, fake, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_MACHINE", "elsewhere")
+    shell("run", *ON_NULL, *toys, "--processes", 1, "--output", "run.json")
+    monkeypatch.setenv("PRISM_BENCH_MACHINE", "here")
+    found = shell("profile", *ON_NULL, *toys, "--into", "run.json")
+    assert 2 == found.code
+    assert "measured on elsewhere, profiled on here" in found.err
+
+
+def test_launches_are_told_apart_by_order_where_there_are_no_ranges(shell, toys, fake):
+    fake(ranges=False)
+    found = shell("profile", *ON_NULL, *toys, "--json")
+    assert [1] * 4 == [row["launches"] for row in found.json["cases"]]
+
+
+def test_launches_that_no_plan_explains_are_refused(shell, toys, fake):
+    fake(ranges=False, launches=3)
+    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
+    assert 2 == found.code
+    assert "12 launches without ranges; the cases have 4" in found.err
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
+def test_each_failure_is_explained_with_its_code(shell, toys, fake, failure):
+    fake(fails=WORDS[failure.name])
+    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
+    assert failure.exit_code == found.code
+    assert f"ncu: {failure.cause} {failure.cure}" in found.err.replace("\n", " ")
+    assert "Traceback" not in found.err
+
+
+def test_an_empty_report_is_not_trusted(shell, toys, fake):
+    fake(empty=True)
+    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
+    assert 3 == found.code
+    assert "the profiler ended well and left no result" in found.err
+
+
+def test_without_ncu_it_says_what_works(shell, toys, fake, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("prism_bench.profilers.tools._FOLDERS", ())
+    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
+    assert 2 == found.code
+    assert "ncu: the tool is not on this machine." in found.err
+
+
+def test_a_wrong_launch_is_told_and_the_others_are_counted(shell, toys, fake, script):
+    script({"double[*": {"wrong": True}})
+    found = shell("profile", *ON_NULL, *toys, "--json")
+    assert 1 == found.code
+    status = {row["case"]: (row["status"], row["dram_bytes"]) for row in found.json["cases"]}
+    assert ("wrong", 8000.0) == status["double[n=1000]"]
+    assert ("ok", 8000.0) == status["triple[n=1000]"]
+
+
+def test_a_case_that_fails_or_ends_the_program_does_not_stop_the_rest(shell, toys, fake, script):
+    script({"double[*": {"raises": "no such thing"}, "double:by_adding[*": {"crash": True}})
+    found = shell("profile", *ON_NULL, *toys, "--json")
+    assert 1 == found.code
+    status = {row["case"].split("[")[0]: row["status"] for row in found.json["cases"]}
+    assert {"double": "failed", "double:by_adding": "crashed", "triple": "ok", "nothing": "ok"} == status
+
+
+def test_a_case_that_takes_too_long_is_ended(shell, toys, fake, script):
+    script({"double[*": {"hang": True}})
+    found = shell("profile", "double", "triple", *ON_NULL, *toys, "--case-seconds", 1, "--json")
+    status = {row["case"].split("[")[0]: row["status"] for row in found.json["cases"]}
+    assert {"double": "crashed", "double:by_adding": "ok", "triple": "ok"} == status
+
+
+def test_traffic_asks_for_one_pass_without_the_tools_own_flush(shell, toys, fake):
+    found = shell("profile", "triple", *ON_NULL, *toys, "--set", "traffic")
+    assert 0 == found.code
+    assert "--cache-control none" in found.out and "--section" not in found.out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--tool", "nvprof"), "--tool is 'nvprof'"),
+        (("--set", "everything"), "no set of metrics is called 'everything'"),
+    ],
+)
+def test_unknown_words_end_with_2(shell, toys, fake, words, complaint):
+    found = shell("profile", *ON_NULL, *toys, *words)
+    assert 2 == found.code
+    assert complaint in found.err
+
+
+def test_a_capture_of_somebody_else_is_shown(shell, samples):
+    found = shell("profile", "--from", samples / "ncu_raw_wide_h200_2025.3.1.csv")
+    assert 0 == found.code
+    assert "vector_add  grid (65536, 1, 1)" in found.out
+    assert "dram_read_bytes = 1.34229e+08 B" in found.out
+
+
+def test_an_opinion_of_ncu_is_shown_as_its_own(shell, samples):
+    found = shell("profile", "--from", samples / "ncu_details_t4_rules.csv", "--json")
+    assert 11 == len(found.json[0]["rules"])
+    assert "ncu says (OPT)" in shell("profile", "--from", samples / "ncu_details_t4_rules.csv").out

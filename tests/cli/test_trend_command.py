@@ -1,0 +1,121 @@
+"""`prism-bench trend`: steps over records on disk, for people and programs; broken records are told and left out."""
+
+import json
+import random
+from dataclasses import asdict
+
+import pytest
+
+from prism_bench.analysis.noise import Floor, Noise
+from prism_bench.analysis.noise_file import path_for, write_noise
+from prism_bench.store import path_for as record_path
+from prism_bench.store import save
+from tests.report.synthetic import MACHINE, SOFTWARE, case_result, record_of
+
+RUNS = "reports/runs"
+STEP, NIGHTS = 20, 30
+
+
+@pytest.fixture
+def nights(shell, tmp_path, monkeypatch):
+    """A function that leaves a month of records of two cases, of which one changes by a factor at the 21st."""
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+
+    def make(factor=1.1):
+        rng = random.Random(0)
+        for night in range(NIGHTS):
+            late = night >= STEP
+            times = [1e-3 * rng.gauss(1, 0.002) for _ in range(2)]
+            cases = (
+                case_result("moved", times={"cold_time": times[0] * (factor if late else 1)}),
+                case_result("still", times={"cold_time": times[1]}),
+            )
+            software = {**SOFTWARE, "driver": "580.2" if late else "570.1"}
+            record = record_of(*cases, created=f"2026-01-{night + 1:02d}T03:00:00", software=software)
+            save(record, record_path(record, tmp_path / RUNS))
+
+    return make
+
+
+def test_a_step_to_the_worse_is_told_and_ends_with_one(shell, nights):
+    nights()
+    found = shell("trend")
+    assert 1 == found.code
+    assert found.out.startswith(
+        "1 step in 2 series, 30 records of 1 machine\nstep: moved[n=100], cold time: worse by 1"
+    )
+    assert "driver 570.1 -> 580.2" in found.out
+    assert "breakpoint: nvidia-h200, cuda: driver 570.1 -> 580.2 since 2026-01-21T03:00:00" in found.out
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.9])
+def test_nothing_that_is_worse_ends_with_nought(shell, nights, factor):
+    nights(factor)
+    assert 0 == shell("trend").code
+
+
+def test_programs_read_the_same(shell, nights):
+    nights()
+    found = shell("trend", "--json").json
+    assert (30, 60, 2) == (found["records"], found["points"], found["series"])
+    (step,), (finding,) = found["steps"], found["findings"]
+    assert ("moved[n=100]", pytest.approx(1.1, rel=0.01)) == (step["key"]["case"], step["ratio"])
+    assert ("bad", ["moved[n=100]"]) == (finding["gravity"], finding["cases"])
+
+
+def test_a_part_can_be_asked_for(shell, nights):
+    nights()
+    assert 0 == shell("trend", "--filter", "still").code
+    assert 1 == shell("trend", "--filter", "moved", "--metric", "cold_time", "--machine", "nvidia-h200").code
+    unknown = shell("trend", "--filter", "movd")
+    assert (2, "prism-bench: unknown kernel or case 'movd'; did you mean moved") == (
+        unknown.code,
+        unknown.err.partition(",")[0],
+    )
+
+
+def test_what_is_too_small_or_too_old_is_no_bad_finding(shell, nights):
+    nights()
+    assert 0 == shell("trend", "--smallest", "15").code
+    assert 0 == shell("trend", "--recent", "5").code
+    assert (2, True) == (shell("trend", "--smallest", "0").code, "above 0" in shell("trend", "--smallest", "0").err)
+
+
+def test_the_noise_floor_of_the_machine_withholds_a_step(shell, nights, tmp_path):
+    nights()
+    floor = Floor(1e-3, 0.05, 0.0, 8, 5, 0.2, 0, 20, "2026-01-01T00:00:00")
+    noise = Noise(MACHINE["id"], "NVIDIA H200", "cuda", 1, {("moved[n=100]", "cold_time"): floor})
+    write_noise(noise, path_for(MACHINE["id"], tmp_path / "reports/noise"))
+    assert asdict(floor)["smallest_change"] == 0.2
+    assert 0 == shell("trend").code
+
+
+def test_broken_and_double_records_are_told_and_left_out(shell, nights, tmp_path):
+    nights(1.0)
+    paths = sorted((tmp_path / RUNS / "nvidia-h200").iterdir())
+    paths[3].write_bytes(paths[3].read_bytes()[:50])
+    (paths[4].parent / "copy.json.gz").write_bytes(paths[4].read_bytes())
+    found = shell("trend", "--json").json
+    assert (29, 2) == (found["records"], len(found["problems"]))
+    assert "left out: " in shell("trend").out
+
+
+def test_without_records_the_next_step_is_said(shell):
+    found = shell("trend")
+    assert (2, "prism-bench: no run record below reports/runs; 'prism-bench run' makes one\n") == (
+        found.code,
+        found.err,
+    )
+
+
+def test_where_no_record_can_be_read_one_is_named(shell, tmp_path):
+    (tmp_path / RUNS / "m").mkdir(parents=True)
+    (tmp_path / RUNS / "m" / "x.json.gz").write_text("{}")
+    found = shell("trend")
+    assert (2, True) == (found.code, "x.json.gz: not a run record" in found.err)
+
+
+def test_colours_stay_out_of_a_pipe(shell, nights):
+    nights()
+    assert "\x1b" not in shell("trend").out
+    json.dumps(shell("trend", "--json").json, allow_nan=False)

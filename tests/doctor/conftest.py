@@ -1,0 +1,16 @@
+"""The scripted NVML of tests/monitor, and a host that looks as a test wants it."""
+
+import pytest
+
+from tests.monitor.conftest import fake_library, gpu, gpus, old_library  # noqa: F401
+
+
+@pytest.fixture
+def driver_loaded(tmp_path, monkeypatch):
+    """The kernel driver's device node is there."""
+    from prism_bench.doctor import cuda, device, profiling
+
+    node = tmp_path / "nvidiactl"
+    node.write_text("")
+    for module in (cuda, device, profiling):
+        monkeypatch.setattr(module, "NODES", node)

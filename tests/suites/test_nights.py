@@ -1,0 +1,135 @@
+"""A commit for every night: the ledger, the repository made from it, and whole nights by `scripts/nightly`."""
+
+import fcntl
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from prism_bench import store
+from prism_bench.errors import ResultsError
+from suites.nights import Night, commits, configuration, entered, read
+from tests.report.synthetic import record_of
+from tests.suites.planted import HOUSE, plant
+
+ONE = Night("2026-11-20T22:14:05", "20261120T221405Z-aaaaaaaa.json.gz", "a" * 40, {"driver": "580"})
+TWO = Night("2026-11-21T22:14:05", "20261121T221405Z-aaaaaaaa.json.gz", "a" * 40, {"driver": "590"})
+
+
+def shown(repository, name, what):
+    command = ["git", "--git-dir", str(repository), "show", "--no-patch", f"--format={what}", name]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_same_ledger_gives_the_same_commits_anywhere(tmp_path):
+    first, second = (commits({"box": [ONE, TWO]}, tmp_path / name) for name in ("one.git", "two.git"))
+    assert first == second
+    assert 2 == len(set(first["box"]))
+
+
+def test_a_later_night_leaves_earlier_commits_as_they_are(tmp_path):
+    before = commits({"box": [ONE]}, tmp_path / "nights.git")["box"]
+    assert before == commits({"box": [ONE, TWO]}, tmp_path / "nights.git")["box"][:1]
+
+
+def test_machines_do_not_disturb_each_other(tmp_path):
+    alone = commits({"box": [ONE, TWO]}, tmp_path / "one.git")["box"]
+    assert alone == commits({"attic": [TWO], "box": [ONE, TWO]}, tmp_path / "two.git")["box"]
+
+
+def test_a_commit_tells_when_and_what(tmp_path):
+    (made,) = commits({"box": [ONE]}, tmp_path / "nights.git")["box"]
+    assert "2026-11-20T22:14:05+00:00" == shown(tmp_path / "nights.git", made, "%cI")
+    message = shown(tmp_path / "nights.git", made, "%B")
+    assert message.startswith("2026-11-20T22:14:05 aaaaaaaa\n") and "driver 580" in message
+
+
+def test_a_night_is_entered_once(tmp_path):
+    ledger = tmp_path / "box.jsonl"
+    (night,) = entered(record_of(), "one.json.gz", ledger)
+    assert ("one.json.gz", "2026-11-20T22:14:05") == (night.record, night.created)
+    text = ledger.read_text()
+    assert [night] == entered(record_of(), "one.json.gz", ledger) == read(ledger)
+    assert text == ledger.read_text()
+    nights = entered(record_of(created="2026-11-21T00:00:00"), "two.json.gz", ledger)
+    assert [night.record, "two.json.gz"] == [one.record for one in nights]
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", "{}", "<<<<<<< ours", json.dumps({**vars(ONE), "created": "yesterday"}),
+             json.dumps({**vars(ONE), "commit": 7}), json.dumps({**vars(ONE), "software": None})],
+)  # fmt: skip
+def test_a_line_that_is_no_night_is_named(tmp_path, line):
+    ledger = tmp_path / "box.jsonl"
+    ledger.write_text(json.dumps(vars(ONE)) + "\n" + line + "\n")
+    with pytest.raises(ResultsError, match=r"box\.jsonl:2: not a night"):
+        read(ledger)
+
+
+def test_the_configuration_is_ours_with_other_places():
+    made = configuration(["box"])
+    assert ("nights.git", ["box"], "../suites") == (made["repo"], made["branches"], made["benchmark_dir"])
+    assert [".prism_bench.report.asv_site.publisher"] == made["plugins"]
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory):
+    """A small project that a night was spent on: its folder, the environment, and what the night ended with."""
+    project = plant(tmp_path_factory.mktemp("nights"))
+    shutil.copytree(HOUSE / "scripts", project.newer / "scripts")
+    for family in ("tensor", "transformer"):  # asv starts a process for each case
+        shutil.rmtree(project.newer / "kernels" / family)
+    bin_ = project.newer / "bin"
+    bin_.mkdir()
+    for name, words in {"python": "", "prism-bench": "-m prism_bench"}.items():
+        (bin_ / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        (bin_ / name).chmod(0o755)
+    environment = {**project.environment, "BIN": str(bin_), "PYTHONPATH": str(project.newer)}
+    command = ["scripts/nightly", "--backend", "null", "--processes", "1", "--filter", "vector_add"]
+    done = subprocess.run(command, cwd=project.newer, env=environment, capture_output=True, text=True)
+    return project.newer, environment, done
+
+
+def test_a_night_is_judged_and_published_under_a_commit_of_its_own(night):
+    folder, _, done = night
+    assert 0 == done.returncode, done.stdout + done.stderr
+    commit = re.search(r"^night: \S+ ([0-9a-f]{40}),", done.stdout, re.M)[1]
+    assert list(folder.glob(f"reports/asv-nights/*/{commit[:8]}-existing-*.json"))
+    (graph,) = folder.glob("reports/site/nights/graphs/**/branch-*/**/times.Cold.track_cold_time.json")
+    assert 1 == len(json.loads(graph.read_text()))
+    assert all((folder / "reports/site" / name).is_file() for name in ("index.html", "check.md", "check.xml"))
+
+
+def test_another_night_of_the_same_commit_is_another_one(night):
+    """Entered again, a night is the same; a second record of the same sources is a second commit after it."""
+    folder, environment, _ = night
+    (path,) = folder.glob("reports/runs/*/*.json.gz")
+    second = store.save(replace(store.read(path), created="2099-01-01T00:00:00"), path.with_name("second.json.gz"))
+    told = [_entered(folder, environment, one) for one in (path, second, path)]
+    assert told[0] == told[2] != told[1]
+    assert 2 == len(next(folder.glob("reports/nights/*.jsonl")).read_text().splitlines())
+
+
+def _entered(folder, environment, path):
+    command = [sys.executable, "-m", "suites.nights", path]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_two_nights_at_once_are_refused(night):
+    folder, _, _ = night
+    with (folder / ".asv/nightly.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(["scripts/nightly"], cwd=folder, capture_output=True, text=True)
+    assert (2, "nightly: another night is being measured here\n") == (done.returncode, done.stderr)
+
+
+def test_a_night_without_a_record_ends_with_2(night):
+    folder, environment, _ = night
+    command = ["scripts/nightly", "--filter", "no_such_kernel"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert 2 == done.returncode
+    assert "no_such_kernel" in done.stderr and done.stderr.endswith("nightly: no record was written\n")
