@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(THREADS)
     constexpr int D = DX + DY + DZ;
     using Points = Cloud<DX, DY, DZ>;
     const Points points = cloud_of_run<DX, DY, DZ>(x, y, z, starts, n, length);
-    const Share share(n, splits, group);
+    const PairShare share(n, splits, group);
     const Own<Points> own(points, share.first_point);
     const long long first = static_cast<long long>(blockIdx.y) * n;
     float radius[POINTS], side[POINTS];

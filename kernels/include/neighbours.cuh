@@ -64,10 +64,10 @@ struct Own {
 };
 
 /// What a block looks at: POINTS points a thread from `first_point` on, and whole groups of neighbours.
-struct Share {
+struct PairShare {
     int first_point, begin, end;
 
-    __device__ Share(int n, int splits, int group) {
+    __device__ PairShare(int n, int splits, int group) {
         first_point = blockIdx.x / splits * (THREADS * POINTS);
         const long long groups = (n + group - 1) / group, length = (groups + splits - 1) / splits * group;
         const long long from = blockIdx.x % splits * length;
@@ -79,7 +79,7 @@ struct Share {
 /// Calls f(tile, first) for tiles of the share's neighbours, `first` and those that follow; the last one is filled up
 /// with points at infinity. All threads of the block call it.
 template <class Points, class F>
-__device__ void visit_tiles(const Points& points, const Share& share, F f) {
+__device__ void visit_tiles(const Points& points, const PairShare& share, F f) {
     __shared__ __align__(16) float tile[TILE * Points::PITCH];
     for (int first = share.begin; first < share.end; first += TILE) {
         for (int j = threadIdx.x; j < TILE; j += THREADS) {
@@ -139,7 +139,7 @@ __device__ float distance(const float (&a)[D], const float (&b)[D]) {
 /// A group is a multiple or a divisor of a tile, by a power of two, and at least 32.
 template <class Points>
 __device__ void find_minima(const Points& points, int splits, int group, float* minima) {
-    const Share share(points.n, splits, group);
+    const PairShare share(points.n, splits, group);
     const Own<Points> own(points, share.first_point);
     const int groups = (points.n + group - 1) / group, step = min(group, TILE);
     float least[POINTS] = {infinity(), infinity(), infinity(), infinity()};

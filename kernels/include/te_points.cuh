@@ -1,0 +1,124 @@
+#pragma once
+
+#include "ksg.cuh"
+
+// Transfer entropy by warps: a warp has OWN points, its lanes share the neighbours. In the order of Cloud the coordinates
+// are those of x's past, of y's future and of y's past. Samples are finite.
+
+constexpr int TE_THREADS = 256, TE_TILE = 128;
+
+/// Points of a warp and their coordinates, the same in all lanes.
+template <int DX, int DY, int OWN>
+struct WarpPoints {
+    static constexpr int D = DX + 1 + DY;
+    using Points = Cloud<DX, 1, DY>;
+    float at[OWN][D];
+    int first;
+
+    __device__ WarpPoints(const Points& points) {
+        first = (blockIdx.x * (TE_THREADS / 32) + threadIdx.x / 32) * OWN;
+#pragma unroll
+        for (int p = 0; p < OWN; ++p) points.read(first + p, at[p]);
+    }
+
+    /// Calls f(p, j, coordinates of j) for every own point and every neighbour of this lane. All threads call it.
+    template <class F>
+    __device__ void visit(const Points& points, F f) const {
+        __shared__ float tile[TE_TILE][D];
+        for (int begin = 0; begin < points.n; begin += TE_TILE) {
+            __syncthreads();
+            if (threadIdx.x < TE_TILE) points.read(begin + threadIdx.x, tile[threadIdx.x]);
+            __syncthreads();
+#pragma unroll
+            for (int j = threadIdx.x % 32; j < TE_TILE; j += 32)
+#pragma unroll
+                for (int p = 0; p < OWN; ++p)
+                    if (begin + j < points.n && begin + j != first + p) f(p, begin + j, tile[j]);
+        }
+    }
+};
+
+/// A lane's K smallest distances in order.
+template <int K>
+struct Smallest {
+    float distance[K];
+
+    __device__ Smallest() {
+#pragma unroll
+        for (int q = 0; q < K; ++q) distance[q] = infinity();
+    }
+
+    __device__ void offer(float d) {
+        if (!(d < distance[K - 1])) return;
+#pragma unroll
+        for (int q = K - 1; q > 0; --q) distance[q] = d < distance[q - 1] ? distance[q - 1] : fminf(d, distance[q]);
+        distance[0] = fminf(d, distance[0]);
+    }
+
+    /// The K-th smallest of the warp, in every lane; the lists are used up.
+    __device__ float kth_of_warp() {
+        float least = infinity();
+#pragma unroll 1
+        for (int taken = 0; taken < K; ++taken) {
+            least = -warp_reduce(-distance[0], Max{});
+            const unsigned int holders = __ballot_sync(FULL_WARP, distance[0] == least);
+            if (static_cast<int>(threadIdx.x % 32) == __ffs(static_cast<int>(holders)) - 1) {
+#pragma unroll
+                for (int q = 0; q + 1 < K; ++q) distance[q] = distance[q + 1];
+                distance[K - 1] = infinity();
+            }
+        }
+        return least;
+    }
+};
+
+/// eps of the warp's own points: the distance of the K-th neighbour in the joint space.
+template <int DX, int DY, int K, int OWN>
+__device__ void find_radii(const Cloud<DX, 1, DY>& points, const WarpPoints<DX, DY, OWN>& own, float (&eps)[OWN]) {
+    Smallest<K> nearest[OWN];
+    own.visit(points, [&](int p, int, const float(&other)[DX + 1 + DY]) {
+        nearest[p].offer(distance<0, DX + 1 + DY>(own.at[p], other));
+    });
+#pragma unroll
+    for (int p = 0; p < OWN; ++p) eps[p] = nearest[p].kth_of_warp();
+}
+
+/// Neighbours strictly nearer than eps in y (future and past), in xz (both pasts) and in z (y's past).
+struct NeighbourCounts {
+    int y = 0, xz = 0, z = 0;
+};
+
+/// The counts of the warp's own points, in every lane. The differences of z serve all three spaces.
+template <int DX, int DY, int OWN>
+__device__ void count_neighbours(const Cloud<DX, 1, DY>& points, const WarpPoints<DX, DY, OWN>& own,
+                                 const float (&eps)[OWN], NeighbourCounts (&found)[OWN]) {
+    own.visit(points, [&](int p, int, const float(&other)[DX + 1 + DY]) {
+        const bool near = distance<DX + 1, DX + 1 + DY>(own.at[p], other) < eps[p];
+        found[p].z += near;
+        found[p].xz += near & (distance<0, DX>(own.at[p], other) < eps[p]);
+        found[p].y += near & (distance<DX, DX + 1>(own.at[p], other) < eps[p]);
+    });
+#pragma unroll
+    for (int p = 0; p < OWN; ++p) {
+        found[p].y = warp_reduce(found[p].y, Sum{});
+        found[p].xz = warp_reduce(found[p].xz, Sum{});
+        found[p].z = warp_reduce(found[p].z, Sum{});
+    }
+}
+
+/// A point's term: psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1), in nats.
+__device__ inline double te_term(int k, int n_y, int n_xz, int n_z) {
+    return digamma_of(k) - digamma_of(n_y + 1) - digamma_of(n_xz + 1) + digamma_of(n_z + 1);
+}
+
+/// The mean of the terms of all points, in `mean`, by the last block to finish; `by_block` has room for all blocks.
+template <int DX, int DY, int OWN>
+__device__ void mean_of_terms(const WarpPoints<DX, DY, OWN>& own, const NeighbourCounts (&found)[OWN], double* by_block,
+                              unsigned int* arrived, float* mean, int n, int k) {
+    double part = 0.0;
+#pragma unroll
+    for (int p = 0; p < OWN; ++p)
+        if (threadIdx.x % 32 == p && own.first + p < n) part = te_term(k, found[p].y, found[p].xz, found[p].z);
+    double total;
+    if (grid_sum(part, by_block, arrived, &total)) *mean = static_cast<float>(total / n);
+}

@@ -1,0 +1,70 @@
+"""What the transfer-entropy kernels share: inputs, sizes, launches by warps, and the float64 side of their steps."""
+
+from prism_bench_catalogue.include.ksg import kth_smallest
+from prism_bench_catalogue.include.neighbours import apart, slabs
+
+from prism_bench import In, Launch, Rule, Workload, uniform
+
+THREADS = 256
+FEW = 4096  # points up to which a warp has one each, so that all multiprocessors have some
+EMBEDDING = {"dx": 2, "dy": 2}
+DIMENSIONS = Rule("dx and dy from 1 to 8", lambda dx, dy: 1 <= dx <= 8 and 1 <= dy <= 8)
+NEIGHBOURS = Rule("1 <= k < n and k <= 64", lambda n, k: 1 <= k < n and k <= 64)
+X_PAST, Y_PAST, Y_FUTURE = In("x_past", "n dx"), In("y_past", "n dy"), In("y_future", "n")
+RADII = In("eps", "n", fill=uniform(0.1, 1.5))
+
+# The documents' 200 points, then what fills the device. The matrix of distances ends at 32,768 points (4.3 GB).
+SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=131_072, dx=3, dy=3)}
+MATRIX_SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=32_768)}
+EDGES = (
+    *(Workload(n=n) for n in (2, 33, 257)),
+    *(Workload(n=n, dx=dx, dy=dy) for n, dx, dy in ((130, 1, 1), (100, 3, 3), (70, 1, 3), (70, 2, 1))),
+)
+
+
+def own_points(n):
+    """Points of a warp."""
+    return 1 if n <= FEW else 4
+
+
+def by_warps(entry, n, own=1, arguments=None):
+    """A launch whose warps have `own` points each."""
+    return Launch(-(-n // (THREADS // 32 * own)), THREADS, entry=entry, arguments=arguments)
+
+
+def as_column(values):
+    return values[:, None]
+
+
+def radii(x_past, y_past, y_future, k, xp):
+    """eps: the distance of each point's k-th neighbour in the joint space, from float32 differences."""
+    eps = xp.empty(len(x_past))
+    joint = xp.concatenate((x_past, as_column(y_future), y_past), axis=1)
+    for own in slabs(len(joint)):
+        eps[own] = kth_smallest(apart(joint, own, xp), k, xp)
+    return eps
+
+
+def nearer(spaces, eps, xp):
+    """Points strictly nearer than eps in each of the spaces, which are arrays of points."""
+    counts = [xp.empty(len(eps), "int64") for _ in spaces]
+    for own in slabs(len(eps)):
+        for space, count in zip(spaces, counts, strict=True):
+            count[own] = (apart(space, own, xp) < eps[own, None]).sum(axis=1)
+    return counts
+
+
+def spaces(x_past, y_past, y_future, xp):
+    """y (future and past), xz (both pasts) and z (y's past)."""
+    future = as_column(y_future)
+    return [xp.concatenate((future, y_past), axis=1), xp.concatenate((x_past, y_past), axis=1), y_past]
+
+
+def term(n_y, n_xz, n_z, k, special):
+    """psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1), in nats."""
+    psi_y, psi_xz, psi_z = (special.digamma(count + 1.0) for count in (n_y, n_xz, n_z))
+    return special.digamma(float(k)) - psi_y - psi_xz + psi_z
+
+
+def terms_within(x_past, y_past, y_future, eps, k, xp, special):
+    return term(*nearer(spaces(x_past, y_past, y_future, xp), eps, xp), k, special)

@@ -1,0 +1,40 @@
+"""Radii of embedded points, distances and selection in one launch: no matrix of distances is ever written."""
+
+from prism_bench_catalogue.include.te_points import (
+    DIMENSIONS,
+    EDGES,
+    EMBEDDING,
+    NEIGHBOURS,
+    SIZES,
+    X_PAST,
+    Y_FUTURE,
+    Y_PAST,
+    by_warps,
+    own_points,
+    radii,
+)
+
+from prism_bench import KernelSpec, Out, Size, Workload, exact
+
+# Bound by arithmetic: 13 instructions for the distance of a pair of 5 coordinates and one comparison with the list.
+
+
+def launch(n, dx, dy, k):
+    own = own_points(n)
+    return by_warps(f"fused_distance_kth<{dx}, {dy}, {k}, {own}>", n, own)
+
+
+spec = KernelSpec(
+    entry="fused_distance_kth<2, 2, 4, 1>",
+    arguments=(X_PAST, Y_PAST, Y_FUTURE, Out("eps", "n"), Size("n")),
+    parameters={**EMBEDDING, "k": 4},
+    rules=(DIMENSIONS, NEIGHBOURS),
+    launch=launch,
+    reference=radii,
+    tolerance=exact(),
+    flops=lambda n, dx, dy: n * n * (2 * (1 + dx + dy) + 1),
+    traffic_factor=None,
+    workloads=SIZES,
+    edges=(*(Workload(**{**edge, "k": min(4, edge["n"] - 1)}) for edge in EDGES), Workload(n=90, k=9)),
+    replaces=("te_compute_distances", "te_find_kth_distance"),
+)

@@ -1,0 +1,38 @@
+"""Every point's term of the transfer entropy from its three counts, in nats."""
+
+from prism_bench_catalogue.include.te_points import term
+
+from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Size, Workload, integers, reduction
+
+# Bound by arithmetic: four digammas of integers a point, each a logarithm and a short series in double precision.
+COUNTS = tuple(In(name, "n", "int32", fill=integers(0, 200)) for name in ("n_y", "n_xz", "n_z"))
+
+
+def local(n_y, n_xz, n_z, k, special):
+    return term(n_y, n_xz, n_z, k, special)
+
+
+def size(n_y, n_xz, n_z, k, xp, special):
+    return sum(xp.abs(special.digamma(count + 1.0)) for count in (n_y, n_xz, n_z)) + abs(special.digamma(float(k)))
+
+
+spec = KernelSpec(
+    entry="te_compute",
+    arguments=(*COUNTS, Out("local", "n"), Size("n"), Size("k")),
+    parameters={"k": 4},
+    rules=(Rule("k >= 1", lambda k: k >= 1),),
+    launch=lambda n: Launch(-(-n // 256), 256),
+    reference=local,
+    tolerance=reduction(size, terms=3e-7),
+    flops=lambda n: 4 * n,
+    workloads={"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=1 << 24)},
+    edges=tuple(Workload(n=n) for n in (0, 1, 257)),
+    golden=(
+        Golden(
+            Workload(n=2, k=1),
+            {"n_y": [0, 1], "n_xz": [0, 1], "n_z": [0, 2]},
+            {"local": [0, -0.5]},
+            source="psi(1) = -gamma, psi(2) = 1 - gamma, psi(3) = 3/2 - gamma",
+        ),
+    ),
+)

@@ -1,0 +1,51 @@
+"""All distances of embedded points in the maximum norm, [n, n]: what transfer entropy needs where nothing is fused."""
+
+from prism_bench_catalogue.include.neighbours import apart
+from prism_bench_catalogue.include.te_points import (
+    DIMENSIONS,
+    EDGES,
+    EMBEDDING,
+    MATRIX_SIZES,
+    X_PAST,
+    Y_FUTURE,
+    Y_PAST,
+    as_column,
+)
+
+from prism_bench import Budget, KernelSpec, Launch, Out, Size, exact
+
+# Bound by memory: the matrix is written once.
+ROWS = 16
+
+
+def launch(n, dx, dy):
+    store = 4 if n % 4 == 0 else 1
+    entry = f"te_compute_distances<{dx}, {dy}, {ROWS}, {store}>"
+    return Launch((-(-n // 1024), -(-n // ROWS)), 256, entry=entry)
+
+
+def reference(x_past, y_past, y_future, xp):
+    """From float32 differences, which are what neighbours are compared by."""
+    joint = xp.concatenate((x_past, as_column(y_future), y_past), axis=1)
+    return apart(joint, slice(0, len(joint)), xp)
+
+
+def torch_distances(torch, x_past, y_past, y_future):
+    joint = torch.cat((x_past, y_future[:, None], y_past), dim=1)
+    return torch.cdist(joint, joint, p=float("inf")).fill_diagonal_(float("inf"))
+
+
+spec = KernelSpec(
+    entry="te_compute_distances<2, 2, 16, 4>",
+    arguments=(X_PAST, Y_PAST, Y_FUTURE, Out("distances", "n n"), Size("n")),
+    parameters=EMBEDDING,
+    rules=(DIMENSIONS,),
+    launch=launch,
+    reference=reference,
+    tolerance=exact(),
+    peers={"torch": torch_distances},
+    flops=lambda n, dx, dy: 2 * n * n * (1 + dx + dy),
+    workloads=MATRIX_SIZES,
+    edges=EDGES,
+    budgets=tuple(Budget("bandwidth_share", at_least=0.6, label=label) for label in ("S1", "S2")),
+)

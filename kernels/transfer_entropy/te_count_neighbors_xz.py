@@ -1,0 +1,32 @@
+"""Neighbours of every point strictly nearer than its radius in the pasts of both, the point itself left out."""
+
+from prism_bench_catalogue.include.te_points import (
+    DIMENSIONS,
+    EDGES,
+    EMBEDDING,
+    RADII,
+    SIZES,
+    X_PAST,
+    Y_PAST,
+    by_warps,
+    nearer,
+)
+
+from prism_bench import KernelSpec, Out, Size, exact
+
+# Bound by arithmetic: every pair is compared, and this form loads every pair again besides.
+
+
+spec = KernelSpec(
+    entry="te_count_neighbors_xz<2, 2>",
+    arguments=(X_PAST, Y_PAST, RADII, Out("counts", "n", "int32"), Size("n")),
+    parameters=EMBEDDING,
+    rules=(DIMENSIONS,),
+    launch=lambda n, dx, dy: by_warps(f"te_count_neighbors_xz<{dx}, {dy}>", n),
+    reference=lambda x_past, y_past, eps, xp: nearer([xp.concatenate((x_past, y_past), axis=1)], eps, xp)[0],
+    tolerance=exact(),
+    flops=lambda n, dx, dy: n * n * (2 * (dx + dy) + 1),
+    traffic_factor=None,
+    workloads=SIZES,
+    edges=EDGES,
+)

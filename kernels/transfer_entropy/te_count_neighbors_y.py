@@ -1,0 +1,35 @@
+"""Neighbours of every point strictly nearer than its radius in y's future and past, the point itself left out."""
+
+from prism_bench_catalogue.include.te_points import (
+    DIMENSIONS,
+    EDGES,
+    EMBEDDING,
+    RADII,
+    SIZES,
+    Y_FUTURE,
+    Y_PAST,
+    as_column,
+    by_warps,
+    nearer,
+)
+
+from prism_bench import KernelSpec, Out, Size, exact
+
+# Bound by arithmetic: every pair is compared, and this form loads every pair again besides.
+
+
+spec = KernelSpec(
+    entry="te_count_neighbors_y<2>",
+    arguments=(Y_FUTURE, Y_PAST, RADII, Out("counts", "n", "int32"), Size("n")),
+    parameters=EMBEDDING,
+    rules=(DIMENSIONS,),
+    launch=lambda n, dy: by_warps(f"te_count_neighbors_y<{dy}>", n),
+    reference=lambda y_future, y_past, eps, xp: nearer(
+        [xp.concatenate((as_column(y_future), y_past), axis=1)], eps, xp
+    )[0],
+    tolerance=exact(),
+    flops=lambda n, dy: n * n * (2 * (1 + dy) + 1),
+    traffic_factor=None,
+    workloads=SIZES,
+    edges=EDGES,
+)

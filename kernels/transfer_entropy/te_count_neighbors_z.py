@@ -1,0 +1,31 @@
+"""Neighbours of every point strictly nearer than its radius in y's past alone, the point itself left out."""
+
+from prism_bench_catalogue.include.te_points import (
+    DIMENSIONS,
+    EDGES,
+    EMBEDDING,
+    RADII,
+    SIZES,
+    Y_PAST,
+    by_warps,
+    nearer,
+)
+
+from prism_bench import KernelSpec, Out, Size, exact
+
+# Bound by arithmetic: every pair is compared, and this form loads every pair again besides.
+
+
+spec = KernelSpec(
+    entry="te_count_neighbors_z<2>",
+    arguments=(Y_PAST, RADII, Out("counts", "n", "int32"), Size("n")),
+    parameters=EMBEDDING,
+    rules=(DIMENSIONS,),
+    launch=lambda n, dy: by_warps(f"te_count_neighbors_z<{dy}>", n),
+    reference=lambda y_past, eps, xp: nearer([y_past], eps, xp)[0],
+    tolerance=exact(),
+    flops=lambda n, dy: n * n * (2 * dy + 1),
+    traffic_factor=None,
+    workloads=SIZES,
+    edges=EDGES,
+)

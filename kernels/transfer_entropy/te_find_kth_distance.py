@@ -1,0 +1,31 @@
+"""The k-th smallest element of every row of a matrix of distances, ties counted: the radius of each point."""
+
+from prism_bench_catalogue.include.ksg import kth_smallest
+from prism_bench_catalogue.include.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps
+
+from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, exact, uniform
+
+# Bound by memory: the matrix is read once.
+
+
+def torch_kth(torch, distances, k):
+    return torch.kthvalue(distances, k, dim=1).values
+
+
+spec = KernelSpec(
+    entry="te_find_kth_distance<4>",
+    arguments=(In("distances", "n n", fill=uniform(0, 4)), Out("eps", "n"), Size("n")),
+    parameters={"k": 4},
+    rules=(NEIGHBOURS,),
+    launch=lambda n, k: by_warps(f"te_find_kth_distance<{k}>", n),
+    reference=lambda distances, k, xp: kth_smallest(distances, k, xp),
+    tolerance=exact(),
+    peers={"torch": torch_kth},
+    flops=lambda n: n * n,
+    workloads=MATRIX_SIZES,
+    edges=tuple(Workload(n=n, k=k) for n, k in ((2, 1), (5, 4), (33, 4), (257, 1), (100, 7))),
+    golden=(
+        Golden(Workload(n=3, k=2), {"distances": [[9, 1, 1], [3, 9, 2], [5, 4, 9]]}, {"eps": [1, 3, 5]}, "ties count"),
+    ),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.6, label=label) for label in ("S1", "S2")),
+)

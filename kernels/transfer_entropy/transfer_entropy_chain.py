@@ -1,0 +1,106 @@
+"""Transfer entropy by nearest neighbours as a chain: distances, radii, three counts, terms, their mean.
+
+The kernel itself is the chain's baseline, seven launches with an [n, n] matrix between them; its variants are stages
+of fusion: two launches, and one. `ksg_transfer_entropy` is the form for many points.
+"""
+
+from prism_bench_catalogue.include.map_arrays import MOST_BLOCKS, sum_launch
+from prism_bench_catalogue.include.te_points import (
+    DIMENSIONS,
+    EDGES,
+    EMBEDDING,
+    NEIGHBOURS,
+    X_PAST,
+    Y_FUTURE,
+    Y_PAST,
+    by_warps,
+    own_points,
+    radii,
+    terms_within,
+)
+
+from prism_bench import Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
+
+PAIR_COUNTS = (("y", "{dy}", ("y_future", "y_past")), ("xz", "{dx}, {dy}", ("x_past", "y_past")),
+               ("z", "{dy}", ("y_past",)))  # fmt: skip
+POINTS = ("x_past", "y_past", "y_future")
+FUSED_SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=131_072, dx=3, dy=3)}
+
+
+def baseline(n, dx, dy, k, device):
+    """Every step in a launch of its own."""
+    store = 4 if n % 4 == 0 else 1
+    matrix = Launch((-(-n // 1024), -(-n // 16)), 256, entry=f"te_compute_distances<{dx}, {dy}, 16, {store}>",
+                    arguments=(*POINTS, "distances", "n"))  # fmt: skip
+    counts = (
+        by_warps(f"te_count_neighbors_{space}<{dims.format(dx=dx, dy=dy)}>", n, 1, (*given, "eps", f"n_{space}", "n"))
+        for space, dims, given in PAIR_COUNTS
+    )
+    return (
+        matrix,
+        by_warps(f"te_find_kth_distance<{k}>", n, 1, ("distances", "eps", "n")),
+        *counts,
+        Launch(-(-n // 256), 256, entry="te_compute", arguments=("n_y", "n_xz", "n_z", "local", "n", "k")),
+        sum_launch("te_reduce_sum", n, device, ("local", "mean", "by_block", "arrived", "wide_n")),
+    )
+
+
+def partial(n, dx, dy, k):
+    own = own_points(n)
+    last = (*POINTS, "eps", "mean", "by_block", "arrived", "n", "k")
+    return (
+        by_warps(f"fused_distance_kth<{dx}, {dy}, {k}, {own}>", n, own, (*POINTS, "eps", "n")),
+        by_warps(f"fused_te_reduction<{dx}, {dy}, {own}>", n, own, last),
+    )
+
+
+def full(n, dx, dy, k):
+    own = own_points(n)
+    entry = f"fused_transfer_entropy<{dx}, {dy}, {k}, {own}>"
+    return by_warps(entry, n, own, (*POINTS, "mean", "by_block", "arrived", "n"))
+
+
+def reference(x_past, y_past, y_future, k, xp, special):
+    return terms_within(x_past, y_past, y_future, radii(x_past, y_past, y_future, k, xp), k, xp, special).mean()
+
+
+def arguments(*between):
+    work = (Scratch("by_block", "blocks", "float64"), Scratch("arrived", "1", "uint32"))
+    return (
+        X_PAST,
+        Y_PAST,
+        Y_FUTURE,
+        Out("mean", "1"),
+        *between,
+        *work,
+        Size("n"),
+        Scalar("wide_n", "int64"),
+        Size("k"),
+    )
+
+
+counts = tuple(Scratch(name, "n", "int32") for name in ("n_y", "n_xz", "n_z"))
+matrix = (Scratch("distances", "n n"), Scratch("eps", "n"), *counts, Scratch("local", "n"))
+
+spec = KernelSpec(
+    entry="te_compute",
+    arguments=arguments(*matrix),
+    parameters={**EMBEDDING, "k": 4},
+    derived={"blocks": lambda n: max(MOST_BLOCKS, -(-n // 8)), "wide_n": lambda n: n},
+    rules=(DIMENSIONS, NEIGHBOURS),
+    launch=baseline,
+    reference=reference,
+    tolerance=absolute(1e-5),
+    flops=lambda n, dx, dy: n * n * (4 * (1 + dx + dy) + 9),
+    traffic_factor=None,
+    workloads={"S0": Workload(n=200), "S1": Workload(n=16_384)},
+    edges=tuple(Workload(**{**edge, "k": min(4, edge["n"] - 1)}) for edge in EDGES),
+    golden=(
+        Golden(Workload(n=64), {"x_past": 1.0, "y_past": 1.0, "y_future": 1.0}, {}, "all points alike: eps = 0"),
+    ),
+    variants={
+        "partial": Variant("radii in one launch, all else in another", launch=partial, workloads=FUSED_SIZES,
+                           arguments=arguments(Scratch("eps", "n"))),
+        "full": Variant("one launch", launch=full, workloads=FUSED_SIZES, arguments=arguments()),
+    },
+)  # fmt: skip
