@@ -13,25 +13,31 @@ constexpr int BLOCK_COLUMNS = 32 * Packet<T>::WIDTH;
 template <class T, class Weight>
 __device__ bool column_sums(const T* matrix, Weight weight, T* parts, unsigned int* arrived, int rows, int cols,
                             int splits, T* total) {
-    constexpr int WIDTH = Packet<T>::WIDTH, COLS = BLOCK_COLUMNS<T>, WARPS = 8;
-    __shared__ T by_warp[WARPS][COLS];
+    constexpr int WIDTH = Packet<T>::WIDTH, COLS = BLOCK_COLUMNS<T>, WARPS = 8, CHUNK = 32 * WARPS;
+    __shared__ T by_warp[WARPS][COLS], weights[CHUNK];  // each row's weight is asked for once
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int split = blockIdx.x % splits, tile = blockIdx.x / splits, col = tile * COLS + lane * WIDTH;
     const int share = (rows + splits - 1) / splits, end = min(rows, (split + 1) * share);
     const bool whole = cols % WIDTH == 0;
     T sum[WIDTH] = {};
-#pragma unroll 8
-    for (int row = split * share + warp; row < end; row += WARPS) {
-        const T factor = weight(row);
-        const T* const from = matrix + static_cast<long long>(row) * cols + col;
+    for (int first = split * share; first < end; first += CHUNK) {
+        const int rows_here = min(CHUNK, end - first);
+        if (first > split * share) __syncthreads();
+        if (threadIdx.x < rows_here) weights[threadIdx.x] = weight(first + threadIdx.x);
+        __syncthreads();
+        const T* const from = matrix + static_cast<long long>(first) * cols + col;
         if (whole && col < cols) {
-            const auto v = Packet<T>::load(from, 0);
+#pragma unroll 4
+            for (int row = warp; row < rows_here; row += WARPS) {
+                const auto v = Packet<T>::load(from + static_cast<long long>(row) * cols, 0);
 #pragma unroll
-            for (int k = 0; k < WIDTH; ++k) sum[k] = fma(v.at[k], factor, sum[k]);
+                for (int k = 0; k < WIDTH; ++k) sum[k] = fma(v.at[k], weights[row], sum[k]);
+            }
         } else {
+            for (int row = warp; row < rows_here; row += WARPS)
 #pragma unroll
-            for (int k = 0; k < WIDTH; ++k)
-                if (col + k < cols) sum[k] = fma(from[k], factor, sum[k]);
+                for (int k = 0; k < WIDTH; ++k)
+                    if (col + k < cols) sum[k] = fma(from[static_cast<long long>(row) * cols + k], weights[row], sum[k]);
         }
     }
 #pragma unroll
