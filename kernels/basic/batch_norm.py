@@ -59,7 +59,7 @@ def launch_training(batch, channels, spatial, parts, shares):
     moments = ("x", "partial", "batch", "channels", "spatial")[: 4 if spatial == 1 else 5]
     found = ("running_mean", "running_variance", "batch_mean", "batch_variance", "batch_shift")
     statistics = ("partial", "gamma", "beta", *found, "eps", "momentum", "channels", "shares")
-    last = launch_of("batch_norm")(batch, channels, spatial, parts)
+    last = launch_of("batch_norm_backwards")(batch, channels, spatial, parts)
     sizes = ("batch", "channels", "spatial", "parts")
     names = ("x", "gamma", "batch_shift", "batch_mean", "batch_variance", "y", "eps", *sizes)
     return (
