@@ -33,12 +33,19 @@ __global__ void column_moments(const float* x, double* partial, long long batch,
     __shared__ Moments by_row[8][32 * WIDTH];
     const int column = WIDTH * (blockIdx.x * blockDim.x + threadIdx.x);
     PivotSums own[WIDTH];
-#pragma unroll 4
-    for (long long row = blockIdx.y * 8 + threadIdx.y; row < batch && column < channels; row += gridDim.y * 8) {
-        const Group<WIDTH> v = load_group<WIDTH>(x + row * channels + column);
+    const auto add = [&](const Group<WIDTH>& v) {
 #pragma unroll
         for (int k = 0; k < WIDTH; ++k) own[k].add(v.at[k]);
+    };
+    const long long step = gridDim.y * 8, rows = column < channels ? batch : 0;
+    const auto at = [&](long long row) { return load_group<WIDTH>(x + row * channels + column); };
+    long long row = blockIdx.y * 8 + threadIdx.y;
+    for (; row + 3 * step < rows; row += 4 * step) {
+        const Group<WIDTH> v[4] = {at(row), at(row + step), at(row + 2 * step), at(row + 3 * step)};
+#pragma unroll
+        for (int r = 0; r < 4; ++r) add(v[r]);
     }
+    for (; row < rows; row += step) add(at(row));
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) by_row[threadIdx.y][WIDTH * threadIdx.x + k] = own[k].moments();
     __syncthreads();
