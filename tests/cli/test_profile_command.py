@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,23 @@ def test_unknown_words_end_with_2(shell, toys, fake, words, complaint):
     found = shell("profile", *ON_NULL, *toys, *words)
     assert 2 == found.code
     assert complaint in found.err
+
+
+def test_a_record_is_shown_again_beside_what_the_source_touches(shell, toys, fake):
+    shell("profile", "double", *ON_NULL, *toys)
+    (path,) = Path("reports/profiles").glob("*/*.json.gz")
+    assert "double[n=1000]" in shell("profile", "--from", path, *toys).out
+    if shutil.which("g++"):
+        ratios = {row["case"]: row["emulated_ratio"] for row in
+                  shell("profile", "--from", path, "--emulate", *toys, "--json").json["cases"]}  # fmt: skip
+        assert {"double[n=1000]": 1.0, "double:by_adding[n=1000]": 1.0} == ratios
+
+
+def test_a_record_without_profiles_says_what_adds_them(shell, toys):
+    shell("run", *ON_NULL, *toys, "--processes", 1, "--output", "run.json", "--filter", "triple")
+    found = shell("profile", "--from", "run.json", *toys)
+    assert 2 == found.code
+    assert "no case of it was profiled" in found.err
 
 
 def test_a_capture_of_somebody_else_is_shown(shell, samples):
