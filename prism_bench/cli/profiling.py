@@ -151,11 +151,13 @@ def table(rows: list[dict]) -> Table:
     `emulated` is what the source touches over what its spec declares, where that was counted.
     """
     made = Table(title="counted by the profiler; its durations are no benchmark times", title_justify="left")
-    made.add_column("case", overflow="fold")
+    made.add_column("kernel", overflow="fold")
+    made.add_column("label")
     for name in ("bound", "duration", "launches", "DRAM bytes", "of model", "emulated", *_SHARES, "registers", "local"):
         made.add_column(name.replace("_share", ""), justify="right")
     for row in rows:
-        made.add_row(Text(row["case"]), *_cells(row), style=None if row["status"] == "ok" else "red")
+        style = None if row["status"] == "ok" else "red"
+        made.add_row(Text(row["case"].split("[")[0]), row["label"], *_cells(row), style=style)
     return made
 
 

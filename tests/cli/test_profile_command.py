@@ -47,7 +47,7 @@ def test_the_table_the_record_and_the_command_are_kept(shell, toys, fake):
     found = shell("profile", *ON_NULL, *toys)
     assert 0 == found.code
     assert "--clock-control none" in found.out and "--config-file off" in found.out
-    assert "double[n=1000]" in found.out
+    assert "double:by_adding" in found.out
     (path,) = Path("reports/profiles").glob("*/*.json.gz")
     record = store.read(path)
     assert all(case.measurements == () for case in record.cases), "a profiler's durations are no benchmark times"
@@ -170,7 +170,7 @@ def test_unknown_words_end_with_2(shell, toys, fake, words, complaint):
 def test_a_record_is_shown_again_beside_what_the_source_touches(shell, toys, fake):
     shell("profile", "double", *ON_NULL, *toys)
     (path,) = Path("reports/profiles").glob("*/*.json.gz")
-    assert "double[n=1000]" in shell("profile", "--from", path, *toys).out
+    assert "double:by_adding" in shell("profile", "--from", path, *toys).out
     if shutil.which("g++"):
         ratios = {row["case"]: row["emulated_ratio"] for row in
                   shell("profile", "--from", path, "--emulate", *toys, "--json").json["cases"]}  # fmt: skip
