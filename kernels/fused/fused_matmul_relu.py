@@ -73,6 +73,7 @@ def tensor_variant(element, peer, **changes):
         "launch": tensor_launch(element),
         "arithmetic": "tensor",
         "tolerance": normwise(bound),
+        "peer_tolerance": normwise(bound),
         "peers": {"torch": peer},
         "edges": (
             *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),

@@ -8,6 +8,7 @@
 
 using Broad = Tile<128, 192, 8, 3, 4, 2, 1, 1>;
 using Slim = Tile<16, 96, 32, 3, 1, 1, 8, 1>;
+using Strip = Tile<16, 96, 16, 6, 1, 1, 8, 1>;
 
 struct Sizes {
     int batch, inputs, hidden;
