@@ -145,19 +145,24 @@ def _merged(record, into):
     return store.save(replace(other, cases=cases), into)
 
 
+_HEADINGS = ("bound", "duration", "launches", "DRAM", "of model", "emulated", *_SHARES, "registers", "local")
+
+
 def table(rows: list[dict]) -> Table:
     """The rows for people: shares of peaks, DRAM bytes over the compulsory ones, and what bounds each case.
 
-    `emulated` is what the source touches over what its spec declares, where that was counted.
+    `emulated` is what the source touches over what its spec declares. A column without any figure is left out.
     """
+    cells = [_cells(row) for row in rows]
+    filled = [i for i in range(len(_HEADINGS)) if any(line[i] != "-" for line in cells)]
     made = Table(title="counted by the profiler; its durations are no benchmark times", title_justify="left")
     made.add_column("kernel", overflow="fold")
     made.add_column("label")
-    for name in ("bound", "duration", "launches", "DRAM bytes", "of model", "emulated", *_SHARES, "registers", "local"):
-        made.add_column(name.replace("_share", ""), justify="right")
-    for row in rows:
+    for i in filled:
+        made.add_column(_HEADINGS[i].replace("_share", ""), justify="right")
+    for row, line in zip(rows, cells, strict=True):
         style = None if row["status"] == "ok" else "red"
-        made.add_row(Text(row["case"].split("[")[0]), row["label"], *_cells(row), style=style)
+        made.add_row(Text(row["case"].split("[")[0]), row["label"], *(line[i] for i in filled), style=style)
     return made
 
 
