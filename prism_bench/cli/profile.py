@@ -17,6 +17,7 @@ def command(
     cases: Annotated[list[str] | None, typer.Argument(help="kernels, families or cases; all without any")] = None,
     tool: Annotated[str, typer.Option(help="auto, ncu (counters), nsys or cupti (launches, gaps, copies)")] = "auto",
     chosen: Annotated[str, typer.Option("--set", help="core (3 passes), all (10), traffic (1: DRAM bytes)")] = "core",
+    metric: Annotated[list[str] | None, typer.Option(help="a metric of ncu's own besides; may be repeated")] = None,
     label: options.LabelOption = None,
     limit_seconds: Annotated[float, typer.Option(min=1, help="for all cases; what was counted by then is kept")] = 600,
     case_seconds: Annotated[float, typer.Option(min=1, help="for one case")] = 60.0,
@@ -45,7 +46,7 @@ def command(
         raise SystemExit(profiling.show_record(source, found if emulate else None, json))
     opened = options.choose_backend(backend, quiet=json)
     wanted = profiling.Wanted(opened, found, found.cases(cases or (), options.chosen_labels(label, ("S1",))), reports)
-    plan = {"chosen": chosen, "clock_control": clock_control, "verify": verify}
+    plan = {"chosen": chosen, "extra": tuple(metric or ()), "clock_control": clock_control, "verify": verify}
     limits = {"seconds": limit_seconds, "case_seconds": case_seconds}
     record = profiling.profile(wanted, tool, plan | limits, quiet=json)
     raise SystemExit(profiling.tell(record, reports, into, json))

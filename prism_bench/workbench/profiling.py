@@ -20,6 +20,7 @@ from prism_bench.catalogue import Catalogue, default_folder
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.profilers import metrics, ncu, ncu_csv, tools
 from prism_bench.profilers.chips import Chip, chip_of
+from prism_bench.profilers.chips import counters as chip_counters
 from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run_record import RunRecord
@@ -37,11 +38,13 @@ _SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and 
 class Plan:
     """How to profile: which set of metrics, what is done to clocks and caches, how long, and where reports are kept.
 
-    `seconds` is for all cases, `case_seconds` for one; `verify` compares the very launch that is profiled.
+    `extra` are names of ncu's own to count besides. `seconds` is for all cases, `case_seconds` for one; `verify`
+    compares the very launch that is profiled.
     """
 
     folder: Path
     chosen: str = "core"
+    extra: tuple[str, ...] = ()
     clock_control: str = "none"
     seconds: float = 600.0
     case_seconds: float = 60.0
@@ -67,6 +70,9 @@ def profile(catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report
     """A RunRecord whose cases hold what ncu counted of them. Raises ProfilerFailed where it counted nothing at all."""
     if plan.chosen not in metrics.SETS:
         raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
+    for name in plan.extra:
+        if metrics.base(name) in metrics.REPLACED:
+            raise UsageError(metrics.advice(name, chip_counters()))
     started = datetime.now(UTC)
     if backend.name == "cuda":
         empty = [case for case in ceiling_cases(catalogue) if case.spec.ceiling == "launch"]
@@ -159,7 +165,8 @@ class _Profiling:
     def _counting(self):
         plan = self._plan
         sections, caches = ((), "none") if plan.traffic else (ncu.Counting.sections, "all")
-        return ncu.Counting(metrics.counters(self._chip, plan.chosen), sections, plan.clock_control, caches)
+        names = (*metrics.counters(self._chip, plan.chosen), *plan.extra)
+        return ncu.Counting(names, sections, plan.clock_control, caches)
 
     def _exported(self, report, ended, must):
         """The launches in the report. Where there must be some and are none, what ncu said explains it."""
@@ -176,8 +183,11 @@ class _Profiling:
             return self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {error}")) if must else []
 
     def _refuse(self, ended):
-        failure = classify(ended.text, ended.status, produced=False)
-        raise ProfilerFailed("ncu", failure, last_words(ended.text))
+        failure, words = classify(ended.text, ended.status, produced=False), last_words(ended.text)
+        if failure.name == "unknown_metric":
+            names = [name for name in self._plan.extra if name in words]
+            words = "; ".join([words, *(metrics.advice(name, chip_counters()) for name in names)])
+        raise ProfilerFailed("ncu", failure, words)
 
     def _told(self, capture):
         """Status, reason and what was counted, by case: those that ended, and the one that ended the program."""
@@ -206,6 +216,7 @@ class _Profiling:
             "passes": capture.passes, "command": shlex.join(capture.command),
             "kernels": [_kernel(one) for one in launches],
             "values": values | _of_launches(launches) | _written_back(following, self._chip),
+            "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra},
         }  # fmt: skip
 
 

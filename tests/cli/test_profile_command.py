@@ -109,6 +109,27 @@ def test_each_failure_is_explained_with_its_code(shell, toys, fake, failure):
     assert "Traceback" not in found.err
 
 
+def test_a_metric_of_ncus_own_is_counted_besides(shell, toys, fake):
+    name = "dram__cycles_active.avg"
+    fake(values={name: ["cycle", "17.25"]})
+    shell("profile", "triple", *ON_NULL, *toys, "--metric", name)
+    (path,) = Path("reports/profiles").glob("*/*.json.gz")
+    assert {name: [17.25]} == store.read(path).case("triple[n=1000]").profile["asked"]
+
+
+def test_a_metric_of_the_past_is_refused_with_its_successor(shell, toys, fake):
+    found = shell("profile", *ON_NULL, *toys, "--metric", "sm__occupancy.avg.pct")
+    assert 2 == found.code
+    assert "ask for sm__warps_active.avg.pct_of_peak_sustained_active" in found.err
+
+
+def test_a_misspelt_metric_is_answered_with_the_nearest(shell, toys, fake):
+    fake(fails="==ERROR== Failed to find metric dram__byts_read.sum")
+    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu", "--metric", "dram__byts_read.sum")
+    assert 2 == found.code
+    assert "no metric is called 'dram__byts_read'; near it are dram__bytes_read" in found.err
+
+
 def test_an_empty_report_is_not_trusted(shell, toys, fake):
     fake(empty=True)
     found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
