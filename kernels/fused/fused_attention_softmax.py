@@ -165,5 +165,5 @@ spec = KernelSpec(
             budgets=(Budget("peer_ratio", at_least=0.8, label="S1"),),
         ),
     },
-    budgets=(Budget("peer_ratio", at_least=0.5, label="S1"), Budget("peer_ratio", at_least=0.5, label="S2")),
+    budgets=(Budget("peer_ratio", at_least=0.65, label="S1"), Budget("peer_ratio", at_least=0.65, label="S2")),
 )  # fmt: skip

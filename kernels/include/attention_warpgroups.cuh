@@ -2,13 +2,13 @@
 
 #include "attention.cuh"
 
-// The attention of attention.cuh by warpgroup instructions, for compute capability 9.0 alone (on the CPU there is nothing
-// to call). The scores of the next keys and the outputs of the last ones are multiplied while exponentials are taken.
+// The attention of attention.cuh by warpgroup instructions, for compute capability 9.0 alone (on the CPU there is
+// nothing to call). The outputs of the last keys are multiplied while the exponentials of the next are taken.
 
 template <class T>
 __device__ void attend_by_warpgroups(const typename T::Element::Memory* q, const typename T::Element::Memory* k,
-                                     const typename T::Element::Memory* v, const float* mask, typename T::Element::Out* o,
-                                     Heads heads, float scale, void* shared);
+                                     const typename T::Element::Memory* v, const float* mask,
+                                     typename T::Element::Out* o, Heads heads, float scale, void* shared);
 
 /// By warpgroups or by warps, as T says.
 template <class T>

@@ -53,7 +53,8 @@ def launch(batch, hidden, reset_after, tile, device):
 
 def launch_sequence(batch, hidden, device):
     """A cooperative grid of small tiles that stays for all steps."""
-    return Launch(min(tiles("Slim", batch, hidden), device.sm_count), 256, entry="gru_sequence<Strip>", cooperative=True)
+    grid = min(tiles("Slim", batch, hidden), device.sm_count)
+    return Launch(grid, 256, entry="gru_sequence<Strip>", cooperative=True)
 
 
 def candidate(batch, hidden):
