@@ -188,7 +188,7 @@ spec = KernelSpec(
             source="more samples of a bin than 16 bits count",
         ),
     ),
-    traffic_factor=8,  # an atomic in memory for every sample where bins are many
+    traffic_factor=8,  # an atomic in memory for every sample where bins are many, samples few
     budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
     variants={
         "clamp": Variant(
