@@ -26,6 +26,7 @@ from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench import identity
 from prism_bench.workbench.ahead import compile_ahead
+from prism_bench.workbench.attribution import attributed, launched, read_events, told_so_far
 from prism_bench.workbench.process import HERE
 from prism_bench.workbench.run import ceiling_cases
 from prism_bench.workbench.session import result_of
@@ -147,10 +148,10 @@ class _Profiling:
             order.write_text(json.dumps(self._order(names, seconds)))
             program = [sys.executable, "-m", "prism_bench.workbench.profiled", str(order), str(events)]
             command = ncu.capture(self._tool, self._counting(), report, program)
-            log, watch = report.with_suffix(".log"), lambda: self._report(_told_so_far(events))
+            log, watch = report.with_suffix(".log"), lambda: self._report(told_so_far(events))
             ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=HERE.view()["PYTHONPATH"])
-            told = _events(events)
-        launches = self._exported(report, ended, must=_launched(told))
+            told = read_events(events)
+        launches = self._exported(report, ended, must=launched(told))
         kept = [str(report) if word == str(order) else word for word in command]
         return Capture(told, launches, kept[: kept.index(program[0])], ncu.passes(ended.text))
 
@@ -235,44 +236,3 @@ def _written_back(following: list[ProfiledLaunch], chip: Chip):
         reason = "only --set traffic follows a case to its last written byte"
         return {"write_back_bytes": {"value": None, "unit": "B", "reason": reason}}
     return {"write_back_bytes": metrics.combined(following, chip, "traffic")["dram_write_bytes"]}
-
-
-def attributed(launches: list[ProfiledLaunch], ends: list[dict], cut: bool = False) -> dict[str, tuple[list, list]]:
-    """The launches of each case, and those that followed it: by the ranges around them, else by their order.
-
-    `cut` says that a case ended the program, so that some of its launches may stand last. A ResultsError where ranges
-    do not tell, and the launches are not as many as the cases' plans have.
-    """
-    ordered = sorted(launches, key=lambda launch: launch.id)
-    within = lambda name: [one for one in ordered if any(f":{name}:" in cell for cell in one.ranges)]  # noqa: E731
-    by_range = {end["end"]: (within(end["end"]), within(f"after {end['end']}")) for end in ends}
-    if cut or sum(len(own) + len(after) for own, after in by_range.values()) == len(ordered):
-        return by_range
-    expected = sum(end["launches"] + end.get("following", 0) for end in ends)
-    if expected != len(ordered):
-        raise ResultsError(f"the profiler counted {len(ordered)} launches without ranges; the cases have {expected}")
-    groups, first = {}, 0
-    for end in ends:
-        middle = first + end["launches"]
-        last = middle + end.get("following", 0)
-        groups[end["end"]] = ordered[first:middle], ordered[middle:last]
-        first = last
-    return groups
-
-
-def _launched(events):
-    """Whether kernels ran between marks, or the program never came so far as to fail by itself."""
-    return any(event.get("launches") for event in events) or not any("begin" in event for event in events)
-
-
-def _events(path):
-    if not path.is_file():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-
-
-def _told_so_far(path) -> tuple[int, str]:
-    """How many cases have ended, and which one is being profiled."""
-    events = _events(path)
-    begun = [event["begin"] for event in events if "begin" in event]
-    return sum("end" in event for event in events), begun[-1] if begun else "starting"
