@@ -180,6 +180,8 @@ spec = KernelSpec(
             tolerance=normwise(1e-5),
             peers={"torch": torch_sequence},
             flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (6 * (inputs + hidden) + 9),
+            bytes_moved=lambda steps, batch, inputs, hidden: 4
+            * (batch * (steps * inputs + 2 * steps * hidden) + 3 * hidden * (inputs + hidden + 2)),  # h is read again
             workloads={
                 "S0": Workload(steps=16, batch=32, inputs=64, hidden=128),
                 "S1": Workload(steps=512, batch=64, inputs=1024, hidden=1024),

@@ -113,6 +113,12 @@ WEIGHED = (
 )
 
 
+def sequence_bytes(steps, batch, inputs, hidden):
+    """The states of all steps but the last are read again by the next one."""
+    states = 2 + 2 * steps + (steps > 1)
+    return 4 * (batch * (steps * inputs + states * hidden) + 4 * hidden * (inputs + hidden + 1))
+
+
 def sequence(meaning, tile):
     return Variant(
         meaning,
@@ -139,6 +145,7 @@ def sequence(meaning, tile):
         tolerance=normwise(1e-5),
         peers={"torch": torch_sequence},
         flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (8 * (inputs + hidden) + 10),
+        bytes_moved=sequence_bytes,
         workloads={
             "S0": Workload(steps=16, batch=32, inputs=64, hidden=128),
             "S1": Workload(steps=512, batch=64, inputs=1024, hidden=1024),
