@@ -1,6 +1,7 @@
 """What the profiled program told, event by event, and which launches of a capture belong to which of its cases."""
 
 import json
+from pathlib import Path
 
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.launches import ProfiledLaunch
