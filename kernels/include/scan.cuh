@@ -47,14 +47,14 @@ struct TileState {
     __device__ double sum() const { return __longlong_as_double(static_cast<long long>(word & ~KIND)); }
 };
 
-/// The sum of all tiles before `tile`, whose own sum is `own`: decoupled look-back (Merrill and Garland 2016), 128 tiles
+/// The sum of all tiles before `tile`, whose own sum is `own`: decoupled look-back (Merrill and Garland 2016), 64 tiles
 /// at a time, since a look takes as long as dozens of tiles. One warp calls it with all lanes and has the result in all. `states` is the row's, zero before the launch;
 /// tiles must be taken in the order in which blocks start, or a block might wait for one that never runs.
 __device__ inline double sum_before(double own, int tile, unsigned long long* states) {
     const int lane = threadIdx.x % 32;
     if (lane == 0) TileState::publish(states + tile, own, tile == 0 ? TileState::UP_TO : TileState::OWN);
     if (tile == 0) return 0.0;
-    constexpr int EACH = 4;
+    constexpr int EACH = 2;
     double sum = 0.0;
     for (int last = tile - 1 - EACH * lane;; last -= 32 * EACH) {
         TileState state[EACH];
