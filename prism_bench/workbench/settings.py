@@ -45,7 +45,7 @@ class Settings:
     watching: Watching = field(default_factory=Watching)
 
     def seeds_of(self, case: Case) -> tuple[int, ...]:
-        """The seeds that the case is verified with: the first one alone at the large sizes, which edges and S0 precede."""
+        """The seeds to verify the case with: the first one alone at the large sizes, which edges and S0 precede."""
         return self.seeds[:1] if case.label in ("S1", "S2") else self.seeds
 
     def protocol(self) -> dict:
