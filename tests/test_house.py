@@ -15,7 +15,9 @@ SOURCES = sorted(path for top in ("prism_bench", "suites", "tests") for path in 
 OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts]
 
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
-NOUNS = """evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files""".split()
+NOUNS = """
+    evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files
+""".split()
 FLOORS = [
     ["errors", "units"],
     NOUNS,
@@ -34,8 +36,8 @@ DOORS = ("__init__", "__main__")
 
 # Outside packages and the only places that may name them.
 OUTSIDE = {
-    "numpy": ["arguments", "store", "case", "inputs", "tolerance", "backends", "emulator", "workbench", "tuning", "fusion",
-              "memory", "profilers", "analysis", "report"],
+    "numpy": ["arguments", "store", "case", "inputs", "tolerance", "backends", "emulator", "workbench", "tuning",
+              "fusion", "memory", "profilers", "analysis", "report"],
     "scipy": ["backends", "workbench", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "memory"],
     "cupyx": ["backends/cuda"],

@@ -17,6 +17,15 @@ __global__ void batch_norm_in_place(float* x, const float* gamma, const float* b
     normalise<WIDTH, PLANES, Identity>(x, {gamma, beta, mean, variance, eps}, x, batch, channels, spatial, parts);
 }
 
+// The last rows or planes first: when the moments have just been taken, the L2 cache still has these.
+template <int WIDTH, bool PLANES>
+__global__ void batch_norm_backwards(const float* x, const float* gamma, const float* beta, const float* mean,
+                                     const float* variance, float* y, float eps, long long batch, int channels,
+                                     int spatial, int parts) {
+    normalise<WIDTH, PLANES, Identity>(x, {gamma, beta, mean, variance, eps}, y, batch, channels, spatial, parts,
+                                       gridDim.x - 1 - blockIdx.x);
+}
+
 // Training, first step: the moments of each channel's values in one of `gridDim.y` shares of the rows, at
 // partial[share][channel]. Blocks are 32 groups of columns by 8 rows; those next to each other continue the rows.
 template <int WIDTH>
@@ -24,12 +33,19 @@ __global__ void column_moments(const float* x, double* partial, long long batch,
     __shared__ Moments by_row[8][32 * WIDTH];
     const int column = WIDTH * (blockIdx.x * blockDim.x + threadIdx.x);
     PivotSums own[WIDTH];
-#pragma unroll 4
-    for (long long row = blockIdx.y * 8 + threadIdx.y; row < batch && column < channels; row += gridDim.y * 8) {
-        const Group<WIDTH> v = load_group<WIDTH>(x + row * channels + column);
+    const auto add = [&](const Group<WIDTH>& v) {
 #pragma unroll
         for (int k = 0; k < WIDTH; ++k) own[k].add(v.at[k]);
+    };
+    const long long step = gridDim.y * 8, rows = column < channels ? batch : 0;
+    const auto at = [&](long long row) { return load_group<WIDTH>(x + row * channels + column); };
+    long long row = blockIdx.y * 8 + threadIdx.y;
+    for (; row + 3 * step < rows; row += 4 * step) {
+        const Group<WIDTH> v[4] = {at(row), at(row + step), at(row + 2 * step), at(row + 3 * step)};
+#pragma unroll
+        for (int r = 0; r < 4; ++r) add(v[r]);
     }
+    for (; row < rows; row += step) add(at(row));
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) by_row[threadIdx.y][WIDTH * threadIdx.x + k] = own[k].moments();
     __syncthreads();
@@ -58,7 +74,7 @@ __global__ void plane_moments(const float* x, double* partial, long long batch, 
 
 constexpr int LANES = 16;  // threads that share a channel's shares
 
-// Second step: statistics of the batch for the last step, which is batch_norm itself, and the running ones. What
+// Second step: statistics of the batch for the last step, and the running ones. What
 // rounding takes off the mean goes into the shift. Blocks are 32 channels by LANES.
 extern "C" __global__ void batch_statistics(const double* partial, const float* gamma, const float* beta,
                                             float* running_mean, float* running_variance, float* batch_mean,

@@ -6,7 +6,7 @@
 
 constexpr int LANES = 32, AHEAD = 4;
 
-enum Kind { SIGMOID, NMDA, BACKPROPAGATING, SATURATING, SIGMA_PI };
+enum Kind { SIGMOID, NMDA, BACKPROPAGATING, SATURATING, SIGMA_PI, NMDA_COMPAT };
 
 struct Constants {
     float coupling, slope, threshold, gain, decay, magnesium, reversal;
@@ -61,6 +61,7 @@ __device__ float branch_output(float synapses, float v, const Constants& k) {
     // Jahr and Stevens 1990: the synapses open a conductance, magnesium blocks it by the potential (mV, mM).
     if constexpr (KIND == NMDA)
         return k.gain * synapses / (1.0f + k.magnesium / 3.57f * expf(-0.062f * v)) * (k.reversal - v);
+    if constexpr (KIND == NMDA_COMPAT) return k.gain * (k.reversal - drive) / (1.0f + k.magnesium * expf(-0.062f * drive));
     if constexpr (KIND == BACKPROPAGATING)
         return drive > k.threshold ? k.gain * (drive - k.threshold) * expf(-k.decay * fabsf(drive)) : 0.1f * drive;
     return k.gain * tanhf(drive);

@@ -7,6 +7,7 @@ Branch d of neuron n is driven by s = sum_i w x + coupling v, and y = mean over 
                    B(v) = 1 / (1 + magnesium / 3.57 mM exp(-0.062 v / mV)); the potential enters here, not in s
   backpropagating  gain (s - threshold) exp(-decay |s|) above the threshold, 0.1 s below it
   saturating       gain tanh(s)
+  nmda_compat      gain (reversal - s) / (1 + magnesium exp(-0.062 s)): the older form, the drive for a potential
   sigma_pi         gain tanh(s) with s = sum over neighbouring pairs of (w x)(w x) + coupling v
 """
 
@@ -29,7 +30,7 @@ from prism_bench import (
 )
 from prism_bench.inputs import Fill
 
-KINDS = ("sigmoid", "nmda", "backpropagating", "saturating", "sigma_pi")
+KINDS = ("sigmoid", "nmda", "backpropagating", "saturating", "sigma_pi", "nmda_compat")
 SIGMOID = {
     "kind": "sigmoid", "coupling": 0.5, "slope": 10.0, "threshold": 0.5, "gain": 1.0, "decay": 0.5, "magnesium": 1.0,
     "reversal": 0.0,
@@ -74,6 +75,8 @@ def reference(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium,
         g = special.expit(slope * (s - threshold))
     elif kind == "nmda":
         g = gain * total * unblocked(v, magnesium, xp) * (reversal - v)
+    elif kind == "nmda_compat":
+        g = gain * (reversal - s) * unblocked(s, 3.57 * magnesium, xp)
     elif kind == "backpropagating":
         g = xp.where(s > threshold, gain * (s - threshold) * xp.exp(-decay * xp.abs(s)), 0.1 * s)
     else:
@@ -91,6 +94,10 @@ def spread(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium, re
         moved = slope * g * (1 - g) * (size + abs(threshold)) + g
     elif kind == "nmda":
         moved = abs(gain) * size * unblocked(v, magnesium, xp) * xp.abs(reversal - v) * (2 + 0.062 * xp.abs(v))
+    elif kind == "nmda_compat":
+        open_ = unblocked(s, 3.57 * magnesium, xp)
+        steepness = open_ + 0.062 * xp.abs(reversal - s) * open_ * (1 - open_)
+        moved = abs(gain) * (steepness * (size + abs(reversal)) + 2 * open_ * xp.abs(reversal - s))
     elif kind == "backpropagating":
         moved = backpropagated(s, size + abs(threshold), threshold, gain, decay, xp)
     else:
@@ -174,6 +181,12 @@ spec = KernelSpec(
     ),
     variants={
         "nmda": other("conductance with magnesium block", "nmda"),
+        "nmda_compat": Variant(
+            "the older magnesium block, without its constant and on the drive",
+            parameters={**SIGMOID, "kind": "nmda_compat", "reversal": 1.0},
+            only_labels=("S0",),
+            budgets=(),
+        ),
         "backpropagating": other("active back-propagation", "backpropagating", threshold=0.3, gain=2.0),
         "saturating": other("saturating sum, the public project's 'multiplicative'", "saturating"),
         "sigma_pi": other("sigma-pi unit with clusters of two", "sigma_pi"),

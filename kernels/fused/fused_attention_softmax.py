@@ -129,11 +129,21 @@ spec = KernelSpec(
             budgets=(),
             only_labels=("S0",),
         ),
+        "skewed": Variant(
+            "warpgroups that run ahead of each other, compute capability 9.0 only",
+            parameters={"causal": 0, "masked": 0, "scaling": None, "shape": "skewed"},
+            requires=WARPGROUPS,
+            edges=LADDER,
+            golden=(),
+            budgets=(),
+            only_labels=("S0", "S1"),
+        ),
         "bfloat16": Variant(
             "bfloat16 operands, FP32 output",
             arguments=arguments(SHAPE, "uint16", "float32", BFLOATS),
             launch=launcher("fused_attention_softmax", "BfloatHead"),
             tolerance=normwise(1e-2),
+            peer_tolerance=normwise(1e-2),
             peers={"torch": torch_bfloat},
             only_labels=("S0", "S1"),
             golden=(),
@@ -155,5 +165,5 @@ spec = KernelSpec(
             budgets=(Budget("peer_ratio", at_least=0.8, label="S1"),),
         ),
     },
-    budgets=(Budget("peer_ratio", at_least=0.5, label="S1"), Budget("peer_ratio", at_least=0.5, label="S2")),
+    budgets=(Budget("peer_ratio", at_least=0.65, label="S1"), Budget("peer_ratio", at_least=0.65, label="S2")),
 )  # fmt: skip

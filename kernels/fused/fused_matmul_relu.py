@@ -1,6 +1,8 @@
 """C = max(A B, 0) in FP32, no TF32: the tiles of `matmul`, the maximum taken in registers; NaN stays.
 
 Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 0.05 ms: the FMA rate bounds it.
+The 16-bit forms are those of `tensor_core_matmul`. `tf32` stays on mma.sync, whose rate bounds it: warpgroup
+instructions take tf32 only where both operands have their depth contiguous, and B [k, n] has not.
 """
 
 import numpy as np
@@ -73,6 +75,7 @@ def tensor_variant(element, peer, **changes):
         "launch": tensor_launch(element),
         "arithmetic": "tensor",
         "tolerance": normwise(bound),
+        "peer_tolerance": normwise(bound),
         "peers": {"torch": peer},
         "edges": (
             *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
@@ -80,7 +83,7 @@ def tensor_variant(element, peer, **changes):
             Workload(m=130, n=37, k=40, tile="Square"),
         ),
         "golden": () if element == "Bfloat" else (spoiled_inputs,),
-        "budgets": (Budget("peer_ratio", at_least=0.6, label="S1"), Budget("peer_ratio", at_least=0.6, label="S2")),
+        "budgets": (Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),
     }
     return Variant(f"tensor cores, {element.lower()} operands, FP32 sums", **{**plain, **changes})
 
@@ -137,7 +140,9 @@ spec = KernelSpec(
         "half": tensor_variant("Half", torch_product),
         "bfloat16_wgmma": on_warpgroups("Bfloat", torch_bfloat),
         "bfloat16": tensor_variant("Bfloat", torch_bfloat),
-        "tf32": tensor_variant("Tf32", torch_tf32),
+        "tf32": tensor_variant(
+            "Tf32", torch_tf32, budgets=tuple(Budget("peer_ratio", at_least=0.35, label=s) for s in ("S1", "S2"))
+        ),
     },
     budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),
 )

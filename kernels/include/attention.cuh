@@ -241,8 +241,8 @@ struct Queries {
     }
 };
 
-/// A block's queries and where its head's keys and values begin; a 1-D grid has a block for each tile of queries of each
-/// head, the last tiles (a causal product's longest) first.
+/// A block's queries and where its head's keys and values begin. A 1-D grid has a block for each tile of queries of
+/// each head, the last tiles (a causal product's longest) first.
 template <class T>
 struct HeadTile {
     using Memory = typename T::Element::Memory;

@@ -2,8 +2,8 @@
 
 #include "attention.cuh"
 
-// The attention of attention.cuh that gives its weights too, [batch, heads, length, length]: they are known when all keys
-// have passed, so the keys pass twice.
+// The attention of attention.cuh that gives its weights too, [batch, heads, length, length]: they are known when all
+// keys have passed, so the keys pass twice.
 
 /// Scores become weights: exp2(scale score - shift) / sum, zeros where nothing is open. `sum` then counts for one.
 template <class T>

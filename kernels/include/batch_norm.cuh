@@ -30,11 +30,12 @@ struct Normalise {
     }
 };
 
-/// Channels are the columns of a matrix, or PLANES of `spatial` elements, `parts` blocks each. y may be x.
+/// Channels are the columns of a matrix, or PLANES of `spatial` elements, `parts` blocks each. `block` is this block's
+/// place. y may be x.
 template <int WIDTH, bool PLANES, class Then>
 __device__ void normalise(const float* x, const Parameters& p, float* y, long long batch, int channels, int spatial,
-                          int parts) {
+                          int parts, unsigned int block = blockIdx.x) {
     if constexpr (PLANES)
-        map_planes<WIDTH>(x, y, channels, spatial, parts, [&](int c) { return Normalise<1, Then>(p, c); });
-    else map_columns<WIDTH, 8>(x, y, batch, channels, [&](int c) { return Normalise<WIDTH, Then>(p, c); });
+        map_planes<WIDTH>(x, y, channels, spatial, parts, [&](int c) { return Normalise<1, Then>(p, c); }, block);
+    else map_columns<WIDTH, 8>(x, y, batch, channels, [&](int c) { return Normalise<WIDTH, Then>(p, c); }, block);
 }

@@ -42,13 +42,15 @@ __device__ int first_column() {
 }
 
 /// y[r, c + k] = f(x[r, c + k], k) with f = of_columns(c), c the first of a thread's WIDTH columns. Each thread does ROWS rows,
-/// blockDim.y apart, with what f holds. gridDim.x covers the rows, gridDim.y the columns. y may be x.
+/// blockDim.y apart, with what f holds. gridDim.x covers the rows, gridDim.y the columns; `block` is this block's place
+/// among the former. y may be x.
 template <int WIDTH, int ROWS, class OfColumns>
-__device__ void map_columns(const float* x, float* y, long long rows, int cols, OfColumns of_columns) {
+__device__ void map_columns(const float* x, float* y, long long rows, int cols, OfColumns of_columns,
+                            unsigned int block = blockIdx.x) {
     const int column = first_column<WIDTH>();
     if (column >= cols) return;
     const auto f = of_columns(column);
-    long long row = static_cast<long long>(blockIdx.x) * ROWS * blockDim.y + threadIdx.y;
+    long long row = static_cast<long long>(block) * ROWS * blockDim.y + threadIdx.y;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r, row += blockDim.y) {
         if (row >= rows) return;
@@ -60,11 +62,12 @@ __device__ void map_columns(const float* x, float* y, long long rows, int cols, 
 }
 
 /// y = f(x) with f = of_channel(c) over planes of `spatial` elements, plane p being of channel p % channels. `parts` blocks
-/// share a plane, one group per thread. y may be x.
+/// share a plane, one group per thread; `block` is this block's place. y may be x.
 template <int WIDTH, class OfChannel>
-__device__ void map_planes(const float* x, float* y, int channels, int spatial, int parts, OfChannel of_channel) {
-    const int plane = blockIdx.x / parts;
-    const int at = WIDTH * (blockIdx.x % parts * blockDim.x + threadIdx.x);
+__device__ void map_planes(const float* x, float* y, int channels, int spatial, int parts, OfChannel of_channel,
+                           unsigned int block = blockIdx.x) {
+    const int plane = block / parts;
+    const int at = WIDTH * (block % parts * blockDim.x + threadIdx.x);
     if (at >= spatial) return;
     const auto f = of_channel(plane % channels);
     const long long offset = static_cast<long long>(plane) * spatial + at;

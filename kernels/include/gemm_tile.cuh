@@ -48,8 +48,8 @@ struct Place {
     __device__ int col_at(int j) const { return col + j / 4 * 4 * T::LANES_N + j % 4; }
 };
 
-/// The tile of a 1-D grid's block, or the tile `index`: `group` tile rows are walked side by side, so that a wave stays in the
-/// L2 cache.
+/// The tile of a 1-D grid's block, or the tile `index`: `group` tile rows are walked side by side, so that a wave stays
+/// in the L2 cache.
 struct BlockTile {
     int row, col;
 

@@ -136,12 +136,12 @@ __device__ float distance(const float (&a)[D], const float (&b)[D]) {
 }
 
 /// minima[point][group] of one run: the smallest distance from each point to the neighbours of each group, 0 to its own.
-/// A group is a multiple or a divisor of a tile, by a power of two, and at least 32.
+/// A group is a power of two from 32 on.
 template <class Points>
 __device__ void find_minima(const Points& points, int splits, int group, float* minima) {
     const PairShare share(points.n, splits, group);
     const Own<Points> own(points, share.first_point);
-    const int groups = (points.n + group - 1) / group, step = min(group, TILE);
+    const int bits = 31 - __clz(group), groups = (points.n + group - 1) >> bits, step = min(group, TILE);
     float least[POINTS] = {infinity(), infinity(), infinity(), infinity()};
     visit_tiles(points, share, [&](const float* tile, int first) {
         for (int begin = 0; begin < TILE && first + begin < share.end; begin += step) {
@@ -156,11 +156,11 @@ __device__ void find_minima(const Points& points, int splits, int group, float* 
                                         distance<0, Points::D>(own.at[p], two));
             }
             const int end = first + begin + step;
-            if (end % group != 0 && end < share.end) continue;
+            if ((end & (group - 1)) != 0 && end < share.end) continue;
 #pragma unroll
             for (int p = 0; p < POINTS; ++p) {
                 if (own.place[p] < points.n)
-                    minima[static_cast<long long>(own.place[p]) * groups + (end - 1) / group] = least[p];
+                    minima[static_cast<long long>(own.place[p]) * groups + (end - 1 >> bits)] = least[p];
                 least[p] = infinity();
             }
         }
@@ -206,33 +206,28 @@ struct Nearest {
     }
 };
 
-struct Least {
-    __device__ float operator()(float a, float b) const { return fminf(a, b); }
-    __device__ int operator()(int a, int b) const { return a < b ? a : b; }
-};
-
-/// A distance and who is at it, in the order of both.
+/// A distance, by its bits, and who is at it: in the order of both.
 struct Place {
-    float distance;
-    int who;
+    static constexpr int NOWHERE = 0x7f800000;
+    int distance, who;
 
-    __device__ bool before(Place other) const {
-        return distance < other.distance || (distance == other.distance && who < other.who);
-    }
     /// The first of the warp's, in all lanes.
     __device__ Place first_of_warp() const {
-        const float lowest = warp_reduce(distance, Least{});
-        return {lowest, warp_reduce(distance == lowest ? who : 0x7fffffff, Least{})};
+        const int lowest = __reduce_min_sync(FULL_WARP, distance);
+        return {lowest, __reduce_min_sync(FULL_WARP, distance == lowest ? who : 0x7fffffff)};
     }
 };
 
 /// The first of `groups` groups after `last`, in the order of their minima, in all lanes of the warp.
 __device__ inline Place next_group(const float* minima, int groups, Place last) {
-    Place first = {infinity(), 0x7fffffff};
+    Place first = {Place::NOWHERE, 0x7fffffff};
 #pragma unroll 4
     for (int g = threadIdx.x % 32; g < groups; g += 32) {
-        const Place here = {minima[g], g};
-        if (last.before(here) && here.distance < first.distance) first = here;
+        const int here = __float_as_int(minima[g]);
+        const bool later = (here > last.distance) | ((here == last.distance) & (g > last.who));
+        const bool nearer = later & (here < first.distance);
+        first.distance = nearer ? here : first.distance;
+        first.who = nearer ? g : first.who;
     }
     return first.first_of_warp();
 }
@@ -240,24 +235,36 @@ __device__ inline Place next_group(const float* minima, int groups, Place last) 
 /// The K nearest of point i from its row of `minima`, in all lanes of the warp. False if the point is not finite.
 template <class Points, int K, bool INDICES>
 __device__ bool find_nearest(const Points& points, const float* minima, int group, int i, Nearest<K, INDICES>& nearest) {
-    float own[Points::D], other[Points::D];
-    const bool finite = points.read(i, own);
+    __shared__ int chosen[THREADS / 32][K + 1];
+    int* const own_groups = chosen[threadIdx.x / 32];
     const int groups = (points.n + group - 1) / group, lane = threadIdx.x % 32;
-    Nearest<K, INDICES> mine;
-    Place last = {-1.0f, -1};
-    for (int round = 0; round <= K; ++round) {
+    int found = 0;
+    Place last = {-1, -1};
+    for (; found <= K; ++found) {
         last = next_group(minima, groups, last);
-        if (!(last.distance < infinity())) break;
+        if (last.distance == Place::NOWHERE) break;
+        if (lane == 0) own_groups[found] = last.who;
+    }
+    __syncwarp();
+    const float bound = __int_as_float(last.distance);  // K of the others are as near as that, if so many are found
+    float own[Points::D];
+    const bool finite = points.read(i, own);
+    Nearest<K, INDICES> mine;
+    for (int g = 0; g < found; ++g) {
+#pragma unroll 2
         for (int t = lane; t < group; t += 32) {
-            const int j = last.who * group + t;
-            if (j != i && points.read(j, other)) mine.offer(distance<0, Points::D>(own, other), j);
+            const int j = own_groups[g] * group + t;
+            float other[Points::D];
+            const bool there = points.read(j, other) & (j != i);
+            const float d = distance<0, Points::D>(own, other);
+            if (there & (d <= bound)) mine.offer(d, j);
         }
     }
 #pragma unroll
     for (int q = 0; q < K; ++q) {
-        const Place head = {mine.distance[0], INDICES ? mine.index[0] : lane};
+        const Place head = {__float_as_int(mine.distance[0]), INDICES ? mine.index[0] : lane};
         const Place first = head.first_of_warp();
-        nearest.distance[q] = first.distance;
+        nearest.distance[q] = __int_as_float(first.distance);
         if constexpr (INDICES) nearest.index[q] = first.who;
         if (head.distance == first.distance && head.who == first.who) mine.drop_first();
     }

@@ -98,7 +98,8 @@ __device__ inline void load_lines(unsigned int (&r)[4], const unsigned short* ti
 }
 
 __device__ inline void load_turned(unsigned int (&r)[4], const unsigned short* tile, int pitch) {
-    const unsigned int at = shared_address(tile + (warp_lane() % 8 + warp_lane() / 16 * 8) * pitch + warp_lane() / 8 % 2 * 8);
+    const int depth = warp_lane() % 8 + warp_lane() / 16 * 8;
+    const unsigned int at = shared_address(tile + depth * pitch + warp_lane() / 8 % 2 * 8);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
 }
@@ -165,6 +166,24 @@ __device__ inline void copy_or_zero(unsigned int shared, const void* from, bool 
 /// What this thread has written to shared memory is there for the warpgroup instructions after the next barrier.
 __device__ inline void show_to_warpgroups() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 
+// Barriers in shared memory, of 8 bytes, on which threads need not wait where they arrive; phases are counted from 0.
+
+__device__ inline void start_barrier(unsigned int barrier, unsigned int threads) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(threads) : "memory");
+}
+
+/// This thread arrives when the copies that it has started are done.
+__device__ inline void arrive_when_copied(unsigned int barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" : : "r"(barrier) : "memory");
+}
+
+/// Until all threads have arrived for the phase of that parity; what they wrote before is there.
+__device__ inline void await_phase(unsigned int barrier, unsigned int parity) {
+    asm volatile("{\n.reg .pred done;\nagain:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}"
+                 : : "r"(barrier), "r"(parity) : "memory");
+}
+
 /// Before the first of a batch of instructions: what the registers hold is what was put there.
 __device__ inline void open_batch() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 
@@ -189,7 +208,7 @@ __device__ inline void wait_for_batches(float (&sum)[N][4]) {
 }
 
 /// An operand in shared memory, in rows of 128 bytes of which each 16-byte piece p of row r stands at p ^ r % 8; 8 rows
-/// follow each other in 1024 bytes. A row is a line's depth, or 64 lines at one depth; the next 64 are `apart` bytes on.
+/// follow each other in 1024 bytes. A row is a line's depth, or 64 lines at one depth, the next 64 `apart` bytes on.
 __device__ inline unsigned long long operand_at(unsigned int shared, unsigned int apart) {
     constexpr unsigned long long SWIZZLED = 1ull << 62, EIGHT_ROWS = 1024 / 16;
     return SWIZZLED | EIGHT_ROWS << 32 | static_cast<unsigned long long>(apart / 16) << 16 | (shared & 0x3ffff) / 16;
@@ -207,8 +226,8 @@ __device__ inline unsigned long long moved(unsigned long long operand, unsigned 
                  : SUMS_32(0), SUMS_32(8), SUMS_32(16), SUMS_32(24) \
                  : "l"(a), "l"(b), "n"(!LEFT_ALONG), "n"(!RIGHT_ALONG))
 
-/// sum += a b: 64 rows, 256 columns, 16 deep; KIND 0 is half, 1 bfloat16. Warp w of the four has rows 16 w to 16 w + 15,
-/// blocks of 8 columns in `sum` as multiply_lanes has them. ALONG says that rows of the operand are depth.
+/// sum += a b: 64 rows, 256 columns, 16 deep; KIND 0 is half, 1 bfloat16. Warp w of the four has rows 16 w to
+/// 16 w + 15, blocks of 8 columns in `sum` as multiply_lanes has them. ALONG says that rows of the operand are depth.
 template <int KIND, bool LEFT_ALONG, bool RIGHT_ALONG>
 __device__ inline void multiply_warpgroup(float (&sum)[32][4], unsigned long long a, unsigned long long b) {
     if constexpr (KIND == 0) MULTIPLY_256("f16");

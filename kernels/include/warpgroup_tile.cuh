@@ -6,8 +6,8 @@
 #include "ptx.cuh"
 #include "tensor_tile.cuh"
 
-// Products of 16-bit operands by warpgroup instructions, FP32 sums, for compute capability 9.0 alone (on the CPU there is
-// nothing to call). Blocks stay and take one tile of the output after the other; copies run ahead over tiles' borders.
+// Products of 16-bit operands by warpgroup instructions, FP32 sums, for compute capability 9.0 alone (on the CPU there
+// is nothing to call). Blocks stay and take one tile of the output after the other; copies run ahead over borders.
 
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, class F>
 __device__ void multiply_on_warpgroups(const typename T::Element::Memory* a, const typename T::Element::Memory* b,
@@ -54,7 +54,8 @@ struct SwizzledOperand {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i, source += APART * length) {
             const int at = row() + i * APART;
-            copy_or_zero(to + i * APART * T::ROW, source, ALONG ? at < lines && col < depth : at < depth && col < lines);
+            const bool inside = ALONG ? at < lines && col < depth : at < depth && col < lines;
+            copy_or_zero(to + i * APART * T::ROW, source, inside);
         }
         from += ALONG ? T::DEPTH : T::DEPTH * length;
         depth -= T::DEPTH;

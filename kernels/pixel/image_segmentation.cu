@@ -70,14 +70,17 @@ struct Columns {
         return to;
     }
 
-    __device__ void write(int* row, const int (&value)[WIDTH]) const {
+    template <class Label>
+    __device__ void write(Label* row, const int (&value)[WIDTH]) const {
         if constexpr (ALIGNED) {
-            if (first < cols)
-                *reinterpret_cast<int4*>(row + first) = make_int4(value[0], value[1], value[2], value[3]);
+            if (first >= cols) return;
+            if constexpr (sizeof(Label) == 1)
+                *reinterpret_cast<uchar4*>(row + first) = make_uchar4(value[0], value[1], value[2], value[3]);
+            else *reinterpret_cast<int4*>(row + first) = make_int4(value[0], value[1], value[2], value[3]);
         } else {
 #pragma unroll
             for (int c = 0; c < WIDTH; ++c)
-                if (first + c < cols) row[first + c] = value[c];
+                if (first + c < cols) row[first + c] = static_cast<Label>(value[c]);
         }
     }
 
@@ -103,9 +106,9 @@ struct Columns {
 
 /// HEIGHT rows of WIDTH columns a thread. All rows are read before the first is labelled, and neighbouring tiles follow
 /// each other in the grid: on an H200 that is 0.91 to 0.93 of a copy's rate, walking down long strips was 0.78 to 0.82.
-template <bool INCLUSIVE, bool ALIGNED>
+template <bool INCLUSIVE, bool ALIGNED, class Label>
 __global__ void __launch_bounds__(128, 6)
-    image_segmentation(const float* x, int* labels, float threshold, int majority, int rows, int cols) {
+    image_segmentation(const float* x, Label* labels, float threshold, int majority, int rows, int cols) {
     const Cuts<INCLUSIVE> cuts(threshold);
     const Columns<ALIGNED> columns(cols);
     const unsigned int short_of_majority = (127 - majority) * EVERY;
@@ -116,7 +119,7 @@ __global__ void __launch_bounds__(128, 6)
             read[i] = columns.read(x + static_cast<long long>(min(max(begin + i - 1, 0), rows - 1)) * cols);
         __syncwarp();  // or the compiler moves loads down to their uses
         Row<unsigned int> above = columns.labels(read[0], cuts, begin > 0), here = columns.labels(read[1], cuts, true);
-        int* to = labels + static_cast<long long>(begin) * cols;
+        Label* to = labels + static_cast<long long>(begin) * cols;
 #pragma unroll
         for (int i = 0; i < HEIGHT; ++i, to += cols) {
             const Row<unsigned int> below = columns.labels(read[i + 2], cuts, begin + i + 1 < rows);

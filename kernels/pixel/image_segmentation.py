@@ -5,18 +5,36 @@ Label 1 above 1.5 t, 2 above t, 3 above 0.5 t, else 0 (NaN too); by the rule `ge
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, exact, normal
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Size,
+    Variant,
+    Workload,
+    exact,
+    normal,
+)
 
 # Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 25 integer operations a pixel = 60 us: four counts in one word.
 HEIGHT = 8  # rows of a thread
 
 
-def launch(rows, cols, rule):
+def launch_of(label):
     """Four columns a thread; rows beyond the grid are reached by striding."""
-    block = min(128, max(1, -(-cols // 128)) * 32)
-    flags = f"{str(rule == 'ge').lower()}, {str(cols % 4 == 0).lower()}"
-    grid = (-(-cols // (4 * block)), min(-(-rows // HEIGHT), 65_535))
-    return Launch(grid=grid, block=block, entry=f"image_segmentation<{flags}>")
+
+    def launch(rows, cols, rule):
+        block = min(128, max(1, -(-cols // 128)) * 32)
+        flags = f"{str(rule == 'ge').lower()}, {str(cols % 4 == 0).lower()}"
+        grid = (-(-cols // (4 * block)), min(-(-rows // HEIGHT), 65_535))
+        return Launch(grid=grid, block=block, entry=f"image_segmentation<{flags}, {label}>")
+
+    return launch
 
 
 def labels_of(x, threshold, rule, where):
@@ -52,6 +70,10 @@ def reference(x, threshold, rule, majority, xp):
     return vote(labels_of(x, threshold, rule, xp.where), majority, xp).astype("int32")
 
 
+def reference_bytes(x, threshold, rule, majority, xp):
+    return reference(x, threshold, rule, majority, xp).astype("uint8")
+
+
 def cupy_segment(cupy, x, threshold, rule, majority):
     return vote(labels_of(x, threshold, rule, cupy.where).astype("int8"), majority, cupy).astype("int32")
 
@@ -85,20 +107,24 @@ def lonely(rows, cols):
     return image
 
 
+def arguments(label):
+    return (
+        In("x", "rows cols", fill=normal(100, 60)), Out("labels", "rows cols", dtype=label), Scalar("threshold"),
+        Size("majority"), Size("rows"), Size("cols"),
+    )  # fmt: skip
+
+
 guide = Workload(rows=256, cols=256, threshold=100.0)
 
 spec = KernelSpec(
-    entry="image_segmentation<false, true>",
-    arguments=(
-        In("x", "rows cols", fill=normal(100, 60)), Out("labels", "rows cols", dtype="int32"), Scalar("threshold"),
-        Size("majority"), Size("rows"), Size("cols"),
-    ),
+    entry="image_segmentation<false, true, int>",
+    arguments=arguments("int32"),
     parameters={"threshold": 100.0, "rule": "gt", "majority": 5},
     rules=(
         Rule("rule to be gt or ge", lambda rule: rule in ("gt", "ge")),
         Rule("4 <= majority <= 8, so that no two labels can win", lambda majority: 4 <= majority <= 8),
     ),
-    launch=launch,
+    launch=launch_of("int"),
     reference=reference,
     tolerance=exact(),
     peers={"cupy": cupy_segment, "torch": torch_segment},
@@ -131,4 +157,16 @@ spec = KernelSpec(
     ),
     budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),
              Budget("bandwidth_share", at_least=0.85, label="S2")),
+    variants={
+        "bytes": Variant(
+            "labels of a byte each",
+            arguments=arguments("uint8"),
+            launch=launch_of("unsigned char"),
+            reference=reference_bytes,
+            edges=tuple(Workload(rows=37, cols=c, rule=rule) for c in (1, 36, 130, 1028) for rule in ("gt", "ge")),
+            golden=(),
+            only_labels=("S0", "S1"),
+            budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+        ),
+    },
 )  # fmt: skip

@@ -128,8 +128,8 @@ struct Histogram {
 };
 
 // Codes of the image's levels, with W/2 rows and columns of no pixel around it, and the table of c log2 c.
-template <int W>
-__global__ void __launch_bounds__(256) pixel_entropy_codes(const float* __restrict__ x, unsigned short* __restrict__ codes,
+template <int W, class Pixel>
+__global__ void __launch_bounds__(256) pixel_entropy_codes(const Pixel* __restrict__ x, unsigned short* __restrict__ codes,
                                                            unsigned int* __restrict__ table, float lo, float hi,
                                                            int bins, int rows, int cols, int pitch) {
     if (blockIdx.x == 0 && blockIdx.y == 0)
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(256) pixel_entropy_codes(const float* __restri
         for (int k = 0; k < 4; ++k) {
             const int j = col + k - W / 2;
             const bool inside = i >= 0 && i < rows && j >= 0 && j < cols;
-            const float value = inside ? __ldg(x + static_cast<long long>(i) * cols + j) : 0.0f;
+            const float value = inside ? static_cast<float>(__ldg(x + static_cast<long long>(i) * cols + j)) : 0.0f;
             code[k] = inside && !isnan(value) ? level_of(value, lo, hi, bins) * STEP : NONE;
         }
         *reinterpret_cast<ushort4*>(codes + static_cast<long long>(row) * pitch + col) =
@@ -191,8 +191,9 @@ __global__ void __launch_bounds__(224, 1) pixel_entropy(const unsigned short* __
 }
 
 // One thread per pixel, its histogram counted afresh in local memory; any window.
-extern "C" __global__ void pixel_entropy_naive(const float* __restrict__ x, float* __restrict__ entropy, float lo,
-                                               float hi, int bins, int window, float unit, int rows, int cols) {
+template <class Pixel>
+__global__ void pixel_entropy_naive(const Pixel* __restrict__ x, float* __restrict__ entropy, float lo, float hi,
+                                    int bins, int window, float unit, int rows, int cols) {
     const int j = blockIdx.x * blockDim.x + threadIdx.x;
     const int i = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= rows || j >= cols) return;
@@ -203,7 +204,7 @@ extern "C" __global__ void pixel_entropy_naive(const float* __restrict__ x, floa
     int n = 0;
     for (int r = top; r < bottom; ++r)
         for (int c = left; c < right; ++c) {
-            const float value = __ldg(x + static_cast<long long>(r) * cols + c);
+            const float value = static_cast<float>(__ldg(x + static_cast<long long>(r) * cols + c));
             if (isnan(value)) continue;
             ++counts[level_of(value, lo, hi, bins)];
             ++n;

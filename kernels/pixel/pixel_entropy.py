@@ -21,6 +21,7 @@ from prism_bench import (
     absolute,
     uniform,
 )  # fmt: skip
+from prism_bench.inputs import integers
 
 # Floors of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; 57 shared-memory words a pixel at 32 a clock and SM = 129 us:
 # 2 w table reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w), 6 for codes and the result.
@@ -36,25 +37,29 @@ def table_bytes(window):
     return 4 * ((window**2 + 32) // 32 * 32)
 
 
-def launch_naive(rows, cols):
+def launch_naive(rows, cols, pixel="float"):
     return Launch(
-        grid=(-(-cols // 32), -(-rows // 8)), block=(32, 8), entry="pixel_entropy_naive",
+        grid=(-(-cols // 32), -(-rows // 8)), block=(32, 8), entry=f"pixel_entropy_naive<{pixel}>",
         arguments=("x", "entropy", "lo", "hi", "bins", "window", "unit", "rows", "cols"),
     )  # fmt: skip
 
 
-def launch(rows, cols, window, pitch, device):
+def launch_of(pixel):
+    return lambda rows, cols, window, pitch, device: slide(rows, cols, window, pitch, pixel, device)
+
+
+def slide(rows, cols, window, pitch, pixel, device):
     """Codes of the levels; then a warp slides 128 windows (64 if they are wider than 16) down its strip of rows."""
     warps = warps_that_fit(window, device) if window <= 64 else 0
     if warps < 1 or rows * cols == 0:
-        return launch_naive(rows, cols)
+        return launch_naive(rows, cols, pixel)
     across = -(-cols // (128 if window <= 16 else 64))
     strips = max(1, min(warps * device.sm_count // across, -(-rows // 4)))
     warps = min(warps, -(-across * strips // device.sm_count))
     return (
         Launch(
             grid=(-(-pitch // 256), min(-(-(rows + window - 1) // 4), 65_535)), block=(64, 4),
-            entry=f"pixel_entropy_codes<{window}>",
+            entry=f"pixel_entropy_codes<{window}, {pixel}>",
             arguments=("x", "codes", "table", "lo", "hi", "bins", "rows", "cols", "pitch"),
         ),
         Launch(
@@ -129,14 +134,35 @@ def on_the_cuts(rows, cols):
 GUIDE = "0 inside either region, up to 1 bit on its border; the profiling guide's image"
 guide = Workload(rows=512, cols=512, window=16)
 
+
+def arguments(fill, dtype="float32"):
+    return (
+        In("x", "rows cols", dtype=dtype, fill=fill), Scratch("codes", "padded_rows pitch", dtype="uint16"),
+        Scratch("table", "counts", dtype="uint32"), Out("entropy", "rows cols"), Scalar("lo"), Scalar("hi"),
+        Size("bins"), Size("window"), Scalar("unit"), Size("rows"), Size("cols"), Size("pitch"),
+    )  # fmt: skip
+
+
+def of_integers(dtype, pixel, levels):
+    return Variant(
+        f"of {dtype} pixels",
+        arguments=arguments(integers(0, levels), dtype),
+        parameters={"bins": 256, "lo": 0.0, "hi": float(levels), "normalised": False},
+        launch=launch_of(pixel),
+        only_labels=("S0", "S1"),
+        edges=tuple(Workload(rows=21, cols=70, window=w) for w in (1, 5, 16, 33, 65)),
+        golden=(
+            Golden(
+                Workload(rows=40, cols=64, window=16), {"x": lambda cols: np.tile(np.arange(cols) % 2, (40, 1))}, {},
+                source="two levels",
+            ),
+        ),
+    )  # fmt: skip
+
+
 spec = KernelSpec(
     entry="pixel_entropy<16>",
-    arguments=(
-        In("x", "rows cols", fill=uniform(0, 1)),  # the worst case: every pixel changes the histogram
-        Scratch("codes", "padded_rows pitch", dtype="uint16"), Scratch("table", "counts", dtype="uint32"),
-        Out("entropy", "rows cols"), Scalar("lo"), Scalar("hi"), Size("bins"), Size("window"), Scalar("unit"),
-        Size("rows"), Size("cols"), Size("pitch"),
-    ),
+    arguments=arguments(uniform(0, 1)),  # the worst case: every pixel changes the histogram
     parameters={"bins": 256, "lo": 0.0, "hi": 1.0, "normalised": False},
     derived={
         "padded_rows": lambda rows, window: rows + window - 1,
@@ -149,7 +175,7 @@ spec = KernelSpec(
         Rule("window >= 1", lambda window: window >= 1),
         Rule("lo < hi, a finite distance apart", lambda lo, hi: 0 < np.float32(hi) - np.float32(lo) < np.inf),
     ),
-    launch=launch,
+    launch=launch_of("float"),
     reference=reference,
     tolerance=absolute(1e-5),
     flops=lambda rows, cols, window, bins: 2 * rows * cols * min(bins, window**2),
@@ -184,9 +210,11 @@ spec = KernelSpec(
     ),
     traffic_factor=12,  # every code enters and leaves w windows of its row
     variants={
+        "bytes": of_integers("uint8", "unsigned char", 256),
+        "words": of_integers("uint16", "unsigned short", 65_536),
         "naive": Variant(
             "one thread per pixel, every histogram counted afresh",
-            launch=launch_naive,
+            launch=lambda rows, cols: launch_naive(rows, cols),
             only_labels=("S0", "S1"),
             traffic_factor=None,
         ),

@@ -228,22 +228,32 @@ __global__ void __launch_bounds__(256) tda_join(int* parent, int rows, int cols,
 }
 
 // A component's label is one more than the index of its first pixel; betti: components, holes, Euler characteristic.
-// sizes[p] becomes the number of pixels of the component whose first pixel is p.
+// sizes[p] becomes the number of pixels of the component whose first pixel is p. Four pixels a thread: neighbours mostly
+// have the same parent, whose root is looked for once.
 template <bool SIZES>
 __global__ void __launch_bounds__(256) tda_labels(const int* parent, int* labels, int* sizes, unsigned long long* sums,
                                                   long long* betti, long long pixels) {
-    int roots = 0;
-    const long long all = static_cast<long long>(gridDim.x) * blockDim.x;
-    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < pixels; i += all) {
-        int root = parent[i];
-        roots += root == i;
-        if (root >= 0) root = settled_root(parent, root);
-        labels[i] = root + 1;
-        if (SIZES && root >= 0 && root != i && sizes[i] > 0) {
-            atomicAdd(sizes + root, sizes[i]);
-            sizes[i] = 0;
-        }
+    const long long at = 4 * (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x);
+    const bool whole = at + 4 <= pixels;
+    int own[4], label[4], roots = 0, known = -1, root = -1;
+    if (whole) {
+        const int4 four = *reinterpret_cast<const int4*>(parent + at);
+        own[0] = four.x, own[1] = four.y, own[2] = four.z, own[3] = four.w;
+    } else {
+        for (int k = 0; k < 4; ++k) own[k] = at + k < pixels ? parent[at + k] : -1;
     }
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+        if (own[k] >= 0 && own[k] != known) root = settled_root(parent, own[k]);
+        if (own[k] >= 0) known = own[k];
+        roots += own[k] == at + k;
+        label[k] = own[k] < 0 ? 0 : root + 1;
+        if (!SIZES || own[k] < 0 || root == at + k || sizes[at + k] == 0) continue;
+        atomicAdd(sizes + root, sizes[at + k]);
+        sizes[at + k] = 0;
+    }
+    if (whole) *reinterpret_cast<int4*>(labels + at) = make_int4(label[0], label[1], label[2], label[3]);
+    for (int k = 0; !whole && at + k < pixels; ++k) labels[at + k] = label[k];
     roots = block_reduce(roots, Sum{}, 0);
     if (threadIdx.x == 0) atomicAdd(sums + 1, static_cast<unsigned long long>(roots));
     if (!last_block(&arrived) || threadIdx.x > 0) return;

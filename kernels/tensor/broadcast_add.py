@@ -4,8 +4,9 @@ import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact
 
-# Bound by memory: 8 bytes an element at the copy rate; four rows a thread keep the bias' traffic at a quarter of x's.
-ROWS_PER_THREAD = 4
+# Bound by memory: 8 bytes an element at the copy rate; four rows a thread keep the bias' traffic at a quarter of x's. A
+# matrix that leaves SMs idle has a row a thread: rows of one thread wait for each other.
+SMALL = 1 << 20
 
 
 def launch_of(form):
@@ -14,8 +15,9 @@ def launch_of(form):
     def launch(rows, cols):
         width = 4 if cols % 4 == 0 else 1
         across = min(256, 1 << max(0, cols // width - 1).bit_length())
-        tiles = (-(-rows // (ROWS_PER_THREAD * 256 // across)), -(-cols // (width * across)))
-        return Launch(grid=tiles, block=(across, 256 // across), entry=f"{form}<{width}>")
+        each = 1 if rows * cols < SMALL else 4
+        tiles = (-(-rows // (each * 256 // across)), -(-cols // (width * across)))
+        return Launch(grid=tiles, block=(across, 256 // across), entry=f"{form}<{width}, {each}>")
 
     return launch
 
@@ -23,7 +25,7 @@ def launch_of(form):
 sizes = (Size("rows", "int64"), Size("cols"))
 
 spec = KernelSpec(
-    entry="broadcast_add<4>",
+    entry="broadcast_add<4, 4>",
     arguments=(In("x", "rows cols"), In("bias", "cols"), Out("y", "rows cols"), *sizes),
     launch=launch_of("broadcast_add"),
     reference=lambda x, bias: x + bias,
@@ -38,6 +40,7 @@ spec = KernelSpec(
     edges=(
         *(Workload(rows=r, cols=c) for r, c in ((0, 5), (5, 0), (1, 1), (1037, 1), (1, 1037), (9, 4), (70, 6))),
         Workload(rows=33, cols=130),
+        Workload(rows=1031, cols=1028),
         *(Workload(rows=r, cols=c) for r, c in ((5, 1028), (3, 257), (17, 2052))),
     ),
     golden=(

@@ -98,8 +98,8 @@ spec = KernelSpec(
     bytes_moved=lambda series, lags, horizon: 4 * series * (lags + horizon) + 4 * lags,
     workloads={
         "S0": Workload(series=1, length=1000, lags=5, horizon=10),
-        "S1": Workload(series=1 << 20, length=64, lags=16, horizon=64),
-        "S2": Workload(series=1 << 22, length=64, lags=32, horizon=128),
+        "S1": Workload(series=1 << 20, length=16, lags=16, horizon=64),
+        "S2": Workload(series=1 << 22, length=32, lags=32, horizon=128),
     },
     edges=(
         Workload(series=7, length=9, lags=4, horizon=0),

@@ -8,6 +8,7 @@
 
 using Broad = Tile<128, 192, 8, 3, 4, 2, 1, 1>;
 using Slim = Tile<16, 96, 32, 3, 1, 1, 8, 1>;
+using Strip = Tile<16, 96, 16, 6, 1, 1, 8, 1>;
 
 struct Sizes {
     int batch, inputs, hidden;
@@ -100,7 +101,7 @@ __device__ void add_gates(const float* state, const float* weights, int width, S
     __syncthreads();
 }
 
-/// One tile of a cell. `before_h` is called when the product of x is done and that of h is to begin. All threads call it.
+/// One tile of a cell; `before_h` is called between the product of x and that of h. All threads call it.
 template <class T, bool RESET_AFTER, class BeforeH>
 __device__ void finish_tile(const BlockTile& tile, const float* x, const float* h, const float* w_ih, const float* w_hh,
                             const Biases& bias, float* h_next, float* work, Sizes sizes, float* shared,

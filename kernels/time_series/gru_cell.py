@@ -53,7 +53,8 @@ def launch(batch, hidden, reset_after, tile, device):
 
 def launch_sequence(batch, hidden, device):
     """A cooperative grid of small tiles that stays for all steps."""
-    return Launch(min(tiles("Slim", batch, hidden), device.sm_count), 256, entry="gru_sequence<Slim>", cooperative=True)
+    grid = min(tiles("Slim", batch, hidden), device.sm_count)
+    return Launch(grid, 256, entry="gru_sequence<Strip>", cooperative=True)
 
 
 def candidate(batch, hidden):
@@ -179,6 +180,8 @@ spec = KernelSpec(
             tolerance=normwise(1e-5),
             peers={"torch": torch_sequence},
             flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (6 * (inputs + hidden) + 9),
+            bytes_moved=lambda steps, batch, inputs, hidden: 4
+            * (batch * (steps * inputs + 2 * steps * hidden) + 3 * hidden * (inputs + hidden + 2)),  # h is read again
             workloads={
                 "S0": Workload(steps=16, batch=32, inputs=64, hidden=128),
                 "S1": Workload(steps=512, batch=64, inputs=1024, hidden=1024),

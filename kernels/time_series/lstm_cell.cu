@@ -6,7 +6,8 @@
 // every thread holds all gates of its units and the cell is finished in registers.
 
 // Tiles of a sequence, whose batches are small.
-using Tall = Tile<64, 32, 32, 3, 2, 1, 4, 1>;
+using Tall = Tile<64, 32, 16, 6, 2, 1, 4, 1>;
+using Thin = Tile<64, 32, 16, 6, 1, 1, 4, 1>;
 
 struct Sizes {
     int batch, inputs, hidden;

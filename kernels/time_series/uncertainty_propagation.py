@@ -26,7 +26,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
-# S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; S2 twice that: bound by memory, each value is read and written once.
+# S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; S2 twice that, each value is read and written once. S2 took 720 us (69 %)
+# with tiles of 4096 and of 8192 steps alike, looking back 32 tiles at a time: it waited for looks, not for memory.
 CHUNK = 1024  # steps of a tile: a chunk for each of its warps, some times
 stable = Fill(lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [], "positive, of sum 0.9")
 

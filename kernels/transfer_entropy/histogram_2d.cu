@@ -115,8 +115,8 @@ __device__ void count(const Counters& counters, const int (&bin)[N]) {
 
 __device__ inline float nothing() { return __int_as_float(0x7fffffff); }
 
-// Blocks of at most 1024 threads, 8 samples of each between barriers. `histogram` is zero before. All threads of a block
-// walk alike, since they meet at the barriers.
+// Blocks of at most 1024 threads, 32 samples of each between barriers. `histogram` is zero before. All threads of a block
+// walk alike, since they meet at the barriers; they meet seldom, so that some load while others count.
 template <template <class> class Counters, class Count, bool CLAMP>
 __global__ void __launch_bounds__(1024)
     histogram_2d(const float* x, const float* y, Count* histogram, long long n, int columns, int rows, float x_lo,
@@ -128,6 +128,7 @@ __global__ void __launch_bounds__(1024)
     counters.settle();
     const Span span = aligned_span(n, x, y);
     const Share share = block_share(span.vectors);
+    int turn = 0;
     for (long long begin = share.begin; begin < share.end; begin += 2 * blockDim.x) {
         float4 u[2], v[2];
         int bin[2][4];
@@ -142,8 +143,9 @@ __global__ void __launch_bounds__(1024)
         for (int k = 0; k < 2; ++k) grid.find(u[k], v[k], bin[k]);
 #pragma unroll
         for (int k = 0; k < 2; ++k) count(counters, bin[k]);
-        counters.settle();
+        if (++turn % 4 == 0) counters.settle();
     }
+    counters.settle();
     const Share rest = block_share(span.singles(n));
     for (long long begin = rest.begin; begin < rest.end; begin += blockDim.x) {
         const long long at = begin + threadIdx.x;
@@ -166,8 +168,7 @@ __global__ void __launch_bounds__(1024)
 constexpr int SORTERS = 512, PER_THREAD = 16, SORTED = SORTERS * PER_THREAD, MOST_GROUPS = 256;
 
 /// Four neighbours of an array of n floats; what is beyond it is nothing.
-__device__ inline float4 four_at(const float* from, long long at, long long n, bool aligned) {
-    if (aligned && at + 4 <= n) return load4_streamed(from + at);
+__device__ inline float4 four_at(const float* from, long long at, long long n) {
     const auto one = [&](long long i) { return i < n ? from[i] : nothing(); };
     return make_float4(one(at), one(at + 1), one(at + 2), one(at + 3));
 }
@@ -208,10 +209,19 @@ __global__ void __launch_bounds__(SORTERS)
     __syncthreads();
     int bin[PER_THREAD / 4][4];
     unsigned int rank[PER_THREAD / 4][4];
+    const bool whole = aligned && first + SORTED <= n;
 #pragma unroll
-    for (int k = 0; k < PER_THREAD / 4; ++k) {
-        const long long at = first + 4 * (k * SORTERS + static_cast<int>(threadIdx.x));
-        grid.find(four_at(x, at, n, aligned), four_at(y, at, n, aligned), bin[k]);
+    for (int k = 0; k < PER_THREAD / 4; k += 2) {
+        const long long at = first + 4 * (k * SORTERS + static_cast<int>(threadIdx.x)), next = at + 4 * SORTERS;
+        float4 u[2], v[2];
+        if (whole) {  // all four on their way before the first is needed
+            u[0] = load4_streamed(x + at), u[1] = load4_streamed(x + next);
+            v[0] = load4_streamed(y + at), v[1] = load4_streamed(y + next);
+        } else {
+            u[0] = four_at(x, at, n), u[1] = four_at(x, next, n), v[0] = four_at(y, at, n), v[1] = four_at(y, next, n);
+        }
+        grid.find(u[0], v[0], bin[k]);
+        grid.find(u[1], v[1], bin[k + 1]);
     }
 #pragma unroll
     for (int k = 0; k < PER_THREAD / 4; ++k)

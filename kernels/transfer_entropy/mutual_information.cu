@@ -12,27 +12,40 @@ struct Sums {
     double logs = 0.0, n = 0.0;
     int excess = 0;
 
-    template <class T>
-    __device__ void add_row(T margin) {
-        add_column(margin);
-        n += margin;
-    }
-    template <class T>
-    __device__ void add_column(T margin) {
-        logs -= x_log_x(static_cast<double>(margin));
-        excess -= margin != T(0);
+    __device__ void add_margin(double margin, double log) {
+        logs -= log;
+        excess -= margin != 0.0;
     }
 };
 
+/// m ln m of a margin: from the table where it has a place there.
+template <class T>
+__device__ double margin_log(T margin, const double* table) {
+    bool small = sizeof(T) == sizeof(float);
+    const int place = place_in_table(static_cast<float>(margin), small);
+    return small ? __ldg(table + place) : x_log_x(static_cast<double>(margin));
+}
+
+__device__ inline double not_a_number() { return static_cast<double>(__int_as_float(0x7fc00000)); }
+
 /// The estimate from n I: less than rounding makes of it is nothing. Plug-in information is never negative; the
 /// Miller-Madow correction may make it so.
-__device__ inline float estimate(const Sums& sums, double cells, int corrected, double unit) {
-    const double n = sums.n, total = sums.logs + x_log_x(n);
-    double information = total < 0x1p-49 * n * (1.0 + fabs(log(n)) + log(cells)) ? 0.0 : total / n;
-    if (!(n > 0.0)) information = total / n;
+__device__ inline float estimate(const Sums& sums, int corrected, double unit) {
+    const double n = sums.n, log_n = log(n), total = fma(n, log_n, sums.logs);
+    double information = total < 0x1p-49 * n * (20.0 + fabs(log_n)) ? 0.0 : total / n;
+    if (!(n > 0.0)) information = not_a_number();
     if (corrected) information -= (sums.excess + 1.0) / (2.0 * n);
     return static_cast<float>(unit * information);
 }
+
+template <class Count>
+struct Fours;
+template <>
+struct Fours<float> { using type = float4; };
+template <>
+struct Fours<int> { using type = int4; };
+template <class Count>
+using Four = typename Fours<Count>::type;
 
 /// The threads that share a table: a warp, or a block of four.
 template <int WARPS>
@@ -56,18 +69,19 @@ struct Group {
 
 /// Adds the margins of a table in shared memory, summed up in T.
 template <class T, class G, class Count>
-__device__ void add_margins(const G& group, const Count* table, int bx, int by, int pitch, Sums& sums) {
+__device__ void add_margins(const G& group, const Count* cells, const double* table, int bx, int by, int pitch, Sums& sums) {
     for (int x = group.thread; x < bx; x += G::SIZE) {
         T margin = 0;
 #pragma unroll 8
-        for (int y = 0; y < by; ++y) margin += static_cast<T>(table[x * pitch + y]);
-        sums.add_row(margin);
+        for (int y = 0; y < by; ++y) margin += static_cast<T>(cells[x * pitch + y]);
+        sums.add_margin(margin, margin_log(margin, table));
+        sums.n += margin;
     }
     for (int y = group.thread; y < by; y += G::SIZE) {
         T margin = 0;
 #pragma unroll 8
-        for (int x = 0; x < bx; ++x) margin += static_cast<T>(table[x * pitch + y]);
-        sums.add_column(margin);
+        for (int x = 0; x < bx; ++x) margin += static_cast<T>(cells[x * pitch + y]);
+        sums.add_margin(margin, margin_log(margin, table));
     }
 }
 
@@ -86,28 +100,35 @@ __global__ void __launch_bounds__(128)
     const Count* const from = joint + own * cells;
     Sums sums;
     bool small = true;
-    const int step = G::SIZE / by * pitch + G::SIZE % by;
-    int y = group.thread % by, at = group.thread / by * pitch + y;
-#pragma unroll 8
-    for (int i = group.thread; i < cells; i += G::SIZE) {
-        const Count c = __ldcs(from + i);
+    const auto take = [&](Count c, int at) {
         kept[at] = c;
         sums.logs += __ldg(table + place_in_table(c, small));
         sums.excess += c != Count(0);
-        at += step, y += G::SIZE % by;
-        if (y >= by) y -= by, at += pitch - by;
+    };
+    if (by % 4 == 0 && misalignment(reinterpret_cast<const float*>(joint)) == 0) {  // four neighbours at a time, of one row
+        const int across = by / 4, step = G::SIZE / across * pitch + G::SIZE % across * 4;
+        int y = group.thread % across, at = group.thread / across * pitch + 4 * y;
+#pragma unroll 4
+        for (int i = group.thread; 4 * i < cells; i += G::SIZE) {
+            const auto four = __ldcs(reinterpret_cast<const Four<Count>*>(from) + i);
+            take(four.x, at), take(four.y, at + 1), take(four.z, at + 2), take(four.w, at + 3);
+            at += step, y += G::SIZE % across;
+            if (y >= across) y -= across, at += pitch - by;
+        }
+    } else {
+        for (int i = group.thread; i < cells; i += G::SIZE) take(__ldcs(from + i), i / by * pitch + i % by);
     }
     if (group.all(small)) {
-        add_margins<float>(group, kept, bx, by, pitch, sums);
+        add_margins<float>(group, kept, table, bx, by, pitch, sums);
     } else {
         sums.logs = 0.0;
         for (int i = group.thread; i < cells; i += G::SIZE)
             sums.logs += x_log_x(static_cast<double>(kept[i / by * pitch + i % by]));
-        add_margins<double>(group, kept, bx, by, pitch, sums);
+        add_margins<double>(group, kept, table, bx, by, pitch, sums);
     }
     sums.logs = group.sum(sums.logs), sums.n = group.sum(sums.n);
     if (corrected) sums.excess = group.sum(sums.excess);
-    if (group.thread == 0) information[own] = estimate(sums, cells, corrected, unit);
+    if (group.thread == 0) information[own] = estimate(sums, corrected, unit);
 }
 
 /// This warp's part of a tile of a large table: four columns a lane, 32 apart, and up to eight rows.
@@ -187,12 +208,13 @@ extern "C" __global__ void __launch_bounds__(256)
         const bool row = i < bx;
         const double margin = row ? warp_total(row_parts + i * strips, strips, 1) : warp_total(column_parts + i - bx, bands, by);
         if (threadIdx.x % 32 > 0) continue;
-        row ? sums.add_row(margin) : sums.add_column(margin);
+        sums.add_margin(margin, x_log_x(margin));
+        if (row) sums.n += margin;
     }
     for (int tile = warp * 32 + threadIdx.x % 32; tile < strips * bands; tile += warps * 32)
         sums.logs += tile_logs[tile], sums.excess += tile_cells[tile];
     double all[3] = {sums.logs, sums.n, static_cast<double>(sums.excess)};
     if (!row_sums(all, by_block, arrived)) return;
     sums.logs = all[0], sums.n = all[1], sums.excess = static_cast<int>(all[2]);
-    *information = estimate(sums, static_cast<double>(bx) * by, corrected, unit);
+    *information = estimate(sums, corrected, unit);
 }

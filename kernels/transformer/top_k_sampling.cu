@@ -6,7 +6,7 @@
 // keeps candidates in shared memory: those that pass a bar, which k of the first logits reach. When they are too many,
 // all but the k best so far are dropped, and the k-th becomes the bar.
 
-constexpr int THREADS = 512, QUADS = 4, HELD = 4 * QUADS;  // logits that a thread holds at a time
+constexpr int THREADS = 256, QUADS = 4, HELD = 4 * QUADS;  // logits that a thread holds at a time
 
 /// Logit and index in one number, never 0: the larger one is the better. -0 equals 0, a NaN counts as -inf, ties go to
 /// the lower index.
@@ -108,14 +108,20 @@ struct Logits {
     }
 };
 
-/// What k of the threads' best logits reach, less one; 0 where threads are fewer than k.
+/// What k of the threads' two best logits reach, less one; 0 where those are fewer than k.
 __device__ inline unsigned long long first_bar(const Logits& logits, int vocabulary, int k) {
-    if (k > THREADS) return 0;
-    unsigned long long best = 0;
+    if (k > 2 * THREADS) return 0;
+    unsigned long long best = 0, second = 0;
 #pragma unroll
-    for (int j = 0; j < HELD; ++j)
-        if (Logits::place(0, j) < vocabulary) best = max(best, Entry::of(logits.z[j], Logits::place(0, j)));
-    const auto reaching = [&](unsigned long long number) { return __syncthreads_count(best >= number); };
+    for (int j = 0; j < HELD; ++j) {
+        if (Logits::place(0, j) >= vocabulary) continue;
+        const unsigned long long entry = Entry::of(logits.z[j], Logits::place(0, j));
+        second = max(second, min(best, entry));
+        best = max(best, entry);
+    }
+    const auto reaching = [&](unsigned long long number) {
+        return __syncthreads_count(best >= number) + __syncthreads_count(second >= number);
+    };
     const unsigned long long reached = find_bar(k, reaching);
     return reached > 0 ? reached - 1 : 0;
 }
@@ -203,7 +209,7 @@ __device__ inline void finish(const Shared& s, double* weight, double* sums, flo
 }
 
 // One block per row. In shared memory are `capacity` entries, their number, and 2 k doubles.
-extern "C" __global__ void __launch_bounds__(THREADS, 2)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
     top_k_sampling(const float* logits, int* index, float* p, int* token, int vocabulary, int k, int capacity,
                    double temperature, double top_p, unsigned long long seed) {
     extern __shared__ unsigned long long memory[];

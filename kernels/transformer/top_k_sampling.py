@@ -38,7 +38,7 @@ def distinct(rng, count, axes):
 
 
 def launch(rows, k, capacity):
-    return Launch(grid=rows, block=512, shared=8 * (capacity + 1 + 2 * k))
+    return Launch(grid=rows, block=256, shared=8 * (capacity + 1 + 2 * k))
 
 
 def best(logits, k, xp):

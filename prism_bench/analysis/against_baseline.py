@@ -69,14 +69,17 @@ def _degraded(reading, baseline, compared):
     slower = {(check.case, check.metric) for check in compared if check.answer == "slower"}
     asked = [one for one in reading.guide if one.rule == "degraded" and (one.case, one.metric) not in slower]
     broken = {(one.case, one.metric): of_finding(one) for one in reading.findings if one.kind == "degraded"}
-    here = [broken.get((one.case, one.metric)) or _steady(one) for one in asked]
+    here = [broken.get((one.case, one.metric)) or _steady(one, baseline) for one in asked]
     known = {case.name for case in reading.record.cases} | {check.case for check in compared}
     gone = dict.fromkeys(case for case, _ in baseline.seconds if case not in known)
     return here + [Check(case, None, "unmeasured", "note", "in the baseline, not in this record") for case in gone]
 
 
-def _steady(verdict):
+def _steady(verdict, baseline):
     if verdict.kept is None:
-        message = f"{metric_words(verdict.metric)} is in the baseline and was not measured"
+        kept = (verdict.case, verdict.metric) in baseline.seconds
+        message = (
+            f"{metric_words(verdict.metric)} {'is in the baseline and was not measured' if kept else 'has no baseline'}"
+        )
         return Check(verdict.case, verdict.metric, "unmeasured", "note", message)
     return Check(verdict.case, verdict.metric, "steady", ratio=verdict.value)

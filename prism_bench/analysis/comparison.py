@@ -6,12 +6,9 @@ what they differ beyond their errors, the machine changed between the sides, and
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from statistics import median
-
-import numpy as np
-from scipy.stats import binom, t
 
 from prism_bench.analysis.comparable import require_comparable
+from prism_bench.analysis.control import Control, control_of, failed_control
 from prism_bench.analysis.findings import Finding, exit_code, metric_words, value_text
 from prism_bench.analysis.medians import cycles, medians
 from prism_bench.analysis.noise import Noise
@@ -21,8 +18,6 @@ from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import share_text
 
-ENOUGH_CONTROLS = 8  # fewer say nothing of how far the others may be off
-BY_CHANCE = 0.01
 _LAUNCHED = ("sass", "plan", "launches", "shared_bytes")
 
 
@@ -40,24 +35,6 @@ class Compared:
     seconds: tuple[float | None, float | None] = (None, None)
     identical: bool = False
     gravity: str = "note"
-
-
-@dataclass(frozen=True)
-class Control:
-    """The cases of identical code: how many, how many of them the times alone call changed, how likely at least so many
-    are by chance, the median ratio of B to A, and the factor by which all errors were widened for it.
-    """
-
-    cases: int = 0
-    changed: tuple[str, ...] = ()
-    chance: float = 1.0
-    shift: float = 1.0
-    widening: float = 1.0
-
-    @property
-    def excess(self) -> bool:
-        """Whether more came out changed than chance explains."""
-        return self.chance < BY_CHANCE
 
 
 @dataclass(frozen=True)
@@ -157,9 +134,13 @@ def _missing(case, metric, side):
 
 
 def _identical(metric, a, b):
-    """Whether both sides ran the same machine code in the same launches; only the device's own times follow from it."""
+    """Whether both sides ran the same machine code in the same launches; only the device's own times follow from it.
+
+    What one of the records does not tell, as an older one its launches, speaks against nothing.
+    """
     on_device = MEASURED[metric].clock in ("events", "graph")
-    return on_device and bool(a.code.get("sass")) and all(a.code.get(k) == b.code.get(k) for k in _LAUNCHED)
+    told = [name for name in _LAUNCHED if name in a.code and name in b.code]
+    return on_device and bool(a.code.get("sass")) and "sass" in told and all(a.code[k] == b.code[k] for k in told)
 
 
 def _pair(row, both, noise):
@@ -174,7 +155,7 @@ def _judged(rows, pairs, rules):
     """Every row with its verdict, and the control that the rows of identical code make."""
     first = dict(zip(pairs, judged(list(pairs.values()), rules), strict=True))
     identical = [row.case for row, _ in rows if row.identical and rules.control]
-    control = _control({case: first[case] for case in identical}, rules)
+    control = control_of({case: first[case] for case in identical})
     final = first
     if control.widening > 1:
         final = dict(zip(pairs, judged(list(pairs.values()), rules, control.widening), strict=True))
@@ -192,31 +173,13 @@ def _decided(row, judgement, control):
     return replace(row, verdict=verdict, reason=reason, judgement=judgement, identical=control, gravity=gravity)
 
 
-def _control(judgements: Mapping[str, Judgement], rules):
-    if not judgements:
-        return Control()
-    changed = tuple(case for case, one in judgements.items() if one.verdict in CHANGED)
-    chance = float(binom.sf(len(changed) - 1, len(judgements), BY_CHANCE)) if changed else 1.0
-    shift = median(one.estimate.ratio for one in judgements.values())
-    return Control(len(judgements), changed, chance, shift, _widening(list(judgements.values())))
-
-
-def _widening(judgements):
-    """How much larger the controls' differences are than their errors say, by the median of what should be t."""
-    known = [one.estimate for one in judgements if one.estimate.freedom and one.estimate.error > 0]
-    if len(known) < ENOUGH_CONTROLS:
-        return 1.0
-    sizes = [abs(one.log) / one.error / t.ppf(0.75, one.freedom) for one in known]
-    return max(1.0, float(np.median(sizes)))
-
-
 def comparison_findings(comparison: Comparison) -> list[Finding]:
     """What the comparison has to say, the gravest first: broken and slower cases, a failed control, faster cases."""
     found = [_finding(one, comparison.names) for one in comparison.cases if one.verdict in CHANGED]
     found += [Finding(one.gravity, "not compared", one.case, one.reason, one.metric)
               for one in comparison.cases if one.verdict == "not compared"]  # fmt: skip
     if comparison.control.excess:
-        found.append(_failed_control(comparison.control))
+        found.append(failed_control(comparison.control))
     found += [Finding("note", "records", None, note) for note in comparison.notes]
     return sorted(found, key=lambda one: ("bad", "untrusted", "note").index(one.gravity))
 
@@ -230,11 +193,3 @@ def _finding(one, names):
         f"floor {share_text(one.judgement.floor)}"
     )
     return Finding(one.gravity, one.verdict, one.case, message, one.metric, ratio)
-
-
-def _failed_control(control):
-    message = (
-        f"{len(control.changed)} of {control.cases} cases of identical machine code have times that differ beyond "
-        f"chance (median ratio {control.shift:.3f}): the machine changed between the sides"
-    )
-    return Finding("untrusted", "control", None, message)

@@ -8,6 +8,8 @@ from prism_bench.evidence import Evidence, Span
 from prism_bench.run_record import RunRecord
 from prism_bench.units import rate_text, share_text
 
+# What the host spends is read in the window of the cold times: it counts once.
+_SAME_WINDOW = "launch_time"
 _WATTS = ("power", "power_average")
 
 
@@ -27,7 +29,8 @@ class Conditions:
 
 def conditions(record: RunRecord) -> Conditions | None:
     """The conditions of a record; None where nothing watched its device."""
-    seen = [evidence for case in record.cases for one in case.measurements for evidence in one.evidence]
+    measurements = [one for case in record.cases for one in case.measurements if one.metric != _SAME_WINDOW]
+    seen = [evidence for one in measurements for evidence in one.evidence]
     if not seen:
         return None
     reasons: dict[str, int] = {}

@@ -105,12 +105,15 @@ def _default(base, name, scale=None):
 
 def guide_verdicts(record: RunRecord, rules: GuideRules, baseline: Baseline | None = None) -> list[GuideVerdict]:
     """Every rule on every case that it is asked of; what has no baseline is not known to be as fast as before."""
+    before: dict[str, dict[str, float]] = {}
+    for (name, metric), seconds in (baseline.seconds if baseline else {}).items():
+        before.setdefault(name, {})[metric] = seconds
     found = []
     for case in (case for case in record.cases if not case.is_edge):
         if case.label == rules.label and not case.ceiling:
             samples = _samples(case.measurement(rules.metric))
             found += [_verdict(case, rules.metric, rule, samples, rules) for rule in _RULES]
-        found += _degraded(case, rules, baseline.seconds if baseline else {})
+        found += _degraded(case, rules, before.get(case.name) or {clock_of(case): 0.0})
     return found
 
 
@@ -124,11 +127,10 @@ def _verdict(case: CaseResult, metric, rule, samples, rules):
     return GuideVerdict(case.name, metric, rule.name, rule.words, value, limit, kept)
 
 
-def _degraded(case: CaseResult, rules, seconds: Mapping[tuple[str, str], float]):
-    """The case's medians over the baseline's; unmeasured where this record or the baseline has none."""
-    metrics = [metric for name, metric in seconds if name == case.name]
-    for metric in metrics or [clock_of(case)]:
-        before, one = seconds.get((case.name, metric)), case.measurement(metric)
-        value = one.median / before if before and one and one.valid and one.samples else None
+def _degraded(case: CaseResult, rules, before: Mapping[str, float]):
+    """The case's medians over the baseline's, by metric; unmeasured where this record or the baseline has none."""
+    for metric, seconds in before.items():
+        one = case.measurement(metric)
+        value = one.median / seconds if seconds and one and one.valid and one.samples else None
         kept = None if value is None else value <= rules.degraded
         yield GuideVerdict(case.name, metric, "degraded", "median over the baseline's", value, rules.degraded, kept)

@@ -20,7 +20,7 @@ from prism_bench.profilers.timeline import COPY, KERNEL, NO_CALL, SET, Timeline
 BLAME = ("sync", "host", "launch", "queued", "unknown")
 _LAUNCHES, _WAITS = ("launch",), ("synchronize", "streamwait", "eventquery")
 _SECOND = 1e-9
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,16 @@ def command(
     cases: Annotated[list[str] | None, typer.Argument(help="kernels, families or cases; all without any")] = None,
     tool: Annotated[str, typer.Option(help="auto, ncu (counters), nsys or cupti (launches, gaps, copies)")] = "auto",
     chosen: Annotated[str, typer.Option("--set", help="core (3 passes), all (10), traffic (1: DRAM bytes)")] = "core",
+    metric: Annotated[list[str] | None, typer.Option(help="a metric of ncu's own besides; may be repeated")] = None,
     label: options.LabelOption = None,
     limit_seconds: Annotated[float, typer.Option(min=1, help="for all cases; what was counted by then is kept")] = 600,
     case_seconds: Annotated[float, typer.Option(min=1, help="for one case")] = 60.0,
     verify: Annotated[bool, typer.Option(help="compare the profiled launch with the reference")] = True,
     clock_control: Annotated[str, typer.Option(help="what ncu does to clocks; a shared card wants none")] = "none",
-    source: Annotated[Path | None, typer.Option("--from", help="read a capture (.csv or .ncu-rep) instead")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="read a capture (.csv, .ncu-rep) or a profile's record instead")
+    ] = None,
+    emulate: Annotated[bool, typer.Option(help="with --from RECORD: beside the bytes that the source touches")] = False,
     reports: Annotated[Path, typer.Option(help="where profilers' reports, records and tables go")] = PROFILES,
     into: Annotated[Path | None, typer.Option(help="a run record that takes the counters of its cases")] = None,
     backend: options.BackendOption = "cuda",
@@ -34,12 +38,15 @@ def command(
 
     if tool not in TOOLS:
         raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
-    if source:
+    if source and source.suffix in (".csv", ".ncu-rep"):
         profiling.show_capture(source, json)
         return
-    opened, found = options.choose_backend(backend, quiet=json), options.open_catalogue(catalogue)
+    found = options.open_catalogue(catalogue)
+    if source:
+        raise SystemExit(profiling.show_record(source, found if emulate else None, json))
+    opened = options.choose_backend(backend, quiet=json)
     wanted = profiling.Wanted(opened, found, found.cases(cases or (), options.chosen_labels(label, ("S1",))), reports)
-    plan = {"chosen": chosen, "clock_control": clock_control, "verify": verify}
+    plan = {"chosen": chosen, "extra": tuple(metric or ()), "clock_control": clock_control, "verify": verify}
     limits = {"seconds": limit_seconds, "case_seconds": case_seconds}
     record = profiling.profile(wanted, tool, plan | limits, quiet=json)
     raise SystemExit(profiling.tell(record, reports, into, json))

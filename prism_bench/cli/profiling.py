@@ -75,19 +75,54 @@ def _traced(wanted, tool, plan):
 def tell(record, reports: Path, into: Path | None, json: bool) -> int:
     """Keep the record and its table, print them, and say what the command ends with."""
     from prism_bench import store
-    from prism_bench.analysis.findings import exit_code
-    from prism_bench.analysis.profile_table import csv_text, profile_findings, rows
+    from prism_bench.analysis.profile_table import csv_text
     from prism_bench.files import write_atomically
 
     path = store.save(record, store.path_for(record, reports))
     write_atomically(path.parent / "metrics.csv", csv_text(record).encode())
     kept = [path, path.parent / "metrics.csv", *([_merged(record, into)] if into else [])]
-    found = profile_findings(record)
+    return _told(record, json, kept)
+
+
+def show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:
+    """Print the table of a record with profiles; given a catalogue, beside the bytes that its sources touch at S0."""
+    from prism_bench import store
+
+    record = store.read(path)
+    if not any(case.profile for case in record.cases):
+        raise ResultsError(
+            f"{path}: no case of it was profiled; 'prism-bench profile --into' adds counters to a record"
+        )
+    return _told(record, json, (), _emulated(record, catalogue) if catalogue else {})
+
+
+def _emulated(record, catalogue):
+    """By kernel and variant: different bytes touched over the declared ones, counted on the emulator at S0."""
+    from prism_bench.workbench.traffic import traffic
+
+    profiled = {f"{case.kernel}:{case.variant}" if case.variant else case.kernel for case in record.cases}
+    cases = [case for case in catalogue.cases((), ["S0"]) if case.kernel in profiled]
+    counted = {}
+    with options.err().status("emulating") as status:
+        for case in cases:
+            status.update(case.name)
+            counted[case.kernel] = traffic(case)
+    return {name: one.touched / one.declared for name, one in counted.items() if one.declared and one.launches}
+
+
+def _told(record, json, kept, emulated=None):
+    """Print the record's table, findings and files; what the command ends with."""
+    from prism_bench.analysis.findings import exit_code
+    from prism_bench.analysis.profile_table import profile_findings, rows
+
+    found, lines = profile_findings(record), rows(record)
+    for line in lines if emulated is not None else ():
+        line["emulated_ratio"] = emulated.get(line["case"].split("[")[0])
     if json:
-        plain = {"cases": rows(record), "findings": [asdict(one) for one in found]}
+        plain = {"cases": lines, "findings": [asdict(one) for one in found]}
         options.print_json({**plain, "kept": [str(one) for one in kept]})
         return exit_code(found)
-    options.out().print(table(rows(record)))
+    options.out().print(table(lines))
     for one in found:
         style = {"bad": "red", "untrusted": "yellow"}.get(one.gravity)
         words = f"{one.case or 'capture'}: {one.message}"
@@ -110,14 +145,24 @@ def _merged(record, into):
     return store.save(replace(other, cases=cases), into)
 
 
+_HEADINGS = ("bound", "duration", "launches", "DRAM", "of model", "emulated", *_SHARES, "registers", "local")
+
+
 def table(rows: list[dict]) -> Table:
-    """The rows for people: shares of peaks, DRAM bytes over the compulsory ones, and what bounds each case."""
+    """The rows for people: shares of peaks, DRAM bytes over the compulsory ones, and what bounds each case.
+
+    `emulated` is what the source touches over what its spec declares. A column without any figure is left out.
+    """
+    cells = [_cells(row) for row in rows]
+    filled = [i for i in range(len(_HEADINGS)) if any(line[i] != "-" for line in cells)]
     made = Table(title="counted by the profiler; its durations are no benchmark times", title_justify="left")
-    made.add_column("case", overflow="fold")
-    for name in ("bound", "duration", "launches", "DRAM bytes", "of model", *_SHARES, "registers", "local"):
-        made.add_column(name.replace("_share", ""), justify="right")
-    for row in rows:
-        made.add_row(Text(row["case"]), *_cells(row), style=None if row["status"] == "ok" else "red")
+    made.add_column("kernel", overflow="fold")
+    made.add_column("label")
+    for i in filled:
+        made.add_column(_HEADINGS[i].replace("_share", ""), justify="right")
+    for row, line in zip(rows, cells, strict=True):
+        style = None if row["status"] == "ok" else "red"
+        made.add_row(Text(row["case"].split("[")[0]), row["label"], *(line[i] for i in filled), style=style)
     return made
 
 
@@ -126,7 +171,7 @@ def _cells(row):
     parts = [row.get(name) for name in ("local_loads", "local_stores")]
     local = None if None in parts else sum(parts)
     facts = (row["bound"] or "-", time_text(row.get("profiler_duration")), _count(row.get("launches")))
-    memory = (bytes_text(row["dram_bytes"]), share_text(row["dram_ratio"]))
+    memory = (bytes_text(row["dram_bytes"]), share_text(row["dram_ratio"]), share_text(row.get("emulated_ratio")))
     return (*facts, *memory, *shares, _count(row.get("profiled_registers")), _count(local))
 
 

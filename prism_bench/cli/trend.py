@@ -44,15 +44,22 @@ def command(
 def _read(runs, asv):
     """The history of the records below `runs` and of asv's results; an error where there is nothing to be read."""
     from prism_bench import store
-    from prism_bench.exchange import Imported, read_foreign
 
-    others = read_foreign(asv) if asv else Imported(())
+    records, left_out = _foreign(asv) if asv else ((), ())
     with options.err().status("reading records") as status:
         tell = lambda done, total: status.update(f"reading records: {done} of {total} new")  # noqa: E731
-        history = store.read_history(runs, tell, others.records)
+        history = store.read_history(runs, tell, records)
     if not history.records:
         store.newest(runs)
         raise ResultsError(history.problems[0].reason)
-    for reason in others.left_out:
+    for reason in left_out:
         options.err().print(reason, style="yellow", markup=False, highlight=False, soft_wrap=True)
     return history
+
+
+def _foreign(folder):
+    """The records in asv's results, and what was left out of them."""
+    from prism_bench.exchange import read_foreign
+
+    found = read_foreign(folder)
+    return found.records, found.left_out

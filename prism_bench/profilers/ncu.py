@@ -36,13 +36,11 @@ def capture(tool: Tool, counting: Counting, report: Path, program: Sequence[str]
     ]  # fmt: skip
 
 
-def exports(tool: Tool, report: Path, page: str = "raw") -> list[list[str]]:
-    """The commands that print a report as CSV, the best first: with ranges, or without where this ncu refuses that.
-
-    Units are base units, and the details page has real metric names.
+def exports(tool: Tool, report: Path) -> list[list[str]]:
+    """The commands that print a report as a wide table in base units, the best first: the second is for an ncu that
+    refuses to print ranges.
     """
-    names = ["--print-metric-name", "name"] if page == "details" else []
-    plain = ["--config-file", "off", "--import", str(report), "--csv", "--page", page, "--print-units", "base", *names]
+    plain = ["--config-file", "off", "--import", str(report), "--csv", "--page", "raw", "--print-units", "base"]
     return [[tool.program, *plain, "--nvtx"], [tool.program, *plain]]
 
 

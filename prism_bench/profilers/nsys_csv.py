@@ -10,20 +10,21 @@ from pathlib import Path
 
 from prism_bench.errors import ResultsError
 from prism_bench.profilers import numbers
+from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
 
 _COLUMN = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^)]*)\))?")
 # What a column is called here, by what it was ever called there.
 _NAMES = {
     "time": "share", "total time": "total", "total": "total", "instances": "count", "num calls": "count",
-    "calls": "count", "count": "count",
-    "operations": "count", "average": "mean", "avg": "mean", "med": "median", "median": "median",
-    "minimum": "least", "min": "least", "maximum": "most", "max": "most", "stddev": "deviation", "name": "name",
-    "operation": "name", "range": "name", "style": "style", "start": "start", "duration": "duration",
+    "calls": "count", "count": "count", "operations": "count", "average": "mean", "avg": "mean", "med": "median",
+    "median": "median", "minimum": "least", "min": "least", "maximum": "most", "max": "most", "stddev": "deviation",
+    "name": "name", "operation": "name", "range": "name", "style": "style", "start": "start", "duration": "duration",
     "corrid": "correlation", "bytes": "bytes", "pid": "process", "tid": "thread", "device": "device", "strm": "stream",
 }  # fmt: skip
 _TIMES = {"total", "mean", "median", "least", "most", "deviation", "start", "duration"}
 _OPERATIONS = {"HtoD": "Host-to-Device", "DtoH": "Device-to-Host", "DtoD": "Device-to-Device", "PtoP": "Peer-to-Peer"}
 _LONG = {"B": "byte", "KB": "Kbyte", "MB": "Mbyte", "GB": "Gbyte", "MBps": "Mbyte/s", "MB/s": "Mbyte/s"}
+_DEVICE = re.compile(r"\((\d+)\)\s*$")  # `NVIDIA H200 (0)`
 _SKIPPED = re.compile(r"SKIPPED: .* does not contain")
 
 
@@ -66,6 +67,29 @@ def parse(text: str, origin: str) -> StatsTable:
         )
     mark = numbers.decimal_mark((cell for row in rows for cell in row), origin)
     return StatsTable(_kind(header), tuple(_row(columns, row, mark) for row in rows))
+
+
+def timeline(table: StatsTable, origin: str) -> Timeline:
+    """The timeline in a trace of the device (`cuda_gpu_trace`); it has no calls, so that nobody can be blamed for gaps.
+
+    A ResultsError for any other table: a summary has no gaps.
+    """
+    if table.kind != "device trace":
+        raise ResultsError(f"{origin}: a table of {table.kind} has no gaps; take nsys stats --report cuda_gpu_trace, "
+                           "or an SQLite export, which has the calls as well")  # fmt: skip
+    names = {name: i for i, name in enumerate(dict.fromkeys(row["name"] for row in table.rows))}
+    work = [_work(row, names) for row in table.rows]
+    return timeline_of(work, (), (), names, source=origin, tool="nsys", notes=("a trace of the device has no calls",))
+
+
+def _work(row, names):
+    """(start, end, device, kind, name, bytes, correlation, process), in nanoseconds."""
+    kind = COPY if "memcpy" in row["name"] else SET if "memset" in row["name"] else KERNEL
+    start = round(row["start"] * 1e9)
+    device = _DEVICE.search(str(row.get("device", "")))
+    size = row.get("bytes") or 0
+    number = int(device[1]) if device else 0
+    return start, start + round(row["duration"] * 1e9), number, kind, names[row["name"]], round(size), 0, 0
 
 
 def _is_header(line):

@@ -13,7 +13,8 @@ from prism_bench.profilers.tools import Tool
 
 CHECKS = ("memcheck", "racecheck", "initcheck", "synccheck")
 BEGIN, END, FAILED = "@@ begin ", "@@ end ", "@@ failed "  # what the program prints around a case
-_OWN = {"memcheck": ("--padding", "256"), "racecheck": ("--racecheck-report", "all"), "initcheck": (), "synccheck": ()}
+# Errors of the CUDA API are the program's own affair: it raises them.
+_OWN = {"memcheck": ("--padding", "256", "--report-api-errors", "no")}
 _LINE = re.compile(r"^========= ?(?P<words>.*)$")
 _FINDING = re.compile(
     r"(Error: |Warning: )?(Invalid __|Uninitialized |Race reported|Potential (RAW|WAR|WAW) hazard|Barrier error|"
@@ -48,9 +49,8 @@ class Checked:
 
 
 def command(tool: Tool, check: str, program: Sequence[str]) -> list[str]:
-    """The command that runs the program under the check; errors of the CUDA API are the program's own affair."""
-    words = [*_OWN[check], "--report-api-errors", "no", "--target-processes", "application-only"]
-    return [tool.program, "--tool", check, *words, *program]
+    """The command that runs the program under the check."""
+    return [tool.program, "--tool", check, *_OWN.get(check, ()), "--target-processes", "application-only", *program]
 
 
 def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checked:

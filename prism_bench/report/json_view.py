@@ -13,12 +13,14 @@ def view(record: RunRecord, catalogue: Catalogue | None = None) -> dict:
     """The record as plain JSON values.
 
     `limits` holds the measured floors and ceilings, `findings` what the run has to say; every case has a `derived`
-    object: medians and spreads of its valid times, rates, shares, ratios, budgets. Unknown values are null.
+    object: medians and spreads of its valid times, rates, shares, ratios, budgets, and what the profiling
+    guide's rules of thumb say (`kept` is null where unmeasured). Unknown values are null.
     """
-    reading = read(record, catalogue)
-    plain = encode(record)
+    reading, plain = read(record, catalogue), encode(record)
+    guide = _guide(reading)
     for case, (_, row) in zip(plain["cases"], summary(record).iterrows(), strict=True):
-        case["derived"] = {**_derived(row), "budgets": _budgets(reading, case["name"])}
+        name = case["name"]
+        case["derived"] = {**_derived(row), "budgets": _budgets(reading, name), "guide": guide.get(name, [])}
     limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}
     return {**plain, "limits": limits, "findings": [vars(finding) for finding in reading.findings]}
 
@@ -47,3 +49,12 @@ def _budgets(reading: Reading, case):
         for one in reading.published if one.case == case and one.verdict
     ]  # fmt: skip
     return specs + quoted
+
+
+def _guide(reading: Reading):
+    """By case, every rule that was asked of it."""
+    found = {}
+    for one in reading.guide:
+        told = {key: value for key, value in vars(one).items() if key not in ("case", "words")}
+        found.setdefault(one.case, []).append(told)
+    return found

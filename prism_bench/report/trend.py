@@ -10,6 +10,7 @@ from prism_bench.analysis.trend.shifts import RECENT, Shift, findings, shifts
 from prism_bench.store import History
 
 _STYLES = {"bad": "bold red", "note": "yellow"}
+_REASONS = 8
 
 
 def trend_view(trend: Trend, history: History, recent: int = RECENT) -> RenderableType:
@@ -19,11 +20,16 @@ def trend_view(trend: Trend, history: History, recent: int = RECENT) -> Renderab
     lines += [_line(_STYLES[finding.gravity], finding.kind, finding.message) for finding in found]
     lines += [_line("cyan", "breakpoint", f"{one.machine}, {one.backend}: {one.words} since {one.since}")
               for one in trend.breakpoints]  # fmt: skip
-    lines += [
-        _line("dim", "set aside", f"{_counted(count, 'measurement')}: {reason}")
-        for reason, count in trend.aside.items()
-    ]
+    lines += _set_aside(trend)
     return Group(*lines, *(_line("yellow", "left out", problem.reason) for problem in history.problems))
+
+
+def _set_aside(trend):
+    """A line for each of the most frequent reasons, and one for the rest."""
+    reasons = sorted(trend.aside.items(), key=lambda item: -item[1])
+    rest = sum(count for _, count in reasons[_REASONS:])
+    lines = [_line("dim", "set aside", f"{_counted(count, 'measurement')}: {reason}") for reason, count in reasons]
+    return lines[:_REASONS] + ([_line("dim", "set aside", f"{rest} more, see --json")] if rest else [])
 
 
 def _line(style, kind, message):

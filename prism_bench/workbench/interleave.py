@@ -66,7 +66,7 @@ def interleaved(
         if verified:
             for side in sides:
                 side.turn(0, timed=False)
-        _alternate(sides, settings.processes, limit and limit - (time.perf_counter() - before))
+        _alternate(sides, settings.processes, None if limit is None else before + limit)
     except KeyboardInterrupt:
         complete = False
     except BackendUnavailable:
@@ -89,14 +89,14 @@ def _suited(build, backend):
     return replace(build, cases=tuple(dict.fromkeys([*floors[:1], *build.cases])))
 
 
-def _alternate(sides, processes, limit):
-    before = time.perf_counter()
+def _alternate(sides, processes, end):
+    """The sides in turn, until another pair of processes would not be over by `end`."""
     for number in range(1, processes + 1):
         begun = time.perf_counter()
         for side in sides if number % 2 else sides[::-1]:
             side.turn(number)
         now = time.perf_counter()
-        if limit is not None and (now - before) + (now - begun) > limit:
+        if end is not None and now + (now - begun) > end:
             return
 
 

@@ -20,12 +20,15 @@ from prism_bench.catalogue import Catalogue, default_folder
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.profilers import metrics, ncu, ncu_csv, tools
 from prism_bench.profilers.chips import Chip, chip_of
+from prism_bench.profilers.chips import counters as chip_counters
 from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench import identity
 from prism_bench.workbench.ahead import compile_ahead
+from prism_bench.workbench.attribution import attributed, launched, read_events, told_so_far
 from prism_bench.workbench.process import HERE
+from prism_bench.workbench.run import ceiling_cases
 from prism_bench.workbench.session import result_of
 
 GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
@@ -36,11 +39,13 @@ _SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and 
 class Plan:
     """How to profile: which set of metrics, what is done to clocks and caches, how long, and where reports are kept.
 
-    `seconds` is for all cases, `case_seconds` for one; `verify` compares the very launch that is profiled.
+    `extra` are names of ncu's own to count besides. `seconds` is for all cases, `case_seconds` for one; `verify`
+    compares the very launch that is profiled.
     """
 
     folder: Path
     chosen: str = "core"
+    extra: tuple[str, ...] = ()
     clock_control: str = "none"
     seconds: float = 600.0
     case_seconds: float = 60.0
@@ -66,8 +71,13 @@ def profile(catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report
     """A RunRecord whose cases hold what ncu counted of them. Raises ProfilerFailed where it counted nothing at all."""
     if plan.chosen not in metrics.SETS:
         raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
+    for name in plan.extra:
+        if metrics.base(name) in metrics.REPLACED:
+            raise UsageError(metrics.advice(name, chip_counters()))
     started = datetime.now(UTC)
     if backend.name == "cuda":
+        empty = [case for case in ceiling_cases(catalogue) if case.spec.ceiling == "launch"]
+        cases = list(dict.fromkeys([*empty[:1], *cases]))  # what is bound by launching is told by an empty kernel
         compile_ahead(cases, backend.device)
     results = _Profiling(catalogue, backend, plan, report).results(cases)
     return _record(catalogue, backend, results, started)
@@ -138,10 +148,10 @@ class _Profiling:
             order.write_text(json.dumps(self._order(names, seconds)))
             program = [sys.executable, "-m", "prism_bench.workbench.profiled", str(order), str(events)]
             command = ncu.capture(self._tool, self._counting(), report, program)
-            log, watch = report.with_suffix(".log"), lambda: self._report(_told_so_far(events))
+            log, watch = report.with_suffix(".log"), lambda: self._report(told_so_far(events))
             ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=HERE.view()["PYTHONPATH"])
-            told = _events(events)
-        launches = self._exported(report, ended, must=_launched(told))
+            told = read_events(events)
+        launches = self._exported(report, ended, must=launched(told))
         kept = [str(report) if word == str(order) else word for word in command]
         return Capture(told, launches, kept[: kept.index(program[0])], ncu.passes(ended.text))
 
@@ -156,7 +166,8 @@ class _Profiling:
     def _counting(self):
         plan = self._plan
         sections, caches = ((), "none") if plan.traffic else (ncu.Counting.sections, "all")
-        return ncu.Counting(metrics.counters(self._chip, plan.chosen), sections, plan.clock_control, caches)
+        names = (*metrics.counters(self._chip, plan.chosen), *plan.extra)
+        return ncu.Counting(names, sections, plan.clock_control, caches)
 
     def _exported(self, report, ended, must):
         """The launches in the report. Where there must be some and are none, what ncu said explains it."""
@@ -173,8 +184,11 @@ class _Profiling:
             return self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {error}")) if must else []
 
     def _refuse(self, ended):
-        failure = classify(ended.text, ended.status, produced=False)
-        raise ProfilerFailed("ncu", failure, last_words(ended.text))
+        failure, words = classify(ended.text, ended.status, produced=False), last_words(ended.text)
+        if failure.name == "unknown_metric":
+            names = [name for name in self._plan.extra if name in words]
+            words = "; ".join([words, *(metrics.advice(name, chip_counters()) for name in names)])
+        raise ProfilerFailed("ncu", failure, words)
 
     def _told(self, capture):
         """Status, reason and what was counted, by case: those that ended, and the one that ended the program."""
@@ -203,6 +217,7 @@ class _Profiling:
             "passes": capture.passes, "command": shlex.join(capture.command),
             "kernels": [_kernel(one) for one in launches],
             "values": values | _of_launches(launches) | _written_back(following, self._chip),
+            "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra},
         }  # fmt: skip
 
 
@@ -221,44 +236,3 @@ def _written_back(following: list[ProfiledLaunch], chip: Chip):
         reason = "only --set traffic follows a case to its last written byte"
         return {"write_back_bytes": {"value": None, "unit": "B", "reason": reason}}
     return {"write_back_bytes": metrics.combined(following, chip, "traffic")["dram_write_bytes"]}
-
-
-def attributed(launches: list[ProfiledLaunch], ends: list[dict], cut: bool = False) -> dict[str, tuple[list, list]]:
-    """The launches of each case, and those that followed it: by the ranges around them, else by their order.
-
-    `cut` says that a case ended the program, so that some of its launches may stand last. A ResultsError where ranges
-    do not tell, and the launches are not as many as the cases' plans have.
-    """
-    ordered = sorted(launches, key=lambda launch: launch.id)
-    within = lambda name: [one for one in ordered if any(f":{name}:" in cell for cell in one.ranges)]  # noqa: E731
-    by_range = {end["end"]: (within(end["end"]), within(f"after {end['end']}")) for end in ends}
-    if cut or sum(len(own) + len(after) for own, after in by_range.values()) == len(ordered):
-        return by_range
-    expected = sum(end["launches"] + end.get("following", 0) for end in ends)
-    if expected != len(ordered):
-        raise ResultsError(f"the profiler counted {len(ordered)} launches without ranges; the cases have {expected}")
-    groups, first = {}, 0
-    for end in ends:
-        middle = first + end["launches"]
-        last = middle + end.get("following", 0)
-        groups[end["end"]] = ordered[first:middle], ordered[middle:last]
-        first = last
-    return groups
-
-
-def _launched(events):
-    """Whether kernels ran between marks, or the program never came so far as to fail by itself."""
-    return any(event.get("launches") for event in events) or not any("begin" in event for event in events)
-
-
-def _events(path):
-    if not path.is_file():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-
-
-def _told_so_far(path) -> tuple[int, str]:
-    """How many cases have ended, and which one is being profiled."""
-    events = _events(path)
-    begun = [event["begin"] for event in events if "begin" in event]
-    return sum("end" in event for event in events), begun[-1] if begun else "starting"

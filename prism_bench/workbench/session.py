@@ -65,7 +65,8 @@ class Session:
             return self._on(runnable)
 
     def _on(self, runnable):
-        entries = verify_prepared(self._backend, runnable, self._settings.seeds) if self._process == 0 else []
+        seeds = self._settings.seeds_of(runnable.case)
+        entries = verify_prepared(self._backend, runnable, seeds) if self._process == 0 else []
         if not passed(entries):
             return self._judged(runnable.case, entries)
         measurements = self._measure(runnable) if self._timed else []

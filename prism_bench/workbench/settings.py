@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 
+from prism_bench.case import Case
 from prism_bench.measure import Criterion
 from prism_bench.monitor import Rules
 from prism_bench.monitor.sampler import HERTZ
@@ -42,6 +43,10 @@ class Settings:
     )
     first_process_only: tuple[str, ...] = ("first_call_time",)
     watching: Watching = field(default_factory=Watching)
+
+    def seeds_of(self, case: Case) -> tuple[int, ...]:
+        """The seeds to verify the case with: the first one alone at the large sizes, which edges and S0 precede."""
+        return self.seeds[:1] if case.label in ("S1", "S2") else self.seeds
 
     def protocol(self) -> dict:
         """What the run record keeps of the settings, as JSON gives it back."""

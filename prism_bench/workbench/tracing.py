@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.profilers import nsys, nsys_sqlite, timeline_file, tools
+from prism_bench.profilers import nsys, nsys_csv, nsys_sqlite, timeline_file, tools
 from prism_bench.profilers.cupti import injection_library
 from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.timeline import Timeline
@@ -97,9 +97,11 @@ def _raw(report):
 
 
 def timeline_from(path: Path) -> Timeline:
-    """The timeline in a file: an SQLite export of nsys, a report of nsys (which takes nsys), or one recorded here."""
+    """The timeline in a file: an SQLite export or a trace's CSV of nsys, its report (which takes nsys), or our own."""
     if path.suffix == ".npz":
         return timeline_file.load(path)
+    if path.suffix == ".csv":
+        return nsys_csv.timeline(nsys_csv.read(path), str(path))
     if path.suffix == ".nsys-rep":
         return _exported(path)
     if path.suffix == ".qdstrm":

@@ -11,7 +11,9 @@ from prism_bench.measurement import Measurement
 from prism_bench.metric import MEASURED
 from prism_bench.monitor import Blind, Rules, Sampler, energy_per_launch, remarks
 from prism_bench.monitor.nvml import DeviceLost
+from prism_bench.units import time_text
 
+LONGEST_REPLAY = 0.05  # seconds; three of them are on their way when the first look is due
 # What the host spends does not depend on the device's clock.
 _OF_THE_HOST = ("launch_time",)
 
@@ -50,6 +52,9 @@ class Witness:
         probe = self._sampler.probes[0]
         if probe.device.is_slice:
             return Energy(reason="the energy counter is the whole GPU's, and this is a slice of it")
+        if once.replay_seconds > LONGEST_REPLAY:
+            replay = time_text(once.replay_seconds)
+            return Energy(reason=f"a replay of its graph takes {replay}, longer than a step of the energy counter")
         try:
             with closing(once.repeated()) as replays:
                 return energy_per_launch(replays, probe.energy)

@@ -33,7 +33,7 @@ def test_definitions_and_launched_instances_are_counted_without_a_record():
 def test_a_definition_that_no_case_launches_is_unused(tmp_path):
     mine = Path(shutil.copytree(TOYS, tmp_path / "mine"))
     source = mine / "arith" / "triple.cu"
-    extra = '\n// __global__ void commented(int n)\nextern "C" __global__ void __launch_bounds__(4 * (8)) lonely(int n) {}\n'
+    extra = "\n// __global__ void commented()\n__global__ void __launch_bounds__(4 * (8)) lonely(int n) {}\n"
     source.write_text(source.read_text() + extra)
     item = next(item for item in inventory(discover(mine)) if item.kernel == "triple")
     assert (("lonely",), ("unused: lonely",)) == (item.unused, item.gaps)

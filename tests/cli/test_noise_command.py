@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from prism_bench.analysis.noise_file import read_noise
+from prism_bench.cli import pairs
+from tests.analysis.measured_pairs import case
+from tests.report.synthetic import record_of
 
 QUICK = ("noise", "--processes", "2", "--filter", "triple")
 
@@ -41,10 +44,23 @@ def test_the_emulator_has_a_noise_of_its_own(shell, toys):
     assert [("triple[n=1000]", "wall_time")] == [(floor["case"], floor["metric"]) for floor in found["floors"]]
 
 
-def test_one_process_a_side_makes_no_floor_and_ends_with_2(shell, toys):
-    found = shell("noise", "--processes", "1", "--filter", "triple", *toys, "--backend", "null")
+@pytest.fixture
+def measured(monkeypatch):
+    """A function that has the command find these records measured."""
+    return lambda *records: monkeypatch.setattr(pairs, "measured", lambda *_: records)
+
+
+def test_one_process_a_side_makes_no_floor_and_ends_with_2(shell, toys, measured):
+    measured(*(record_of(case("k", processes=1, seed=side)) for side in (0, 1)))
+    found = shell(*QUICK, *toys, "--backend", "null")
     assert 2 == found.code
     assert "no case was timed validly in two processes a side" in found.out
+
+
+def test_what_was_cut_short_is_kept_and_ends_with_2(shell, toys, measured):
+    measured(*(record_of(case("k", seed=side), complete=False) for side in (0, 1)))
+    assert 2 == shell(*QUICK, *toys, "--backend", "null").code
+    assert {("k[n=100]", "cold_time")} == set(read_noise(Path("reports/noise/nvidia-h200.json")).floors)
 
 
 @pytest.mark.parametrize("words", [("--processes", "0"), ("--limit-seconds", "0")])

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_the_table_the_record_and_the_command_are_kept(shell, toys, fake):
     found = shell("profile", *ON_NULL, *toys)
     assert 0 == found.code
     assert "--clock-control none" in found.out and "--config-file off" in found.out
-    assert "double[n=1000]" in found.out
+    assert "double:by_adding" in found.out
     (path,) = Path("reports/profiles").glob("*/*.json.gz")
     record = store.read(path)
     assert all(case.measurements == () for case in record.cases), "a profiler's durations are no benchmark times"
@@ -108,6 +109,27 @@ def test_each_failure_is_explained_with_its_code(shell, toys, fake, failure):
     assert "Traceback" not in found.err
 
 
+def test_a_metric_of_ncus_own_is_counted_besides(shell, toys, fake):
+    name = "dram__cycles_active.avg"
+    fake(values={name: ["cycle", "17.25"]})
+    shell("profile", "triple", *ON_NULL, *toys, "--metric", name)
+    (path,) = Path("reports/profiles").glob("*/*.json.gz")
+    assert {name: [17.25]} == store.read(path).case("triple[n=1000]").profile["asked"]
+
+
+def test_a_metric_of_the_past_is_refused_with_its_successor(shell, toys, fake):
+    found = shell("profile", *ON_NULL, *toys, "--metric", "sm__occupancy.avg.pct")
+    assert 2 == found.code
+    assert "ask for sm__warps_active.avg.pct_of_peak_sustained_active" in found.err
+
+
+def test_a_misspelt_metric_is_answered_with_the_nearest(shell, toys, fake):
+    fake(fails="==ERROR== Failed to find metric dram__byts_read.sum")
+    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu", "--metric", "dram__byts_read.sum")
+    assert 2 == found.code
+    assert "no metric is called 'dram__byts_read'; near it are dram__bytes_read" in found.err
+
+
 def test_an_empty_report_is_not_trusted(shell, toys, fake):
     fake(empty=True)
     found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
@@ -142,7 +164,7 @@ def test_a_case_that_fails_or_ends_the_program_does_not_stop_the_rest(shell, toy
 
 def test_a_case_that_takes_too_long_is_ended(shell, toys, fake, script):
     script({"double[*": {"hang": True}})
-    found = shell("profile", "double", "triple", *ON_NULL, *toys, "--case-seconds", 1, "--json")
+    found = shell("profile", "double", "triple", *ON_NULL, *toys, "--case-seconds", 2, "--no-verify", "--json")
     status = {row["case"].split("[")[0]: row["status"] for row in found.json["cases"]}
     assert {"double": "crashed", "double:by_adding": "ok", "triple": "ok"} == status
 
@@ -164,6 +186,23 @@ def test_unknown_words_end_with_2(shell, toys, fake, words, complaint):
     found = shell("profile", *ON_NULL, *toys, *words)
     assert 2 == found.code
     assert complaint in found.err
+
+
+def test_a_record_is_shown_again_beside_what_the_source_touches(shell, toys, fake):
+    shell("profile", "double", *ON_NULL, *toys)
+    (path,) = Path("reports/profiles").glob("*/*.json.gz")
+    assert "double:by_adding" in shell("profile", "--from", path, *toys).out
+    if shutil.which("g++"):
+        ratios = {row["case"]: row["emulated_ratio"] for row in
+                  shell("profile", "--from", path, "--emulate", *toys, "--json").json["cases"]}  # fmt: skip
+        assert {"double[n=1000]": 1.0, "double:by_adding[n=1000]": 1.0} == ratios
+
+
+def test_a_record_without_profiles_says_what_adds_them(shell, toys):
+    shell("run", *ON_NULL, *toys, "--processes", 1, "--output", "run.json", "--filter", "triple")
+    found = shell("profile", "--from", "run.json", *toys)
+    assert 2 == found.code
+    assert "no case of it was profiled" in found.err
 
 
 def test_a_capture_of_somebody_else_is_shown(shell, samples):

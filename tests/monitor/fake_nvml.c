@@ -2,8 +2,9 @@
 
    The file has one `key value` per line and is read anew at every call: a test changes the device by writing it.
    Keys are `driver`, `devices`, and `<device>.<quantity>` with `*` for all devices. A value `!15` is that return code;
-   a quantity that is not in the file is not supported (3). `<device>.lost 1` makes every call on it return 15, `init !9`
-   makes the library itself answer with that code. Device 100 + 10 i + k is MIG slice k of device i.
+   a quantity that is not in the file is not supported (3). `<device>.lost 1` makes every call on it return 15,
+   `<device>.lost_after 4` does so from a process's fifth look at its clock on. `init !9` makes the library itself answer
+   with that code. Device 100 + 10 i + k is MIG slice k of device i.
    Compiled with -DOLD it lacks what drivers before 535 lacked. */
 
 #define _POSIX_C_SOURCE 200809L
@@ -36,7 +37,11 @@ static int find(const char* key, char* value, size_t room) {
 }
 
 static int get(device_t device, const char* quantity, char* value, size_t room) {
+    static int looks; /* of this process at a clock: once a reading */
     char key[160];
+    looks += !strcmp(quantity, "sm_clock");
+    snprintf(key, sizeof key, "%d.lost_after", (int)device - 1);
+    if (find(key, value, room) && looks > atoi(value)) return LOST;
     snprintf(key, sizeof key, "%d.lost", (int)device - 1);
     if (find(key, value, room) && atoi(value)) return LOST;
     if (find("init", value, room) && *value == '!') return atoi(value + 1);

@@ -31,7 +31,7 @@ def run(gpu, seen, tmp_path, monkeypatch):
             path.write_text(json.dumps(script))
             monkeypatch.setenv(SCRIPT, str(path))
         found = discover(TOYS)
-        settings = workbench.Settings(processes=1, criteria=QUICK, watching=Watching(hertz=100.0, **watching))
+        settings = workbench.Settings(processes=1, criteria=QUICK, watching=Watching(**{"hertz": 100.0, **watching}))
         record = workbench.run(found, "null", found.cases((), ("S0",)), settings, report)
         return store.read(store.save(record, tmp_path / "record.json.gz"))
 
@@ -58,21 +58,20 @@ def test_every_measurement_of_a_run_carries_its_evidence(run):
 
 
 def test_unplugging_the_gpu_in_the_middle_loses_nothing(run, gpu):
-    timed = []
-
-    def unplug(event):
-        timed.extend([] if event.task.startswith("edges:") else [event.task])
-        if len(timed) == 2:
-            gpu.set(0, lost=1)
-
-    record = run(unplug)
+    """One beat at the start, then a look at the end of each window: the fourth window finds the device gone."""
+    gpu.set(0, lost_after=4)
+    started = []
+    record = run(started.append, hertz=0.01)
+    timed = [one.task for one in started if not one.task.startswith("edges:")]
     assert record.complete
     assert 4 == len(timed)
     assert {"ok"} == {case.status for case in record.cases}
     assert all(one.valid and one.samples for one in measurements(record))
-    (marked,) = [one for one in record.case(timed[-1]).measurements if one.metric == "hot_time"]
-    assert marked.evidence[0].lost.endswith("GPU is lost")
-    assert (f"evidence {marked.evidence[0].lost}",) == marked.notes
+    first, last = (record.case(timed[place]).measurement("hot_time") for place in (0, -1))
+    assert (None, ()) == (first.evidence[0].lost, first.notes)
+    assert last.evidence[0].lost.endswith("GPU is lost")
+    assert (f"evidence {last.evidence[0].lost}",) == last.notes
+    assert [last.evidence[0].lost] == record.monitor[0]["lost"]
 
 
 def test_a_throttled_run_is_invalid_with_its_reason(run, gpu):

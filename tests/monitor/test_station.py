@@ -43,10 +43,26 @@ def test_alerts_are_raised_and_end(gpu):
     assert [(["throttling"], []), ([], ["throttling"])] == found
 
 
-def test_moments_come_at_once_and_end_after_their_time(gpu):
-    with station(None, RULES, 50.0, once=False) as post:
-        moments = list(post.moments(0.01, 0.05))
-    assert 2 <= len(moments) <= 6
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    time = monotonic
+
+
+def test_moments_come_at_once_and_end_after_their_time(gpu, monkeypatch):
+    with station(None, RULES, 50.0, once=True) as post:
+        post.sampler.beat()
+        monkeypatch.setattr(stations, "time", Clock())
+        moments = list(post.moments(1.0, 4.5))
+    assert 5 == len(moments)
     assert all(one.snapshot["status"]["gpu_utilization"] == 35.0 for one in moments)
 
 

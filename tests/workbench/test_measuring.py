@@ -81,9 +81,7 @@ def test_the_cpu_is_timed_beside_the_kernel_at_the_documents_size_only():
 def test_what_belongs_to_the_first_process_is_left_out_of_the_others():
     with NullBackend().prepare(CASE, CASE.inputs(0)) as runnable:
         settings = replace(SETTINGS, first_process_only=("hot_time",))
-        metrics = [
-            [one.metric for one in measure_kernel(runnable, settings, Witness(), process)] for process in (0, 1)
-        ]
+        metrics = [[one.metric for one in measure_kernel(runnable, settings, Witness(), process)] for process in (0, 1)]
     assert [["cold_time", "launch_time", "hot_time"], ["cold_time", "launch_time"]] == metrics
 
 

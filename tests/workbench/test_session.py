@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.null import NullBackend
+from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.monitor import Rules
 from prism_bench.workbench.session import Session
 from prism_bench.workbench.settings import Settings, Watching, from_plain, to_plain
 from prism_bench.workbench.witness import Witness
+from prism_bench.workload import Workload
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
 SETTINGS = Settings(criteria={metric: Criterion(min_samples=3, max_samples=3) for metric in ("cold_time", "hot_time")})
@@ -129,3 +131,9 @@ def test_how_a_device_is_watched_goes_along_only_where_it_was_chosen():
     assert "watching" not in to_plain(Settings())
     for settings in (Settings(), chosen):
         assert settings == from_plain(json.loads(json.dumps(to_plain(settings) | {"of_tomorrow": 1})))
+
+
+@pytest.mark.parametrize(("label", "seeds"), [("S0", (3, 4)), ("edge", (3, 4)), ("S1", (3,)), ("S2", (3,))])
+def test_large_sizes_are_verified_with_one_seed(label, seeds):
+    case = Case(TOYS.kernel("double"), Workload(n=8), label)
+    assert seeds == Settings(seeds=(3, 4)).seeds_of(case)

@@ -117,7 +117,7 @@ def test_an_empty_cell_is_not_measured_again():
 class Repeatable:
     """A timer that can repeat its launch; remembers that it was let go."""
 
-    rests = False
+    rests, replay_seconds = False, 4e-4
 
     def repeated(self):
         try:
@@ -136,6 +136,13 @@ def test_energy_needs_somebody_who_watches_and_a_kernel_that_repeats():
 def test_energy_of_a_slice_is_not_told():
     probe = SimpleNamespace(device=SimpleNamespace(is_slice=True))
     assert "whole GPU's" in Witness(Played(WELL, probes=[probe])).energy(Repeatable()).reason
+
+
+def test_energy_of_a_kernel_that_takes_too_long_is_not_told():
+    probe = SimpleNamespace(device=SimpleNamespace(is_slice=False))
+    slow = Repeatable()
+    slow.replay_seconds = 2.0
+    assert "takes 2.00 s, longer" in Witness(Played(WELL, probes=[probe])).energy(slow).reason
 
 
 def test_the_kernel_rests_whatever_becomes_of_the_counter():

@@ -44,12 +44,14 @@ def series_of(history: History) -> Iterator[Series]:
     nights around it: such a night tells about the clock.
     """
     columns, groups = _grouped(history)
-    names = {name: history.points[name].cat.categories for name in (*_KEY, "doubt")}
+    names = {name: history.points[name].cat.categories.tolist() for name in (*_KEY, "doubt")}
+    sound = numpy.array([doubt == "" for doubt in names["doubt"]], bool)
     for rows in groups:
         first = rows[0]
         place, (case, metric, subject) = columns["owner"][first], (names[n][columns[n][first]] for n in _KEY)
         key = Key(*columns["owners"][place], case, metric, subject)
-        yield _series(key, {n: columns[n][rows] for n in ("record", "value", "clock", "code", "doubt")}, names["doubt"])
+        own = {name: columns[name][rows] for name in ("record", "value", "clock", "code", "doubt")}
+        yield _series(key, own, sound[own["doubt"]], names["doubt"])
 
 
 def _grouped(history):
@@ -68,8 +70,7 @@ def _grouped(history):
     return columns, numpy.split(order, numpy.flatnonzero(numpy.diff(number[order])) + 1) if len(order) else []
 
 
-def _series(key, columns, doubts):
-    trusted = numpy.array([text == "" for text in doubts])[columns["doubt"]]
+def _series(key, columns, trusted, doubts):
     aside = {}
     for doubt in columns["doubt"][~trusted].tolist():
         aside[doubts[doubt]] = aside.get(doubts[doubt], 0) + 1

@@ -34,14 +34,14 @@ class Walk:
         self._kept = numpy.flatnonzero(~nights.odd)
         self._values = nights.values[self._kept]
         self._plain = self._values.tolist()
-        self._newest, self._rolling = (median_filter(self._values, size) for size in (CONFIRMED, WINDOW))
+        self._newest, self._rolling = _middle_of_three(self._values), median_filter(self._values, WINDOW)
         self._least = sigmas * _jitter(self._values)
 
     def runs(self, start: int) -> Iterator[Run]:
         """The runs of a piece that begins at place `start`, in the order in which their last nights came."""
         start = int(numpy.searchsorted(self._kept, start))
         levels, first = self._levels(start), start + SETTLED + CONFIRMED - 1
-        away = self._newest[first - 1 : -1] - levels[first - CONFIRMED : len(levels) - CONFIRMED]
+        away = self._newest[first:] - levels[first - CONFIRMED : len(levels) - CONFIRMED]
         for place in numpy.flatnonzero(numpy.abs(away) >= max(self._floor, self._least / sqrt(WINDOW))).tolist():
             night, change = first + place, float(away[place])
             began = self._began(night, start + SETTLED, float(levels[night - CONFIRMED]), change)
@@ -66,6 +66,13 @@ class Walk:
         while began > earliest and (self._plain[began - 1] - middle) * change > 0:
             began -= 1
         return began
+
+
+def _middle_of_three(values):
+    """At each night the median of it and the two before it (of CONFIRMED nights); the first two have none."""
+    a, b, c = values[:-2], values[1:-1], values[2:]
+    middle = numpy.maximum(numpy.minimum(a, b), numpy.minimum(numpy.maximum(a, b), c))
+    return numpy.concatenate([[numpy.nan, numpy.nan], middle])
 
 
 def _jitter(values):

@@ -1,6 +1,7 @@
 """One class per metric of the CUDA backend: called, it takes one sample."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from time import perf_counter
 
 from prism_bench.errors import MeasurementInvalid
@@ -37,7 +38,10 @@ class ColdTimer:
 
 
 class HotTimer:
-    """One launch out of a CUDA graph of many; `capture(n)` returns what replays `n` launches."""
+    """One launch out of a CUDA graph of many; `capture(n)` returns what replays `n` launches.
+
+    There are `launches` in a replay, which takes `replay_seconds` or less.
+    """
 
     def __init__(self, harness, call, capture):
         self._harness = harness
@@ -46,7 +50,7 @@ class HotTimer:
         low, high = GRAPH_LAUNCHES
         self.launches = max(low, min(high, round(GRAPH_SECONDS / max(estimate, 1e-9))))
         self._replay = capture(self.launches)
-        self._replays_per_look = max(1, round(REPEAT_SECONDS / max(estimate * self.launches, 1e-9)))
+        self.replay_seconds = estimate * self.launches
 
     def __call__(self) -> Sample:
         sample = self._harness.timed(self._replay, cold=False)
@@ -54,8 +58,10 @@ class HotTimer:
 
     def repeated(self) -> Iterator[int]:
         """Keep the device busy without a pause; yields the launches done so far. Close it to let the device rest."""
-        for replays in self._harness.repeated(self._replay, self._replays_per_look):
-            yield replays * self.launches
+        chunk = max(1, round(REPEAT_SECONDS / max(self.replay_seconds, 1e-9)))
+        with closing(self._harness.repeated(self._replay, chunk)) as repeated:
+            for replays in repeated:
+                yield replays * self.launches
 
 
 class EndToEndTimer:

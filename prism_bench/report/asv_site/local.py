@@ -5,12 +5,11 @@ same data over, and `offline.js` turns asv's requests for the one into the other
 """
 
 import re
-import shutil
-from importlib.resources import as_file, files
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
+from prism_bench.report.asv_site.libraries import FOLDER
 
 # The end of each address that asv's page names, and the file that stands in for it.
 STAND_INS = {
@@ -44,7 +43,7 @@ def _stand_in(tag):
     name = next((name for ending, name in STAND_INS.items() if address.endswith(ending)), None)
     if name is None:
         raise ResultsError(f"asv's page loads {address}, which this version of prism-bench does not carry; {_KNOWN}")
-    return _ONLY_REMOTE.sub("", tag.group(0).replace(address, f"vendor/{name}"))
+    return _ONLY_REMOTE.sub("", tag.group(0).replace(address, f"{FOLDER}/{name}"))
 
 
 def inserted(page: str, before: str, addition: str) -> str:
@@ -53,13 +52,6 @@ def inserted(page: str, before: str, addition: str) -> str:
         first = before.strip().splitlines()[0]
         raise ResultsError(f"asv's page has no one place for our additions ({first!r}); {_KNOWN}")
     return page.replace(before, f"{addition}\n{before}")
-
-
-def carry_libraries(site: Path) -> None:
-    """Put the libraries and `offline.js` into the site."""
-    with as_file(files(__package__)) as here:
-        shutil.copytree(here / "vendor", site / "vendor", dirs_exist_ok=True)
-        shutil.copy(here / "offline.js", site)
 
 
 def write_twins(site: Path) -> None:

@@ -3,6 +3,7 @@
 import atexit
 from pathlib import Path
 
+from asv.console import log
 from asv.publishing import OutputPublisher
 from asv.util import UserError
 
@@ -23,7 +24,7 @@ class PrismBench(OutputPublisher):
 
         site = Path(conf.html_dir)
         try:
-            build(site, Path(conf.results_dir).parent / "runs")
+            build(site, Path(conf.results_dir).parent / "runs", log.warning)
         except PrismBenchError as error:
             raise UserError(str(error)) from error
         # asv writes its index after the last publisher: only at the end of the program is everything there.

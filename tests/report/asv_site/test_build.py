@@ -36,8 +36,10 @@ def site_of(folder, *records, broken=()):
 
 @pytest.fixture(autouse=True, scope="module")
 def cache(tmp_path_factory):
+    """A cache of its own, and libraries without a network."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PRISM_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr("prism_bench.report.asv_site.build.carry_libraries", lambda site: None)
         yield
 
 
@@ -58,7 +60,7 @@ def test_the_pages_stand_in_the_navigation(empty):
     index = (site / "index.html").read_text()
     places = [index.index(f'<a href="#/{name}">{title}</a>') for name, title in PAGES.items()]
     assert index.index("#/regressions") < places[0] < places[1] < places[2] < index.index("nav-li-graphdisplay")
-    for name in ("our_pages.js", "our_pages.css", "offline.js", "vendor/jquery.min.js"):
+    for name in ("our_pages.js", "our_pages.css", "offline.js"):
         assert (site / name).is_file()
 
 
@@ -145,3 +147,15 @@ def test_a_step_is_told_and_drawn(tmp_path):
 def test_too_few_nights_are_said(tmp_path):
     _, pages = site_of(tmp_path, SMALL)
     assert "1 record, and no step in them. A step needs 11" in pages["steps"]
+
+
+def test_without_the_libraries_the_page_stays_as_it_was_and_that_is_told(tmp_path, monkeypatch):
+    def refuse(site):
+        raise ResultsError("https://registry does not answer")
+
+    monkeypatch.setattr("prism_bench.report.asv_site.build.carry_libraries", refuse)
+    told, site = [], copied(tmp_path / "site")
+    build(site, tmp_path / "runs", told.append)
+    assert ["asv's page needs a network to be looked at: https://registry does not answer"] == told
+    page = (site / "index.html").read_text()
+    assert "https://code.jquery.com/jquery-3.3.1.min.js" in page and "#/roofline" in page
