@@ -32,7 +32,7 @@ def spoiled(m, k):
 
 spec = KernelSpec(
     entry="matmul",
-    aliases=("matrix_multiply",),
+    aliases=("matrix_multiply", "la_matmul"),
     arguments=(In("a", "m k"), In("b", "k n"), Out("c", "m n"), Size("m"), Size("n"), Size("k")),
     parameters={"tile": "auto"},
     rules=(TILE_RULE,),

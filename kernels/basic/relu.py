@@ -34,6 +34,7 @@ spec = KernelSpec(
     tolerance=exact(),
     peers={"torch": lambda torch, x: torch.relu(x), "cupy": lambda cupy, x: cupy.maximum(x, 0)},
     flops=lambda n: n,
+    aliases=("la_relu",),
     workloads={"S0": Workload(n=1000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=(*(Workload(n=n) for n in (0, 1, 3, 1023, 4099)), Workload(n=1025, nan="zero")),
     golden=(

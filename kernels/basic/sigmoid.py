@@ -29,6 +29,7 @@ spec = KernelSpec(
     tolerance=elementwise(ulps=4),
     peers={"torch": lambda torch, x: torch.sigmoid(x), "cupy": cupy_sigmoid},
     flops=lambda n: 4 * n,
+    aliases=("la_sigmoid",),
     workloads={"S0": Workload(n=1000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=tuple(Workload(n=n) for n in (0, 1, 3, 1023, 4099)),
     golden=(

@@ -75,6 +75,7 @@ spec = KernelSpec(
     tolerance=normalising(),
     peers={"torch": torch_softmax},
     flops=lambda rows, cols: 4 * rows * cols,
+    aliases=("la_softmax",),
     workloads={
         "S0": Workload(rows=32, cols=1000),
         "S1": Workload(rows=8192, cols=32_768),

@@ -36,7 +36,7 @@ spec = KernelSpec(
         ),
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
-    aliases=("tanh",),
+    aliases=("tanh", "la_tanh"),
     variants={
         "in_place": Variant(
             "x = tanh x",

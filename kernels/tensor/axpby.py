@@ -59,6 +59,7 @@ spec = KernelSpec(
     tolerance=elementwise(ulps=4),
     peers={"torch": torch_axpby},
     flops=lambda n: 3 * n,
+    aliases=("la_axpby", "la_saxpy", "ai_axpby"),
     workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=edges,
     golden=(ignoring_b, ignoring_a, ignoring_both, passing, cancelling),

@@ -32,6 +32,7 @@ spec = KernelSpec(
     tolerance=exact(),
     peers={"torch": lambda torch, x, bias: torch.add(x, bias), "cupy": lambda cupy, x, bias: cupy.add(x, bias)},
     flops=lambda rows, cols: rows * cols,
+    aliases=("la_add_bias",),
     workloads={
         "S0": Workload(rows=32, cols=128),
         "S1": Workload(rows=65_536, cols=1024),

@@ -95,6 +95,7 @@ spec = KernelSpec(
     tolerance=reduction(magnitude=magnitude),
     peers={"torch": torch_gemv},
     flops=lambda rows, cols, outs: 2 * rows * cols + 3 * outs,
+    aliases=("la_gemv", "ai_gemv"),
     bytes_moved=lambda rows, cols, ins, outs, beta: 4 * (rows * cols + ins + (2 if beta else 1) * outs),
     workloads={
         "S0": Workload(rows=1000, cols=1000),
