@@ -11,6 +11,7 @@ from types import ModuleType
 from prism_bench.arguments import Array
 from prism_bench.case import Case
 from prism_bench.errors import PrismBenchError, SpecError, unknown
+from prism_bench.files import GENERATED, family_of
 from prism_bench.kernel import KernelSpec
 from prism_bench.workload import LABELS
 
@@ -160,9 +161,11 @@ def discover(folder: Path | str | None = None) -> Catalogue:
 
 
 def _pairs(root, suffix):
-    """Files of that suffix in the family folders; hidden folders are editors' own, `include` is what families share."""
-    families = [path for path in sorted(root.glob(f"*/*.{suffix}")) if path.parent.name != "include"]
-    return [path for path in families if not path.parent.name.startswith(".")]
+    """Files of that suffix in the family folders, then the generated ones; hidden folders are editors' own, and
+    `include` is what families share."""
+    paths = [*sorted(root.glob(f"*/*.{suffix}")), *sorted(root.glob(f"*/{GENERATED}/*.{suffix}"))]
+    families = [path for path in paths if family_of(path) != "include"]
+    return [path for path in families if not family_of(path).startswith(".")]
 
 
 def _share_include(root):
@@ -176,7 +179,7 @@ def _share_include(root):
 
 
 def _load(path):
-    module_name = f"{_SPECS}.{path.parent.name}.{path.stem}"
+    module_name = f"{_SPECS}.{family_of(path)}.{path.stem}"
     module_spec = importlib.util.spec_from_file_location(module_name, path)
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[module_name] = module
@@ -188,7 +191,7 @@ def _load(path):
     source = path.with_suffix(".cu")
     if not source.is_file():
         raise SpecError(f"has no source {source.name} beside it")
-    return replace(spec, name=path.stem, family=path.parent.name, source=source)
+    return replace(spec, name=path.stem, family=family_of(path), source=source)
 
 
 def _line_in(path, error):
@@ -218,8 +221,15 @@ def _build(case):
 
 
 def _sources_without_spec(root):
-    lonely = [path for path in _pairs(root, "cu") if not path.with_suffix(".py").is_file()]
+    lonely = [
+        path for path in _pairs(root, "cu") if not path.with_suffix(".py").is_file() and not _generated_twin(path)
+    ]
     return [Problem(path, f"has no spec {path.stem}.py beside it") for path in lonely]
+
+
+def _generated_twin(path):
+    """Whether the source is the form by hand of a generated kernel, whose spec has it for a variant."""
+    return (path.parent / GENERATED / f"{path.stem}.py").is_file()
 
 
 def _resolve_aliases(kernels):

@@ -1,8 +1,24 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all; and where a catalogue keeps them."""
 
 import os
 import tempfile
 from pathlib import Path
+
+GENERATED = "generated"  # kernels/<family>/generated: what the fusion generator writes
+
+
+def family_folder(source: Path) -> Path:
+    """The folder of the family that a kernel's file belongs to."""
+    return source.parents[1] if source.parent.name == GENERATED else source.parent
+
+
+def family_of(source: Path) -> str:
+    return family_folder(source).name
+
+
+def shared_folder(source: Path) -> Path:
+    """`include/` beside the family folders of the catalogue that a kernel's file belongs to."""
+    return family_folder(source).parent / "include"
 
 
 def cache_folder(room: str) -> Path:

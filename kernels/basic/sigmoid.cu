@@ -1,13 +1,6 @@
 #include "activations.cuh"
 #include "vector_load.cuh"
 
-struct Sigmoid {
-    __device__ float operator()(float x) const {
-        const Logistic logistic(fabsf(x));
-        return logistic.over_whole(x < 0.0f ? logistic.t : 1.0f);
-    }
-};
-
 // The same with the hardware's exponential and division.
 struct SigmoidFast {
     __device__ float operator()(float x) const {

@@ -1,8 +1,5 @@
+#include "activations.cuh"
 #include "vector_load.cuh"
-
-struct Tanh {
-    __device__ float operator()(float x) const { return tanhf(x); }
-};
 
 struct TanhFast {
     __device__ float operator()(float x) const { return __tanhf(x); }

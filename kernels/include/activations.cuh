@@ -26,6 +26,18 @@ struct Logistic {
     __device__ float tail() const { return over_whole(t); }
 };
 
+/// 1 / (1 + exp(-x)).
+struct Sigmoid {
+    __device__ float operator()(float x) const {
+        const Logistic logistic(fabsf(x));
+        return logistic.over_whole(x < 0.0f ? logistic.t : 1.0f);
+    }
+};
+
+struct Tanh {
+    __device__ float operator()(float x) const { return tanhf(x); }
+};
+
 // |x|, at most 20, where the tails below are 0 or negligible; NaN stays NaN.
 __device__ inline float clipped(float x) { return fabsf(x) > 20.0f ? 20.0f : fabsf(x); }
 

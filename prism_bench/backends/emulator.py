@@ -11,6 +11,7 @@ from prism_bench.case import Case
 from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, VerificationFailed
+from prism_bench.files import shared_folder
 from prism_bench.kernel import Array, Launch, Zero
 from prism_bench.measurement import Sample
 
@@ -130,7 +131,7 @@ class EmulatorBackend(Backend):
 
 def _include_dirs(case) -> tuple[Path, ...]:
     """`include/` beside the family folders of the kernel's catalogue."""
-    folder = case.spec.source.parent.parent / "include"
+    folder = shared_folder(case.spec.source)
     return (folder,) if folder.is_dir() else ()
 
 

@@ -12,7 +12,10 @@ MISSING = (
 
 @cache
 def load():
-    """An object with `version()` and `compile(text, name, entries, flags)`; BackendUnavailable where there is none."""
+    """An object with `version()`, `compile(text, name, entries, flags)` and `ptx` of the same arguments.
+
+    BackendUnavailable where there is none.
+    """
     for kind in (_CupyBindings, _CudaBindings):
         try:
             return kind()
@@ -33,6 +36,13 @@ class _CupyBindings:
 
     def compile(self, text, name, entries, flags):
         """(cubin, mangled names, log); the cubin is None where the compiler refused."""
+        return self._compile(text, name, entries, flags, "getCUBIN")
+
+    def ptx(self, text, name, entries, flags):
+        """The same with PTX, as text in bytes, in the cubin's place."""
+        return self._compile(text, name, entries, flags, "getPTX")
+
+    def _compile(self, text, name, entries, flags, result):
         nvrtc = self._nvrtc
         program = nvrtc.createProgram(text, name, [], [])
         try:
@@ -43,9 +53,13 @@ class _CupyBindings:
             except nvrtc.NVRTCError:
                 return None, {}, nvrtc.getProgramLog(program)
             lowered = {entry: nvrtc.getLoweredName(program, entry) for entry in entries}
-            return bytes(nvrtc.getCUBIN(program)), lowered, nvrtc.getProgramLog(program)
+            return _as_bytes(getattr(nvrtc, result)(program)), lowered, nvrtc.getProgramLog(program)
         finally:
             nvrtc.destroyProgram(program)
+
+
+def _as_bytes(found):
+    return found.encode() if isinstance(found, str) else bytes(found)
 
 
 class _CudaBindings:
@@ -60,6 +74,13 @@ class _CudaBindings:
 
     def compile(self, text, name, entries, flags):
         """(cubin, mangled names, log); the cubin is None where the compiler refused."""
+        return self._compile(text, name, entries, flags, "CUBIN")
+
+    def ptx(self, text, name, entries, flags):
+        """The same with PTX, as text in bytes, in the cubin's place."""
+        return self._compile(text, name, entries, flags, "PTX")
+
+    def _compile(self, text, name, entries, flags, result):
         nvrtc = self._nvrtc
         (program,) = self._checked(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
         try:
@@ -70,7 +91,8 @@ class _CudaBindings:
             if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
                 return None, {}, log
             lowered = {e: self._checked(nvrtc.nvrtcGetLoweredName(program, e.encode()))[0].decode() for e in entries}
-            return self._text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program, 0), lowered, log
+            size, fill = (getattr(nvrtc, f"nvrtcGet{result}{what}") for what in ("Size", ""))
+            return self._text(size, fill, program, 1 if result == "PTX" else 0), lowered, log
         finally:
             nvrtc.nvrtcDestroyProgram(program)
 

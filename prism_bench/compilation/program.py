@@ -11,9 +11,10 @@ from prism_bench.compilation import bindings
 from prism_bench.compilation.code import Resources, resources
 from prism_bench.compilation.headers import include_folders
 from prism_bench.errors import CompilationFailed
-from prism_bench.files import cache_folder, write_atomically
+from prism_bench.files import cache_folder, shared_folder, write_atomically
 
-BASE_OPTIONS = ("-std=c++17", "--device-as-default-execution-space", "-lineinfo", "--ptxas-options=-v")
+LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
+BASE_OPTIONS = (*LANGUAGE, "-lineinfo", "--ptxas-options=-v")
 OWN_FEATURES = {"90": "90a"}  # a cubin is for one device anyway: with it, the instructions that no other has
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -65,17 +66,43 @@ def compile_source(source: Path, entries, architecture: str, options=(), cache: 
     return Compiled(path, lowered, resources(log), log, seconds, cached=False)
 
 
+def compile_to_ptx(source: Path, entries, architecture: str) -> str:
+    """The PTX of `source` for a compute capability; it holds no path and no line, and is the same wherever it is made.
+
+    CompilationFailed and BackendUnavailable as for compile_source.
+    """
+    nvrtc = bindings.load()
+    flags = (f"-arch=compute_{OWN_FEATURES.get(architecture, architecture)}", *LANGUAGE, *_folders(source))
+    text, _, log = nvrtc.ptx(source.read_text(), source.name, entries, flags)
+    if text is None:
+        raise CompilationFailed(f"{source} for compute_{architecture}:\n{log.strip()}")
+    return text.decode()
+
+
+def source_hash(source: Path) -> str:
+    """A hash of the source and of the catalogue's own headers that it includes, directly or not."""
+    text = source.read_text()
+    digest = hashlib.sha256(text.encode())
+    for part in _included(source, text, set()):
+        digest.update(part.encode())
+    return digest.hexdigest()
+
+
 def _flags(source, architecture, options, version):
     """NVRTC's own cache (since 12.9) is off: what comes out of it has no log, and its time is not the compiler's."""
     own = ("-no-cache",) if version >= (12, 9) else ()
-    folders = (str(source.parent), *(str(folder) for folder in _own_includes(source)), *include_folders())
     target = OWN_FEATURES.get(architecture, architecture)
-    return (f"-arch=sm_{target}", *BASE_OPTIONS, *own, *options, *(f"-I{folder}" for folder in folders))
+    return (f"-arch=sm_{target}", *BASE_OPTIONS, *own, *options, *_folders(source))
+
+
+def _folders(source):
+    folders = (str(source.parent), *(str(folder) for folder in _own_includes(source)), *include_folders())
+    return tuple(f"-I{folder}" for folder in folders)
 
 
 def _own_includes(source):
     """`include/` beside the family folders of the source's catalogue."""
-    return [folder for folder in (source.parent.parent / "include",) if folder.is_dir()]
+    return [folder for folder in (shared_folder(source),) if folder.is_dir()]
 
 
 def _key(source, text, entries, flags, version):

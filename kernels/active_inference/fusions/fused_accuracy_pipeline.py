@@ -1,0 +1,36 @@
+"""Accuracy of a belief."""
+
+from prism_bench import Workload
+from prism_bench.fusion import ByHand, Form, Input, Map, Program, Reduce, Shared, names
+from prism_bench.fusion.functions import log_likelihood
+
+# Bound by memory: 12 bytes an observation at the rate of reading; separate launches move 32.
+o, g, precision, error = names("o g precision error")
+
+
+def torch_accuracy(torch, o, g, precision):
+    return torch.distributions.Normal(g, precision.rsqrt()).log_prob(o).sum()
+
+
+likelihoods = Reduce("accuracy", "sum", log_likelihood(error, precision))
+
+program = Program(
+    summary="""Accuracy of a belief in nats: raw errors, their log-likelihoods and the sum of these, in one launch.
+
+`compat` takes the weighted errors for the likelihood, as the first published chain did, which counts precisions three
+times; it is there to reproduce that value.""",
+    inputs=(Input("o", "m"), Input("g", "m"), Input("precision", "m", Shared("gaussian", "spreads"))),
+    stages=(Map("error", o - g), likelihoods),
+    outputs=("accuracy",),
+    numbers=("float32", "float64"),
+    workloads={"S0": Workload(m=100), "S1": Workload(m=1 << 24), "S2": Workload(m=1 << 26)},
+    edges=tuple(Workload(m=m) for m in (0, 1, 3, 255, 1025, 4099)),
+    peers={"torch": torch_accuracy},
+    forms={
+        "compat": Form(
+            "the likelihood of weighted errors, as first published", (Map("error", precision * (o - g)), likelihoods)
+        )
+    },
+    by_hand=ByHand("fused_accuracy_pipeline<{}, false>"),
+    replaces=("ai_prediction_error", "ai_accuracy", "ai_sum_reduction"),
+)

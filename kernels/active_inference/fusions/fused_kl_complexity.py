@@ -1,0 +1,28 @@
+"""Complexity of a Gaussian belief."""
+
+from prism_bench import Workload
+from prism_bench.fusion import ByHand, Input, Program, Reduce, Shared, names
+from prism_bench.fusion.functions import divergence
+
+# Bound by memory: 16 bytes a state at the rate of reading; separate launches move 24.
+SPREADS = Shared("gaussian", "spreads")
+mu_q, mu_p, var_q, var_p = names("mu_q mu_p var_q var_p")
+
+
+def torch_complexity(torch, mu_q, mu_p, var_q, var_p):
+    normal = torch.distributions.Normal
+    return torch.distributions.kl_divergence(normal(mu_q, var_q.sqrt()), normal(mu_p, var_p.sqrt())).sum()
+
+
+program = Program(
+    summary="Complexity of a Gaussian belief, D(q || p) in nats: components and their sum in one pass and one launch.",
+    inputs=(Input("mu_q", "n"), Input("mu_p", "n"), Input("var_q", "n", SPREADS), Input("var_p", "n", SPREADS)),
+    stages=(Reduce("complexity", "sum", divergence(mu_q, mu_p, var_q, var_p)),),
+    outputs=("complexity",),
+    numbers=("float32", "float64"),
+    workloads={"S0": Workload(n=900), "S1": Workload(n=1 << 24), "S2": Workload(n=1 << 26)},
+    edges=tuple(Workload(n=n) for n in (0, 1, 3, 255, 1025, 4099)),
+    peers={"torch": torch_complexity},
+    by_hand=ByHand("fused_kl_complexity<{}>"),
+    replaces=("ai_kl_divergence", "ai_sum_reduction"),
+)

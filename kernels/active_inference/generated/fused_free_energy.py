@@ -1,0 +1,97 @@
+"""Free energy of a Gaussian belief, complexity - accuracy in nats, with both parts, in one launch.
+
+Written by `prism-bench fuse` from fusions/fused_free_energy.py: change that and run it again.
+"""
+
+from pathlib import Path
+
+from prism_bench_catalogue.include.gaussian import divergence, likelihood_size, log_likelihood, spreads
+from prism_bench_catalogue.include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
+
+from prism_bench import Budget, In, KernelSpec, Out, Size, Variant, Workload, reduction
+
+BY_HAND = Path(__file__).parents[1] / "fused_free_energy.cu"
+
+
+def arguments(dtype):
+    inputs = (
+        In("mu_q", "n", dtype),
+        In("mu_p", "n", dtype),
+        In("var_q", "n", dtype, fill=spreads),
+        In("var_p", "n", dtype, fill=spreads),
+        In("o", "m", dtype),
+        In("g", "m", dtype),
+        In("precision", "m", dtype, fill=spreads),
+    )
+    outputs = (Out("free_energy", "1", dtype), Out("complexity", "1", dtype), Out("accuracy", "1", dtype))
+    return (*inputs, *outputs, *sum_scratch(2), Size("n", "int64"), Size("m", "int64"))
+
+
+def launch(dtype, entry="fused_free_energy_generated<{}>", passed=None):
+    return lambda n, m, device: sum_launch(entry.format(NUMBERS[dtype]), max(n, m), device, passed)
+
+
+def reference(mu_q, mu_p, var_q, var_p, o, g, precision, xp):
+    complexity = divergence(mu_q, mu_p, var_q, var_p, xp).sum()
+    accuracy = log_likelihood(o - g, precision, xp).sum()
+    return complexity - accuracy, complexity, accuracy
+
+
+def free_energy_size(mu_q, mu_p, var_q, var_p, o, g, precision, xp):
+    complexity = divergence(mu_q, mu_p, var_q, var_p, xp).sum()
+    accuracy = likelihood_size(o - g, precision, xp).sum()
+    return complexity + accuracy
+
+
+def complexity_size(mu_q, mu_p, var_q, var_p, xp):
+    return divergence(mu_q, mu_p, var_q, var_p, xp).sum()
+
+
+def accuracy_size(o, g, precision, xp):
+    return likelihood_size(o - g, precision, xp).sum()
+
+
+def tolerance(dtype):
+    return {
+        "free_energy": reduction(free_energy_size, terms=ROUNDING[dtype]),
+        "complexity": reduction(complexity_size, terms=ROUNDING[dtype]),
+        "accuracy": reduction(accuracy_size, terms=ROUNDING[dtype]),
+    }
+
+
+def torch_free_energy(torch, mu_q, mu_p, var_q, var_p, o, g, precision):
+    normal = torch.distributions.Normal
+    q, p = normal(mu_q, var_q.sqrt()), normal(mu_p, var_p.sqrt())
+    complexity = torch.distributions.kl_divergence(q, p).sum()
+    accuracy = normal(g, precision.rsqrt()).log_prob(o).sum()
+    return complexity - accuracy, complexity, accuracy
+
+
+spec = KernelSpec(
+    entry="fused_free_energy_generated",
+    arguments=arguments("float32"),
+    launch=launch("float32"),
+    reference=reference,
+    tolerance=tolerance("float32"),
+    peers={"torch": torch_free_energy},
+    flops=lambda n, m: 8 * n + 8 * m,
+    workloads={"S0": Workload(n=900, m=100), "S1": Workload(n=16777216, m=8192), "S2": Workload(n=67108864, m=16384)},
+    edges=(
+        Workload(n=0, m=0),
+        Workload(n=1, m=0),
+        Workload(n=0, m=3),
+        Workload(n=3, m=255),
+        Workload(n=1025, m=7),
+        Workload(n=4099, m=5001),
+    ),
+    replaces=("fused_kl_complexity", "fused_accuracy_pipeline"),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "f64": in_double(arguments, launch, tolerance),
+        "by_hand": Variant(
+            "written by hand",
+            source=BY_HAND,
+            launch=launch("float32", "fused_free_energy<{}>"),
+        ),
+    },
+)

@@ -1,0 +1,17 @@
+// Written by `prism-bench fuse` from fusions/fused_kl_complexity.py: change that and run it again.
+#include "gaussian.cuh"
+#include "map_arrays.cuh"
+
+// Stages: complexity.
+template <class T>
+__global__ void __launch_bounds__(512)
+    fused_kl_complexity_generated(const T* mu_q, const T* mu_p, const T* var_q, const T* var_p, T* complexity,
+                                  double* by_block, unsigned int* arrived, long long n) {
+    const auto complexity_term = [](T mu_q, T mu_p, T var_q, T var_p) {
+        return GaussianDivergence<T>{}(mu_q, mu_p, var_q, var_p);
+    };
+    double part[] = {thread_sum<T>(n, complexity_term, mu_q, mu_p, var_q, var_p)};
+    if (!grid_sums(part, by_block, arrived)) return;
+    const double complexity_all = part[0];
+    *complexity = static_cast<T>(complexity_all);
+}

@@ -1,0 +1,68 @@
+"""Complexity of a Gaussian belief, D(q || p) in nats: components and their sum in one pass and one launch.
+
+Written by `prism-bench fuse` from fusions/fused_kl_complexity.py: change that and run it again.
+"""
+
+from pathlib import Path
+
+from prism_bench_catalogue.include.gaussian import divergence, spreads
+from prism_bench_catalogue.include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
+
+from prism_bench import Budget, In, KernelSpec, Out, Size, Variant, Workload, reduction
+
+BY_HAND = Path(__file__).parents[1] / "fused_kl_complexity.cu"
+
+
+def arguments(dtype):
+    inputs = (
+        In("mu_q", "n", dtype),
+        In("mu_p", "n", dtype),
+        In("var_q", "n", dtype, fill=spreads),
+        In("var_p", "n", dtype, fill=spreads),
+    )
+    outputs = (Out("complexity", "1", dtype),)
+    return (*inputs, *outputs, *sum_scratch(1), Size("n", "int64"))
+
+
+def launch(dtype, entry="fused_kl_complexity_generated<{}>", passed=None):
+    return lambda n, device: sum_launch(entry.format(NUMBERS[dtype]), n, device, passed)
+
+
+def reference(mu_q, mu_p, var_q, var_p, xp):
+    return divergence(mu_q, mu_p, var_q, var_p, xp).sum()
+
+
+def complexity_size(mu_q, mu_p, var_q, var_p, xp):
+    return divergence(mu_q, mu_p, var_q, var_p, xp).sum()
+
+
+def tolerance(dtype):
+    return {"complexity": reduction(complexity_size, terms=ROUNDING[dtype])}
+
+
+def torch_complexity(torch, mu_q, mu_p, var_q, var_p):
+    normal = torch.distributions.Normal
+    return torch.distributions.kl_divergence(normal(mu_q, var_q.sqrt()), normal(mu_p, var_p.sqrt())).sum()
+
+
+spec = KernelSpec(
+    entry="fused_kl_complexity_generated",
+    arguments=arguments("float32"),
+    launch=launch("float32"),
+    reference=reference,
+    tolerance=tolerance("float32"),
+    peers={"torch": torch_complexity},
+    flops=lambda n: 8 * n,
+    workloads={"S0": Workload(n=900), "S1": Workload(n=16777216), "S2": Workload(n=67108864)},
+    edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=255), Workload(n=1025), Workload(n=4099)),
+    replaces=("ai_kl_divergence", "ai_sum_reduction"),
+    budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
+    variants={
+        "f64": in_double(arguments, launch, tolerance),
+        "by_hand": Variant(
+            "written by hand",
+            source=BY_HAND,
+            launch=launch("float32", "fused_kl_complexity<{}>"),
+        ),
+    },
+)

@@ -1,0 +1,36 @@
+"""How generated products are launched, and their operands: float32, or what the tensor cores take."""
+
+from dataclasses import replace
+
+from prism_bench_catalogue.include.bfloat import BFLOATS
+from prism_bench_catalogue.include.gemm_tile import on_tiles
+from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles
+
+from prism_bench import In, normal
+
+# Element, dtype of an operand, fill, normwise bound. Bits of bfloat16 travel as uint16.
+ELEMENTS = {
+    "float16": ("Half", "float16", normal(), 1e-3),
+    "bfloat16": ("Bfloat", "uint16", BFLOATS, 1e-2),
+    "tf32": ("Tf32", "float32", normal(), 1e-3),
+}
+
+
+def operand(name, shape, precision):
+    """A matrix of a product in that precision."""
+    if precision == "float32":
+        return In(name, shape)
+    _, dtype, fill, _ = ELEMENTS[precision]
+    return In(name, shape, dtype, fill)
+
+
+def product_launch(entry, precision, sizes, device, *, tile, arguments=None, **chosen):
+    """The launch for sizes (m, n, k). `entry` has {tile}, {width} and what else is chosen in the places for them."""
+    m, n, _ = sizes
+    entry = entry.format(tile="{}", width=1 if n % 4 else 4, **chosen)
+    if precision == "float32":
+        launch = on_tiles(entry, m, n, tile, device)
+    else:
+        operands = Operands(ELEMENTS[precision][0], left_along=True, right_along=False)
+        launch = on_tensor_tiles(entry, operands, sizes, device, tile=tile)
+    return replace(launch, arguments=arguments)

@@ -1,0 +1,17 @@
+"""The reductions of grid_reduce.cuh in float64."""
+
+OPERATIONS = {"sum": "SumOf", "squares": "SquaresOf", "max": "LargestOf"}
+
+
+def reduced(terms, how, xp):
+    """The reduction of a vector; that of no element is 0, or -inf for the largest."""
+    if not terms.size:
+        return xp.full(1, -xp.inf if how == "max" else 0.0)
+    return {"sum": terms.sum, "squares": lambda: (terms * terms).sum(), "max": terms.max}[how]()
+
+
+def reduced_size(sizes, how, xp):
+    """How far a reduction moves with the absolute terms of its elements."""
+    if not sizes.size:
+        return 0.0
+    return {"sum": sizes.sum, "squares": lambda: 2 * (sizes * sizes).sum(), "max": sizes.max}[how]()

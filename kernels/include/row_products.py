@@ -1,0 +1,14 @@
+"""How the products of row_products.cuh are launched."""
+
+from prism_bench_catalogue.include.gemv import ROWS, SHORT, width_of
+
+
+def row_blocks(rows, cols):
+    """A warp takes a short row, a block several long ones; a product without rows still has a reduction."""
+    return max(1, -(-rows // (8 if cols <= SHORT else ROWS)))
+
+
+def row_template(*arguments):
+    """Template arguments: those given before the last, then rows a block and elements a load for so many columns."""
+    *first, cols = arguments
+    return ", ".join([*first, str(0 if cols <= SHORT else ROWS), str(width_of(cols, "float32"))])

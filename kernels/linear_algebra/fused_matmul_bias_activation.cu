@@ -1,0 +1,19 @@
+#include "gemm.cuh"
+#include "tensor_product.cuh"
+
+extern __shared__ __align__(128) unsigned char stages[];
+
+/// y = F(x w + bias), a tile per block.
+template <class T, int WIDTH, class F>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+fused_matmul_bias_activation(const float* x, const float* w, const float* bias, float* y, int batch, int outputs, int inputs) {
+    multiply_matrices<T, WIDTH, false>(x, w, bias, y, batch, outputs, inputs, F{});
+}
+
+/// The same on the tensor cores, with operands as T::Element says; bias and y are FP32.
+template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+fused_matmul_bias_activation_tensor(const typename T::Element::Memory* x, const typename T::Element::Memory* w, const float* bias,
+                         float* y, int batch, int outputs, int inputs) {
+    multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>(x, w, bias, y, batch, outputs, inputs, stages, F{});
+}

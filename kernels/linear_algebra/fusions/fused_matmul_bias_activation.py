@@ -1,0 +1,49 @@
+"""A product of matrices with bias and activation."""
+
+from prism_bench import Workload
+from prism_bench.fusion import ByHand, Input, Map, Product, Program, names
+from prism_bench.fusion.functions import activation
+
+# S1 on an H200: 275 GFLOP / 64.8 TFLOP/s = 4.2 ms on the FMA units; half operands are bound by the tensor cores' rate.
+bias, product = names("bias product")
+
+
+def torch_linear(torch, x, w, bias, activation):
+    functions = {
+        "identity": lambda y: y, "relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh,
+        "gelu": torch.nn.functional.gelu,
+    }  # fmt: skip
+    return functions[activation](torch.addmm(bias.to(x.dtype), x, w))
+
+
+program = Program(
+    summary="""Y = activation(X W + b) in one launch; the activation is gelu, identity, relu, sigmoid or tanh.
+
+Operands in float32 on the FMA units, in float16, TF32 or bfloat16 on the tensor cores; sums, bias and Y in float32.""",
+    inputs=(Input("x", "batch inputs"), Input("w", "inputs outputs"), Input("bias", "outputs")),
+    stages=(
+        Product("product", "x", "w", ("float32", "float16", "tf32", "bfloat16")),
+        Map("y", activation(product + bias)),
+    ),
+    outputs=("y",),
+    workloads={
+        "S0": Workload(batch=32, inputs=64, outputs=128),
+        "S1": Workload(batch=8192, inputs=4096, outputs=4096),
+        "S2": Workload(batch=8192, inputs=4096, outputs=16_384),
+    },
+    edges=(
+        *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((1, 1, 1), (3, 0, 5), (0, 4, 4), (1, 77, 36))),
+        *(
+            Workload(batch=17, inputs=33, outputs=o, activation=one)
+            for o, one in ((35, "identity"), (36, "relu"), (67, "sigmoid"), (68, "tanh"))
+        ),
+        Workload(batch=130, inputs=9, outputs=257, tile="Large"),
+        Workload(batch=129, inputs=9, outputs=132, tile="Medium"),
+    ),
+    peers={"torch": torch_linear},
+    by_hand=ByHand(
+        "fused_matmul_bias_activation<{tile}, {width}, {activation}>",
+        tensor="fused_matmul_bias_activation_tensor<{tile}, {activation}>",
+    ),
+    replaces=("matmul", "broadcast_add", "gelu_activation"),
+)

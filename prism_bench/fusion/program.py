@@ -1,0 +1,77 @@
+"""A program: inputs, stages and outputs named once, and all that the spec of its kernel needs besides."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from prism_bench.errors import SpecError
+from prism_bench.fusion.expression import Shared
+from prism_bench.kernel import Golden
+from prism_bench.workload import Workload
+
+NUMBERS = ("float32", "float64")
+
+
+@dataclass(frozen=True)
+class Input:
+    """An array read by the stages; `shape` names one axis or two, `fill` how it is drawn (normal where it is None)."""
+
+    name: str
+    shape: str
+    fill: Shared | None = None
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(self.shape.split())
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """The form written by hand, a variant of the kernel: `entry` of `<name>.cu` in the family's folder.
+
+    {} in the entry stands for what varies: the number's type, or tile and template arguments. `tensor` is the entry for
+    tensor cores; `arguments` are the names to pass where they are not the generated kernel's.
+    """
+
+    entry: str
+    arguments: tuple[str, ...] | None = None
+    tensor: str | None = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """Other stages for the same inputs and outputs: a variant of the kernel, timed at the documents' size."""
+
+    meaning: str
+    stages: tuple
+
+
+@dataclass(frozen=True)
+class Program:
+    """What one fused kernel computes. Stages name inputs, scalars and each other, in any order; `outputs` name stages.
+
+    `scalars` are parameters with their defaults. `numbers` are the types that it comes in: float32 and float64.
+    `peers` are functions of a line or more, defined where the program is: the spec gets their text.
+    """
+
+    summary: str
+    inputs: tuple[Input, ...]
+    stages: tuple
+    outputs: tuple[str, ...]
+    workloads: Mapping[str, Workload]
+    edges: tuple[Workload, ...]
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    numbers: tuple[str, ...] = ("float32",)
+    golden: tuple[Golden, ...] = ()
+    peers: Mapping[str, Callable] = field(default_factory=dict)
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    by_hand: ByHand | None = None
+    aliases: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        for one in self.numbers:
+            if one not in NUMBERS:
+                raise SpecError(f"unknown precision '{one}' of the program; known: {', '.join(NUMBERS)}")
+        for one in self.inputs:
+            if not 1 <= len(one.axes) <= 2:
+                raise SpecError(f"input '{one.name}' has shape '{one.shape}': one axis or two")
