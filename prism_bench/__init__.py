@@ -9,6 +9,7 @@ from importlib import import_module
 from prism_bench.budget import Budget
 from prism_bench.inputs import constant, integers, normal, uniform
 from prism_bench.kernel import (
+    Chain,
     Golden,
     In,
     InOut,
@@ -36,6 +37,7 @@ _LAZY = {
 
 __all__ = [
     "Budget",
+    "Chain",
     "Golden",
     "In",
     "InOut",

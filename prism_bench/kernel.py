@@ -11,8 +11,8 @@ from prism_bench.tolerance import Tolerance, elementwise
 from prism_bench.workload import Workload
 
 __all__ = [
-    "Array", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar", "Scratch", "Size",
-    "Variant", "Zero",
+    "Array", "Chain", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
+    "Scratch", "Size", "Variant", "Zero",
 ]  # fmt: skip
 
 
@@ -82,6 +82,34 @@ class Variant:
         object.__setattr__(self, "changes", changes)
 
 
+STAGES = ("baseline", "partial", "full", "persistent")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Stages of fusion: for each of `STAGES` that there is the variant that does it, None for the kernel itself.
+
+    `between` names the scratch arrays that launches hand on to later ones, which fusion does away with; all other
+    scratch is a launch's own workspace.
+    """
+
+    name: str
+    stages: Mapping[str, str | None]
+    between: tuple[str, ...] = ()
+
+    def complaint(self, spec: "KernelSpec") -> str | None:
+        """What in the chain contradicts the spec, or None."""
+        scratch = {array.name for array in spec.arrays if array.scratch}
+        odd = {
+            "stage": [one for one in self.stages if one not in STAGES],
+            "variant": [one for one in self.stages.values() if one is not None and one not in spec.variants],
+            "scratch array": [name for name in self.between if name not in scratch],
+        }
+        wrong = [f"there is no {kind} {', '.join(names)}" for kind, names in odd.items() if names]
+        missing = [] if "baseline" in self.stages else ["it has no baseline"]
+        return f"chain '{self.name}': {'; '.join(wrong + missing)}" if wrong or missing else None
+
+
 @dataclass(frozen=True)
 class KernelSpec:
     """What a kernel computes (`reference`, in float64), how it is launched, and what it is held to.
@@ -93,6 +121,7 @@ class KernelSpec:
     and for inputs by name as arrays of that library, and return what `reference` returns.
     `arithmetic` names the ceiling that bounds the operations: `fp32`, `tensor` or `fp64`.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
+    `chains` are the stages of fusion among the kernel and its variants, told apart where they differ in precision.
     `requires` is for a variant that only one compute capability can run; elsewhere its cases are skipped.
     `name`, `family` and `source` are filled in by the catalogue.
     """
@@ -117,6 +146,7 @@ class KernelSpec:
     variants: Mapping[str, Variant] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
+    chains: tuple[Chain, ...] = ()
     ceiling: str | None = None
     arithmetic: str = "fp32"
     options: tuple[str, ...] = ()
@@ -137,6 +167,10 @@ class KernelSpec:
         missing = sorted(set(self.only_labels or ()) - set(self.workloads))
         if missing:
             raise SpecError(f"{self.label_in_errors}: only_labels names {', '.join(missing)}, which has no workload")
+
+        complaint = next(filter(None, (chain.complaint(self) for chain in self.chains)), None)
+        if complaint:
+            raise SpecError(f"{self.label_in_errors}: {complaint}")
 
     @property
     def label_in_errors(self) -> str:
@@ -178,4 +212,4 @@ class KernelSpec:
         odd = sorted(set(changes) - known)
         if odd:
             raise SpecError(f"{self.name}: variant '{name}' changes {', '.join(odd)}, which no spec has")
-        return replace(self, **{"variants": {}, "aliases": (), "peers": {}, **changes})
+        return replace(self, **{"variants": {}, "aliases": (), "peers": {}, "chains": (), **changes})

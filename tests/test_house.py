@@ -53,7 +53,8 @@ OUTSIDE = {
     "jinja2": ["report"],
     "markupsafe": ["report"],
     "typer": ["cli"],
-    "rich": ["cli", "report/terminal", "report/comparison", "report/noise", "report/trend", "report/gate/terminal"],
+    "rich": ["cli", "report/terminal", "report/comparison", "report/noise", "report/trend", "report/gate/terminal",
+             "report/fusion_terminal"],
     "asv": ["suites", "report/asv_site"],
     "prometheus_client": ["monitor"],
 }  # fmt: skip

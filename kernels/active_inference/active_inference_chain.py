@@ -15,7 +15,21 @@ from prism_bench_catalogue.include.gemv import launches as products
 from prism_bench_catalogue.include.gemv import splits as product_splits
 from prism_bench_catalogue.include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, sum_launch
 
-from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
+from prism_bench import (
+    Budget,
+    Chain,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    reduction,
+)
 
 # S1 on an H200: J alone is 537 MB, 121 us at the rate of reading: there fusion saves a tenth, at S0 all but one launch.
 
@@ -26,8 +40,8 @@ def arguments(dtype):
     beliefs = (In("mu", "n", dtype), *(In(name, "n", dtype, fill=spreads) for name in ("var_q", "var_p")))
     inputs = (In("level", "length", dtype), *seen, In("jacobian", "m n", dtype), *beliefs, In("before", "n", dtype))
     outputs = (Out("next", "n", dtype), Out("velocity", "n", dtype), *(Out(part, "1", dtype) for part in PARTS))
-    between = (Scratch(name, "n", dtype) for name in ("prior", "gradient", "change", "divergences"))
-    observed = (Scratch(name, "m", dtype) for name in ("error", "weighted", "likelihoods"))
+    between = (Scratch(name, "n", dtype) for name in STATES)
+    observed = (Scratch(name, "m", dtype) for name in OBSERVATIONS)
     sums = (Scratch("parts", "splits n", dtype), Scratch("products", "product_splits n", dtype),
             Scratch("by_block", str(2 * MOST_BLOCKS), "float64"), Scratch("by_tile", "tiles", "float64"),
             Scratch("by_split", "splits", "float64"), Scratch("arrived", "counters", "uint32"))  # fmt: skip
@@ -37,6 +51,8 @@ def arguments(dtype):
     return (*inputs, *outputs, *between, *observed, *sums, *factors, *sizes, *wide)
 
 
+STATES, OBSERVATIONS = ("prior", "gradient", "change", "divergences"), ("error", "weighted", "likelihoods")
+BETWEEN = (*STATES, *OBSERVATIONS, "products")
 PARTS = ("free_energy", "complexity", "accuracy")
 PARAMETERS = {"kappa": 0.01, "dt": 0.125, "alpha": 0.9, "beta": 0.1, "plus": 1.0, "minus": -1.0, "none": 0.0, "one": 1}
 
@@ -112,8 +128,8 @@ def partial(dtype):
 
     def launch(m, n, tiles, splits, device):
         number = NUMBERS[dtype]
-        step = ("mu", "jacobian", "o", "g", "precision", "prior", "var_p", "next", "parts", "arrived", "kappa", "m", "n",
-                "splits")  # fmt: skip
+        step = ("mu", "jacobian", "o", "g", "precision", "prior", "var_p", "next", "parts", "arrived", "kappa",
+                "m", "n", "splits")  # fmt: skip
         energy = (
             "next",
             "prior",
@@ -246,4 +262,8 @@ spec = KernelSpec(
         "f64_partial": stage("the documents' fused kernels in double precision", partial, "float64"),
         "f64_full": stage("one launch in double precision", full, "float64"),
     },
+    chains=(
+        Chain("active_inference", {"baseline": None, "partial": "partial", "full": "full"}, BETWEEN),
+        Chain("active_inference_f64", {"baseline": "f64", "partial": "f64_partial", "full": "f64_full"}, BETWEEN),
+    ),
 )

@@ -19,7 +19,7 @@ from prism_bench_catalogue.include.te_points import (
     terms_within,
 )
 
-from prism_bench import Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
+from prism_bench import Chain, Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
 
 PAIR_COUNTS = (("y", "{dy}", ("y_future", "y_past")), ("xz", "{dx}, {dy}", ("x_past", "y_past")),
                ("z", "{dy}", ("y_past",)))  # fmt: skip
@@ -103,4 +103,8 @@ spec = KernelSpec(
                            arguments=arguments(Scratch("eps", "n"))),
         "full": Variant("one launch", launch=full, workloads=FUSED_SIZES, arguments=arguments()),
     },
+    chains=(
+        Chain("transfer_entropy", {"baseline": None, "partial": "partial", "full": "full"},
+              between=tuple(array.name for array in matrix)),
+    ),
 )  # fmt: skip

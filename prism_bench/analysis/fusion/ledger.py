@@ -1,0 +1,145 @@
+"""The ledger of fusion: every chain at every workload, stage by stage, against its separate launches."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from prism_bench.analysis.fusion.figure import Figure, absent
+from prism_bench.analysis.fusion.plan import planned
+from prism_bench.analysis.fusion.published import pass_rule
+from prism_bench.analysis.fusion.row import Seen, StageRow, figures
+from prism_bench.analysis.fusion.saving import CLOCKS, DIVIDED, Cost, Prices, saving, speedup
+from prism_bench.analysis.summary import cache_bytes, limits_of
+from prism_bench.case import Case, Device
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import unknown
+from prism_bench.kernel import Chain, KernelSpec
+from prism_bench.run_record import RunRecord
+from prism_bench.workbench.traffic import CaseTraffic
+from prism_bench.workload import LABELS
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the ledger is read from: a run record of a GPU, and traffic on the emulator by the case's name.
+
+    `missing` says why there is no record, `uncounted` why a stage has no traffic.
+    """
+
+    record: RunRecord | None = None
+    traffic: Mapping[str, CaseTraffic] = field(default_factory=dict)
+    missing: str = "no record of a GPU was read"
+    uncounted: str = "not counted: --emulate counts it"
+
+    @property
+    def device(self) -> Device:
+        """The device that the plans are made for: the record's, or one like the emulator's."""
+        facts = self.record.machine if self.record else {}
+        known = {name: int(facts[name]) for name in ("sm_count", "compute_capability") if name in facts}
+        return Device(**known)
+
+    def prices(self) -> Prices:
+        """What launches and bytes cost on the record's machine."""
+        if self.record is None:
+            return Prices(None, None, 0)
+        return Prices.of(limits_of(self.record), cache_bytes(self.record.machine))
+
+
+@dataclass(frozen=True)
+class ChainLedger:
+    """One chain at one workload: its stages, from separate launches to the most fused."""
+
+    chain: str
+    label: str
+    workload: str
+    rows: tuple[StageRow, ...]
+
+    def row(self, stage: str) -> StageRow | None:
+        """The row of that stage, or None."""
+        return next((row for row in self.rows if row.stage == stage), None)
+
+
+def chains_of(catalogue: Catalogue, names: Iterable[str] = ()) -> list[tuple[KernelSpec, Chain]]:
+    """The chains of those names (a chain's, or a kernel's that has chains), all without a name, with their kernels."""
+    every = [(spec, chain) for spec in catalogue.kernels.values() for chain in spec.chains]
+    known = {word for spec, chain in every for word in (chain.name, spec.name)}
+    wanted = [catalogue.aliases.get(name, name) for name in names]
+    for name in wanted:
+        if name not in known:
+            raise unknown("chain", name, known)
+    return [(spec, chain) for spec, chain in every if not wanted or {spec.name, chain.name} & set(wanted)]
+
+
+def stages_of(spec: KernelSpec, chain: Chain, label: str) -> dict[str, Case]:
+    """The chain's cases at that label, by stage; a stage that is not timed there is left out."""
+    found = {}
+    for stage, variant in chain.stages.items():
+        own = spec.with_variant(variant) if variant else spec
+        if label in (own.only_labels or own.workloads):
+            found[stage] = Case(own, own.workloads[label], label, variant)
+    return found
+
+
+def ledgers(chains: Iterable[tuple[KernelSpec, Chain]], labels: Iterable[str], sources: Sources) -> list[ChainLedger]:
+    """One ledger for each chain and label at which any of its stages is timed."""
+    for label in labels:
+        if label not in LABELS:
+            raise unknown("label", label, LABELS)
+    prices = sources.prices()
+    pairs = [(chain, stages_of(spec, chain, label)) for spec, chain in chains for label in labels]
+    return [_ledger(chain, stages, sources, prices) for chain, stages in pairs if stages]
+
+
+def _ledger(chain, stages, sources, prices):
+    seen = {stage: _seen(stage, case, chain, sources) for stage, case in stages.items()}
+    first = next(iter(stages.values()))
+    rows = tuple(_row(one, seen.get("baseline"), prices) for one in seen.values())
+    return ChainLedger(chain.name, first.label, str(first.workload), rows)
+
+
+def _seen(stage, case, chain, sources):
+    result = sources.record.case(case.name) if sources.record else None
+    missing = "the record does not hold this case" if sources.record else sources.missing
+    plan = planned(case, chain, sources.device)
+    return Seen(stage, case, plan, result, sources.traffic.get(case.name), missing, sources.uncounted)
+
+
+def _row(seen, baseline, prices):
+    found = figures(seen, _floor(seen, prices))
+    against = baseline if baseline and baseline.case.workload == seen.case.workload else None
+    speedups, savings = {}, {}
+    if against and seen.stage != "baseline":
+        speedups = {clock: speedup(against.timed(clock), seen.timed(clock)) for clock in CLOCKS}
+        divided = {clock: saving(_cost(against, clock), _cost(seen, clock), prices) for clock in DIVIDED}
+        savings = {clock: one for clock, one in divided.items() if one}
+    passed = _passed(seen, against, found, speedups)
+    notes = tuple(_notes(seen, against))
+    return StageRow(seen.stage, seen.case.name, seen.plan, found, speedups, savings, passed, notes)
+
+
+def _floor(seen, prices):
+    seconds = prices.traffic(seen.plan.least)
+    if seconds is None:
+        return absent("the record measured no copy ceiling" if seen.result else seen.missing)
+    return Figure(seconds, "compulsory bytes of the whole chain over the copy ceiling")
+
+
+def _cost(seen, clock):
+    found = figures(seen, absent(""))
+    told = {"counters": found["dram_bytes"].value, "emulator": found["emulated"].value, "model": seen.plan.bytes}
+    return Cost(seen.timed(clock), seen.plan.launches, told)
+
+
+def _passed(seen, against, found, speedups):
+    """The plan's rule. Fused and unfused differ at most by the sum of their errors against the same reference."""
+    if not speedups:
+        return None
+    errors = (found["error"].value, figures(against, absent(""))["error"].value)
+    return pass_rule().verdict(None if None in errors else sum(errors), speedups["cold_time"].ratio)
+
+
+def _notes(seen, against):
+    launched = seen.result.code.get("launches") if seen.result else None
+    if launched is not None and launched != seen.plan.launches:
+        yield f"{seen.case.name}: the record made {launched} launches, today's plan makes {seen.plan.launches}"
+    if against is None and seen.stage != "baseline":
+        yield f"{seen.case.name}: separate launches are not timed at this workload"

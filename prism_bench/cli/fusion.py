@@ -1,0 +1,84 @@
+"""`prism-bench fusion`: what the fusion of each chain brings, stage by stage, beside what the plan claimed."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options
+
+NAME = "fusion"
+
+
+def command(
+    chain: Annotated[list[str] | None, typer.Argument(help="chains, or kernels that have chains; all without")] = None,
+    record: Annotated[Path | None, typer.Option(help="a run record; without it the newest that timed a chain")] = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    label: options.LabelOption = None,
+    emulate: Annotated[bool, typer.Option("--emulate", help="count traffic on the emulator, at S0")] = False,
+    picture: Annotated[Path | None, typer.Option(help="draw before and after into this PNG file")] = None,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Account for fusion: launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain.
+
+    Without a record of a GPU the traffic on the emulator and the plans are all that there is. Ends with 1 where a fused
+    stage fails the published rule at S0.
+    """
+    from prism_bench.analysis import fusion
+    from prism_bench.report.fusion_json import fusion_json
+    from prism_bench.report.fusion_terminal import fusion_view
+
+    chains = fusion.chains_of(options.open_catalogue(catalogue), chain or ())
+    read, missing = _record(chains, record, runs)
+    labels = options.chosen_labels(label)
+    traffic = _traffic(chains, labels) if emulate or read is None else {}
+    uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
+    sources = fusion.Sources(read, traffic, missing, uncounted)
+    found = fusion.ledgers(chains, labels, sources)
+    table = fusion.compared(found)
+    if picture:
+        _draw(found, picture)
+    if json:
+        options.print_json(fusion_json(found, table, sources))
+    else:
+        options.out().print(fusion_view(found, table, sources))
+    failed = any(row.passed is False for one in found if one.label == "S0" for row in one.rows)
+    raise SystemExit(1 if failed else 0)
+
+
+def _record(chains, path, runs):
+    """The record to read and why there is none: the one named, or the newest of a GPU in which a chain has times."""
+    from prism_bench import store
+
+    if path:
+        return store.read(path), ""
+    kernels = {spec.name for spec, _ in chains}
+    for one in reversed(store.records_in(runs)):
+        found = store.read(one)
+        if found.backend == "cuda" and any(case.kernel in kernels and case.measurements for case in found.cases):
+            return found, ""
+    names = " ".join(f"--filter {name}" for name in sorted(kernels))
+    return None, f"no record of a GPU below {runs} timed it; 'prism-bench run {names}' on a GPU makes one"
+
+
+def _traffic(chains, labels):
+    """Traffic of every stage at S0, by the case's name: larger workloads would take the emulator hours."""
+    from prism_bench.analysis.fusion import stages_of
+    from prism_bench.workbench.traffic import traffic
+
+    cases = [case for spec, one in chains for case in stages_of(spec, one, "S0").values() if "S0" in labels]
+    found = {}
+    with options.err().status("counting on the emulator") as status:
+        for case in cases:
+            status.update(f"counting {case.name}")
+            found[case.name] = traffic(case)
+    return found
+
+
+def _draw(found, path):
+    from prism_bench.files import write_atomically
+    from prism_bench.report.fusion_chart import fusion_picture
+
+    write_atomically(path, fusion_picture(found))
+    options.err().print(f"picture: {path}", highlight=False, soft_wrap=True)

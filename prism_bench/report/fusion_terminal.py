@@ -1,0 +1,130 @@
+"""The ledger of fusion in the terminal: a table for each chain and workload, then the plan's table beside ours."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.analysis.fusion import ChainLedger, Compared, Sources, StageRow
+from prism_bench.analysis.fusion.figure import Figure
+from prism_bench.analysis.fusion.published import STAGES, pass_rule, source
+from prism_bench.analysis.fusion.saving import Speedup
+from prism_bench.report.fusion_words import (
+    CACHED,
+    LEGEND,
+    Footnotes,
+    heading,
+    percent,
+    quantity_text,
+    ratio_words,
+    signed,
+    verdict,
+)
+from prism_bench.units import bytes_text, energy_text, time_text
+
+_STYLES = {"passed": "green", "met": "green", "failed": "bold red", "missed": "bold red"}
+_TIMES = ("cold_time", "hot_time", "launch_time", "issued", "gaps")
+
+
+def fusion_view(ledgers: Sequence[ChainLedger], table: Sequence[Compared], sources: Sources) -> RenderableType:
+    """What `fusion` prints, to be handed to a Rich console."""
+    notes = Footnotes()
+    parts = [Text(heading(sources), style="dim"), Text(LEGEND, style="dim"), Text()]
+    parts += [part for one in ledgers for part in _chain(one, notes)]
+    parts += [_plan(table, notes)] if table else []
+    parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in notes.numbered()]
+    return Group(*parts)
+
+
+def _chain(ledger, notes):
+    yield Text.assemble((f"{ledger.chain} {ledger.label}", "bold"), f"  {ledger.workload}")
+    yield _costs(ledger, notes)
+    fused = [row for row in ledger.rows if row.speedups]
+    if fused:
+        yield _gains(fused, notes)
+    yield from (Text(f"  note: {note}", style="dim") for row in ledger.rows for note in row.notes)
+    yield Text()
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for position, column in enumerate(columns):
+        table.add_column(column, justify="right" if position else "left", no_wrap=True)
+    return table
+
+
+def _costs(ledger, notes):
+    """What each stage costs."""
+    table = _table("  stage", "launches", "bytes", "emulated", "counted", "temporaries", "cold", "hot", "host",
+                   "issued", "gaps", "energy", "error")  # fmt: skip
+    for row in ledger.rows:
+        table.add_row(f"  {row.stage}", str(row.plan.launches), *_bytes(row, notes), *_measured(row, notes))
+    return table
+
+
+def _bytes(row: StageRow, notes):
+    plan = row.plan
+    temporaries = f"{len(plan.temporaries)} ({bytes_text(plan.temporary_bytes)})" if plan.temporaries else "none"
+    counted = (_cell(row.figures[name], bytes_text, notes) for name in ("emulated", "dram_bytes"))
+    return (bytes_text(plan.bytes), *counted, temporaries)
+
+
+def _measured(row, notes):
+    times = (_cell(row.figures[name], time_text, notes) for name in _TIMES)
+    error = _cell(row.figures["error"], lambda value: f"{value:.1e}", notes)
+    return (*times, _cell(row.figures["energy"], energy_text, notes), error)
+
+
+def _cell(figure: Figure, words, notes) -> str:
+    return notes.mark(figure.reason) if figure.value is None else words(figure.value)
+
+
+def _gains(rows, notes):
+    """What each fused stage saves, and why."""
+    rule = pass_rule()
+    asked = f"error<{rule.error_below:g}, {rule.speedup_at_least:g}x"
+    table = _table("  against baseline", "cold", "hot (graph)", "issued", "saved cold", "launches", "traffic",
+                   "the rest", "floor", "of cold", asked)  # fmt: skip
+    for row in rows:
+        ratios = (_ratio(row.speedups[clock], notes) for clock in ("cold_time", "hot_time", "issued"))
+        judged = _judged(verdict(row.passed, "failed"))
+        table.add_row(f"  {row.stage}", *ratios, *_parts(row, notes), *_floor(row, notes), judged)
+    return table
+
+
+def _ratio(speedup: Speedup, notes):
+    return ratio_words(speedup) + (f" {notes.mark(speedup.reason)}" if speedup.reason and speedup.ratio else "")
+
+
+def _parts(row, notes):
+    found = row.savings.get("cold_time")
+    if found is None:
+        return ("-",) * 4
+    seconds, launches, traffic, rest = map(signed, (found.seconds, found.launches, found.traffic, found.rest))
+    mark = f" {notes.mark(CACHED)}" if found.cached else ""
+    return seconds, launches, f"{traffic}{mark} ({found.basis})", rest
+
+
+def _floor(row, notes):
+    floor, cold = row.value("floor"), row.value("cold_time")
+    share = percent(floor / cold) if floor and cold else "-"
+    return _cell(row.figures["floor"], time_text, notes), share
+
+
+def _judged(word):
+    return Text(word, style=_STYLES.get(word, "yellow"))
+
+
+def _plan(table, notes):
+    """Baseline, Partial, Full, Target: published, and ours under it."""
+    grid = _table("  the plan's table", *STAGES, "target", "verdict")
+    for one in table:
+        row, words = one.published, quantity_text(one.published.quantity)
+        bound = f"{'>' if row.at_least else '<'} {words(row.target)}"
+        quoted = (words(row.stages[stage]) for stage in STAGES)
+        grid.add_row(f"  {row.name}, published", *quoted, bound, "", style="dim")
+        for ours in one.ours:
+            cells = (_cell(ours.stages[stage], words, notes) for stage in STAGES)
+            grid.add_row(f"    ours, {ours.what}", *cells, "", _judged(verdict(ours.met, "missed")))
+    return Group(grid, Text(f"  published: {source()}; ours: cold times of this record", style="dim"))
