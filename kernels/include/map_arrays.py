@@ -38,7 +38,6 @@ def sum_scratch(count):
 
 def in_double(arguments, launch, tolerance, **changes):
     """The variant in double precision: what depends on the number's type, asked for it."""
+    plain = {"arithmetic": "fp64", "only_labels": ("S0", "S1"), "budgets": (), "golden": ()}
     made = {"arguments": arguments("float64"), "launch": launch("float64"), "tolerance": tolerance("float64")}
-    return Variant(
-        "in double precision", arithmetic="fp64", only_labels=("S0", "S1"), budgets=(), golden=(), **{**made, **changes}
-    )
+    return Variant("in double precision", **{**plain, **made, **changes})

@@ -43,16 +43,16 @@ def _derived(rows, columns):
 def _body(plan, stage, rows, columns):
     read = names_in(*plan.outputs.values())
     vectors = [name for name in read if name in {one.name for one in plan.inputs}]
-    given = ", ".join([stage.matrix, "weight", "parts", "arrived", rows, columns, "splits", f"&{stage.name}"])
+    given = ", ".join([stage.matrix, "weight", "parts", "arrived", rows, columns, "splits", f"&{plan.local}"])
     return [
         "    const auto weight = [=](int row) {",
         *(f"        {line}" for line in elements(plan, names_in(stage.weights), "row")),
         f"        return {at_place(stage.weights, plan)};",
         "    };",
-        f"    T {stage.name};",
+        f"    T {plan.local};",
         f"    if (!column_sums({given})) return;",
         "    const int column = blockIdx.x / splits * BLOCK_COLUMNS<T> + threadIdx.x;",
         f"    if (threadIdx.x >= BLOCK_COLUMNS<T> || column >= {columns}) return;",
         *(f"    {line}" for line in elements(plan, vectors, "column")),
-        *(f"    {name}[column] = {at_place(one, plan, (stage.name,))};" for name, one in plan.outputs.items()),
+        *(f"    {name}[column] = {at_place(one, plan)};" for name, one in plan.outputs.items()),
     ]

@@ -37,7 +37,7 @@ class Expression:
         return Binary("/", _wrapped(other), self)
 
     def __neg__(self):
-        return Binary("-", Number(0.0), self)
+        return Binary("*", Number(-1.0), self)
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,8 @@ def absolute(expression: Expression, positive=()) -> Expression:
     if isinstance(expression, Binary):
         left = absolute(expression.left, positive)
         if expression.sign == "/":
-            return Binary("/", left, Call(ABSOLUTE, (expression.right,)))
+            constant = isinstance(expression.right, Number)
+            return left / (absolute(expression.right) if constant else Call(ABSOLUTE, (expression.right,)))
         return Binary("+" if expression.sign == "-" else expression.sign, left, absolute(expression.right, positive))
     if isinstance(expression.function, Function) and expression.function.stretch is None:
         function = expression.function

@@ -122,7 +122,8 @@ def _spec(program, parts, name):
                         peer_texts(program), spec(program, parts, name)) if one
     )  # fmt: skip
     head = f'"""{program.summary}\n\nWritten {_BY.format(name)}\n"""'
-    return f"{head}\n\n{_imports(program, parts, body)}\n\n{laid_out(body)}\n"
+    apart = "\n\n\n" if body.startswith("def ") else "\n\n"
+    return f"{head}\n\n{_imports(program, parts, body)}{apart}{laid_out(body)}\n"
 
 
 def _table(choice):

@@ -32,6 +32,11 @@ class Plan:
         return next((one for one in self.anchors if isinstance(one, Tiled)), None)
 
     @property
+    def local(self) -> str:
+        """What the kernel calls the result of the stage that walks a matrix, beside an output of that name."""
+        return f"{self.tiled.name}_sum" if self.tiled.name in self.outputs else self.tiled.name
+
+    @property
     def reduces(self) -> tuple[Reduce, ...]:
         return tuple(one for one in self.anchors if isinstance(one, Reduce))
 

@@ -1,5 +1,7 @@
 """The float64 reference of a plan, and how far each output may be off, as Python functions in text."""
 
+import re
+
 from prism_bench.errors import SpecError
 from prism_bench.fusion.expression import (
     Binary,
@@ -110,7 +112,7 @@ def _function(plan, name, lines, anchors, expressions):
     text = "\n".join(lines)
     chosen = [f.parameter for f in functions_in(*expressions) if isinstance(f, Choice)]
     chosen += ["reduce"] if any(isinstance(one, Reduce) and one.chosen for one in anchors) else []
-    modules = [one for one in ("xp", "special") if f"{one}." in text or f"{one})" in text]
+    modules = [one for one in ("xp", "special") if re.search(rf"\b{one}\b", text)]
     asks = [*(one for one in given if one in read), *(one for one in chosen if one in text), *modules]
     return f"def {name}({', '.join(asks)}):\n{text}"
 

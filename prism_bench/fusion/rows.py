@@ -50,7 +50,7 @@ def _body(plan, stage, rows, cols):
     given = ", ".join([stage.matrix, stage.vector, rows, cols])
     return [
         *([f"    double part[] = {{{parts}}};"] if operations else []),
-        f"    visit_row_products<ROWS, WIDTH>({given}, [&](long long row, float {stage.name}) {{",
+        f"    visit_row_products<ROWS, WIDTH>({given}, [&](long long row, float {plan.local}) {{",
         *(f"        {line}" for line in _visit(plan, stage)),
         "    });",
         *(finish(plan, joined, "float") if operations else []),
@@ -64,13 +64,13 @@ def _visit(plan, stage):
     read = [name for name in names_in(*stored.values(), *reduced) if name != stage.name]
     lines = elements(plan, read, "row", "float")
     for name, one in stored.items():
-        lines += [f"const float {name}_at = {_text(one, plan, stage)};", f"{name}[row] = {name}_at;"]
+        lines += [f"const float {name}_at = {_text(one, plan)};", f"{name}[row] = {name}_at;"]
     known = {one: f"{name}_at" for name, one in stored.items()}
     for position, one in enumerate(plan.reduces):
-        op, value = _operation(one), known.get(one.expression) or _text(one.expression, plan, stage)
+        op, value = _operation(one), known.get(one.expression) or _text(one.expression, plan)
         lines.append(f"part[{position}] = {op}{{}}(part[{position}], {op}::term({value}));")
     return lines
 
 
-def _text(expression, plan, stage):
-    return at_place(expression, plan, (stage.name,), "float")
+def _text(expression, plan):
+    return at_place(expression, plan, "float")

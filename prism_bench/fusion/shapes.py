@@ -1,8 +1,15 @@
 """Do the stages fit together? Names known, no circle, and along which axes each result lies."""
 
+from keyword import iskeyword
+
 from prism_bench.errors import SpecError, unknown
 from prism_bench.fusion.expression import names_in
 from prism_bench.fusion.stages import ColumnSums, Product, Reduce, RowDots
+
+# What generated sources and specs call things of their own.
+TAKEN = """T Op ROWS WIDTH arguments arrived blocks by_block by_hand column cuda device double dtype entry epilogue
+float int launch long op part parts passed reduce reference row spec special splits stages sums tile tiles tolerance weight
+xp""".split()
 
 
 def operands(stage) -> tuple[str, ...]:
@@ -18,9 +25,7 @@ def in_order(program, stages) -> tuple:
     """The stages, each after those that it reads; SpecError for a name twice or unknown, and for a circle."""
     given = [*(one.name for one in program.inputs), *program.scalars]
     named = [*given, *(stage.name for stage in stages)]
-    twice = next((name for name in named if named.count(name) > 1), None)
-    if twice:
-        raise SpecError(f"two things are called '{twice}': every input, scalar and stage has a name of its own")
+    _check_names(named, {axis for one in program.inputs for axis in one.axes})
     by_name, placed = {stage.name: stage for stage in stages}, {}
 
     def place(name, path):
@@ -36,6 +41,14 @@ def in_order(program, stages) -> tuple:
     for name in by_name:
         place(name, [])
     return tuple(placed.values())
+
+
+def _check_names(named, axes):
+    for name in (*named, *axes):
+        if not name.isidentifier() or iskeyword(name) or name in TAKEN:
+            raise SpecError(f"nothing can be called '{name}': the generated source has another use for it")
+        if [*named, *axes].count(name) > 1:
+            raise SpecError(f"two things are called '{name}': inputs, scalars, stages and axes have names of their own")
 
 
 def axes_of(program, ordered) -> dict[str, tuple[str, ...]]:

@@ -111,14 +111,13 @@ def spec(program: Program, parts: dict[str, Part], name: str) -> str:
         "aliases": literal(program.aliases),
         "replaces": literal(program.replaces),
     }
+    variants = list(_variants(program, parts))
     kept = {key: value for key, value in fields.items() if value not in ("{}", "()", "")}
     return "\n".join([
         "spec = KernelSpec(",
         *(f"    {key}={value}," for key, value in kept.items()),
         f"    budgets={_budgets(main)},",
-        "    variants={",
-        *_variants(program, parts),
-        "    },",
+        *(["    variants={", *variants, "    },"] if variants else []),
         ")",
     ])  # fmt: skip
 
@@ -156,12 +155,11 @@ def _variants(program, parts):
         })  # fmt: skip
     main = parts[""]
     if "float64" in program.numbers:
-        derived = (
-            f", derived={main.written.derived.replace('dtype', chr(34) + 'float64' + chr(34))}"
-            if main.written.derived
-            else ""
-        )
-        yield f'        "f64": in_double(arguments, launch, tolerance{derived}),'
+        changes = {"derived": main.written.derived.replace("dtype", '"float64"')} if main.written.derived else {}
+        if "S1" not in program.workloads:
+            changes["only_labels"] = literal(tuple(program.workloads))
+        given = ", ".join(["arguments", "launch", "tolerance", *(f"{name}={value}" for name, value in changes.items())])
+        yield f'        "f64": in_double({given}),'
     if program.by_hand:
         yield from _variant("by_hand", "written by hand", _by_hand(program, '"float32"', program.by_hand.entry))
     for precision in main.plan.tiled.precisions[1:] if main.is_product else ():

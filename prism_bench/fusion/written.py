@@ -62,10 +62,10 @@ def elements(plan, names, index: str, number: str = "T") -> list[str]:
     return [f"const {number} {name}_at = {name}[{index}];" for name in names if len(plan.axes[name]) == 1]
 
 
-def at_place(expression, plan, anchors=(), number: str = "T") -> str:
-    """CUDA of an expression whose vectors have been read into `<name>_at`."""
-    vectors = [name for name in names_in(expression) if len(plan.axes[name]) == 1 and name not in anchors]
-    return cuda(replaced(expression, {name: Name(f"{name}_at") for name in vectors}), number)
+def at_place(expression, plan, number: str = "T") -> str:
+    """CUDA of an expression whose vectors have been read into `<name>_at`, the matrix's sums into `plan.local`."""
+    vectors = {name: Name(f"{name}_at") for name in names_in(expression) if len(plan.axes[name]) == 1}
+    return cuda(replaced(expression, vectors | {plan.tiled.name: Name(plan.local)}), number)
 
 
 def template_of(plan, *first: str) -> str:
