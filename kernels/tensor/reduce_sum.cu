@@ -1,5 +1,5 @@
 #include "accumulate.cuh"
-#include "reduce.cuh"
+#include "grid_reduce.cuh"
 #include "vector_load.cuh"
 
 __device__ unsigned int arrived;
@@ -11,6 +11,22 @@ __global__ void __launch_bounds__(512) reduce_sum(const float* x, Result* result
     visit_elements<8>(x, n, [&](float value, int slot) { part[slot].add(value); });
     double total = (part[0].value() + part[1].value()) + (part[2].value() + part[3].value());
     if (grid_sum(total, by_block, &arrived, &total)) *result = static_cast<Result>(total);
+}
+
+// A sum of squares, each fused into it.
+struct Squares : Plain<float> {
+    __device__ void add(float x) { add_product(x, x); }
+};
+
+// result = the largest x[i]; a NaN wins, and of no element it is -inf.
+extern "C" __global__ void __launch_bounds__(512) reduce_largest(const float* x, float* result, double* by_block,
+                                                                 long long n) {
+    float part[4] = {-infinity(), -infinity(), -infinity(), -infinity()};
+    visit_elements<8>(x, n, [&](float value, int slot) {
+        part[slot] = value > part[slot] || isnan(value) ? value : part[slot];
+    });
+    double largest[] = {LargestOf{}(LargestOf{}(part[0], part[1]), LargestOf{}(part[2], part[3]))};
+    if (grid_reduce<LargestOf>(largest, by_block, &arrived)) *result = static_cast<float>(largest[0]);
 }
 
 // result[r] = sum of x[r, :], one block per row.

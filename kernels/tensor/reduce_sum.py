@@ -45,6 +45,15 @@ def one_large(n):
     return np.where(np.arange(n) == 0, 2.0**24, 1.0)
 
 
+def one_undefined(n):
+    """A NaN among numbers that are larger before and behind it."""
+    return np.where(np.arange(n) == n // 2, np.nan, np.abs(np.arange(n) - n // 2))
+
+
+def largest(x, xp):
+    return x.max() if x.size else xp.full(1, -xp.inf)
+
+
 stagnating = partial(
     Golden,
     Workload(n=1 << 20),
@@ -75,6 +84,7 @@ spec = KernelSpec(
     tolerance=close(1e-6),
     peers={"torch": lambda torch, x: torch.sum(x), "cupy": lambda cupy, x: cupy.sum(x)},
     flops=lambda n: n,
+    aliases=("la_reduction",),
     workloads={"S0": Workload(n=256), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=2049), Workload(n=(1 << 20) + 3)),
     golden=(stagnating(), infinite, undefined),
@@ -94,6 +104,27 @@ spec = KernelSpec(
             arguments=arguments("float64"),
             tolerance=close(1e-12),
             golden=(stagnating(tolerance=exact()), infinite, undefined),
+        ),
+        "squares": Variant(
+            "the sum of the squares",
+            entry="reduce_sum<Squares, float>",
+            reference=lambda x: (x * x).sum(),
+            tolerance=reduction(magnitude=lambda x: (x * x).sum()),
+            peers={"torch": lambda torch, x: torch.dot(x, x)},
+            flops=lambda n: 2 * n,
+            golden=(Golden(Workload(n=5), {"x": [1, -2, 3, -4, 0.5]}, {"result": 30.25}, source="by hand"), infinite),
+        ),
+        "max": Variant(
+            "the largest element; a NaN is larger than any",
+            entry="reduce_largest",
+            reference=largest,
+            tolerance=exact(),
+            peers={"torch": lambda torch, x: torch.max(x), "cupy": lambda cupy, x: cupy.max(x)},
+            golden=(
+                Golden(Workload(n=5), {"x": [-3, -np.inf, -1.5, -2, -9]}, {"result": -1.5}, source="by hand"),
+                Golden(Workload(n=2053), {"x": one_undefined}, {"result": np.nan}, source="NaN passes"),
+                infinite,
+            ),
         ),
         "rows": Variant(
             "along the last axis",

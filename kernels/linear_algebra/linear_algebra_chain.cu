@@ -1,0 +1,115 @@
+#include "../basic/matmul.cu"
+#include "../basic/relu.cu"
+#include "../basic/sigmoid.cu"
+#include "../basic/softmax.cu"
+#include "../basic/tanh_activation.cu"
+#include "../tensor/axpby.cu"
+#include "../tensor/broadcast_add.cu"
+#include "../tensor/gemv.cu"
+#include "../tensor/reduce_sum.cu"
+#include "fused_gemv_operations.cu"
+#include "fused_matmul_bias_activation.cu"
+#include "la_cross_entropy_grad.cu"
+
+/// The product alone on the tensor cores, as in tensor_core_matmul, whose source has shared memory of its own.
+template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+    half_matmul(const half* x, const half* w, float* logits, int rows, int cols, int inputs) {
+    multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>(x, w, nullptr, logits, rows, cols, inputs, stages,
+                                                                Identity{});
+}
+
+/// What stands behind the logits of a row: its gradient, and what the row adds to the steps.
+struct RowSteps {
+    const int* label;
+    const float *direction, *before;
+    float *gradient, *steps;
+    float alpha, beta, weight;  // weight: one over the rows
+    int rows, cols;
+
+    /// The gradient of probability p in `column`, and its part of the product with the direction.
+    __device__ float gradient_of(float p, int column, int right) const {
+        const float error = column == right ? p - 1.0f : p;
+        return right >= 0 && right < cols ? error * weight : __int_as_float(0x7fffffff);
+    }
+
+    __device__ float step(int row, float product) const {
+        return steps[row] = beta == 0.0f ? alpha * product : fmaf(alpha, product, beta * before[row]);
+    }
+};
+
+// A row in the registers of a block, from logits to its step; the last block adds the steps.
+template <int ITEMS, int WIDTH>
+__global__ void __launch_bounds__(512)
+    fused_row_steps(const float* logits, const int* label, const float* direction, const float* before, float* gradient,
+                    float* steps, float* total, double* by_row, unsigned int* arrived, float alpha, float beta,
+                    float weight_of_row, int rows, int cols) {
+    const RowSteps to = {label, direction, before, gradient, steps, alpha, beta, weight_of_row, rows, cols};
+    const long long begin = static_cast<long long>(blockIdx.x) * cols;
+    const int right = label[blockIdx.x];
+    float item[ITEMS];
+    load_items<ITEMS, WIDTH>(logits + begin, cols, -infinity(), item);
+    MaxSum row = {-infinity(), 0.0f};
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) row.max = fmaxf(row.max, item[k]);
+    row.max = block_max(row.max);
+#pragma unroll
+    for (int k = 0; k < ITEMS; ++k) row.sum += item[k] = weight(item[k], row.max, 1.0f);
+    const float scale = 1.0f / block_sum(row.sum);
+    float product = 0.0f;
+    store_items<ITEMS, WIDTH>(gradient + begin, cols, item, [&](int place, Group<WIDTH> v) {
+        const Group<WIDTH> along = load_group<WIDTH>(direction + place);
+#pragma unroll
+        for (int w = 0; w < WIDTH; ++w) {
+            v.at[w] = to.gradient_of(v.at[w] * scale, place + w, right);
+            product = fmaf(v.at[w], along.at[w], product);
+        }
+        return v;
+    });
+    product = block_sum(product);
+    double sum[] = {threadIdx.x == 0 ? to.step(blockIdx.x, product) : 0.0};
+    if (grid_reduce<SumOf>(sum, by_row, arrived)) *total = static_cast<float>(sum[0]);
+}
+
+/// The same for one row by a warp, whose logits come from other blocks: twice through what the L2 cache still holds.
+__device__ inline float finish_row(const RowSteps& to, const float* logits, int row) {
+    const int lane = threadIdx.x % 32, right = to.label[row];
+    const long long begin = static_cast<long long>(row) * to.cols;
+    MaxSum own = {-infinity(), 0.0f};
+#pragma unroll 4
+    for (int c = lane; c < to.cols; c += 32) own.max = fmaxf(own.max, __ldcg(logits + begin + c));
+    own.max = warp_reduce(own.max, Max{});
+#pragma unroll 4
+    for (int c = lane; c < to.cols; c += 32) own.sum += weight(__ldcg(logits + begin + c), own.max, 1.0f);
+    const float scale = 1.0f / warp_reduce(own.sum, Sum{});
+    float product = 0.0f;
+#pragma unroll 4
+    for (int c = lane; c < to.cols; c += 32) {
+        const float p = weight(__ldcg(logits + begin + c), own.max, 1.0f) * scale;
+        const float error = to.gradient[begin + c] = to.gradient_of(p, c, right);
+        product = fmaf(error, to.direction[c], product);
+    }
+    product = warp_reduce(product, Sum{});
+    return lane == 0 ? to.step(row, product) : 0.0f;
+}
+
+// The whole chain in one launch. A softmax needs all tiles of its rows: the last block of a row of tiles has them and
+// takes these rows on to their steps; the last row of tiles to finish adds the steps.
+template <class T, int WIDTH, class F>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+    fused_linear_algebra(const float* x, const float* w, const float* bias, const int* label, const float* direction,
+                         const float* before, float* gradient, float* steps, float* total, float* logits,
+                         double* by_row, unsigned int* arrived, float alpha, float beta, float weight_of_row, int rows,
+                         int cols, int inputs) {
+    multiply_matrices<T, WIDTH, false>(x, w, bias, logits, rows, cols, inputs, F{});
+    const int tile_rows = (rows + T::M - 1) / T::M, tile_cols = (cols + T::N - 1) / T::N;
+    const int tile = BlockTile(tile_rows, tile_cols, 16).row;
+    __threadfence();
+    __syncthreads();
+    if (!last_block(arrived + tile, tile_cols)) return;
+    const RowSteps to = {label, direction, before, gradient, steps, alpha, beta, weight_of_row, rows, cols};
+    double sum[] = {0.0};
+    for (int row = tile * T::M + threadIdx.x / 32; row < min(rows, (tile + 1) * T::M); row += T::THREADS / 32)
+        sum[0] += finish_row(to, logits, row);
+    if (grid_reduce<SumOf>(sum, by_row, arrived + tile_rows, tile, tile_rows)) *total = static_cast<float>(sum[0]);
+}

@@ -1,0 +1,324 @@
+"""A layer, its loss and a step: logits, softmax, gradient of the mean cross entropy, its product with a direction.
+
+    logits = activation(x w + bias), gradient = (softmax(logits) - onehot(label)) / rows
+    steps = alpha gradient direction + beta before, total = sum of the steps
+
+The kernel itself is the chain's baseline, eight steps each in a launch of its own; the variants are stages of fusion.
+One launch is possible although a softmax waits for all tiles of its rows: the last block of a row of tiles goes on.
+"""
+
+from dataclasses import replace
+
+from prism_bench_catalogue.include import activations
+from prism_bench_catalogue.include.gemm_tile import TILE_RULE, TILES, on_tiles
+from prism_bench_catalogue.include.gemv import launches as products
+from prism_bench_catalogue.include.row_products import row_blocks, row_template
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
+from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
+from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles
+
+from prism_bench import (
+    Budget,
+    Chain,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    Zero,
+    integers,
+    normal,
+    reduction,
+)
+
+# S1 on an H200: 275 GFLOP / 64.8 TFLOP/s = 4.2 ms in FP32, 0.35 ms on the tensor cores; all else moves 0.27 GB, 63 us,
+# once fused, and 1.6 GB, 0.38 ms, in separate launches: fusion is worth a tenth in FP32, half in half precision.
+ACTIVATIONS = {  # functor, launch of the separate step: entry, elements a block, threads
+    "relu": ("Relu", "relu_in_place<Relu>", 1024, 256),
+    "sigmoid": ("Sigmoid", "sigmoid_in_place", 512, 128),
+    "tanh": ("Tanh", "tanh_in_place", 1024, 256),
+}
+STRETCH = {"relu": 1.0, "sigmoid": 0.25, "tanh": 1.0}
+IN_REGISTERS = 16_384  # columns of a row that a block holds
+SMALLEST_TILE = min(rows for rows, *_ in TILES.values())
+ONE_BLOCK_ROWS = Rule(f"cols <= {IN_REGISTERS}, a row that a block holds", lambda cols: cols <= IN_REGISTERS)
+
+
+def arguments(dtype):
+    """Inputs, outputs, what the separate launches hand on, and sizes and factors; x and w in `dtype`."""
+    inputs = (In("x", "rows inputs", dtype), In("w", "inputs cols", dtype, fill=normal(0, 0.02)), In("bias", "cols"),
+              In("label", "rows", "int32", fill=integers(0, "cols")), In("direction", "cols"),
+              In("before", "rows"))  # fmt: skip
+    outputs = (Out("gradient", "rows cols"), Out("steps", "rows"), Out("total", "1"))
+    shapes = {"logits": "rows cols", "p": "rows cols", "product": "rows"}
+    between = (Scratch(name, shapes[name]) for name in BETWEEN)
+    sums = (Scratch("states", "rows parts", "uint64"), Scratch("by_row", "places", "float64"),
+            Scratch("arrived", "counters", "uint32"))  # fmt: skip
+    factors = (Scalar(name) for name in ("alpha", "beta", "weight", "temperature", "one", "none"))
+    sizes = (Size("rows"), Size("cols"), Size("inputs"), Size("parts"), Size("size"), Size("splits"))
+    wide = (Scalar(name, "int64") for name in ("wide_rows", "elements"))
+    return (*inputs, *outputs, *between, *sums, *factors, *sizes, *wide)
+
+
+BETWEEN = ("logits", "p", "product")
+DERIVED = {
+    "parts": lambda cols: max(1, -(-cols // 8192)),
+    "size": lambda cols, parts: -(-cols // (4 * parts)) * 4,
+    "splits": lambda: 1,
+    "places": lambda rows: max(MOST_BLOCKS, rows),
+    "counters": lambda rows: -(-rows // SMALLEST_TILE) + 1,
+    "weight": lambda rows: 1 / max(rows, 1),
+    "wide_rows": lambda rows: rows,
+    "elements": lambda rows, cols: rows * cols,
+}
+STEP = ("alpha", "beta")
+ROW_STEPS = ("label", "direction", "before", "gradient", "steps", "total")
+
+
+def by_columns(entry, rows, cols, each, arguments):
+    """256 threads, as wide as the rows, for the maps of columns.cuh."""
+    width = 1 if cols % 4 else 4
+    across = min(256, 1 << max(0, cols // width - 1).bit_length())
+    tiles = (-(-rows // (each * 256 // across)), -(-cols // (width * across)))
+    return Launch(tiles, (across, 256 // across), entry=f"{entry}<{width}, {each}>", arguments=arguments)
+
+
+def row_shape(cols):
+    """Threads and items of each that hold a row of at most 8192 columns (256 threads), or 16,384."""
+    block = next((b for b in (32, 64, 128, 256) if 4 * b >= cols), 256 if cols <= 8192 else 512)
+    return block, next(i for i in (4, 8, 16, 32) if i * block >= min(cols, 8192 * block // 256))
+
+
+def activate(activation, elements):
+    _, entry, per_block, threads = ACTIVATIONS[activation]
+    return Launch(-(-elements // per_block), threads, entry=entry, arguments=("logits", "elements"))
+
+
+def softmax(rows, cols, parts):
+    block, items = row_shape(min(cols, 8192))
+    passed = ("logits", "p", "states", "cols", "size", "parts", "temperature")
+    entry = f"softmax<{items}, {1 if cols % 4 else 4}>"
+    step = Launch(rows * parts, block, entry=entry, arguments=passed)
+    return (Zero("states"), step) if parts > 1 else (step,)
+
+
+def loss_gradient(rows, cols):
+    passed = ("p", "label", "gradient", "wide_rows", "cols", "weight")
+    return by_columns("la_cross_entropy_grad", rows, cols, 4, passed)
+
+
+PRODUCT = ("x", "w", "logits", "rows", "cols", "inputs")
+OPERANDS = Operands("Half", left_along=True, right_along=False)
+
+
+def baseline(rows, cols, inputs, parts, elements, activation, tile, device):
+    """Every step in a launch of its own."""
+    product = replace(on_tiles(f"matmul<{{}}, {1 if cols % 4 else 4}>", rows, cols, tile, device), arguments=PRODUCT)
+    return (product, *separate_steps(rows, cols, parts, elements, activation, device))
+
+
+def half_baseline(rows, cols, inputs, parts, elements, activation, tile, device):
+    """The same with the product on the tensor cores."""
+    entry = "half_matmul<{}>"
+    product = replace(on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile), arguments=PRODUCT)
+    return (product, *separate_steps(rows, cols, parts, elements, activation, device))
+
+
+def separate_steps(rows, cols, parts, elements, activation, device):
+    """What follows the product."""
+    given = ("gradient", "direction", "product", "p", "one", "none", "rows", "cols", "splits")
+    return (
+        by_columns("broadcast_add_in_place", rows, cols, 1 if elements < 1 << 20 else 4,
+                   ("logits", "bias", "wide_rows", "cols")),
+        activate(activation, elements),
+        *softmax(rows, cols, parts),
+        loss_gradient(rows, cols),
+        *products(rows, cols, "float32", transpose=False, splits=1, arguments=given),
+        Launch(-(-rows // 1024), 256, entry="axpby", arguments=("product", "before", "steps", *STEP, "wide_rows")),
+        Launch(parts_of(1, rows, device, unroll=8), 512, entry="reduce_sum<Plain<float>, float>",
+               arguments=("steps", "total", "by_row", "wide_rows")),
+    )  # fmt: skip
+
+
+LAYER = ("x", "w", "bias", "logits", "rows", "cols", "inputs")
+
+
+def layer(rows, cols, inputs, activation, tile, device):
+    """The fused product on the FMA units."""
+    entry = f"fused_matmul_bias_activation<{{}}, {1 if cols % 4 else 4}, {ACTIVATIONS[activation][0]}>"
+    return replace(on_tiles(entry, rows, cols, tile, device), arguments=LAYER)
+
+
+def tensor_layer(rows, cols, inputs, activation, tile, device):
+    """The same on the tensor cores."""
+    entry = f"fused_matmul_bias_activation_tensor<{{}}, {ACTIVATIONS[activation][0]}>"
+    return replace(on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile), arguments=LAYER)
+
+
+def partial(product):
+    """The documents' fused kernels, and softmax and gradient between them."""
+
+    def launch(rows, cols, inputs, parts, activation, tile, device):
+        passed = ("gradient", "direction", "before", "steps", "total", "by_row", "arrived", *STEP, "rows", "cols")
+        entry = f"fused_gemv_operations<{row_template('SumOf', cols)}>"
+        return (
+            product(rows, cols, inputs, activation, tile, device),
+            *softmax(rows, cols, parts),
+            loss_gradient(rows, cols),
+            Launch(row_blocks(rows, cols), 256, entry=entry, arguments=passed),
+        )
+
+    return launch
+
+
+def by_rows(product):
+    """The layer, and then a block for all that follows of a row."""
+
+    def launch(rows, cols, inputs, activation, tile, device):
+        block, items = row_shape(cols)
+        passed = ("logits", *ROW_STEPS, "by_row", "arrived", *STEP, "weight", "rows", "cols")
+        entry = f"fused_row_steps<{items}, {1 if cols % 4 else 4}>"
+        return (
+            product(rows, cols, inputs, activation, tile, device),
+            Launch(rows, block, entry=entry, arguments=passed),
+        )
+
+    return launch
+
+
+def full(rows, cols, activation, tile, device):
+    """One launch."""
+    entry = f"fused_linear_algebra<{{}}, {1 if cols % 4 else 4}, {ACTIVATIONS[activation][0]}>"
+    passed = ("x", "w", "bias", *ROW_STEPS, "logits", "by_row", "arrived", *STEP, "weight", "rows", "cols", "inputs")
+    return replace(on_tiles(entry, rows, cols, tile, device), arguments=passed)
+
+
+def probabilities(x, w, bias, activation, xp, special):
+    logits = getattr(activations, activation)(x @ w + bias, xp, special)
+    weights = xp.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def hit(label, cols, xp):
+    return xp.arange(cols)[None, :] == label[:, None]
+
+
+def reference(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special):
+    known = ((label >= 0) & (label < cols))[:, None]
+    error = probabilities(x, w, bias, activation, xp, special) - hit(label, cols, xp)
+    gradient = xp.where(known, error / rows, xp.nan)
+    steps = alpha * (gradient @ direction) + beta * before
+    return gradient, steps, steps.sum()
+
+
+def gradient_size(x, w, bias, label, activation, rows, cols, xp, special):
+    """A probability moves by twice the largest error of its row's logits, which their absolute terms bound."""
+    p = probabilities(x, w, bias, activation, xp, special)
+    logits = STRETCH[activation] * (xp.abs(x) @ xp.abs(w) + xp.abs(bias))
+    return (p * (1 + 2 * logits.max(axis=1, keepdims=True)) + hit(label, cols, xp)) / rows
+
+
+def step_size(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special):
+    size = gradient_size(x, w, bias, label, activation, rows, cols, xp, special)
+    return abs(alpha) * (size @ xp.abs(direction)) + abs(beta) * xp.abs(before)
+
+
+def total_size(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special):
+    return step_size(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special).sum()
+
+
+def torch_chain(torch, x, w, bias, label, direction, before, activation, alpha, beta, rows):
+    """The same with PyTorch's calls."""
+    logits = getattr(torch, activation)(torch.addmm(bias.to(x.dtype), x, w)).float()
+    gradient = torch.softmax(logits, dim=1) / rows
+    gradient.scatter_add_(1, label.long()[:, None], torch.full((rows, 1), -1 / rows, device="cuda"))
+    steps = torch.addmv(before, gradient, direction, alpha=alpha, beta=beta)
+    return gradient, steps, steps.sum()
+
+
+def bytes_moved(element):
+    """Inputs and outputs once, and the gradient again where a launch writes it and another reads it."""
+    return lambda rows, cols, inputs: element * inputs * (rows + cols) + 4 * (2 * rows * cols + 2 * cols + 4 * rows + 1)
+
+
+HALF = {
+    "arguments": arguments("float16"), "arithmetic": "tensor", "golden": (), "peers": {"torch": torch_chain},
+    "edges": (*(Workload(rows=r, cols=c, inputs=i) for r, c, i in ((1, 1, 1), (17, 67, 33), (40, 264, 72))),
+              Workload(rows=65, cols=132, inputs=40, tile="Square", activation="tanh")),
+}  # fmt: skip
+RULES = (
+    Rule(f"activation is one of {', '.join(ACTIVATIONS)}", lambda activation: activation in ACTIVATIONS),
+    Rule("rows >= 1 and cols >= 1", lambda rows, cols: min(rows, cols) >= 1),
+)
+
+spec = KernelSpec(
+    entry="fused_linear_algebra",
+    arguments=arguments("float32"),
+    parameters={"activation": "relu", "tile": "auto", "alpha": -1.0, "beta": 0.9, "temperature": 1.0, "one": 1.0,
+                "none": 0.0},
+    derived=DERIVED,
+    rules=(*RULES, TILE_RULE),
+    launch=baseline,
+    reference=reference,
+    tolerance={"gradient": reduction(gradient_size), "steps": reduction(step_size), "total": reduction(total_size)},
+    peers={"torch": torch_chain},
+    flops=lambda rows, cols, inputs: 2 * rows * cols * inputs + 10 * rows * cols,
+    bytes_moved=bytes_moved(4),
+    traffic_factor=8,  # small products read their operands once for every tile of the other
+    workloads={
+        "S0": Workload(rows=256, cols=256, inputs=256),
+        "S1": Workload(rows=8192, cols=4096, inputs=4096),
+        "S2": Workload(rows=8192, cols=16_384, inputs=4096),
+    },
+    edges=(
+        *(Workload(rows=r, cols=c, inputs=i) for r, c, i in ((1, 1, 1), (3, 5, 0), (17, 33, 9), (32, 128, 64))),
+        *(Workload(rows=21, cols=c, inputs=8, activation=a) for c, a in ((36, "sigmoid"), (37, "tanh"))),
+        Workload(rows=2, cols=1028, inputs=3, beta=0.0),
+        Workload(rows=3, cols=8196, inputs=2),
+        Workload(rows=130, cols=260, inputs=9, tile="Large"),
+        Workload(rows=65, cols=131, inputs=9, tile="Narrow"),
+    ),
+    golden=(
+        Golden(
+            Workload(rows=3, cols=2, inputs=1, beta=0.0),
+            {"x": 0.0, "w": 0.0, "bias": 0.0, "label": [0, 1, 2], "direction": [6, 12], "before": 0.0},
+            {"gradient": [[-1 / 6, 1 / 6], [1 / 6, -1 / 6], [float("nan")] * 2], "steps": [-1, 1, float("nan")],
+             "total": float("nan")},
+            source="by hand: equal logits; a label outside the columns",
+        ),
+    ),
+    variants={
+        "partial": Variant("the documents' fused kernels, four launches", launch=partial(layer)),
+        "rows": Variant(
+            "two launches: the layer, and a block for the rest of a row", launch=by_rows(layer),
+            rules=(*RULES, TILE_RULE, ONE_BLOCK_ROWS), bytes_moved=None,
+        ),
+        "full": Variant(
+            "one launch: the last block of a row of tiles takes its rows on", launch=full, bytes_moved=None,
+        ),
+        "half": Variant(
+            "half-precision operands on the tensor cores, a launch for every step", launch=half_baseline,
+            rules=(*RULES, TENSOR_RULE), bytes_moved=bytes_moved(2), **HALF,
+        ),
+        "half_partial": Variant(
+            "half-precision operands on the tensor cores, four launches", launch=partial(tensor_layer),
+            rules=(*RULES, TENSOR_RULE), bytes_moved=bytes_moved(2), **HALF,
+        ),
+        "half_full": Variant(
+            "half-precision operands on the tensor cores, two launches: blocks that go from tile to tile by warpgroup "
+            "instructions have no registers for rows", launch=by_rows(tensor_layer),
+            rules=(*RULES, TENSOR_RULE, ONE_BLOCK_ROWS), bytes_moved=None,
+            budgets=tuple(Budget("peer_ratio", at_least=1.0, label=label) for label in ("S1", "S2")), **HALF,
+        ),
+    },
+    chains=(
+        Chain("linear_algebra", {"baseline": None, "partial": "partial", "full": "full"}, BETWEEN),
+        Chain("linear_algebra_half", {"baseline": "half", "partial": "half_partial", "full": "half_full"}, BETWEEN),
+    ),
+)  # fmt: skip
