@@ -62,10 +62,11 @@ def entries(name):
 
 
 def with_headers(path, seen):
-    """The text of a source and of the catalogue's headers that it includes, directly or not."""
+    """The text of a source and of what it includes, directly or not: files beside it and the catalogue's headers."""
     seen.add(path)
     text = path.read_text()
-    headers = [CATALOGUE.folder / "include" / name for name in _INCLUDE.findall(text)]
+    folders = (path.parent, CATALOGUE.folder / "include")
+    headers = [(folder / name).resolve() for name in _INCLUDE.findall(text) for folder in folders]
     return text + "".join(with_headers(one, seen) for one in headers if one.is_file() and one not in seen)
 
 
