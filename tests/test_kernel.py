@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench import In, InOut, KernelSpec, Launch, Out, Scratch, Size, Variant, Workload, exact, normalising
+from prism_bench import Chain, In, InOut, KernelSpec, Launch, Out, Scratch, Size, Variant, Workload, exact, normalising
 from prism_bench.errors import SpecError, UsageError
 
 
@@ -89,3 +89,29 @@ def test_a_variant_that_contradicts_itself_is_refused():
     one = spec(variants={"slow": Variant("one thread", workloads={"S9": Workload(n=1)})})
     with pytest.raises(SpecError, match="add: workload label S9"):
         one.with_variant("slow")
+
+
+def chained(stages, between=()):
+    return spec(variants={"full": Variant("one launch")}, chains=(Chain("c", stages, between),))
+
+
+def test_a_chain_names_stages_variants_and_what_is_handed_on():
+    assert ("s",) == chained({"baseline": None, "full": "full"}, ("s",)).chains[0].between
+
+
+@pytest.mark.parametrize(
+    ("stages", "between", "words"),
+    [
+        ({"baseline": None, "half": "full"}, (), "there is no stage half"),
+        ({"baseline": None, "full": "fuller"}, (), "there is no variant fuller"),
+        ({"baseline": None}, ("a", "t"), "there is no scratch array a, t"),
+        ({"full": "full"}, (), "it has no baseline"),
+    ],
+)
+def test_a_chain_that_contradicts_its_spec_is_refused(stages, between, words):
+    with pytest.raises(SpecError, match=f"add: chain 'c': {words}"):
+        chained(stages, between)
+
+
+def test_a_variant_has_no_chains():
+    assert () == chained({"baseline": None}).with_variant("full").chains

@@ -11,7 +11,7 @@ from prism_bench.analysis.fusion.saving import CLOCKS, DIVIDED, Cost, Prices, sa
 from prism_bench.analysis.summary import cache_bytes, limits_of
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import unknown
+from prism_bench.errors import UsageError, unknown
 from prism_bench.kernel import Chain, KernelSpec
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench.traffic import CaseTraffic
@@ -61,6 +61,8 @@ class ChainLedger:
 def chains_of(catalogue: Catalogue, names: Iterable[str] = ()) -> list[tuple[KernelSpec, Chain]]:
     """The chains of those names (a chain's, or a kernel's that has chains), all without a name, with their kernels."""
     every = [(spec, chain) for spec in catalogue.kernels.values() for chain in spec.chains]
+    if not every:
+        raise UsageError(f"{catalogue.folder}: no kernel of the catalogue has chains; a spec names them in 'chains'")
     known = {word for spec, chain in every for word in (chain.name, spec.name)}
     wanted = [catalogue.aliases.get(name, name) for name in names]
     for name in wanted:

@@ -1,4 +1,4 @@
-"""What the fusion plan published: its table before and after, and its pass rule. Quoted, never passed off as measured."""
+"""What the fusion plan published: its table before and after, and its pass rule. Quoted, never passed for measured."""
 
 import tomllib
 from dataclasses import dataclass

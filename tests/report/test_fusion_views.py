@@ -1,0 +1,118 @@
+"""The ledger of fusion for terminals, programs and as a picture."""
+
+import json
+import struct
+
+import pytest
+from rich.console import Console
+
+from prism_bench.analysis.fusion import Sources, compared
+from prism_bench.analysis.fusion.saving import Speedup
+from prism_bench.errors import ResultsError
+from prism_bench.report.fusion_chart import fusion_picture
+from prism_bench.report.fusion_json import fusion_json
+from prism_bench.report.fusion_terminal import fusion_view
+from prism_bench.report.fusion_words import Footnotes, percent, ratio_words, signed, verdict
+from tests.analysis.fusion.toy_chain import APART, BEFORE_TIMES, MEASURED, record, result, toy_ledger
+
+
+def shown(*ledgers, sources=None):
+    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.file:
+        console.print(fusion_view(ledgers, compared(ledgers), sources or Sources(MEASURED)))
+        return console.export_text()
+
+
+def line(text, start):
+    return next(one for one in text.splitlines() if one.strip().startswith(start)).split()
+
+
+def test_each_stage_has_a_line_of_costs():
+    costs = line(shown(toy_ledger()), "baseline")
+    assert ["baseline", "2", "16.0", "kB"] == costs[:4]
+    assert ["12.0", "us", "8.00", "us", "20.0", "us", "20.0", "us", "12.0", "us"] == costs[-12:-2]
+    assert "1.0e-06" == costs[-1]
+
+
+def test_fused_stages_have_a_line_of_gains_with_the_parts_of_the_saving():
+    text = shown(toy_ledger()).split("against baseline")[1]
+    gains = " ".join(line(text, "full"))
+    assert "full 3.00x (3.00 to 3.00) 2.67x (2.67 to 2.67) 6.67x (6.67 to 6.67) 8.00 us 1.00 us 8.00 ns" in gains
+    assert "(model) 6.99 us 8.00 ns 0.2 % passed" in gains
+
+
+def test_the_head_says_where_figures_come_from():
+    assert "NVIDIA H200, 2026-11-20T22:14:05: one more launch costs 1.00 us at least" in shown(toy_ledger())
+    cut = record(complete=False)
+    assert "the run was cut short" in shown(toy_ledger(cut), sources=Sources(cut))
+    assert "no times: no GPU" in shown(toy_ledger(None), sources=Sources(missing="no GPU"))
+
+
+def test_every_gap_points_at_its_reason_once():
+    text = shown(toy_ledger(record(result(times=BEFORE_TIMES))))
+    assert 1 == text.count("the record does not hold this case")
+
+
+def test_published_and_ours_stand_under_each_other():
+    text = shown(toy_ledger())
+    assert ["Transfer", "entropy,", "published", "1.80", "ms", "900", "us", "250", "us", "<", "400", "us"] == line(
+        text, "Transfer entropy, published"
+    )
+    assert "met" == line(text, "ours, transfer_entropy S0")[-1]
+    assert "no problem size given" in text
+
+
+def test_notes_are_told():
+    assert "note: toy_chain:large[n=7]: separate launches are not timed" in shown(toy_ledger(chain=APART))
+
+
+def test_json_is_plain_and_holds_all_of_it():
+    ledgers = [toy_ledger(), toy_ledger(None, label="S1")]
+    plain = json.loads(json.dumps(fusion_json(ledgers, compared(ledgers), Sources(MEASURED)), allow_nan=False))
+    assert {"source", "prices", "chains", "published", "rule"} == set(plain)
+    full = plain["chains"][0]["rows"][1]
+    assert ("full", True, 1) == (full["stage"], full["passed"], full["plan"]["launches"])
+    assert 3 == pytest.approx(full["speedups"]["cold_time"]["ratio"])
+    assert 1e-6 == plain["prices"]["launch"]
+    assert 2.0 == plain["rule"]["speedup_at_least"]
+    assert plain["published"]["rows"][0]["published"]["name"] == "Transfer entropy"
+
+
+def size(png):
+    assert b"\x89PNG" == png[:4]
+    return struct.unpack(">II", png[16:24])
+
+
+def test_the_picture_grows_with_the_panels_and_is_the_same_twice():
+    one, three = fusion_picture([toy_ledger()]), fusion_picture([toy_ledger()] * 3)
+    assert size(one)[0] == size(three)[0]
+    assert size(one)[1] < size(three)[1]
+    assert one == fusion_picture([toy_ledger()])
+
+
+def test_a_stage_without_a_time_changes_nothing_but_its_own_bar():
+    slower = record(result(times=BEFORE_TIMES), result("full", times={"cold_time": 9e-6}))
+    assert fusion_picture([toy_ledger()]) != fusion_picture([toy_ledger(slower)])
+
+
+def test_without_times_there_is_nothing_to_draw():
+    with pytest.raises(ResultsError, match="nothing to draw"):
+        fusion_picture([toy_ledger(None)])
+    with pytest.raises(ResultsError, match="nothing to draw"):
+        fusion_picture([toy_ledger(record(result(times=BEFORE_TIMES)))])
+
+
+def test_words():
+    assert ["2.82x (2.79 to 2.85)", "2.82x", "-"] == [
+        ratio_words(one) for one in (Speedup(2.82, 2.79, 2.85), Speedup(2.82), Speedup())
+    ]
+    assert ["1.50 us", "-1.50 us", "-"] == [signed(one) for one in (1.5e-6, -1.5e-6, None)]
+    assert ["50 %", "<0.1 %"] == [percent(one) for one in (0.5, 1e-5)]
+    assert ["passed", "failed", "unmeasured"] == [verdict(one, "failed") for one in (True, False, None)]
+    assert ["met", "missed"] == [verdict(one, "missed") for one in (True, False)]
+
+
+def test_footnotes_are_numbered_as_they_are_met():
+    notes = Footnotes()
+    assert ["[1]", "[2]", "[1]", "-"] == [notes.mark(one) for one in ("a", "b", "a", None)]
+    assert [(1, "a"), (2, "b")] == list(notes.numbered())
