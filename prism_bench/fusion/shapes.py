@@ -8,8 +8,8 @@ from prism_bench.fusion.stages import ColumnSums, Product, Reduce, RowDots
 
 # What generated sources and specs call things of their own.
 TAKEN = """T Op ROWS WIDTH arguments arrived blocks by_block by_hand column cuda device double dtype entry epilogue
-float int launch long op part parts passed reduce reference row spec special splits stages sums tile tiles tolerance weight
-xp""".split()
+float int launch long op part parts passed reduce reference row spec special splits stages sums tile tiles tolerance
+weight xp""".split()
 
 
 def operands(stage) -> tuple[str, ...]:

@@ -1,0 +1,115 @@
+"""`prism-bench fuse`: writes what is declared, tells what would change, and leaves nothing half-done."""
+
+import shutil
+
+import pytest
+
+from prism_bench.catalogue import default_folder
+from prism_bench.compilation import bindings
+from prism_bench.errors import BackendUnavailable
+
+NAME = "fused_kl_complexity"
+FILES = {f"{NAME}.{suffix}" for suffix in ("cu", "py", "ptx", "json")}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A catalogue with one program and nothing generated."""
+    kernels = tmp_path / "kernels"
+    (kernels / "active_inference" / "fusions").mkdir(parents=True)
+    (kernels / "include").symlink_to(default_folder() / "include")
+    declared = default_folder() / "active_inference" / "fusions" / f"{NAME}.py"
+    shutil.copy(declared, kernels / "active_inference" / "fusions")
+    shutil.copy(default_folder() / "active_inference" / f"{NAME}.cu", kernels / "active_inference")
+    return kernels
+
+
+def states(outcome):
+    return {file["path"].rpartition("/")[2]: file["state"] for file in outcome.json["files"]}
+
+
+def written(folder):
+    return {path.name: path.read_bytes() for path in folder.glob("*/generated/*") if path.is_file()}
+
+
+def test_what_is_kept_in_the_repository_is_what_is_declared(shell):
+    outcome = shell("fuse", "--check", "--no-ptx")
+    assert (0, "") == (outcome.code, outcome.err)
+    assert f"same     {default_folder()}/active_inference/generated/{NAME}.cu" in outcome.out
+
+
+def test_a_program_is_written_and_then_the_same(shell, folder):
+    assert 0 == shell("fuse", "--catalogue", folder, "--no-ptx").code
+    first = written(folder)
+    assert {f"{NAME}.cu", f"{NAME}.py"} == set(first)
+    repeated = shell("fuse", NAME, "--catalogue", folder, "--no-ptx", "--json")
+    assert {f"{NAME}.cu": "same", f"{NAME}.py": "same"} == states(repeated)
+    assert first == written(folder)
+
+
+def test_check_writes_nothing_and_ends_with_1(shell, folder):
+    outcome = shell("fuse", "--catalogue", folder, "--check", "--json")
+    assert (1, {f"{NAME}.cu": "new", f"{NAME}.py": "new"}) == (outcome.code, states(outcome))
+    assert {} == written(folder)
+
+
+def test_a_change_by_hand_is_told_and_taken_back(shell, folder):
+    shell("fuse", "--catalogue", folder, "--no-ptx")
+    before = written(folder)
+    (folder / "active_inference" / "generated" / f"{NAME}.cu").write_text("// mine\n")
+    outcome = shell("fuse", "--catalogue", folder, "--check", "--no-ptx", "--json")
+    assert (1, "changed") == (outcome.code, states(outcome)[f"{NAME}.cu"])
+    assert 0 == shell("fuse", "--catalogue", folder, "--no-ptx").code
+    assert before == written(folder)
+
+
+def test_files_without_a_program_are_told(shell, folder):
+    shell("fuse", "--catalogue", folder, "--no-ptx")
+    (folder / "active_inference" / "fusions" / f"{NAME}.py").unlink()
+    outcome = shell("fuse", "--catalogue", folder, "--no-ptx", "--json")
+    assert (1, 2) == (outcome.code, len(outcome.json["left_over"]))
+
+
+def test_ptx_is_kept_with_what_made_it(shell, folder):
+    try:
+        bindings.load()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    assert 0 == shell("fuse", "--catalogue", folder).code
+    assert set(written(folder)) == FILES
+    assert 0 == shell("fuse", "--catalogue", folder, "--check").code
+    (folder / "active_inference" / "generated" / f"{NAME}.ptx").write_text("// mine\n")
+    outcome = shell("fuse", "--catalogue", folder, "--check", "--json")
+    assert (1, "changed") == (outcome.code, states(outcome)[f"{NAME}.ptx"])
+
+
+def test_ptx_of_an_older_source_is_stale_whatever_the_compiler(shell, folder):
+    try:
+        bindings.load()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    shell("fuse", "--catalogue", folder)
+    facts = folder / "active_inference" / "generated" / f"{NAME}.json"
+    facts.write_text(facts.read_text().replace('"NVRTC ', '"NVRTC 1').replace('"source": "', '"source": "0'))
+    outcome = shell("fuse", "--catalogue", folder, "--check", "--json")
+    assert (1, "stale") == (outcome.code, states(outcome)[f"{NAME}.ptx"])
+    facts.write_text("{")
+    unreadable = shell("fuse", "--catalogue", folder, "--check")
+    assert 1 == unreadable.code
+    assert "remove it and run that again" in unreadable.err
+
+
+def test_without_a_compiler_the_sources_are_still_written(shell, folder, monkeypatch):
+    def missing():
+        raise BackendUnavailable(bindings.MISSING)
+
+    monkeypatch.setattr(bindings, "load", missing)
+    outcome = shell("fuse", "--catalogue", folder, "--json")
+    assert (0, bindings.MISSING) == (outcome.code, outcome.json["no_ptx"])
+    assert {f"{NAME}.cu", f"{NAME}.py"} == set(written(folder))
+
+
+def test_an_unknown_program_is_a_usage_error(shell):
+    outcome = shell("fuse", "fused_kl_complexty", "--check")
+    assert 2 == outcome.code
+    assert "unknown program 'fused_kl_complexty'; did you mean fused_kl_complexity" in outcome.err
