@@ -56,8 +56,8 @@ def _table(*columns: str) -> Table:
 
 def _costs(ledger, notes):
     """What each stage costs."""
-    table = _table("  stage", "launches", "bytes", "emulated", "counted", "temporaries", "cold", "hot", "host",
-                   "issued", "gaps", "energy", "error")  # fmt: skip
+    table = _table("  stage", "launches", "bytes", "emulated", "counted", "temporaries", "workspace", "cold", "hot",
+                   "host", "issued", "gaps", "energy", "error")  # fmt: skip
     for row in ledger.rows:
         table.add_row(f"  {row.stage}", str(row.plan.launches), *_bytes(row, notes), *_measured(row, notes))
     return table
@@ -67,7 +67,7 @@ def _bytes(row: StageRow, notes):
     plan = row.plan
     temporaries = f"{len(plan.temporaries)} ({bytes_text(plan.temporary_bytes)})" if plan.temporaries else "none"
     counted = (_cell(row.figures[name], bytes_text, notes) for name in ("emulated", "dram_bytes"))
-    return (bytes_text(plan.bytes), *counted, temporaries)
+    return (bytes_text(plan.bytes), *counted, temporaries, bytes_text(plan.workspace_bytes))
 
 
 def _measured(row, notes):

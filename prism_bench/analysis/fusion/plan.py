@@ -12,10 +12,11 @@ from prism_bench.kernel import Array, Chain, InOut, Launch, Zero
 class Planned:
     """One stage by its plan: `bytes` are the compulsory ones of every launch added up, `least` those of the whole.
 
-    A launch reads each array that it is given once, or writes it once. Launches in a row that are given the same are
-    one step (a product and the sum of its parts): together they read and write what others know once. Scratch counts
-    where one launch hands it on to another (`temporaries`, which take `temporary_bytes`); the rest is a launch's own
-    (`workspace_bytes`).
+    A launch reads each array that it is given once, or writes it once. One that is given nothing new to write works in
+    place: what it was handed, the smallest of it at least, is read and written. Launches in a row that are given the
+    same are one step (a product and the sum of its parts): together they read and write what others know once. Scratch
+    counts where one launch hands it on to another (`temporaries`, which take `temporary_bytes`); the rest is a launch's
+    own (`workspace_bytes`).
     """
 
     launches: int
@@ -35,13 +36,8 @@ def planned(case: Case, chain: Chain, device: Device) -> Planned:
     scratch = [array.name for array in case.spec.arrays if array.scratch and uses[array.name]]
     kept = tuple(name for name in scratch if name in chain.between and uses[name] > 1)
     own = [name for name in scratch if name not in kept]
-    groups = [(names, len(list(alike))) for names, alike in groupby(named)]
-    moved = sum(
-        _moved(case, name) * (count if name in kept and uses[name] == count else 1)
-        for names, count in groups for name in names if name not in own
-    )  # fmt: skip
     size = lambda names: sum(case.nbytes(name) for name in names)  # noqa: E731
-    total = case.bytes_moved if launches == len(steps) == 1 else moved
+    total = case.bytes_moved if launches == len(steps) == 1 else sum(_moved(case, named, own, uses))
     return Planned(launches, total, case.bytes_moved, kept, size(kept), size(own))
 
 
@@ -53,5 +49,15 @@ def _named(case, step):
     return tuple(dict.fromkeys(name for name in names if isinstance(case.spec.argument(name), Array)))
 
 
-def _moved(case, name):
-    return case.nbytes(name) * (2 if isinstance(case.spec.argument(name), InOut) else 1)
+def _moved(case, named, own, uses):
+    """Bytes step by step."""
+    written = set()
+    for names, alike in groupby(named):
+        given, count = [name for name in names if name not in own], len(list(alike))
+        handed = [name for name in given if not case.spec.argument(name).reads]
+        both = [name for name in given if isinstance(case.spec.argument(name), InOut)]
+        both += [name for name in handed if case.spec.argument(name).scratch and uses[name] == count > 1]
+        if not both and handed and written.issuperset(handed):
+            both.append(min(handed, key=case.nbytes))
+        written.update(handed)
+        yield sum(case.nbytes(name) for name in (*given, *both))
