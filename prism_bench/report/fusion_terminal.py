@@ -9,7 +9,7 @@ from rich.text import Text
 from prism_bench.analysis.fusion import ChainLedger, Compared, Sources, StageRow
 from prism_bench.analysis.fusion.figure import Figure
 from prism_bench.analysis.fusion.published import STAGES, pass_rule, source
-from prism_bench.analysis.fusion.saving import Speedup
+from prism_bench.analysis.fusion.saving import CLOCKS, Speedup
 from prism_bench.report.fusion_words import (
     CACHED,
     LEGEND,
@@ -40,6 +40,7 @@ def fusion_view(ledgers: Sequence[ChainLedger], table: Sequence[Compared], sourc
 def _chain(ledger, notes):
     yield Text.assemble((f"{ledger.chain} {ledger.label}", "bold"), f"  {ledger.workload}")
     yield _costs(ledger, notes)
+    yield Text(f"  library: {_library(ledger.library, notes)}")
     fused = [row for row in ledger.rows if row.speedups]
     if fused:
         yield _gains(fused, notes)
@@ -80,14 +81,21 @@ def _cell(figure: Figure, words, notes) -> str:
     return notes.mark(figure.reason) if figure.value is None else words(figure.value)
 
 
+def _library(figure, notes):
+    """`torch 161 us, cold`."""
+    if figure.value is None:
+        return notes.mark(figure.reason)
+    return f"{figure.source.split()[0].removeprefix('peer:')} {time_text(figure.value)}, cold"
+
+
 def _gains(rows, notes):
     """What each fused stage saves, and why."""
     rule = pass_rule()
     asked = f"error<{rule.error_below:g}, {rule.speedup_at_least:g}x"
-    table = _table("  against baseline", "cold", "hot (graph)", "issued", "saved cold", "launches", "traffic",
-                   "the rest", "floor", "of cold", asked)  # fmt: skip
+    table = _table("  against baseline", "cold", "hot (graph)", "issued", "library", "saved cold", "launches",
+                   "traffic", "the rest", "floor", "of cold", asked)  # fmt: skip
     for row in rows:
-        ratios = (_ratio(row.speedups[clock], notes) for clock in ("cold_time", "hot_time", "issued"))
+        ratios = (_ratio(row.speedups[clock], notes) for clock in (*CLOCKS, "library"))
         judged = _judged(verdict(row.passed, "failed"))
         table.add_row(f"  {row.stage}", *ratios, *_parts(row, notes), *_floor(row, notes), judged)
     return table

@@ -1,5 +1,6 @@
 """The ledger of fusion for terminals, programs and as a picture."""
 
+import io
 import json
 import struct
 
@@ -17,10 +18,9 @@ from tests.analysis.fusion.toy_chain import APART, BEFORE_TIMES, MEASURED, recor
 
 
 def shown(*ledgers, sources=None):
-    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    with console.file:
-        console.print(fusion_view(ledgers, compared(ledgers), sources or Sources(MEASURED)))
-        return console.export_text()
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(fusion_view(ledgers, compared(ledgers), sources or Sources(MEASURED)))
+    return console.export_text()
 
 
 def line(text, start):
@@ -37,8 +37,14 @@ def test_each_stage_has_a_line_of_costs():
 def test_fused_stages_have_a_line_of_gains_with_the_parts_of_the_saving():
     text = shown(toy_ledger()).split("against baseline")[1]
     gains = " ".join(line(text, "full"))
-    assert "full 3.00x (3.00 to 3.00) 2.67x (2.67 to 2.67) 6.67x (6.67 to 6.67) 8.00 us 1.00 us 8.00 ns" in gains
+    assert "full 3.00x (3.00 to 3.00) 2.67x (2.67 to 2.67) 6.67x (6.67 to 6.67) - 8.00 us 1.00 us 8.00 ns" in gains
     assert "(model) 6.99 us 8.00 ns 0.2 % passed" in gains
+
+
+def test_the_library_call_is_named():
+    times = BEFORE_TIMES | {"cold_time@peer:torch": 10e-6}
+    assert "library: torch 10.0 us, cold" in shown(toy_ledger(record(result(times=times))))
+    assert "library: [" in shown(toy_ledger())
 
 
 def test_the_head_says_where_figures_come_from():

@@ -7,7 +7,7 @@ from prism_bench.analysis.fusion.figure import Figure, absent
 from prism_bench.analysis.fusion.plan import planned
 from prism_bench.analysis.fusion.published import pass_rule
 from prism_bench.analysis.fusion.row import Seen, StageRow, figures
-from prism_bench.analysis.fusion.saving import CLOCKS, DIVIDED, Cost, Prices, saving, speedup
+from prism_bench.analysis.fusion.saving import CLOCKS, DIVIDED, Cost, Prices, Timed, library, saving, speedup
 from prism_bench.analysis.summary import cache_bytes, limits_of
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
@@ -46,12 +46,15 @@ class Sources:
 
 @dataclass(frozen=True)
 class ChainLedger:
-    """One chain at one workload: its stages, from separate launches to the most fused."""
+    """One chain at one workload: its stages, from separate launches to the most fused; the cold seconds of the fastest
+    `library` call for the same, whose name is its figure's source.
+    """
 
     chain: str
     label: str
     workload: str
     rows: tuple[StageRow, ...]
+    library: Figure
 
     def row(self, stage: str) -> StageRow | None:
         """The row of that stage, or None."""
@@ -93,9 +96,10 @@ def ledgers(chains: Iterable[tuple[KernelSpec, Chain]], labels: Iterable[str], s
 
 def _ledger(chain, stages, sources, prices):
     seen = {stage: _seen(stage, case, chain, sources) for stage, case in stages.items()}
-    first = next(iter(stages.values()))
-    rows = tuple(_row(one, seen.get("baseline"), prices) for one in seen.values())
-    return ChainLedger(chain.name, first.label, str(first.workload), rows)
+    first, before = next(iter(stages.values())), seen.get("baseline")
+    known = library(before.result, before.missing) if before else Timed(reason="no baseline, and no library beside it")
+    rows = tuple(_row(one, before, known, prices) for one in seen.values())
+    return ChainLedger(chain.name, first.label, str(first.workload), rows, known.figure)
 
 
 def _seen(stage, case, chain, sources):
@@ -105,12 +109,13 @@ def _seen(stage, case, chain, sources):
     return Seen(stage, case, plan, result, sources.traffic.get(case.name), missing, sources.uncounted)
 
 
-def _row(seen, baseline, prices):
+def _row(seen, baseline, known, prices):
     found = figures(seen, _floor(seen, prices))
     against = baseline if baseline and baseline.case.workload == seen.case.workload else None
     speedups, savings = {}, {}
     if against and seen.stage != "baseline":
         speedups = {clock: speedup(against.timed(clock), seen.timed(clock)) for clock in CLOCKS}
+        speedups["library"] = speedup(known, seen.timed("cold_time"))
         divided = {clock: saving(_cost(against, clock), _cost(seen, clock), prices) for clock in DIVIDED}
         savings = {clock: one for clock, one in divided.items() if one}
     passed = _passed(seen, against, found, speedups)

@@ -27,7 +27,8 @@ class StageRow:
     error           largest relative error against the float64 reference, over outputs and seeds
     floor           seconds in which the whole chain's compulsory bytes move at the copy ceiling
 
-    `speedups` and `savings` against the baseline are by clock; a clock without times has no saving. `passed` is the
+    `speedups` and `savings` against the baseline are by clock; a clock without times has no saving. The speedup by name
+    of `library` is that against the fastest library call, cold. `passed` is the
     plan's rule, by the cold clock; None where it is not decided, and for the baseline.
     """
 

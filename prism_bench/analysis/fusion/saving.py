@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from prism_bench.analysis.estimate import estimate
 from prism_bench.analysis.fusion.figure import Figure, absent
 from prism_bench.analysis.medians import medians
+from prism_bench.analysis.rivals import peers
 from prism_bench.measure.limits import Limits
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult
@@ -35,7 +36,8 @@ class Timed:
     @property
     def figure(self) -> Figure:
         """Its median in seconds."""
-        return Figure(self.measurement.median, self.measurement.metric) if self.measurement else absent(self.reason)
+        one = self.measurement
+        return Figure(one.median, f"{one.subject} {one.metric}") if one else absent(self.reason)
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,15 @@ def _timed(result, metric):
     if not found.valid or not found.samples:
         return Timed(reason=found.reason or f"{result.name}: no samples")
     return Timed(found)
+
+
+def library(result: CaseResult | None, missing: str) -> Timed:
+    """The fastest library call that was timed beside the baseline's `result`, by the cold clock."""
+    if result is None:
+        return Timed(reason=missing)
+    best = next((result.measurement("cold_time", f"peer:{peer.name}") for peer in peers(result)), None)
+    reasons = [one.reason for one in result.measurements if one.subject.startswith("peer:") and one.reason]
+    return Timed(best) if best else Timed(reason=next(iter(reasons), "no library call was timed beside it"))
 
 
 def speedup(baseline: Timed, stage: Timed) -> Speedup:

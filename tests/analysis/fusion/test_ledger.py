@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.analysis.fusion import Sources, chains_of, ledgers
+from prism_bench.analysis.fusion.saving import CLOCKS
 from prism_bench.errors import UsageError
 from prism_bench.evidence import Energy
 from prism_bench.workbench.traffic import CaseTraffic
@@ -59,7 +60,7 @@ def test_gaps_that_a_tracer_saw_go_before():
 
 def test_fused_stages_are_held_against_separate_launches():
     row = toy_ledger().row("full")
-    ratios = {clock: round(one.ratio, 3) for clock, one in row.speedups.items()}
+    ratios = {clock: round(row.speedups[clock].ratio, 3) for clock in CLOCKS}
     assert {"cold_time": 3, "hot_time": round(8 / 3, 3), "issued": round(20 / 3, 3)} == ratios
     saved = row.savings["cold_time"]
     assert (8e-6, LAUNCH, 8 * N / BANDWIDTH) == pytest.approx((saved.seconds, saved.launches, saved.traffic))
@@ -79,6 +80,20 @@ def test_the_published_rule_wants_small_errors_and_twice_the_speed(cold, error, 
 def test_fused_and_unfused_may_differ_by_both_their_errors():
     read = record(result(times=BEFORE_TIMES, error=6e-5), result("full", times=AFTER_TIMES, error=6e-5))
     assert toy_ledger(read).row("full").passed is False
+
+
+def test_the_fastest_library_call_stands_beside_them():
+    peers = {"cold_time@peer:slow": 30e-6, "cold_time@peer:torch": 10e-6}
+    found = toy_ledger(record(result(times=BEFORE_TIMES | peers), result("full", times=AFTER_TIMES)))
+    assert ("peer:torch cold_time", pytest.approx(10e-6)) == (found.library.source, found.library.value)
+    assert 2.5 == pytest.approx(found.row("full").speedups["library"].ratio)
+
+
+def test_why_there_is_no_library_call_is_told():
+    silent = measurement("cold_time", 1e-6, "peer:torch", valid=False, reason="the call waits for the device")
+    assert "the call waits for the device" == toy_ledger(record(result(measurements=(silent,)))).library.reason
+    assert "no library call was timed beside it" == toy_ledger().library.reason
+    assert "no GPU" == toy_ledger(None, missing="no GPU").library.reason
 
 
 def test_the_baseline_is_not_judged():
