@@ -77,8 +77,12 @@ def _traffic(chains, labels):
 
 
 def _draw(found, path):
+    from prism_bench.errors import ResultsError
     from prism_bench.files import write_atomically
     from prism_bench.report.fusion_chart import fusion_picture
 
-    write_atomically(path, fusion_picture(found))
+    try:
+        write_atomically(path, fusion_picture(found))
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
     options.err().print(f"picture: {path}", highlight=False, soft_wrap=True)

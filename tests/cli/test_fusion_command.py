@@ -121,6 +121,13 @@ def test_a_picture_without_times_ends_with_2(shell, chained, tmp_path):
     assert "nothing to draw" in found.err
 
 
+def test_a_picture_that_cannot_be_written_ends_with_2(shell, chained, tmp_path):
+    path = store.save(MEASURED, tmp_path / "here.json.gz")
+    found = shell("fusion", "--record", path, "--picture", path / "fusion.png", *chained)
+    assert (2, "") == (found.code, found.out)
+    assert f"cannot write {path / 'fusion.png'}" in found.err
+
+
 def test_an_unknown_chain_a_missing_record_and_a_catalogue_without_chains_end_with_2(shell, chained, toys):
     assert "did you mean transfer_entropy" in shell("fusion", "transfer_entrop", *chained).err
     assert 2 == shell("fusion", "--record", "nowhere.json.gz", *chained).code
