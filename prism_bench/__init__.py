@@ -24,7 +24,7 @@ from prism_bench.kernel import (
     Variant,
     Zero,
 )
-from prism_bench.tolerance import absolute, elementwise, exact, normalising, normwise, product, reduction
+from prism_bench.tolerance import absolute, elementwise, exact, exact_except, normalising, normwise, product, reduction
 from prism_bench.workload import Workload
 
 __version__ = "0.1.0"
@@ -57,6 +57,7 @@ __all__ = [
     "constant",
     "elementwise",
     "exact",
+    "exact_except",
     "integers",
     "load",
     "normal",

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prism_bench import absolute, elementwise, exact, normalising, normwise, product, reduction
+from prism_bench import absolute, elementwise, exact, exact_except, normalising, normwise, product, reduction
 from prism_bench.tolerance import compare
 
 NAN, INF = float("nan"), float("inf")
@@ -20,6 +20,15 @@ def one_ulp_above(value, steps, dtype):
     """`value` moved up by `steps` representable numbers of `dtype`."""
     kind = {"float16": np.uint16, "float32": np.uint32, "float64": np.uint64}[dtype]
     return (np.asarray(value, dtype).view(kind) + kind(steps)).view(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32"])
+def test_what_is_exact_except_in_places_may_differ_there_alone(dtype):
+    tolerance = exact_except(lambda x: x > 0)
+    evaluated = {"terms": tolerance.terms, "magnitude": np.array([False, True, False])}
+    assert passes([1, 3, 2], [1, 2, 2], tolerance, dtype, **evaluated)
+    assert not passes([1, 2, 3], [1, 2, 2], tolerance, dtype, **evaluated)
+    assert not passes([0, 3, 2], [1, 2, 2], tolerance, dtype, **evaluated)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

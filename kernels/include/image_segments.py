@@ -1,0 +1,106 @@
+"""Convolution, entropy in windows and labels of an image: the fused launch, data, reference and rules of both specs."""
+
+import numpy as np
+from prism_bench_catalogue.include.convolution import correlated_one
+from prism_bench_catalogue.include.label_vote import labels_of, neighbours, vote
+from prism_bench_catalogue.include.window_entropy import COUNTERS, entropies, table_bytes
+
+from prism_bench import Golden, In, Launch, Rule, Workload, exact_except
+from prism_bench.inputs import Fill, integers
+
+STRIP = 126  # labels of a warp in a row
+WARPS = 6
+NEAR = 1e-5  # bits: what rounding may do to an entropy
+
+# Whole numbers, so that every convolution is exact and a level is what it is; flat patches beside noisy ones.
+PATCHES = Fill(
+    lambda rng, count, axes: rng.integers(0, 256, count) * (np.arange(count) // 32 % 4) // 3,
+    "whole numbers below 256, their contrast changing every 32 pixels",
+)
+INPUTS = (In("x", "rows cols", fill=PATCHES), In("taps", "k k", fill=integers(-4, 5)))
+PARAMETERS = {"window": 8, "bins": 64, "lo": -2048.0, "hi": 2048.0, "threshold": 2.5, "rule": "gt", "majority": 5}
+RULES = (
+    Rule("k is 3, 5 or 7", lambda k: k in (3, 5, 7)),
+    Rule("1 <= window <= 16", lambda window: 1 <= window <= 16),
+    Rule("2 <= bins <= 256", lambda bins: 2 <= bins <= 256),
+    Rule("lo < hi", lambda lo, hi: lo < hi),
+    Rule("rule to be gt or ge", lambda rule: rule in ("gt", "ge")),
+    Rule("4 <= majority <= 8, so that no two labels can win", lambda majority: 4 <= majority <= 8),
+)
+WORKLOADS = {
+    "S0": Workload(rows=512, cols=512, k=3),
+    "S1": Workload(rows=8192, cols=8192, k=3),
+    "S2": Workload(rows=16_384, cols=16_384, k=3),
+}
+EDGES = (
+    *(Workload(rows=r, cols=c, k=3) for r, c in ((1, 1), (1, 140), (140, 1), (3, 5), (40, 131), (21, 126), (13, 253))),
+    *(Workload(rows=23, cols=70, k=k, window=w) for k, w in ((5, 1), (7, 3), (3, 5), (3, 16), (5, 15))),
+    Workload(rows=23, cols=70, k=3, bins=256, rule="ge", majority=4),
+    Workload(rows=23, cols=70, k=3, bins=2, threshold=0.6, majority=8),
+    Workload(rows=23, cols=72, k=3, lo=-100.0, hi=500.0, bins=7),
+)
+
+
+SHARPEN = [[0, -1, 0], [-1, 8, -1], [0, -1, 0]]
+
+
+def with_gaps(rows, cols):
+    """Patches with a few NaN and infinities, and a corner of nothing else."""
+    image = np.random.default_rng(8).integers(0, 256, (rows, cols)).astype(float)
+    image[5, ::17], image[7, 3], image[8, 40], image[-14:, :14] = np.nan, np.inf, -np.inf, np.nan
+    return image
+
+
+GOLDEN = (
+    Golden(Workload(rows=33, cols=64, k=3), {"x": 9.0, "taps": [[0, 0, 0], [0, 1, 0], [0, 0, 0]]}, {"labels": 0},
+           source="a constant image has no entropy"),
+    Golden(Workload(rows=40, cols=64, k=3), {"x": with_gaps, "taps": SHARPEN}, {},
+           source="NaN has no level; some windows hold none"),
+)  # fmt: skip
+
+
+def fused_launch(entry, label="int", arguments=None):
+    """A warp walks down a strip of labels; strips of four rows at least, as many as fill the device."""
+
+    def launch(rows, cols, k, window, rule, device):
+        ring = 2 * (window + 1) * (124 + 2 * ((window + 6) // 4 * 2))
+        tables = 2 * table_bytes(window)
+        warps = min(WARPS, (device.max_shared_bytes - tables) // (COUNTERS + ring))
+        across = -(-cols // STRIP)
+        strips = max(1, min(warps * device.sm_count // across, -(-rows // 4)))
+        warps = min(warps, -(-across * strips // device.sm_count))
+        return Launch(
+            grid=-(-across * strips // warps), block=32 * warps, shared=tables + warps * (COUNTERS + ring),
+            entry=f"{entry}<{k}, {window}, {str(rule == 'ge').lower()}, {label}>", arguments=arguments,
+        )  # fmt: skip
+
+    return launch
+
+
+def entropy_map(x, taps, k, window, bins, lo, hi, xp):
+    """The entropies, in bits, of the image's convolution."""
+    filtered = correlated_one(x, taps, k, 1, k // 2, *x.shape, xp)
+    return entropies(filtered, window, bins, lo, hi, False, xp)
+
+
+def segments(entropy, threshold, rule, majority, xp):
+    return vote(labels_of(entropy, threshold, rule, xp.where), majority, xp).astype("int32")
+
+
+def reference(x, taps, k, window, bins, lo, hi, threshold, rule, majority, xp):
+    return segments(entropy_map(x, taps, k, window, bins, lo, hi, xp), threshold, rule, majority, xp)
+
+
+def on_a_cut(x, taps, k, window, bins, lo, hi, threshold, xp):
+    """Whether the entropy of a pixel, or of a neighbour that votes, lies on a cut as far as rounding can tell."""
+    entropy = entropy_map(x, taps, k, window, bins, lo, hi, xp)
+    near = xp.stack([abs(entropy - share * threshold) <= NEAR for share in (0.5, 1.0, 1.5)]).any(axis=0)
+    return neighbours(near, near.astype("int32")) > 0
+
+
+TOLERANCE = exact_except(on_a_cut)
+
+
+def flops(rows, cols, k, window):
+    """Products of the convolution, what slides through the windows, and the vote."""
+    return (2 * k * k + 4 * window + 30) * rows * cols
