@@ -1,12 +1,13 @@
 """Generated kernels are right, the same every time, and what the repository keeps is what the programs say now."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import default_folder, discover
-from prism_bench.compilation import source_hash
+from prism_bench.compilation import compile_source, sass_hash, source_hash
 from prism_bench.errors import BackendUnavailable, SpecError, UsageError
 from prism_bench.fusion import Map, keeping, names
 from prism_bench.fusion.generate import Declaration, declarations, generated
@@ -87,6 +88,32 @@ def test_the_form_by_hand_is_a_variant_with_the_same_cases(name):
     assert f"{name}.cu" == by_hand.source.name == spec.source.name
     assert by_hand.source.parent == spec.source.parents[1]
     assert spec.workloads == by_hand.workloads
+
+
+SAME_INSTRUCTIONS = {
+    "fused_kl_complexity": "<float>", "fused_free_energy": "<float>", "fused_accuracy_pipeline": "<float, false>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "arguments"), SAME_INSTRUCTIONS.items(), ids=SAME_INSTRUCTIONS)
+def test_the_compiler_makes_the_same_instructions_of_the_form_by_hand(name, arguments):
+    """Sums of terms: what is generated costs nothing, whatever the device."""
+    made = DECLARED[name].folder / f"{name}.cu"
+    forms = {made: f"{name}_generated<float>", made.parents[1] / f"{name}.cu": f"{name}{arguments}"}
+    try:
+        compiled = [compile_source(source, [entry], keeping.ARCHITECTURE) for source, entry in forms.items()]
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    generated_form, by_hand = (sass_hash(one.cubin) for one in compiled)
+    assert by_hand == generated_form
+
+
+def test_the_example_of_the_manual_is_a_program(tmp_path):
+    manual = (KERNELS / "README.md").read_text()
+    (example,) = [text for text in re.findall(r"```python\n(.*?)```", manual, re.DOTALL) if "program =" in text]
+    declare(tmp_path, example)
+    (declared,) = declarations(tmp_path)
+    assert {"mine.cu", "mine.py"} == {path.name for path in generated(declared)}
 
 
 def declare(folder, text):
