@@ -73,7 +73,7 @@ def _panel(axes, ledger, most):
     for place, row in enumerate(rows):
         _bar(axes, place, row, scale)
     axes.set_yticks(range(len(rows)), [f"{row.stage}\n{_launches(row)}" for row in rows])
-    axes.set(ylim=(most - 0.4, -0.6), xlim=(0, max(_longest(row) for row in rows) * scale * 1.5))
+    axes.set(ylim=(most - 0.4, -0.6), xlim=(0, max(_longest(row) for row in rows) * scale * 1.75))
     axes.set_xlabel(f"{unit} per evaluation", fontsize=8, color=_INK["muted"])
     axes.tick_params(axis="y", length=0)
     title = f"{ledger.chain.replace('_', ' ')}, {ledger.label}"
