@@ -1,7 +1,5 @@
 """The reductions of grid_reduce.cuh in float64."""
 
-OPERATIONS = {"sum": "SumOf", "squares": "SquaresOf", "max": "LargestOf"}
-
 
 def reduced(terms, how, xp):
     """The reduction of a vector; that of no element is 0, or -inf for the largest."""

@@ -106,6 +106,14 @@ class Choice:
     parameter: str
     functions: Mapping[str, Function] = field(hash=False)
 
+    def __post_init__(self):
+        for name, one in self.functions.items():
+            if one.stretch is None or one.arity != 1 or one.value.asks != ("xp", "special"):
+                raise SpecError(
+                    f"{self.parameter} '{name}': a choice is among functions of one argument, with a stretch, whose "
+                    "float64 form asks for xp and special"
+                )
+
     def __call__(self, argument) -> "Call":
         return Call(self, (_wrapped(argument),))
 

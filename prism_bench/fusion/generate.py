@@ -10,12 +10,12 @@ from pathlib import Path
 from prism_bench.errors import PrismBenchError, SpecError, unknown
 from prism_bench.fusion import columns, products, references, rows, sums
 from prism_bench.fusion.layout import laid_out
-from prism_bench.fusion.literals import literal
+from prism_bench.fusion.literals import literal, mapping
 from prism_bench.fusion.plan import Plan, planned
 from prism_bench.fusion.program import Program
 from prism_bench.fusion.refusals import refuse
-from prism_bench.fusion.spec_text import Part, functions, peer_texts, rules, spec
-from prism_bench.fusion.stages import ColumnSums, Product, RowDots
+from prism_bench.fusion.spec_text import Part, functions, peer_texts, rules, spec, tuple_of
+from prism_bench.fusion.stages import REDUCTIONS, ColumnSums, Product, RowDots
 from prism_bench.fusion.written import Written
 
 PUBLIC = (
@@ -114,8 +114,10 @@ def _stages(part):
 def _spec(program, parts, name):
     main = parts[""]
     tables = [_table(choice) for choice in main.plan.choices]
+    if main.plan.chosen:
+        tables.append(f"REDUCE = {mapping({how: REDUCTIONS[how] for how in main.plan.chosen.hows})}")
     edges = f"EDGES = {literal(program.edges)}" if main.is_product else ""
-    held = f"RULES = ({', '.join(rules(main))},)" if main.is_product else ""
+    held = f"RULES = {tuple_of(rules(main))}" if main.is_product else ""
     by_hand = f'BY_HAND = Path(__file__).parents[1] / "{name}.cu"' if program.by_hand else ""
     body = "\n\n\n".join(
         one for one in ("\n".join(filter(None, [by_hand, *tables, held, edges])), *map(functions, parts.values()),

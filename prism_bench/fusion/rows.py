@@ -27,14 +27,14 @@ def write(plan: Plan, entry: str) -> Written:
                  'Scratch("arrived", "1", "uint32")') if count else (),
         sizes=(f'Size("{rows}")', f'Size("{cols}")'),
         launch=_launch(plan, cols),
-        shared={"row_products": ("row_blocks", "row_template"), "grid_reduce": ("OPERATIONS",)},
+        shared={"row_products": ("row_blocks", "row_template")},
         derived=f'{{"blocks": lambda {rows}, {cols}: row_blocks({rows}, {cols})}}',
     )  # fmt: skip
 
 
 def _launch(plan, cols):
     asks = [cols, "blocks", *(("reduce",) if plan.chosen else ())]
-    op = "OPERATIONS[reduce], " if plan.chosen else ""
+    op = "REDUCE[reduce], " if plan.chosen else ""
     entry = f"entry.format(row_template({op}{cols}))"
     return f"return lambda {', '.join(asks)}: Launch(blocks, 256, entry={entry}, arguments=passed)"
 

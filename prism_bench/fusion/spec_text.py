@@ -55,13 +55,14 @@ def _arguments(part, kind):
     scratch, given = part.written.scratch, ["*inputs", *(["*outputs"] if outputs else [])]
     return "\n".join([
         f"def arguments{part.suffix}({kind}):",
-        f"    inputs = {_tuple(inputs)}",
-        *([f"    outputs = {_tuple(outputs)}"] if outputs else []),
-        f"    return {_tuple([*given, *scratch, *scalars, *part.written.sizes])}",
+        f"    inputs = {tuple_of(inputs)}",
+        *([f"    outputs = {tuple_of(outputs)}"] if outputs else []),
+        f"    return {tuple_of([*given, *scratch, *scalars, *part.written.sizes])}",
     ])  # fmt: skip
 
 
-def _tuple(parts):
+def tuple_of(parts: list[str]) -> str:
+    """A tuple of what the parts say."""
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
@@ -99,7 +100,7 @@ def spec(program: Program, parts: dict[str, Part], name: str) -> str:
         "arguments": f"arguments({first})",
         "parameters": mapping(_parameters(main)),
         "derived": main.written.derived.replace("dtype", first) or "{}",
-        "rules": "(TILE_RULE, *RULES)" if main.is_product else _tuple(rules(main)),
+        "rules": "(TILE_RULE, *RULES)" if main.is_product else tuple_of(rules(main)),
         "launch": f"launch({first})",
         "reference": "reference",
         "tolerance": f"tolerance({first})",
@@ -141,7 +142,7 @@ def rules(part: Part) -> list[str]:
         found.append(f'Rule("{parameter} is one of {known}", lambda {parameter}: {parameter} in {parameter.upper()})')
     if part.plan.chosen:
         hows = part.plan.chosen.hows
-        found.append(f'Rule("reduce is one of {", ".join(hows)}", lambda reduce: reduce in {literal(hows)})')
+        found.append(f'Rule("reduce is one of {", ".join(hows)}", lambda reduce: reduce in REDUCE)')
     return found
 
 
@@ -188,7 +189,7 @@ def _on_tensor_cores(program, part, precision):
         "arithmetic": '"tensor"',
         "peers": "{" + ", ".join(f'"{peer}": {name}' for peer, name in peers.items()) + "}",
         "edges": "tuple(edge for edge in EDGES if \"tile\" not in edge)", "golden": "()", "budgets": "()",
-        "only_labels": '("S0", "S1")' if small else '("S0", "S1", "S2")',
+        "only_labels": literal(tuple(label for label in program.workloads if not small or label != "S2")),
     }  # fmt: skip
     yield from _variant(precision, f"tensor cores, {precision} operands, float32 sums", changes)
     if not small and program.by_hand and program.by_hand.tensor:

@@ -26,9 +26,9 @@ class Written:
     derived: str = ""
 
 
-def packed(opening: str, parts, closing: str, separator: str = ", ") -> str:
+def packed(opening: str, parts, closing: str) -> str:
     """opening + parts + closing in lines of at most 120 characters; further lines begin below the first part."""
-    parts = [part + separator.rstrip() for part in parts[:-1]] + list(parts[-1:])
+    parts = [f"{part}," for part in parts[:-1]] + list(parts[-1:])
     lines, indent = [opening], " " * len(opening.rpartition("\n")[2])
     for position, part in enumerate(parts):
         last = closing if position == len(parts) - 1 else ""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from prism_bench.errors import SpecError
 from prism_bench.fusion.expression import (
     Binary,
+    Choice,
     Name,
     Number,
     absolute,
@@ -98,6 +99,11 @@ def test_what_an_expression_holds():
     assert (relu,) == functions_in(expression, relu(c))
     assert 3 == flops(expression)
     assert "Relu{}((a - b) * b + (a - b))" == cuda(replaced(expression, {"a": a - b}))
+
+
+def test_a_choice_is_among_functions_whose_errors_are_known():
+    with pytest.raises(SpecError, match="activation 'divergence': a choice is among functions of one argument"):
+        Choice("activation", {"gelu": gelu, "divergence": divergence})
 
 
 def test_wrong_operands_and_arguments_are_refused():

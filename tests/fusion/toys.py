@@ -50,6 +50,12 @@ COLUMNS = program(
     inputs=(Input("w", "rows cols"), Input("x", "rows"), Input("y", "cols")),
     edges=tuple(Workload(rows=r, cols=c) for r, c in ((0, 3), (5, 129), (70, 300))),
 )
+PLAIN_PRODUCT = program(
+    [Product("product", "w", "v", ("float32", "float16"))],
+    ("product",),
+    inputs=(Input("w", "m k"), Input("v", "k n")),
+    edges=tuple(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 4), (17, 20, 9))),
+)
 PRODUCT = program(
     [Product("product", "w", "v"), Map("a", relu((product + bias) * scale) + 1)],
     ("a",),

@@ -6,7 +6,7 @@ Written by `prism-bench fuse` from fusions/fused_gemv_operations.py: change that
 from pathlib import Path
 
 import numpy as np
-from prism_bench_catalogue.include.grid_reduce import OPERATIONS, reduced, reduced_size
+from prism_bench_catalogue.include.grid_reduce import reduced, reduced_size
 from prism_bench_catalogue.include.map_arrays import ROUNDING
 from prism_bench_catalogue.include.row_products import row_blocks, row_template
 
@@ -27,6 +27,7 @@ from prism_bench import (
 )
 
 BY_HAND = Path(__file__).parents[1] / "fused_gemv_operations.cu"
+REDUCE = {"sum": "SumOf", "squares": "SquaresOf", "max": "LargestOf"}
 
 
 def arguments(dtype):
@@ -46,7 +47,7 @@ def arguments(dtype):
 
 def launch(dtype, entry="fused_gemv_operations_generated<{}>", passed=None):
     return lambda cols, blocks, reduce: Launch(
-        blocks, 256, entry=entry.format(row_template(OPERATIONS[reduce], cols)), arguments=passed
+        blocks, 256, entry=entry.format(row_template(REDUCE[reduce], cols)), arguments=passed
     )
 
 
@@ -84,7 +85,7 @@ spec = KernelSpec(
     rules=(
         Rule("a finite alpha", lambda alpha: abs(alpha) < float("inf")),
         Rule("a finite beta", lambda beta: abs(beta) < float("inf")),
-        Rule("reduce is one of sum, squares, max", lambda reduce: reduce in ("sum", "squares", "max")),
+        Rule("reduce is one of sum, squares, max", lambda reduce: reduce in REDUCE),
     ),
     launch=launch("float32"),
     reference=reference,
