@@ -9,9 +9,9 @@ One launch is possible although a softmax waits for all tiles of its rows: the l
 
 from dataclasses import replace
 
-from prism_bench_catalogue.include import activations
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, TILES, on_tiles
 from prism_bench_catalogue.include.gemv import launches as products
+from prism_bench_catalogue.include.loss_steps import gradient_size, reference, step_size, total_size
 from prism_bench_catalogue.include.row_products import row_blocks, row_template
 from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
 from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
@@ -44,7 +44,6 @@ ACTIVATIONS = {  # functor, launch of the separate step: entry, elements a block
     "sigmoid": ("Sigmoid", "sigmoid_in_place", 512, 128),
     "tanh": ("Tanh", "tanh_in_place", 1024, 256),
 }
-STRETCH = {"relu": 1.0, "sigmoid": 0.25, "tanh": 1.0}
 IN_REGISTERS = 16_384  # columns of a row that a block holds
 SMALLEST_TILE = min(rows for rows, *_ in TILES.values())
 ONE_BLOCK_ROWS = Rule(f"cols <= {IN_REGISTERS}, a row that a block holds", lambda cols: cols <= IN_REGISTERS)
@@ -197,40 +196,6 @@ def full(rows, cols, activation, tile, device):
     entry = f"fused_linear_algebra<{{}}, {1 if cols % 4 else 4}, {ACTIVATIONS[activation][0]}>"
     passed = ("x", "w", "bias", *ROW_STEPS, "logits", "by_row", "arrived", *STEP, "weight", "rows", "cols", "inputs")
     return replace(on_tiles(entry, rows, cols, tile, device), arguments=passed)
-
-
-def probabilities(x, w, bias, activation, xp, special):
-    logits = getattr(activations, activation)(x @ w + bias, xp, special)
-    weights = xp.exp(logits - logits.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
-
-
-def hit(label, cols, xp):
-    return xp.arange(cols)[None, :] == label[:, None]
-
-
-def reference(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special):
-    known = ((label >= 0) & (label < cols))[:, None]
-    error = probabilities(x, w, bias, activation, xp, special) - hit(label, cols, xp)
-    gradient = xp.where(known, error / rows, xp.nan)
-    steps = alpha * (gradient @ direction) + beta * before
-    return gradient, steps, steps.sum()
-
-
-def gradient_size(x, w, bias, label, activation, rows, cols, xp, special):
-    """A probability moves by twice the largest error of its row's logits, which their absolute terms bound."""
-    p = probabilities(x, w, bias, activation, xp, special)
-    logits = STRETCH[activation] * (xp.abs(x) @ xp.abs(w) + xp.abs(bias))
-    return (p * (1 + 2 * logits.max(axis=1, keepdims=True)) + hit(label, cols, xp)) / rows
-
-
-def step_size(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special):
-    size = gradient_size(x, w, bias, label, activation, rows, cols, xp, special)
-    return abs(alpha) * (size @ xp.abs(direction)) + abs(beta) * xp.abs(before)
-
-
-def total_size(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special):
-    return step_size(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special).sum()
 
 
 def torch_chain(torch, x, w, bias, label, direction, before, activation, alpha, beta, rows):
