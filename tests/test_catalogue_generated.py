@@ -1,0 +1,51 @@
+"""Generated kernels are members of their families, and the source by hand beside one is its variant's."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from prism_bench.catalogue import discover
+from prism_bench.files import shared_folder
+
+TOYS = Path(__file__).parent / "toys"
+SPEC = (TOYS / "arith" / "triple.py").read_text()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of the toys, to add to."""
+    return Path(shutil.copytree(TOYS, tmp_path / "mine", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def generate(folder, name="made"):
+    """Put a generated pair into the family `arith`."""
+    made = folder / "arith" / "generated"
+    made.mkdir()
+    (made / f"{name}.cu").write_text("")
+    (made / f"{name}.py").write_text(SPEC)
+    return made
+
+
+def test_a_generated_kernel_is_a_member_of_its_family(folder):
+    made = generate(folder)
+    found = discover(folder)
+    assert () == found.problems
+    assert ("arith", made / "made.cu") == (found.kernel("made").family, found.kernel("made").source)
+
+
+def test_the_source_by_hand_of_a_generated_kernel_needs_no_spec_of_its_own(folder):
+    made = generate(folder)
+    (folder / "arith" / "made.cu").write_text("")
+    assert () == discover(folder).problems
+    (made / "made.py").unlink()
+    assert {folder / "arith" / "made.cu", made / "made.cu"} == {problem.path for problem in discover(folder).problems}
+
+
+def test_generated_specs_share_python_and_headers_of_their_catalogue(folder):
+    made = generate(folder)
+    (folder / "include").mkdir(exist_ok=True)
+    (folder / "include" / "shared.py").write_text("AXIS = 1\n")
+    (made / "made.py").write_text("from prism_bench_catalogue.include.shared import AXIS\n" + SPEC)
+    assert () == discover(folder).problems
+    assert folder / "include" == shared_folder(made / "made.cu") == shared_folder(folder / "arith" / "double.cu")
