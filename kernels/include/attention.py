@@ -30,7 +30,7 @@ def padded(width, shapes=SHAPES):
 def shapes_of(width):
     """What `shape` may name: 16s of queries per warp and keys per step, or warpgroups."""
     warps = [f"{rows}x{keys}" for rows, keys in SHAPES[padded(width)]]
-    return [*warps, "warpgroups", "skewed"] if width <= max(GROUPS) and width % 8 == 0 else warps
+    return [*warps, "warpgroups"] if width <= max(GROUPS) and width % 8 == 0 else warps
 
 
 def shared_bytes(depth, rows, keys):
@@ -38,9 +38,9 @@ def shared_bytes(depth, rows, keys):
     return 2 * (depth + 8) * (64 * rows + 4 * keys)
 
 
-def shared_of_groups(depth, groups, ring=2):
-    """A tile of queries and a ring of keys and of values, 128 each, in rows without gaps aligned to 1 KiB; barriers."""
-    return 2 * depth * (64 * groups + 2 * ring * 128) + 1024 + 64
+def shared_of_groups(depth, groups):
+    """The same in rows without gaps, aligned to 1 KiB."""
+    return 2 * depth * (64 * groups + 4 * 128) + 1024
 
 
 def chosen(width, tiles, masked, device, warps_only):
@@ -65,12 +65,10 @@ def launcher(entry, element="HalfHead", warps_only=False):
     def launch(batch, heads, length, width, causal, masked, shape, device):
         depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
         shape = shape or chosen(width, batch * heads * -(-length // 128), masked, device, warps_only)
-        if shape in ("warpgroups", "skewed"):
+        if shape == "warpgroups":
             groups = 2 if masked else GROUPS[depth]
-            skewed = shape == "skewed" and shared_of_groups(depth, groups, 3) <= device.max_shared_bytes
-            ring = 3 if skewed else 2
-            grid, block, shared = -(-length // (64 * groups)), 128 * groups, shared_of_groups(depth, groups, ring)
-            tile = f"AttentionWarpgroups<{depth}, {groups}, {ring}, {flags}{kind}>"
+            grid, block, shared = -(-length // (64 * groups)), 128 * groups, shared_of_groups(depth, groups)
+            tile = f"AttentionWarpgroups<{depth}, {groups}, {flags}{kind}>"
         else:
             rows, keys = map(int, shape.split("x"))
             grid, block, shared = -(-length // (64 * rows)), 128, shared_bytes(depth, rows, keys)
