@@ -38,9 +38,9 @@ def shared_bytes(depth, rows, keys):
     return 2 * (depth + 8) * (64 * rows + 4 * keys)
 
 
-def shared_of_groups(depth, groups):
-    """The same in rows without gaps, aligned to 1 KiB."""
-    return 2 * depth * (64 * groups + 4 * 128) + 1024
+def shared_of_groups(depth, groups, ring=2):
+    """A tile of queries and a ring of keys and of values, 128 each, in rows without gaps aligned to 1 KiB; barriers."""
+    return 2 * depth * (64 * groups + 2 * ring * 128) + 1024 + 64
 
 
 def chosen(width, tiles, masked, device, warps_only):
@@ -67,8 +67,9 @@ def launcher(entry, element="HalfHead", warps_only=False):
         shape = shape or chosen(width, batch * heads * -(-length // 128), masked, device, warps_only)
         if shape == "warpgroups":
             groups = 2 if masked else GROUPS[depth]
-            grid, block, shared = -(-length // (64 * groups)), 128 * groups, shared_of_groups(depth, groups)
-            tile = f"AttentionWarpgroups<{depth}, {groups}, {flags}{kind}>"
+            ring = 3 if shared_of_groups(depth, groups, 3) <= device.max_shared_bytes else 2
+            grid, block, shared = -(-length // (64 * groups)), 128 * groups, shared_of_groups(depth, groups, ring)
+            tile = f"AttentionWarpgroups<{depth}, {groups}, {ring}, {flags}{kind}>"
         else:
             rows, keys = map(int, shape.split("x"))
             grid, block, shared = -(-length // (64 * rows)), 128, shared_bytes(depth, rows, keys)

@@ -21,10 +21,12 @@ __device__ void attend_as(const typename T::Element::Memory* q, const typename T
 
 #ifndef CPU_CUDA
 
-/// D is the width of a head, rounded up to 64 or 128 with zeros; a warpgroup has 64 queries.
-template <int D_, int GROUPS, bool CAUSAL_, bool MASKED_, class E = HalfHead>
+/// D is the width of a head, rounded up to 64 or 128 with zeros; a warpgroup has 64 queries. RING tiles of keys and of
+/// values have room.
+template <int D_, int GROUPS, int RING_, bool CAUSAL_, bool MASKED_, class E = HalfHead>
 struct AttentionWarpgroups {
     using Element = E;
+    static constexpr int RING = RING_;
     static constexpr int D = D_, ROWS = 1, KEYS = 128, WIDTH = 8, THREADS = 128 * GROUPS, QUERIES = 64 * GROUPS;
     static constexpr bool CAUSAL = CAUSAL_, MASKED = MASKED_, KEEPS_QUERIES = false, BY_WARPGROUPS = true;
     static constexpr int PITCH = D, RESIDENT = 1;
@@ -70,71 +72,107 @@ __device__ void multiply_values(float (&out)[T::D / 8][4], const unsigned int (&
     close_batch();
 }
 
-/// As `attend`; `shared` has room for a tile of queries, two of keys, two of values, and 1 KiB to whose multiples they
-/// are aligned.
+/// The tiles that pass a block's queries, in groups of the keys for the next scores and the values for the last ones. A
+/// ring of 3 lets one warpgroup run ahead of the others, so that it multiplies while they take exponentials: a group's
+/// copies are started when all that is older than the group before is read. With 2 they meet at every group.
+template <class T>
+struct TileRing {
+    using Memory = typename T::Element::Memory;
+    unsigned int keys, values, barriers;
+    int blocks, length, width;
+    long long row;
+    const Memory *k, *v;
+
+    /// The ring begins at `shared`; k and v are of the block's head.
+    __device__ void start(unsigned int shared, const Heads& heads, int blocks_) {
+        keys = shared, values = keys + T::RING * T::TILE, barriers = values + T::RING * T::TILE;
+        blocks = blocks_, length = heads.length, width = heads.width, row = heads.row;
+        if (T::RING > 2 && threadIdx.x == 0)
+            for (int slot = 0; slot < T::RING; ++slot) start_barrier(barriers + 8 * slot, T::THREADS);
+        if (T::RING > 2) __syncthreads();
+    }
+
+    __device__ static int slot(int group) { return (group + T::RING) % T::RING; }
+    __device__ unsigned int keys_at(int block) const { return keys + slot(block - 1) * T::TILE; }
+    __device__ unsigned int values_at(int block) const { return values + slot(block) * T::TILE; }
+
+    __device__ void copy_tile(unsigned int to, const Memory* from, int block) const {
+        copy_swizzled<T, T::KEYS>(to, from + block * T::KEYS * row, row, length - block * T::KEYS, width);
+    }
+
+    __device__ void copy_keys(int block) const {
+        if (block < blocks) copy_tile(keys_at(block), k, block);
+    }
+
+    /// Keys of block `group` + 1 and values of block `group`.
+    __device__ void copy(int group) const {
+        copy_keys(group + 1);
+        if (group < blocks) copy_tile(values_at(group), v, group);
+        if (T::RING > 2) arrive_when_copied(barriers + 8 * slot(group));
+        else __pipeline_commit();
+    }
+
+    __device__ void await(int group) const {
+        if (T::RING > 2) await_phase(barriers + 8 * slot(group), group / T::RING & 1);
+        else __pipeline_wait_prior(0);
+        show_to_warpgroups();
+        if (T::RING == 2) __syncthreads();
+    }
+};
+
+/// As `attend`; `shared` has room for a tile of queries, a ring of keys and of values, 64 bytes, and 1 KiB to whose
+/// multiples they are aligned.
 template <class T>
 __device__ void attend_by_warpgroups(const typename T::Element::Memory* q, const typename T::Element::Memory* k,
                                      const typename T::Element::Memory* v, const float* mask,
                                      typename T::Element::Out* o, Heads heads, float scale, void* shared) {
-    const unsigned int own = (shared_address(shared) + 1023) / 1024 * 1024, keys = own + T::QUERIES * T::D * 2;
-    const unsigned int values = keys + 2 * T::TILE;
+    const unsigned int own = (shared_address(shared) + 1023) / 1024 * 1024;
     const int tiles = (heads.length + T::QUERIES - 1) / T::QUERIES;
     const int first = (tiles - 1 - static_cast<int>(blockIdx.x) % tiles) * T::QUERIES;
     const long long begin = heads.begin(blockIdx.x / tiles);
     const int end = T::CAUSAL ? min(heads.length, first + T::QUERIES) : heads.length;
     const int blocks = (end + T::KEYS - 1) / T::KEYS;
-    const auto copy = [&](const typename T::Element::Memory* from, int block, unsigned int ring) {
-        if (block < blocks)
-            copy_swizzled<T, T::KEYS>(ring + block % 2 * T::TILE, from + begin + block * T::KEYS * heads.row, heads.row,
-                                      heads.length - block * T::KEYS, heads.width);
-    };
     const float base2 = 1.44269504f * scale, after = T::MASKED ? 1.0f : base2;
     unsigned int weight[T::KEYS / 16][4];
     Queries<T> queries(nullptr, first);
+    TileRing<T> ring;
+    ring.k = k + begin, ring.v = v + begin;
+    ring.start(own + T::QUERIES * T::D * 2, heads, blocks);
     const auto weigh = [&](int block) {
         queries.mask_scores(mask, block * T::KEYS, heads.length, base2);
         queries.weigh(after);
     };
-    const auto take_weights = [&] {
-#pragma unroll
-        for (int at = 0; at < T::KEYS / 16; ++at) queries.weigh_keys(weight[at], 0, at);
-    };
-    copy_swizzled<T, T::QUERIES>(own, q + begin + first * heads.row, heads.row, heads.length - first, heads.width);
-    copy(k, 0, keys);
-    __pipeline_commit();
-    copy(k, 1, keys);
-    copy(v, 0, values);
-    __pipeline_commit();
-    __pipeline_wait_prior(1);
-    show_to_warpgroups();
-    __syncthreads();
-    const auto next_round = [&] {
+    const auto next_round = [&](int block) {
         wait_for_batches<0>(queries.out[0]);
         queries.fade_outputs();
-        take_weights();
-        __pipeline_wait_prior(0);
-        show_to_warpgroups();
-        __syncthreads();
+#pragma unroll
+        for (int at = 0; at < T::KEYS / 16; ++at) queries.weigh_keys(weight[at], 0, at);
+        ring.await(block);
         open_batch();
     };
+    copy_swizzled<T, T::QUERIES>(own, q + begin + first * heads.row, heads.row, heads.length - first, heads.width);
+    ring.copy_keys(0);
+    __pipeline_commit();
+    ring.copy(0);
+    __pipeline_wait_prior(T::RING > 2 ? 0 : 1);
+    show_to_warpgroups();
+    __syncthreads();
     open_batch();
-    multiply_keys<T>(queries.score[0], own, keys);
+    multiply_keys<T>(queries.score[0], own, ring.keys_at(0));
     wait_for_batches<0>(queries.score[0]);
     weigh(0);
     int block = 0;
 #pragma unroll 1
     for (; block + 1 < blocks; ++block) {
-        next_round();
-        multiply_keys<T>(queries.score[0], own, keys + (block + 1) % 2 * T::TILE);
-        multiply_values<T>(queries.out[0], weight, values + block % 2 * T::TILE);
-        copy(k, block + 2, keys);
-        copy(v, block + 1, values);
-        __pipeline_commit();
+        next_round(block);
+        multiply_keys<T>(queries.score[0], own, ring.keys_at(block + 1));
+        multiply_values<T>(queries.out[0], weight, ring.values_at(block));
+        ring.copy(block + 1);
         wait_for_batches<1>(queries.score[0]);
         weigh(block + 1);  // while the values are multiplied; the next round waits for them, beyond the loop's branch
     }
-    next_round();
-    multiply_values<T>(queries.out[0], weight, values + block % 2 * T::TILE);
+    next_round(block);
+    multiply_values<T>(queries.out[0], weight, ring.values_at(block));
     wait_for_batches<0>(queries.out[0]);
     queries.store(o + begin, heads);
 }

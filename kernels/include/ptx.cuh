@@ -166,6 +166,24 @@ __device__ inline void copy_or_zero(unsigned int shared, const void* from, bool 
 /// What this thread has written to shared memory is there for the warpgroup instructions after the next barrier.
 __device__ inline void show_to_warpgroups() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 
+// Barriers in shared memory, of 8 bytes, on which threads need not wait where they arrive; phases are counted from 0.
+
+__device__ inline void start_barrier(unsigned int barrier, unsigned int threads) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(threads) : "memory");
+}
+
+/// This thread arrives when the copies that it has started are done.
+__device__ inline void arrive_when_copied(unsigned int barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" : : "r"(barrier) : "memory");
+}
+
+/// Until all threads have arrived for the phase of that parity; what they wrote before is there.
+__device__ inline void await_phase(unsigned int barrier, unsigned int parity) {
+    asm volatile("{\n.reg .pred done;\nagain:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}"
+                 : : "r"(barrier), "r"(parity) : "memory");
+}
+
 /// Before the first of a batch of instructions: what the registers hold is what was put there.
 __device__ inline void open_batch() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 
