@@ -69,7 +69,25 @@ def test_a_window_carries_its_readings(gpu):
             for clock in (1500, 1980, 1900):
                 gpu.set(0, sm_clock=clock)
                 sampler.beat()
-    assert (3, (1.5e9, 1.9e9, 1.98e9)) == (window.evidence.readings, window.evidence.spans["sm_clock"])
+    assert (4, (1.5e9, 1.9e9, 1.98e9)) == (window.evidence.readings, window.evidence.spans["sm_clock"])
+
+
+def test_what_no_beat_of_a_window_read_is_read_at_its_end_and_only_that(gpu):
+    with sampling(everything, hertz=1, full=False, threaded=False) as sampler:
+        sampler.beat()
+        gpu.set(0, temperature=66)
+        with sampler.window() as window:
+            sampler.beat()
+            gpu.set(0, sm_clock=300)
+    assert (2, (1.98e9,) * 3) == (window.evidence.readings, window.evidence.spans["sm_clock"])
+    assert 66 == window.evidence.highest("temperature")
+
+
+def test_a_window_in_which_everything_was_read_is_left_alone(gpu):
+    with sampling(everything, hertz=1, full=False, threaded=False) as sampler:
+        with sampler.window() as window:
+            sampler.beat()
+    assert 1 == window.evidence.readings
 
 
 def test_a_window_shorter_than_a_beat_is_read_at_its_end(gpu):
