@@ -1,5 +1,7 @@
 """Reads one device. What it does not offer is left out with the reason, and not asked for again."""
 
+from collections.abc import Collection
+
 from prism_bench.monitor import gpm
 from prism_bench.monitor.calls import Call, CallCost
 from prism_bench.monitor.devices import Device
@@ -38,12 +40,13 @@ class Probe:
         """The device at `now`; DeviceLost where it does not answer any more."""
         return self._made([call for call in self._calls if call.is_due(now)], now)
 
-    def completed(self, now: float, since: float) -> Reading | None:
+    def completed(self, now: float, since: float, names: Collection[str] | None = None) -> Reading | None:
         """A reading in which what was read last before `since` is read anew, and only that; None where nothing was.
 
-        DeviceLost as of `read`.
+        With `names` only those quantities are. DeviceLost as of `read`.
         """
-        old = [call for call in self._calls if call.is_older(since)]
+        asked = [call for call in self._calls if names is None or not set(names).isdisjoint(call.names)]
+        old = [call for call in asked if call.is_older(since)]
         return self._made(old, now) if old else None
 
     def energy(self) -> float | None:

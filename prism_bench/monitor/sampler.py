@@ -12,7 +12,7 @@ from prism_bench.evidence import Evidence
 from prism_bench.monitor.nvml import DeviceLost
 from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.reading import Reading
-from prism_bench.monitor.window import evidence_in
+from prism_bench.monitor.window import COMPARED, evidence_in
 from prism_bench.monitor.xid import XidWatch
 
 HERTZ = 20.0
@@ -20,6 +20,7 @@ KEPT_SECONDS = 120.0
 PATIENCE = 2.0  # seconds for a call that hangs in the driver; its thread is left behind then
 BUDGET = 0.01  # of one core: what would cost more comes less often
 _RETRY_SECONDS = 1.0
+_FRESH = 0.2  # seconds: what is no older when a window opens is its beginning
 _PACED_SECONDS = 2.0  # of beats, over which their cost is averaged
 
 
@@ -27,13 +28,14 @@ _PACED_SECONDS = 2.0  # of beats, over which their cost is averaged
 class Cost:
     """What reading took of `seconds`: `cpu_seconds` of one core, over `beats` beats, the `longest` in wall seconds.
 
-    What windows read at their end is among the CPU seconds.
+    What windows read at their ends is among the CPU seconds, and so are the `xid_seconds` of who waits for Xids.
     """
 
     beats: int
     seconds: float
     cpu_seconds: float
     longest: float
+    xid_seconds: float = 0.0
 
     @property
     def share(self) -> float:
@@ -142,7 +144,8 @@ class Sampler:
     def cost(self) -> Cost:
         """What the sampler has cost so far."""
         ended = self._stopped if self._stopped is not None else self._clock()
-        return Cost(self._beats, ended - self._started, self._cpu, self._longest)
+        xids = self._xids.cpu_seconds if self._xids else 0.0
+        return Cost(self._beats, ended - self._started, self._cpu + xids, self._longest, xids)
 
     def told(self) -> dict:
         """What a run record keeps of the sampler: its beat and its cost."""
@@ -157,7 +160,12 @@ class Sampler:
 
     @contextmanager
     def window(self, place: int = 0) -> Iterator[Watch]:
-        """A stretch whose evidence stands in `.evidence` afterwards; what no beat in it read is read at its end."""
+        """A stretch whose evidence stands in `.evidence` afterwards.
+
+        What it compares with the state ahead of it is read when it opens, what no beat in it read when it closes.
+        """
+        if not self._lost[place]:
+            self._take(place, lambda probe, now: probe.completed(now, now - _FRESH, COMPARED))
         watch, begin, lost_before = Watch(), self._clock(), self._lost[place]
         try:
             yield watch
