@@ -9,7 +9,7 @@
     report    total_kernel_calls, successful_calls, failed_calls, utilization_percentage (device time of the executions
               since the start over the time since then), avg_execution_time_us, peak_memory_mb, current_memory_mb,
               per_kernel_stats {name: {call_count, total_time_us, avg_time_us, min_time_us, max_time_us, success_rate}},
-              sampler {hertz, beats, cpu_share, longest_beat_ms}
+              sampler {hertz (null for a single look), beats, cpu_share, longest_beat_ms}
 
 Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name says percent.
 """
@@ -177,7 +177,7 @@ def _statistics(one: KernelStatistics):
 def _cost(sampler):
     cost = sampler.cost()
     return {
-        "hertz": round(cost.beats / cost.seconds, 3) if cost.seconds else None,
+        "hertz": round(cost.beats / cost.seconds, 3) if cost.seconds and sampler.beats_by_itself else None,
         "beats": cost.beats,
         "cpu_share": float(f"{cost.share:.3g}"),
         "longest_beat_ms": _milli(cost.longest),

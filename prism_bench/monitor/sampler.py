@@ -141,6 +141,11 @@ class Sampler:
         """Why Xids are not told; None where they are."""
         return self._xids.missing if self._xids else "a single look waits for no events"
 
+    @property
+    def beats_by_itself(self) -> bool:
+        """Whether there is a steady beat, or only looks when somebody asks."""
+        return self._thread.ident is not None
+
     def cost(self) -> Cost:
         """What the sampler has cost so far."""
         ended = self._stopped if self._stopped is not None else self._clock()
