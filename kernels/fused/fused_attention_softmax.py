@@ -2,7 +2,7 @@
 
 Floors of S1 on an H200: 550 GFLOP / 990 TFLOP/s = 0.56 ms on the tensor cores, 2.1 G exponentials at 16 a clock and
 multiprocessor = 0.57 ms. Warpgroup instructions on compute capability 9.0, for heads of whole 16-byte pieces up to 128
-wide; elsewhere mma.sync, which reaches two thirds of the first rate, and overlaps the two in part only.
+wide, which run ahead of each other over a ring of three tiles (1.21 ms; 1.56 ms in step). Elsewhere mma.sync.
 A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
 """
 
@@ -129,15 +129,6 @@ spec = KernelSpec(
             budgets=(),
             only_labels=("S0",),
         ),
-        "skewed": Variant(
-            "warpgroups that run ahead of each other, compute capability 9.0 only",
-            parameters={"causal": 0, "masked": 0, "scaling": None, "shape": "skewed"},
-            requires=WARPGROUPS,
-            edges=LADDER,
-            golden=(),
-            budgets=(),
-            only_labels=("S0", "S1"),
-        ),
         "bfloat16": Variant(
             "bfloat16 operands, FP32 output",
             arguments=arguments(SHAPE, "uint16", "float32", BFLOATS),
@@ -165,5 +156,5 @@ spec = KernelSpec(
             budgets=(Budget("peer_ratio", at_least=0.8, label="S1"),),
         ),
     },
-    budgets=(Budget("peer_ratio", at_least=0.65, label="S1"), Budget("peer_ratio", at_least=0.65, label="S2")),
+    budgets=(Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),
 )  # fmt: skip

@@ -30,7 +30,7 @@ def padded(width, shapes=SHAPES):
 def shapes_of(width):
     """What `shape` may name: 16s of queries per warp and keys per step, or warpgroups."""
     warps = [f"{rows}x{keys}" for rows, keys in SHAPES[padded(width)]]
-    return [*warps, "warpgroups", "skewed"] if width <= max(GROUPS) and width % 8 == 0 else warps
+    return [*warps, "warpgroups"] if width <= max(GROUPS) and width % 8 == 0 else warps
 
 
 def shared_bytes(depth, rows, keys):
@@ -65,10 +65,9 @@ def launcher(entry, element="HalfHead", warps_only=False):
     def launch(batch, heads, length, width, causal, masked, shape, device):
         depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
         shape = shape or chosen(width, batch * heads * -(-length // 128), masked, device, warps_only)
-        if shape in ("warpgroups", "skewed"):
+        if shape == "warpgroups":
             groups = 2 if masked else GROUPS[depth]
-            skewed = shape == "skewed" and shared_of_groups(depth, groups, 3) <= device.max_shared_bytes
-            ring = 3 if skewed else 2
+            ring = 3 if shared_of_groups(depth, groups, 3) <= device.max_shared_bytes else 2
             grid, block, shared = -(-length // (64 * groups)), 128 * groups, shared_of_groups(depth, groups, ring)
             tile = f"AttentionWarpgroups<{depth}, {groups}, {ring}, {flags}{kind}>"
         else:

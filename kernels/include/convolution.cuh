@@ -82,9 +82,9 @@ struct ConvolutionCopies {
         --tiles;
     }
 
+    /// Zero where there is nothing; no branch decides.
     __device__ static void put(float* to, const float* from, bool there) {
-        if (there) __pipeline_memcpy_async(to, from, 4);
-        else *to = 0.0f;
+        __pipeline_memcpy_async(to, from, 4, there ? 0 : 4);
     }
 };
 
@@ -184,25 +184,31 @@ __device__ void convolve_on_tensor_cores(const Convolution& sizes, const float* 
     float sum[T::ROWS][2 * T::COLS][4] = {};
     multiply_stages<MmaFragments<O>>(source, sizes.taps() * depth_tiles<T>(sizes.group_in()), shared, sum);
     const WarpPlace<T> place;
-    const long long plane = sizes.out_plane();
+    const unsigned int plane = static_cast<unsigned int>(sizes.out_plane());
+    const long long number = tile.first / plane;
+    const unsigned int rest = static_cast<unsigned int>(tile.first - number * plane);
+    const auto place_of = [&](int column) {  // in the first of this tile's channels
+        const unsigned int later = (rest + column) / plane;
+        return y + ((number + later) * sizes.channels_out + tile.channel) * plane + (rest + column - later * plane);
+    };
 #pragma unroll
     for (int j = 0; j < 2 * T::COLS; ++j) {
-        const long long at = tile.first + place.col + 8 * j + warp_lane() % 4 * 2;
+        const int column = place.col + 8 * j + warp_lane() % 4 * 2;
+        if (tile.first + column >= pixels) continue;
+        float* const to = place_of(column);
+        float* const next = plane % 2 == 0 || tile.first + column + 1 >= pixels ? nullptr : place_of(column + 1);
 #pragma unroll
         for (int i = 0; i < 2 * T::ROWS; ++i) {
             const int row = place.row + 8 * i + warp_lane() / 4;
-            if (row >= tile.channels || at >= pixels) continue;
+            if (row >= tile.channels) continue;
             const float added = __ldg(bias + tile.channel + row);
             const float one = f(sum[i / 2][j][i % 2 * 2] + added), two = f(sum[i / 2][j][i % 2 * 2 + 1] + added);
-            const auto place_of = [&](long long pixel) {
-                const long long number = pixel / plane;
-                return y + (number * sizes.channels_out + tile.channel + row) * plane + (pixel - number * plane);
-            };
+            const long long there = static_cast<long long>(row) * plane;
             if (plane % 2 == 0) {
-                *reinterpret_cast<float2*>(place_of(at)) = make_float2(one, two);
+                *reinterpret_cast<float2*>(to + there) = make_float2(one, two);
             } else {
-                *place_of(at) = one;
-                if (at + 1 < pixels) *place_of(at + 1) = two;
+                to[there] = one;
+                if (next != nullptr) next[there] = two;
             }
         }
     }

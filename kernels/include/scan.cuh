@@ -40,39 +40,31 @@ struct TileState {
     __device__ static void publish(unsigned long long* to, double sum, unsigned long long kind) {
         atomicExch(to, (static_cast<unsigned long long>(__double_as_longlong(sum)) & ~KIND) | kind);
     }
-    __device__ void wait_for(unsigned long long* from) {
+    __device__ static TileState wait_for(unsigned long long* from) {
+        unsigned long long word = atomicAdd(from, 0ull);
         for (; word == 0; word = atomicAdd(from, 0ull)) __nanosleep(50);
+        return {word};
     }
     __device__ unsigned long long kind() const { return word & KIND; }
     __device__ double sum() const { return __longlong_as_double(static_cast<long long>(word & ~KIND)); }
 };
 
-/// The sum of all tiles before `tile`, whose own sum is `own`: decoupled look-back (Merrill and Garland 2016), 64 tiles
-/// at a time, since a look takes as long as dozens of tiles. One warp calls it with all lanes and has the result in all. `states` is the row's, zero before the launch;
+/// The sum of all tiles before `tile`, whose own sum is `own`: decoupled look-back (Merrill and Garland 2016), 32 tiles
+/// at a time. One warp calls it with all lanes and has the result in all. `states` is the row's, zero before the launch;
 /// tiles must be taken in the order in which blocks start, or a block might wait for one that never runs.
 __device__ inline double sum_before(double own, int tile, unsigned long long* states) {
     const int lane = threadIdx.x % 32;
     if (lane == 0) TileState::publish(states + tile, own, tile == 0 ? TileState::UP_TO : TileState::OWN);
     if (tile == 0) return 0.0;
-    constexpr int EACH = 2;
     double sum = 0.0;
-    for (int last = tile - 1 - EACH * lane;; last -= 32 * EACH) {
-        TileState state[EACH];
-#pragma unroll
-        for (int k = 0; k < EACH; ++k) state[k] = {last - k >= 0 ? atomicAdd(states + last - k, 0ull) : TileState::UP_TO};
-        double seen = 0.0;
-        bool complete = false;
-#pragma unroll
-        for (int k = 0; k < EACH; ++k) {
-            if (complete) continue;
-            if (last - k >= 0) state[k].wait_for(states + last - k);
-            seen += state[k].sum();
-            complete = state[k].kind() == TileState::UP_TO;
-        }
-        const unsigned int ends = __ballot_sync(FULL_WARP, complete);
-        const int nearest = ends == 0 ? 32 : __ffs(static_cast<int>(ends)) - 1;
-        sum += warp_reduce(lane <= nearest ? seen : 0.0, Sum{});
-        if (ends != 0) break;
+    for (int last = tile - 1;; last -= 32) {
+        const bool there = last - lane >= 0;
+        TileState state = {TileState::UP_TO};
+        if (there) state = TileState::wait_for(states + last - lane);
+        const unsigned int complete = __ballot_sync(FULL_WARP, state.kind() == TileState::UP_TO);
+        const int nearest = complete == 0 ? 32 : __ffs(static_cast<int>(complete)) - 1;
+        sum += warp_reduce(lane <= nearest ? state.sum() : 0.0, Sum{});
+        if (complete != 0) break;
     }
     if (lane == 0) TileState::publish(states + tile, sum + own, TileState::UP_TO);
     return sum;

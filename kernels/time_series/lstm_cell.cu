@@ -5,9 +5,8 @@
 // The gates are one product, [x h] [W_ih W_hh]^T. A tile's columns take the four gates of each unit in turn, so that
 // every thread holds all gates of its units and the cell is finished in registers.
 
-// Tiles of a sequence, whose batches are small.
+// The tile of a sequence, whose batches are small.
 using Tall = Tile<64, 32, 16, 6, 2, 1, 4, 1>;
-using Thin = Tile<64, 32, 16, 6, 1, 1, 4, 1>;
 
 struct Sizes {
     int batch, inputs, hidden;

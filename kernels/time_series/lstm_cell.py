@@ -23,24 +23,23 @@ def launch(batch, gates, tile, device):
     return on_tiles("lstm_cell<{}>", batch, gates, tile, device)
 
 
-# Samples, gate columns and threads of a sequence's tiles, and the share of the FMA rate that each keeps busy.
-SEQUENCE_TILES = {"Tall": (64, 32, 256, 0.6), "Thin": (64, 32, 128, 0.55), "Small": (16, 32, 256, 0.35)}
+# Samples and gate columns of a sequence's tiles, and the share of the FMA rate that each keeps busy.
+SEQUENCE_TILES = {"Tall": (64, 32, 0.6), "Small": (16, 32, 0.35)}
 
 
 def launch_sequence(batch, gates, tile, device):
     """A cooperative grid that stays for all steps."""
 
     def blocks(name):
-        rows, cols, *_ = SEQUENCE_TILES[name]
+        rows, cols, _ = SEQUENCE_TILES[name]
         return -(-batch // rows) * -(-gates // cols)
 
     def time(name):
-        rows, cols, _, busy = SEQUENCE_TILES[name]
+        rows, cols, busy = SEQUENCE_TILES[name]
         return -(-blocks(name) // device.sm_count) * rows * cols / busy
 
     name = min(SEQUENCE_TILES, key=time) if tile == "auto" else tile
-    grid, threads = min(blocks(name), device.sm_count), SEQUENCE_TILES[name][2]
-    return Launch(grid, threads, entry=f"lstm_sequence<{name}>", cooperative=True)
+    return Launch(min(blocks(name), device.sm_count), 256, entry=f"lstm_sequence<{name}>", cooperative=True)
 
 
 def gates_of(product, hidden):
@@ -119,50 +118,48 @@ def sequence_bytes(steps, batch, inputs, hidden):
     return 4 * (batch * (steps * inputs + states * hidden) + 4 * hidden * (inputs + hidden + 1))
 
 
-def sequence(meaning, tile):
-    return Variant(
-        meaning,
-        entry="lstm_sequence",
-        arguments=(
-            In("x", "steps batch inputs"),
-            In("h", "batch hidden"),
-            In("c", "batch hidden"),
-            *WEIGHED,
-            Out("y", "steps batch hidden"),
-            Out("c_next", "batch hidden"),
-            Size("steps"),
-            Size("batch"),
-            Size("inputs"),
-            Size("hidden"),
+SEQUENCE = Variant(
+    "many steps in one launch, the state kept on the device",
+    entry="lstm_sequence",
+    arguments=(
+        In("x", "steps batch inputs"),
+        In("h", "batch hidden"),
+        In("c", "batch hidden"),
+        *WEIGHED,
+        Out("y", "steps batch hidden"),
+        Out("c_next", "batch hidden"),
+        Size("steps"),
+        Size("batch"),
+        Size("inputs"),
+        Size("hidden"),
+    ),
+    parameters={"tile": "auto"},
+    rules=(
+        Rule("tile is auto, Tall or Small", lambda tile: tile == "auto" or tile in SEQUENCE_TILES),
+        Rule("steps >= 1", lambda steps: steps >= 1),
+    ),
+    launch=launch_sequence,
+    reference=sequence_reference,
+    tolerance=normwise(1e-5),
+    peers={"torch": torch_sequence},
+    flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (8 * (inputs + hidden) + 10),
+    bytes_moved=sequence_bytes,
+    workloads={
+        "S0": Workload(steps=16, batch=32, inputs=64, hidden=128),
+        "S1": Workload(steps=512, batch=64, inputs=1024, hidden=1024),
+    },
+    edges=(
+        *(
+            Workload(steps=t, batch=b, inputs=i, hidden=h, tile=tile)
+            for tile in SEQUENCE_TILES
+            for t, b, i, h in ((1, 1, 1, 1), (3, 0, 3, 4), (2, 5, 0, 7), (3, 17, 33, 13), (4, 67, 40, 50))
         ),
-        parameters={"tile": tile},
-        rules=(
-            Rule("tile is auto, Tall, Thin or Small", lambda tile: tile == "auto" or tile in SEQUENCE_TILES),
-            Rule("steps >= 1", lambda steps: steps >= 1),
-        ),
-        launch=launch_sequence,
-        reference=sequence_reference,
-        tolerance=normwise(1e-5),
-        peers={"torch": torch_sequence},
-        flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (8 * (inputs + hidden) + 10),
-        bytes_moved=sequence_bytes,
-        workloads={
-            "S0": Workload(steps=16, batch=32, inputs=64, hidden=128),
-            "S1": Workload(steps=512, batch=64, inputs=1024, hidden=1024),
-        },
-        edges=(
-            *(
-                Workload(steps=t, batch=b, inputs=i, hidden=h, tile=tile)
-                for tile in SEQUENCE_TILES
-                for t, b, i, h in ((1, 1, 1, 1), (3, 0, 3, 4), (2, 5, 0, 7), (3, 17, 33, 13), (4, 67, 40, 50))
-            ),
-            Workload(steps=5, batch=3, inputs=200, hidden=3),
-        ),
-        golden=(),
-        traffic_factor=None,
-        budgets=(),
-    )
-
+        Workload(steps=5, batch=3, inputs=200, hidden=3),
+    ),
+    golden=(),
+    traffic_factor=None,
+    budgets=(),
+)
 
 spec = KernelSpec(
     entry="lstm_cell",
@@ -213,8 +210,7 @@ spec = KernelSpec(
         ),
     ),
     variants={
-        "sequence": sequence("many steps in one launch, the state kept on the device", "auto"),
-        "sequence_thin": sequence("the same on tiles of 128 threads", "Thin"),
+        "sequence": SEQUENCE,
     },
     budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),
 )

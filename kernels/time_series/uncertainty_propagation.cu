@@ -3,7 +3,7 @@
 
 // Variances of forecasts: running sums of sigma^2 (random walk), or sigma^2 times the running sum of psi^2 (AR model).
 
-constexpr int TILE_WARPS = 8;
+constexpr int TILE_CHUNKS = 4, TILE_WARPS = 8, TILE = TILE_CHUNKS * TILE_WARPS * CHUNK;
 
 /// Four neighbours of a row that ends after `left` more; whole vectors where rows begin on 16-byte boundaries.
 struct Four {
@@ -84,9 +84,8 @@ __device__ void walk_rows(const float* sigma, const Output& output, long long ro
 
 /// Rows in tiles, which blocks take in the order of their tickets and keep in registers while they look back: one read.
 /// `states` holds the next ticket and a word for each tile.
-template <int TILE_CHUNKS, class Output>
+template <class Output>
 __device__ void walk_tiles(const float* sigma, const Output& output, unsigned long long* states, long long cols, int tiles) {
-    constexpr int TILE = TILE_CHUNKS * TILE_WARPS * CHUNK;
     __shared__ unsigned long long ticket;
     __shared__ double by_warp[TILE_WARPS], before_tile;
     if (threadIdx.x == 0) ticket = atomicAdd(states, 1ull);
@@ -127,10 +126,9 @@ extern "C" __global__ void __launch_bounds__(256)
     walk_rows(sigma, Variances{variance}, rows, cols);
 }
 
-template <int TILE_CHUNKS>
-__global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256)
     variance_tiles(const float* sigma, float* variance, unsigned long long* states, long long cols, int tiles) {
-    walk_tiles<TILE_CHUNKS>(sigma, Variances{variance}, states, cols, tiles);
+    walk_tiles(sigma, Variances{variance}, states, cols, tiles);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -139,11 +137,10 @@ extern "C" __global__ void __launch_bounds__(256)
     walk_rows(sigma, Bands{variance, mean, lower, upper, z}, rows, cols);
 }
 
-template <int TILE_CHUNKS>
-__global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256)
     band_tiles(const float* sigma, const float* mean, float* variance, float* lower, float* upper,
                unsigned long long* states, long long cols, int tiles, float z) {
-    walk_tiles<TILE_CHUNKS>(sigma, Bands{variance, mean, lower, upper, z}, states, cols, tiles);
+    walk_tiles(sigma, Bands{variance, mean, lower, upper, z}, states, cols, tiles);
 }
 
 // growth[h] = sum of psi_j^2, j = 0..h, where psi_0 = 1 and psi_j = sum of phi_i psi_{j-i}. One warp, step by step.

@@ -26,9 +26,9 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
-# S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; S2 twice that, each value is read and written once. S2 took 720 us (69 %)
-# with tiles of 4096 and of 8192 steps alike, looking back 32 tiles at a time: it waited for looks, not for memory.
-CHUNK = 1024  # steps of a tile: a chunk for each of its warps, some times
+# S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; S2 twice that, each value is read and written once. S2 takes 722 us (69 %)
+# with tiles of 4096 and of 8192 steps alike, 843 us looking back 64 tiles at a time: it waits for looks, not for memory.
+TILE = 4096
 stable = Fill(lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [], "positive, of sum 0.9")
 
 
@@ -37,12 +37,12 @@ def launch_of(kind):
     outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
     z = () if kind == "variance" else ("z",)
 
-    def launch(rows, cols, tiles, chunks, device):
-        if cols <= CHUNK * chunks or rows >= 16 * device.sm_count:
+    def launch(rows, cols, tiles, device):
+        if cols <= TILE or rows >= 16 * device.sm_count:
             names = ("sigma", *outputs, "rows", "cols", *z)
             return Launch(-(-rows // 8) if cols else 0, 256, entry=f"{kind}_rows", arguments=names)
         names = ("sigma", *outputs, "states", "cols", "tiles", *z)
-        return Zero("states"), Launch(rows * tiles, 256, entry=f"{kind}_tiles<{chunks}>", arguments=names)
+        return Zero("states"), Launch(rows * tiles, 256, entry=f"{kind}_tiles", arguments=names)
 
     return launch
 
@@ -104,9 +104,9 @@ sizes = {
 spec = KernelSpec(
     entry="variance_rows",
     arguments=(In("sigma", "rows cols", fill=deviation), Out("variance", "rows cols"), *walk),
-    parameters={"alpha": 0.05, "chunks": 8},
+    parameters={"alpha": 0.05},
     derived={
-        "tiles": lambda cols, chunks: -(-cols // (CHUNK * chunks)),
+        "tiles": lambda cols: -(-cols // TILE),
         "words": lambda rows, tiles: rows * tiles + 1 if tiles > 1 else 1,
         "z": lambda alpha: NormalDist().inv_cdf(1 - alpha / 2),
     },
@@ -143,9 +143,6 @@ spec = KernelSpec(
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
-        "short_tiles": Variant(
-            "tiles of half the length", parameters={"alpha": 0.05, "chunks": 4}, only_labels=("S2",), budgets=(),
-        ),
         "bands": Variant(
             "with the band around a mean", entry="band_rows", launch=launch_of("band"),
             arguments=(

@@ -68,6 +68,7 @@ for module in (
 
 def _interrupt(*_):
     """A polite end is an interruption: what was measured is kept, and no measuring process is left behind."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # timeout(1) sends it twice: what is being kept must not be cut short
     raise KeyboardInterrupt
 
 

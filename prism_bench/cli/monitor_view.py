@@ -102,6 +102,6 @@ _TIMES = ("avg_time_ms", "min_time_ms", "max_time_ms")
 
 def _foot(snapshot):
     sampler = snapshot["report"]["sampler"]
-    hertz = "-" if sampler["hertz"] is None else f"{sampler['hertz']:.3g} Hz"
-    words = f"read at {hertz} for {share_text(sampler['cpu_share'])} of a core; Ctrl-C ends"
+    hertz, share = sampler["hertz"], share_text(sampler["cpu_share"])
+    words = "a single look" if hertz is None else f"read at {hertz:.3g} Hz for {share} of a core; Ctrl-C ends"
     return Text(f"{snapshot['status']['timestamp'][11:19]} UTC  {words}", style="dim")

@@ -30,8 +30,8 @@ def command(
     from prism_bench.analysis.trend.shifts import findings, shifts
     from prism_bench.report.trend import trend_json, trend_view
 
-    if smallest <= 0:
-        raise UsageError(f"--smallest {smallest:g}: it must be above 0 percent, such as 2")
+    if not 0 < smallest < 100:
+        raise UsageError(f"--smallest {smallest:g}: it must lie between 0 and 100 percent, such as 2")
     history = chosen(_read(runs, asv), filter or (), metric or (), machine or ())
     found = trend(history, kept_floors(history, noise), smallest / 100)
     if json:

@@ -7,9 +7,9 @@
               avg_memory_mb, last_execution}
     alerts    active_alerts: list of {severity, message, metric, value, rule, device, since}, total_alerts_today
     report    total_kernel_calls, successful_calls, failed_calls, utilization_percentage (device time of the executions
-              over the time since the start), avg_execution_time_us, peak_memory_mb, current_memory_mb,
+              since the start over the time since then), avg_execution_time_us, peak_memory_mb, current_memory_mb,
               per_kernel_stats {name: {call_count, total_time_us, avg_time_us, min_time_us, max_time_us, success_rate}},
-              sampler {hertz, beats, cpu_share, longest_beat_ms}
+              sampler {hertz (null for a single look), beats, cpu_share, longest_beat_ms}
 
 Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name says percent.
 """
@@ -91,7 +91,7 @@ def device(sampler: Sampler, place: int) -> dict:
         "name": one.name,
         "slice": one.is_slice,
         "lost": sampler.lost(place),
-        "values": {name: values.get(name) for name in QUANTITIES},
+        "values": {name: _exact(values.get(name)) for name in QUANTITIES},
         "missing": {name: reason for name, reason in missing.items() if name not in values},
         "reasons": list(reasons) if reasons is not None else None,
         "processes": _processes(reading, sampler.lost(place)),
@@ -109,12 +109,13 @@ def report(executions: Executions) -> dict:
     """What all executions in the ring add up to; null where there is none to speak of."""
     ones = list(executions)
     times = [one.seconds for one in ones if one.succeeded]
+    recent = sum(one.seconds for one in ones if one.succeeded and one.at >= executions.began)
     uptime = executions.uptime()
     return {
         "total_kernel_calls": len(ones),
         "successful_calls": len(times),
         "failed_calls": len(ones) - len(times),
-        "utilization_percentage": _percent(sum(times) / uptime) if uptime > 0 else None,
+        "utilization_percentage": _percent(recent / uptime) if uptime > 0 else None,
         "avg_execution_time_us": _micro(fmean(times)) if times else None,
         "peak_memory_mb": _mega(max((one.memory for one in ones), default=None)),
         "current_memory_mb": _mega(ones[-1].memory if ones else None),
@@ -176,7 +177,7 @@ def _statistics(one: KernelStatistics):
 def _cost(sampler):
     cost = sampler.cost()
     return {
-        "hertz": round(cost.beats / cost.seconds, 3) if cost.seconds else None,
+        "hertz": round(cost.beats / cost.seconds, 3) if cost.seconds and sampler.beats_by_itself else None,
         "beats": cost.beats,
         "cpu_share": float(f"{cost.share:.3g}"),
         "longest_beat_ms": _milli(cost.longest),
@@ -185,6 +186,11 @@ def _cost(sampler):
 
 def _scaled(value, factor):
     return None if value is None else float(f"{value * factor:.6g}")
+
+
+def _exact(value):
+    """Without what scaling left behind the twelfth digit."""
+    return None if value is None else float(f"{value:.12g}")
 
 
 def _mega(count: float | None):

@@ -1,108 +1,116 @@
 """Reads one device. What it does not offer is left out with the reason, and not asked for again."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Collection
 
 from prism_bench.monitor import gpm
+from prism_bench.monitor.calls import Call, CallCost
 from prism_bench.monitor.devices import Device
-from prism_bench.monitor.nvml import is_permanent, why_missing
+from prism_bench.monitor.nvml import why_missing
 from prism_bench.monitor.processes import Processes
 from prism_bench.monitor.reading import Reading
 
-PROCESS_PERIOD = 0.5
-_LAG = 0.19
-_GIVEN_UP = float("inf")
-
-
-@dataclass
-class _Group:
-    """Quantities that one call reads, how often, and what it last gave."""
-
-    names: tuple[str, ...]
-    read: Callable
-    period: float = 0.0
-    due: float = 0.0
-    values: dict = field(default_factory=dict)
-    missing: dict = field(default_factory=dict)
+_HALF_SECOND = 0.5
 
 
 class Probe:
-    """The groups of quantities of one device; `full` reads those too that a measuring process can do without.
+    """The calls that read one device; `full` makes those too that a measuring process can do without.
 
-    PCIe throughput blocks for 20 ms a direction, GPM wants a tenth of a second between its samples, and the counters
-    of errors change once in a year: each has a beat of its own.
+    A call into the driver may cost a millisecond of a core. With a `budget`, a share of one core, the SM clock is read
+    every time, since a window's verdict hangs on it; power and the reasons for a lower clock as often as their part of
+    the budget allows; the rest twice a second at most. PCIe throughput blocks for 20 ms a direction, GPM wants a tenth
+    of a second between its samples, and the counters of errors change once in a year: each has a period of its own.
     """
 
-    def __init__(self, pynvml, device: Device, *, full: bool = True, ours: frozenset[int] = frozenset()):
+    def __init__(
+        self, pynvml, device: Device,
+        *, full: bool = True, ours: frozenset[int] = frozenset(), budget: float | None = None,
+    ):  # fmt: skip
         self.device, self._pynvml = device, pynvml
-        self._groups = [*_quick(pynvml, device), *_slow(pynvml, device), *(_whole(pynvml, device) if full else ())]
-        self._processes, self._due, self._listed = Processes(pynvml, device.handle, ours), 0.0, ()
+        processes = Processes(pynvml, device.handle, ours)
+        self._calls = [
+            *_quick(pynvml, device),
+            *_slow(pynvml, device),
+            Call(("processes",), lambda: {"processes": processes.read()}, _HALF_SECOND),
+            *(_whole(pynvml, device) if full else ()),
+        ]
+        if budget:
+            _share_out(budget, self._calls)
 
     def read(self, now: float) -> Reading:
         """The device at `now`; DeviceLost where it does not answer any more."""
-        values, missing = {}, {}
-        for group in self._groups:
-            if now >= group.due:
-                self._refresh(group, now)
-            values |= group.values
-            missing |= group.missing
-        if now >= self._due:
-            self._due, self._listed = now + PROCESS_PERIOD, self._processes.read()
-        if isinstance(self._listed, str):
-            return Reading(now, values, missing | {"processes": self._listed})
-        return Reading(now, values, missing, self._listed)
+        return self._made([call for call in self._calls if call.is_due(now)], now)
+
+    def completed(self, now: float, since: float, names: Collection[str] | None = None) -> Reading | None:
+        """A reading in which what was read last before `since` is read anew, and only that; None where nothing was.
+
+        With `names` only those quantities are. DeviceLost as of `read`.
+        """
+        asked = [call for call in self._calls if names is None or not set(names).isdisjoint(call.names)]
+        old = [call for call in asked if call.is_older(since)]
+        return self._made(old, now) if old else None
 
     def energy(self) -> float | None:
-        """The energy counter alone, in joules: one quick call, for who watches it move."""
+        """The energy counter alone, in joules, for who watches it move."""
         try:
             return self._pynvml.nvmlDeviceGetTotalEnergyConsumption(self.device.board) * 1e-3
         except self._pynvml.NVMLError as error:
             why_missing(self._pynvml, error)
             return None
 
-    def _refresh(self, group, now):
-        group.due = now + group.period
-        try:
-            group.values = group.read()
-            group.missing = {name: group.values.pop(name) for name in group.names if _is_reason(group.values, name)}
-        except self._pynvml.NVMLError as error:
-            group.values, group.missing = {}, dict.fromkeys(group.names, why_missing(self._pynvml, error))
-            if is_permanent(self._pynvml, error):
-                group.due = _GIVEN_UP
+    def costs(self) -> dict[str, CallCost]:
+        """What each call costs, by the quantities that it reads."""
+        return {", ".join(call.names): call.cost() for call in self._calls}
+
+    def _made(self, calls, now):
+        for call in calls:
+            call.make(self._pynvml, now)
+        values, missing = {}, {}
+        for call in self._calls:
+            values |= call.values
+            missing |= call.missing
+        return Reading(now, values, missing, values.pop("processes", None))
 
 
-def _is_reason(values, name):
-    return isinstance(values.get(name), str)
+def _share_out(budget, calls):
+    """The budget: two fifths for the clock, which is read at every beat and slows the beat where that is too little.
+
+    A sixth each for what else is wanted at every beat, and the rest in equal parts.
+    """
+    quick = [call for call in calls if call.period == 0.0 and call.names != ("sm_clock",)]
+    slow = [call for call in calls if call.period > 0.0]
+    for call in quick:
+        call.share = budget / 6
+    for call in slow:
+        call.share = budget * (3 / 5 - len(quick) / 6) / len(slow)
 
 
 def _quick(pynvml, device):
-    """What changes within milliseconds comes every time, what lags behind some five times a second."""
-    now = {pynvml.NVML_FI_DEV_POWER_INSTANT: ("power", 1e-3)}
-    lagging = {
-        pynvml.NVML_FI_DEV_POWER_AVERAGE: ("power_average", 1e-3),
-        pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION: ("energy", 1e-3),
-        pynvml.NVML_FI_DEV_MEMORY_TEMP: ("memory_temperature", 1.0),
-        pynvml.NVML_FI_DEV_PERF_POLICY_POWER: ("power_throttled", 1e-9),
-        pynvml.NVML_FI_DEV_PERF_POLICY_THERMAL: ("thermal_throttled", 1e-9),
-        pynvml.NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT: ("board_throttled", 1e-9),
-    }
-    board = device.board
+    """What changes within milliseconds."""
+    board, power = device.board, {pynvml.NVML_FI_DEV_POWER_INSTANT: ("power", 1e-3)}
     clock = pynvml.nvmlDeviceGetClockInfo
     return [
         _one("sm_clock", lambda: clock(board, pynvml.NVML_CLOCK_SM) * 1e6),
-        _one("memory_clock", lambda: clock(board, pynvml.NVML_CLOCK_MEM) * 1e6, _LAG),
         _one("clock_reasons", lambda: _clock_reasons(pynvml, board)),
-        _one("temperature", lambda: pynvml.nvmlDeviceGetTemperature(board, pynvml.NVML_TEMPERATURE_GPU), _LAG),
-        _Group(("power",), lambda: _fields(pynvml, board, now)),
-        _Group(tuple(name for name, _ in lagging.values()), lambda: _lagging(pynvml, board, lagging), _LAG),
-        _Group(("utilization", "memory_utilization"), lambda: _utilization(pynvml, device.handle), _LAG),
+        Call(("power",), lambda: _fields(pynvml, board, power)),
     ]
 
 
 def _slow(pynvml, device):
-    memory = ("memory_used", "memory_free", "memory_total")
+    """What lags behind, and what only grows."""
+    board, handle, memory = device.board, device.handle, ("memory_used", "memory_free", "memory_total")
+    lagging = {
+        pynvml.NVML_FI_DEV_POWER_AVERAGE: ("power_average", 1e-3),
+        pynvml.NVML_FI_DEV_PERF_POLICY_POWER: ("power_throttled", 1e-9),
+        pynvml.NVML_FI_DEV_PERF_POLICY_THERMAL: ("thermal_throttled", 1e-9),
+        pynvml.NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT: ("board_throttled", 1e-9),
+    }
+    clock, temperature = pynvml.nvmlDeviceGetClockInfo, pynvml.nvmlDeviceGetTemperature
     return [
-        _Group(memory, lambda: _memory(pynvml, device.handle), 0.5),
+        _one("memory_clock", lambda: clock(board, pynvml.NVML_CLOCK_MEM) * 1e6, _HALF_SECOND),
+        _one("temperature", lambda: float(temperature(board, pynvml.NVML_TEMPERATURE_GPU)), _HALF_SECOND),
+        Call(tuple(name for name, _ in lagging.values()), lambda: _lagging(pynvml, board, lagging), _HALF_SECOND),
+        Call(("utilization", "memory_utilization"), lambda: _utilization(pynvml, handle), _HALF_SECOND),
+        Call(memory, lambda: _memory(pynvml, handle), _HALF_SECOND),
         _one("ecc_corrected", lambda: _ecc(pynvml, device, pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED), 1.0),
         _one("ecc_uncorrected", lambda: _ecc(pynvml, device, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED), 1.0),
     ]
@@ -111,23 +119,28 @@ def _slow(pynvml, device):
 def _whole(pynvml, device):
     """The rest: what only a view, an export or the doctor asks for."""
     board, pcie = device.board, pynvml.nvmlDeviceGetPcieThroughput
+    lagging = {
+        pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION: ("energy", 1e-3),
+        pynvml.NVML_FI_DEV_MEMORY_TEMP: ("memory_temperature", 1.0),
+    }
     fields = {
         pynvml.NVML_FI_DEV_PCIE_REPLAY_COUNTER: ("pcie_replays", 1.0),
         pynvml.NVML_FI_DEV_POWER_CURRENT_LIMIT: ("power_limit", 1e-3),
     }
     return [
-        _Group(("pcie_replays", "power_limit"), lambda: _fields(pynvml, board, fields), 5.0),
+        Call(("energy", "memory_temperature"), lambda: _fields(pynvml, board, lagging), _HALF_SECOND),
+        Call(("pcie_replays", "power_limit"), lambda: _fields(pynvml, board, fields), 5.0),
         _one("pcie_sent", lambda: pcie(board, pynvml.NVML_PCIE_UTIL_TX_BYTES) * 1e3, 1.0),
         _one("pcie_received", lambda: pcie(board, pynvml.NVML_PCIE_UTIL_RX_BYTES) * 1e3, 1.0),
         _one("max_sm_clock", lambda: pynvml.nvmlDeviceGetMaxClockInfo(board, pynvml.NVML_CLOCK_SM) * 1e6, 60.0),
         _one("mig", lambda: float(pynvml.nvmlDeviceGetMigMode(board)[0]), 5.0),
-        _Group(("rows_remapped", "remap_failed"), lambda: _remapped(pynvml, board), 5.0),
-        _Group(tuple(gpm.METRICS), gpm.Gpm(pynvml, device).read, gpm.PERIOD),
+        Call(("rows_remapped", "remap_failed"), lambda: _remapped(pynvml, board), 5.0),
+        Call(tuple(gpm.METRICS), gpm.Gpm(pynvml, device).read, gpm.PERIOD),
     ]
 
 
 def _one(name, read, period=0.0):
-    return _Group((name,), lambda: {name: read()}, period)
+    return Call((name,), lambda: {name: read()}, period)
 
 
 def _fields(pynvml, handle, fields):

@@ -12,24 +12,30 @@ from prism_bench.evidence import Evidence
 from prism_bench.monitor.nvml import DeviceLost
 from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.reading import Reading
-from prism_bench.monitor.window import evidence_in
+from prism_bench.monitor.window import COMPARED, evidence_in
 from prism_bench.monitor.xid import XidWatch
 
 HERTZ = 20.0
 KEPT_SECONDS = 120.0
 PATIENCE = 2.0  # seconds for a call that hangs in the driver; its thread is left behind then
-BUDGET = 0.01  # of one core: a beat that would cost more comes less often
+BUDGET = 0.01  # of one core: what would cost more comes less often
 _RETRY_SECONDS = 1.0
+_FRESH = 0.2  # seconds: what is no older when a window opens is its beginning
+_PACED_SECONDS = 2.0  # of beats, over which their cost is averaged
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What reading took of `seconds`: `cpu_seconds` of one core, over `beats` beats, the `longest` in wall seconds."""
+    """What reading took of `seconds`: `cpu_seconds` of one core, over `beats` beats, the `longest` in wall seconds.
+
+    What windows read at their ends is among the CPU seconds, and so are the `xid_seconds` of who waits for Xids.
+    """
 
     beats: int
     seconds: float
     cpu_seconds: float
     longest: float
+    xid_seconds: float = 0.0
 
     @property
     def share(self) -> float:
@@ -67,7 +73,7 @@ class Sampler:
         self._lost: list[str | None] = [None] * len(self.probes)
         self._retry = 0.0
         self._beats, self._cpu, self._longest, self._started, self._stopped = 0, 0.0, 0.0, clock(), None
-        self._last: deque[float] = deque(maxlen=round(hertz) or 1)
+        self._last: deque[float] = deque(maxlen=max(1, round(hertz * _PACED_SECONDS)))
 
     def __enter__(self) -> "Sampler":
         self._started = self._clock()
@@ -90,23 +96,27 @@ class Sampler:
             self._look_again(began)
         for place in range(len(self.probes)):
             if not self._lost[place]:
-                self._take(place)
+                self._take(place, lambda probe, now: probe.read(now))
         self._beats += 1
         self._last.append(thread_time() - spent)
-        self._cpu += self._last[-1]
         self._longest = max(self._longest, self._clock() - began)
 
-    def _take(self, place):
+    def _take(self, place, read):
+        """Add what `read` gives for a probe and a moment; what goes wrong is told by `lost`."""
         if not self._reading.acquire(timeout=PATIENCE):
             self._lose(place, f"the driver did not answer within {PATIENCE:g} s")
             return
+        spent = thread_time()
         try:
-            self._rings[place].append(self.probes[place].read(self._clock()))
+            reading = read(self.probes[place], self._clock())
+            if reading:
+                self._rings[place].append(reading)
         except DeviceLost as error:
             self._lose(place, error)
         except Exception as error:  # whatever a driver in trouble makes of a call must not end a run
             self._lose(place, f"{type(error).__name__}: {error}")
         finally:
+            self._cpu += thread_time() - spent
             self._reading.release()
 
     def latest(self, place: int = 0) -> Reading | None:
@@ -129,12 +139,18 @@ class Sampler:
     @property
     def xids_missing(self) -> str | None:
         """Why Xids are not told; None where they are."""
-        return self._xids.missing if self._xids else "not asked for"
+        return self._xids.missing if self._xids else "a single look waits for no events"
+
+    @property
+    def beats_by_itself(self) -> bool:
+        """Whether there is a steady beat, or only looks when somebody asks."""
+        return self._thread.ident is not None
 
     def cost(self) -> Cost:
         """What the sampler has cost so far."""
         ended = self._stopped if self._stopped is not None else self._clock()
-        return Cost(self._beats, ended - self._started, self._cpu, self._longest)
+        xids = self._xids.cpu_seconds if self._xids else 0.0
+        return Cost(self._beats, ended - self._started, self._cpu + xids, self._longest, xids)
 
     def told(self) -> dict:
         """What a run record keeps of the sampler: its beat and its cost."""
@@ -149,7 +165,12 @@ class Sampler:
 
     @contextmanager
     def window(self, place: int = 0) -> Iterator[Watch]:
-        """A stretch whose evidence stands in `.evidence` afterwards; one shorter than a beat is read at its end."""
+        """A stretch whose evidence stands in `.evidence` afterwards.
+
+        What it compares with the state ahead of it is read when it opens, what no beat in it read when it closes.
+        """
+        if not self._lost[place]:
+            self._take(place, lambda probe, now: probe.completed(now, now - _FRESH, COMPARED))
         watch, begin, lost_before = Watch(), self._clock(), self._lost[place]
         try:
             yield watch
@@ -157,16 +178,16 @@ class Sampler:
             watch.evidence = self._evidence(begin, place, lost_before)
 
     def _evidence(self, begin, place, lost_before):
+        seconds = self._clock() - begin
+        if not self._lost[place]:
+            self._take(place, lambda probe, now: probe.completed(now, begin))
         end = self._clock()
-        if not self.readings(begin, end, place) and not self._lost[place]:
-            self._take(place)
-            end = self._clock()
         readings = self.readings(begin, end, place)
         earlier = [reading for reading in list(self._rings[place]) if reading.at < begin]
         uuid = self.probes[place].device.uuid if place < len(self.probes) else ""
         xids = [number for whose, number in self.xids(begin, end) if whose == uuid]
         lost = self._lost[place] or lost_before
-        return evidence_in(readings, earlier[-1] if earlier else None, end - begin, xids=xids, lost=lost)
+        return evidence_in(readings, earlier[-1] if earlier else None, seconds, xids=xids, lost=lost)
 
     def _work(self):
         due = self._clock()
@@ -193,7 +214,7 @@ class Sampler:
 def pace(costs: deque[float], period: float) -> float:
     """Seconds to the next beat: the period, or more where beats of that cost (CPU seconds) would exceed the budget.
 
-    Some of the first beats read everything for the first time: a second's worth of them is waited for.
+    The first beat reads everything, and some later ones more than others: two seconds' worth of them is waited for.
     """
     if len(costs) < costs.maxlen:
         return period

@@ -11,8 +11,10 @@ from prism_bench.monitor.devices import Device
 from prism_bench.monitor.nvml import close, library
 from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.processes import family
-from prism_bench.monitor.sampler import HERTZ, Sampler, Watch
+from prism_bench.monitor.sampler import BUDGET, HERTZ, Sampler, Watch
 from prism_bench.monitor.xid import XidWatch
+
+_UNHURRIED = 2.0  # hertz: so slow a beat reads everything, for somebody who looks at it
 
 
 class Blind:
@@ -65,7 +67,7 @@ def sampling(
     pynvml = library()
     try:
         xids = XidWatch(pynvml, list(choose(listing.devices(pynvml)))) if threaded else None
-        prepare = _Preparing(pynvml, choose, full=full)
+        prepare = _Preparing(pynvml, choose, full=full, budget=BUDGET if threaded and hertz > _UNHURRIED else None)
         sampler = Sampler(prepare, hertz=hertz, xids=xids)
         with sampler if threaded else nullcontext():
             yield sampler
@@ -76,8 +78,8 @@ def sampling(
 class _Preparing:
     """Probes of the chosen devices; by a library opened anew where the one that was open outlived its driver."""
 
-    def __init__(self, pynvml, choose, *, full):
-        self._pynvml, self._choose, self._full, self._ours = pynvml, choose, full, family()
+    def __init__(self, pynvml, choose, **options):
+        self._pynvml, self._choose, self._options = pynvml, choose, options | {"ours": family()}
 
     def __call__(self):
         try:
@@ -86,7 +88,7 @@ class _Preparing:
             close(self._pynvml)
             self._pynvml.nvmlInit()
             found = listing.devices(self._pynvml)
-        return [Probe(self._pynvml, one, full=self._full, ours=self._ours) for one in self._choose(found)]
+        return [Probe(self._pynvml, one, **self._options) for one in self._choose(found)]
 
 
 def _found(found, uuid):

@@ -10,6 +10,8 @@ from prism_bench.monitor.reading import Reading
 SPANS = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
 _THROTTLED = {"power_throttled": "power", "thermal_throttled": "thermal", "board_throttled": "board"}
 _ERRORS = {"ecc_uncorrected": "uncorrected memory error", "ecc_corrected": "corrected memory error"}
+# What a window compares with the state ahead of it, and therefore wants read when it opens.
+COMPARED = (*_THROTTLED, *_ERRORS, "processes")
 
 
 def evidence_in(

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Thread
-from time import perf_counter
+from time import perf_counter, thread_time
 
 from prism_bench.monitor.devices import Device
 from prism_bench.monitor.nvml import DeviceLost, why_missing
@@ -13,7 +13,10 @@ _KEPT = 1000
 
 
 class XidWatch:
-    """Collects the Xids of the devices from `start` to `stop`; `missing` says why there are none to be had."""
+    """Collects the Xids of the devices from `start` to `stop`; `missing` says why there are none to be had.
+
+    Its thread has taken `cpu_seconds` of a core.
+    """
 
     def __init__(self, pynvml, devices: Sequence[Device], clock: Callable[[], float] = perf_counter):
         self._pynvml, self._clock = pynvml, clock
@@ -22,6 +25,7 @@ class XidWatch:
         self._ending, self._set = Event(), None
         self._thread = Thread(target=self._listen, name="prism-bench-xid", daemon=True)
         self.missing: str | None = None
+        self.cpu_seconds = 0.0
 
     def start(self) -> None:
         """Register for the events and begin to listen; where that is not offered, `missing` says why."""
@@ -48,6 +52,7 @@ class XidWatch:
     def _listen(self):
         nvml = self._pynvml
         while not self._ending.is_set():
+            self.cpu_seconds = thread_time()
             try:
                 event = nvml.nvmlEventSetWait(self._set, _WAIT_MS)
             except nvml.NVMLError as error:

@@ -50,7 +50,7 @@ def _wide(header, body, origin):
     if units is None:
         raise ResultsError(f"{origin}: a wide table without its row of units")
     rows = [row for row in body if _is_launch(row)]
-    _refuse_cut(rows, len(header), origin)
+    _refuse_cut(rows, len(header), len(header), origin)
     columns = [i for i, name in enumerate(header) if name not in _IDENTITY and not _is_range(name)]
     mark = numbers.decimal_mark((row[i] for row in rows for i in columns), origin)
     return [
@@ -64,7 +64,7 @@ def _long(header, body, origin):
     """A row per metric of a launch, shorter than the header, and a row per rule, where the page has rules."""
     fields = header.index("Metric Value") + 1
     rows = [row for row in body if _is_launch(row)]
-    _refuse_cut(rows, fields, origin)
+    _refuse_cut(rows, fields, len(header), origin)
     rows = [dict(zip(header, row, strict=False)) for row in rows]
     mark = numbers.decimal_mark((row["Metric Value"] for row in rows), origin)
     launches, metrics, rules = {}, {}, {}
@@ -86,10 +86,10 @@ def _is_launch(row):
     return bool(row) and row[0].isdigit()
 
 
-def _refuse_cut(rows, fields, origin):
+def _refuse_cut(rows, least, most, origin):
     for row in rows:
-        if len(row) < fields:
-            raise ResultsError(f"{origin}: the row of launch {row[0]} is cut: {len(row)} of {fields} fields")
+        if not least <= len(row) <= most:
+            raise ResultsError(f"{origin}: the row of launch {row[0]} is cut: {len(row)} of {least} fields")
 
 
 def _is_range(column):

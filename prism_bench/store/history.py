@@ -35,7 +35,7 @@ class History:
     """`points`, one row per measurement with samples; `records`, the facts of each record, oldest first; `problems`.
 
     Columns of `points`: `record` (the place in `records`), `case`, `metric`, `subject`, `code`, `doubt` (categories),
-    `value` (median, s), `clock` (median SM clock, Hz; 0 where none was read), `samples`, `throttled`.
+    `value` (median, s), `clock` (mean SM clock, Hz; 0 where none was read), `samples`, `throttled`.
     `doubt` is empty where the point can be trusted.
     """
 

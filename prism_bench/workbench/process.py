@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, Queue
+from queue import Empty, SimpleQueue
 from threading import Thread
 
 from prism_bench.errors import BackendUnavailable
@@ -91,7 +91,7 @@ def _events(process, timeout, words):
 
 def _lines_of(process):
     """The process's lines in a queue, None at their end; a thread reads them so that waiting can have a limit."""
-    lines: Queue = Queue()
+    lines: SimpleQueue = SimpleQueue()  # whose waiting a signal may interrupt anywhere and leave nothing half locked
 
     def read():
         with process.stdout as stdout:

@@ -175,13 +175,12 @@ class _Profiling:
             return self._refuse(ended) if must else []
         table = report.with_suffix(".csv")
         for command in ncu.exports(self._tool, report):
-            exported = tools.run(command, table, 2 * GRACE)
-            if exported.status == 0:
-                break
-        try:
-            return ncu_csv.read(table)
-        except ResultsError as error:
-            return self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {error}")) if must else []
+            tools.run(command, table, 2 * GRACE)
+            try:
+                return ncu_csv.read(table)
+            except ResultsError as error:
+                complaint = error
+        return self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {complaint}")) if must else []
 
     def _refuse(self, ended):
         failure, words = classify(ended.text, ended.status, produced=False), last_words(ended.text)

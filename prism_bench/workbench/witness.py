@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 from time import perf_counter, sleep
 
+from prism_bench.errors import MeasurementInvalid
 from prism_bench.evidence import Energy, Evidence
 from prism_bench.measure import ClockGate
 from prism_bench.measurement import Measurement
@@ -60,6 +61,8 @@ class Witness:
                 return energy_per_launch(replays, probe.energy)
         except DeviceLost as error:
             return Energy(reason=f"lost: {error}")
+        except MeasurementInvalid as error:
+            return Energy(reason=str(error))
 
     def _once(self, measure):
         with self._sampler.window() as window:

@@ -2,11 +2,14 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from prism_bench import cli
 
 TOYS = Path(__file__).parent.parent / "toys"
 COMMANDS = ("list", "verify", "run", "show", "report")
@@ -115,3 +118,15 @@ def test_a_reader_that_goes_away_is_no_error():
     process.stderr.close()
     process.wait()
     assert "" == words
+
+
+def test_a_polite_end_interrupts_once():
+    """timeout(1) tells the process and its group: the second signal must not cut the keeping of the record short."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGTERM, cli._interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -30,6 +30,8 @@ def test_once_as_json_is_the_documented_shape(shell, gpu):
 def test_once_for_people(shell, gpu):
     gpu.set(0, reasons=4, processes="77:2000000000")
     shown = shell("monitor", "--once").out
+    assert "a single look" in shown
+    assert "Ctrl-C" not in shown
     for words in ("NVIDIA H200", "35 %", "30.0 GB of 150 GB", "SM 1.98 GHz", "310 W of 700 W", "41 C", "sw power cap",
                   "stranger (77) 2.00 GB", "no alert"):  # fmt: skip
         assert words in shown

@@ -14,6 +14,7 @@ from prism_bench.profilers.failures import FAILURES
 
 FAKES = Path(__file__).parent.parent / "profilers" / "fakes"
 ON_NULL = ("--backend", "null", "--label", "S0")
+QUICK = (*ON_NULL, "--no-verify")
 WORDS = {
     "permission": "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission",
     "library_not_loaded": "==ERROR== Failed to initialize the profiler: LibraryNotLoaded",
@@ -44,7 +45,7 @@ def fake(monkeypatch):
 
 
 def test_the_table_the_record_and_the_command_are_kept(shell, toys, fake):
-    found = shell("profile", *ON_NULL, *toys)
+    found = shell("profile", *QUICK, *toys)
     assert 0 == found.code
     assert "--clock-control none" in found.out and "--config-file off" in found.out
     assert "double:by_adding" in found.out
@@ -64,38 +65,33 @@ def test_the_table_the_record_and_the_command_are_kept(shell, toys, fake):
 
 
 def test_json_and_nothing_else(shell, toys, fake):
-    found = shell("profile", "triple", *ON_NULL, *toys, "--json")
+    found = shell("profile", "triple", *QUICK, *toys, "--json")
     assert 0 == found.code
     (row,) = found.json["cases"]
     assert ("triple[n=1000]", 8000.0) == (row["case"], row["dram_bytes"])
 
 
-def test_counters_join_a_record_of_the_same_machine(shell, toys, fake):
-    shell("run", *ON_NULL, *toys, "--processes", 1, "--output", "run.json")
-    found = shell("profile", *ON_NULL, *toys, "--into", "run.json")
-    assert 0 == found.code
-    case = store.read("run.json").case("double[n=1000]")
-    assert case.measurements and case.profile["values"]["dram_read_bytes"]["value"] == 4000.0
-
-
-def test_counters_do_not_join_a_record_of_another_machine(shell, toys, fake, monkeypatch):
-    monkeypatch.setenv("PRISM_BENCH_MACHINE", "elsewhere")
-    shell("run", *ON_NULL, *toys, "--processes", 1, "--output", "run.json")
+def test_counters_join_a_record_of_the_same_machine_only(shell, toys, fake, monkeypatch):
     monkeypatch.setenv("PRISM_BENCH_MACHINE", "here")
-    found = shell("profile", *ON_NULL, *toys, "--into", "run.json")
+    shell("run", *ON_NULL, *toys, "--processes", 1, "--output", "run.json", "--filter", "triple")
+    assert 0 == shell("profile", "triple", *QUICK, *toys, "--into", "run.json").code
+    case = store.read("run.json").case("triple[n=1000]")
+    assert case.measurements and case.profile["values"]["dram_read_bytes"]["value"] == 4000.0
+    monkeypatch.setenv("PRISM_BENCH_MACHINE", "elsewhere")
+    found = shell("profile", "triple", *QUICK, *toys, "--into", "run.json")
     assert 2 == found.code
-    assert "measured on elsewhere, profiled on here" in found.err
+    assert "measured on here, profiled on elsewhere" in found.err
 
 
 def test_launches_are_told_apart_by_order_where_there_are_no_ranges(shell, toys, fake):
     fake(ranges=False)
-    found = shell("profile", *ON_NULL, *toys, "--json")
+    found = shell("profile", *QUICK, *toys, "--json")
     assert [1] * 4 == [row["launches"] for row in found.json["cases"]]
 
 
 def test_launches_that_no_plan_explains_are_refused(shell, toys, fake):
     fake(ranges=False, launches=3)
-    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
+    found = shell("profile", *QUICK, *toys, "--tool", "ncu")
     assert 2 == found.code
     assert "12 launches without ranges; the cases have 4" in found.err
 
@@ -103,7 +99,7 @@ def test_launches_that_no_plan_explains_are_refused(shell, toys, fake):
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
 def test_each_failure_is_explained_with_its_code(shell, toys, fake, failure):
     fake(fails=WORDS[failure.name])
-    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
+    found = shell("profile", *QUICK, *toys, "--tool", "ncu")
     assert failure.exit_code == found.code
     assert f"ncu: {failure.cause} {failure.cure}" in found.err.replace("\n", " ")
     assert "Traceback" not in found.err
@@ -112,27 +108,27 @@ def test_each_failure_is_explained_with_its_code(shell, toys, fake, failure):
 def test_a_metric_of_ncus_own_is_counted_besides(shell, toys, fake):
     name = "dram__cycles_active.avg"
     fake(values={name: ["cycle", "17.25"]})
-    shell("profile", "triple", *ON_NULL, *toys, "--metric", name)
+    shell("profile", "triple", *QUICK, *toys, "--metric", name)
     (path,) = Path("reports/profiles").glob("*/*.json.gz")
     assert {name: [17.25]} == store.read(path).case("triple[n=1000]").profile["asked"]
 
 
 def test_a_metric_of_the_past_is_refused_with_its_successor(shell, toys, fake):
-    found = shell("profile", *ON_NULL, *toys, "--metric", "sm__occupancy.avg.pct")
+    found = shell("profile", *QUICK, *toys, "--metric", "sm__occupancy.avg.pct")
     assert 2 == found.code
     assert "ask for sm__warps_active.avg.pct_of_peak_sustained_active" in found.err
 
 
 def test_a_misspelt_metric_is_answered_with_the_nearest(shell, toys, fake):
     fake(fails="==ERROR== Failed to find metric dram__byts_read.sum")
-    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu", "--metric", "dram__byts_read.sum")
+    found = shell("profile", *QUICK, *toys, "--tool", "ncu", "--metric", "dram__byts_read.sum")
     assert 2 == found.code
     assert "no metric is called 'dram__byts_read'; near it are dram__bytes_read" in found.err
 
 
 def test_an_empty_report_is_not_trusted(shell, toys, fake):
     fake(empty=True)
-    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
+    found = shell("profile", *QUICK, *toys, "--tool", "ncu")
     assert 3 == found.code
     assert "the profiler ended well and left no result" in found.err
 
@@ -140,7 +136,7 @@ def test_an_empty_report_is_not_trusted(shell, toys, fake):
 def test_without_ncu_it_says_what_works(shell, toys, fake, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("prism_bench.profilers.tools._FOLDERS", ())
-    found = shell("profile", *ON_NULL, *toys, "--tool", "ncu")
+    found = shell("profile", *QUICK, *toys, "--tool", "ncu")
     assert 2 == found.code
     assert "ncu: the tool is not on this machine." in found.err
 
@@ -156,7 +152,7 @@ def test_a_wrong_launch_is_told_and_the_others_are_counted(shell, toys, fake, sc
 
 def test_a_case_that_fails_or_ends_the_program_does_not_stop_the_rest(shell, toys, fake, script):
     script({"double[*": {"raises": "no such thing"}, "double:by_adding[*": {"crash": True}})
-    found = shell("profile", *ON_NULL, *toys, "--json")
+    found = shell("profile", *QUICK, *toys, "--json")
     assert 1 == found.code
     status = {row["case"].split("[")[0]: row["status"] for row in found.json["cases"]}
     assert {"double": "failed", "double:by_adding": "crashed", "triple": "ok", "nothing": "ok"} == status
@@ -164,13 +160,13 @@ def test_a_case_that_fails_or_ends_the_program_does_not_stop_the_rest(shell, toy
 
 def test_a_case_that_takes_too_long_is_ended(shell, toys, fake, script):
     script({"double[*": {"hang": True}})
-    found = shell("profile", "double", "triple", *ON_NULL, *toys, "--case-seconds", 2, "--no-verify", "--json")
+    found = shell("profile", "double", "triple", *QUICK, *toys, "--case-seconds", 2, "--json")
     status = {row["case"].split("[")[0]: row["status"] for row in found.json["cases"]}
     assert {"double": "crashed", "double:by_adding": "ok", "triple": "ok"} == status
 
 
 def test_traffic_asks_for_one_pass_without_the_tools_own_flush(shell, toys, fake):
-    found = shell("profile", "triple", *ON_NULL, *toys, "--set", "traffic")
+    found = shell("profile", "triple", *QUICK, *toys, "--set", "traffic")
     assert 0 == found.code
     assert "--cache-control none" in found.out and "--section" not in found.out
 
@@ -183,13 +179,13 @@ def test_traffic_asks_for_one_pass_without_the_tools_own_flush(shell, toys, fake
     ],
 )
 def test_unknown_words_end_with_2(shell, toys, fake, words, complaint):
-    found = shell("profile", *ON_NULL, *toys, *words)
+    found = shell("profile", *QUICK, *toys, *words)
     assert 2 == found.code
     assert complaint in found.err
 
 
 def test_a_record_is_shown_again_beside_what_the_source_touches(shell, toys, fake):
-    shell("profile", "double", *ON_NULL, *toys)
+    shell("profile", "double", *QUICK, *toys)
     (path,) = Path("reports/profiles").glob("*/*.json.gz")
     assert "double:by_adding" in shell("profile", "--from", path, *toys).out
     if shutil.which("g++"):

@@ -78,7 +78,9 @@ def test_what_is_too_small_or_too_old_is_no_bad_finding(shell, nights):
     nights()
     assert 0 == shell("trend", "--smallest", "15").code
     assert 0 == shell("trend", "--recent", "5").code
-    assert (2, True) == (shell("trend", "--smallest", "0").code, "above 0" in shell("trend", "--smallest", "0").err)
+    for wrong in ("0", "-1", "nan", "100"):
+        found = shell("trend", "--smallest", wrong)
+        assert (2, True) == (found.code, "must lie between" in found.err)
 
 
 def test_the_noise_floor_of_the_machine_withholds_a_step(shell, nights, tmp_path):

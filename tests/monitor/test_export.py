@@ -9,7 +9,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.monitor import export
 from prism_bench.monitor.alerts import AlertWatch
 from prism_bench.monitor.csv_file import COLUMNS, CsvFile
-from prism_bench.monitor.executions import Executions
+from prism_bench.monitor.executions import Execution, Executions
 from prism_bench.monitor.export import KernelQuery
 from prism_bench.monitor.quantities import QUANTITIES
 from prism_bench.monitor.watching import sampling
@@ -95,6 +95,23 @@ def test_the_report_adds_up(executions):
     assert {"call_count": 3, "total_time_us": 6.0, "avg_time_us": 3.0, "min_time_us": 2.0, "max_time_us": 4.0} == {
         key: value for key, value in shown["per_kernel_stats"]["relu"].items() if key != "success_rate"
     }
+
+
+def test_executions_before_the_start_are_shown_and_keep_nothing_busy():
+    clock = iter([100.0, 110.0])
+    ring = Executions(clock=lambda: next(clock))
+    ring.add(Execution("relu", 90.0, 50.0))
+    ring.add(Execution("relu", 105.0, 2.0))
+    shown = export.report(ring)
+    assert (2, 20.0) == (shown["total_kernel_calls"], shown["utilization_percentage"])
+
+
+def test_values_have_no_leftovers_of_scaling(executions, gpu):
+    gpu.set(0, power_throttled=3_420_672_480)
+    with sampling(lambda found: found, hertz=1, full=True, threaded=False) as sampler:
+        sampler.beat()
+    (device,) = export.status(sampler, executions)["devices"]
+    assert "3.42067248" == str(device["values"]["power_throttled"])
 
 
 def test_an_empty_report_has_nulls_and_no_zeros():

@@ -62,8 +62,8 @@ def test_repeating_keeps_count_and_lets_the_device_rest(backend):
         replays = once.repeated()
         counts = [next(replays) for _ in range(4)]
         replays.close()
-    assert [counts[0] * step for step in (1, 2, 3, 4)] == counts
-    assert 0 == counts[0] % once.launches
+    assert counts == sorted(set(counts))
+    assert all(0 == count % once.launches for count in counts)
     assert backend.harness.stream.done
 
 

@@ -76,6 +76,28 @@ def test_what_changes_slowly_stands_until_it_is_due(gpu):
     assert 31e9 == later.values["memory_used"]
 
 
+def test_a_reading_is_completed_by_what_was_read_too_long_ago(gpu):
+    with opened() as pynvml:
+        probe = Probe(pynvml, devices(pynvml)[0])
+        probe.read(0.0)
+        probe.read(0.2)
+        gpu.set(0, memory_used=31_000_000_000, sm_clock=1500)
+        assert probe.completed(0.3, since=0.0) is None
+        found = probe.completed(0.3, since=0.1)
+    assert (1.98e9, 31e9) == (found.values["sm_clock"], found.values["memory_used"])
+
+
+def test_with_a_budget_the_clock_is_read_every_time_and_every_call_has_its_cost(gpu):
+    with opened() as pynvml:
+        probe = Probe(pynvml, devices(pynvml)[0], full=False, budget=0.01)
+        for now in (0.0, 0.001, 0.002):
+            probe.read(now)
+    costs = probe.costs()
+    assert 3 == costs["sm_clock"].calls
+    assert {1} == {costs[name].calls for name in ("temperature", "processes", "ecc_corrected")}
+    assert all(one.wall > 0 for one in costs.values())
+
+
 def test_the_mean_of_the_power_has_an_older_name(gpu):
     gpu.set(0, power=None, power_average=None, power_usage=250_000)
     reading = look()

@@ -34,6 +34,7 @@ def test_it_beats_by_itself_in_a_thread_and_counts_its_cost(gpu):
     assert 0 < cost.cpu_seconds < cost.seconds
     assert cost.cpu_seconds / cost.seconds == cost.share
     assert 0 < cost.longest
+    assert 0 < cost.xid_seconds < cost.cpu_seconds
     assert cost == sampler.cost(), "it went on after its end"
 
 
@@ -69,7 +70,32 @@ def test_a_window_carries_its_readings(gpu):
             for clock in (1500, 1980, 1900):
                 gpu.set(0, sm_clock=clock)
                 sampler.beat()
-    assert (3, (1.5e9, 1.9e9, 1.98e9)) == (window.evidence.readings, window.evidence.spans["sm_clock"])
+    assert (4, (1.5e9, 1.9e9, 1.98e9)) == (window.evidence.readings, window.evidence.spans["sm_clock"])
+
+
+def test_what_no_beat_of_a_window_read_is_read_at_its_end_and_only_that(gpu):
+    with sampling(everything, hertz=1, full=False, threaded=False) as sampler:
+        sampler.beat()
+        gpu.set(0, temperature=66)
+        with sampler.window() as window:
+            sampler.beat()
+            gpu.set(0, sm_clock=300)
+    assert (2, (1.98e9,) * 3) == (window.evidence.readings, window.evidence.spans["sm_clock"])
+    assert 66 == window.evidence.highest("temperature")
+
+
+def test_what_grew_ahead_of_a_window_is_not_told_in_it(gpu, monkeypatch):
+    monkeypatch.setattr("prism_bench.monitor.sampler._FRESH", 0.0)
+    with sampling(everything, hertz=1, full=False, threaded=False) as sampler:
+        sampler.beat()
+        gpu.set(0, ecc_uncorrected=2, power_throttled=5_000_000_000)
+        with sampler.window() as calm:
+            pass
+        with sampler.window() as window:
+            gpu.set(0, ecc_uncorrected=3, power_throttled=5_250_000_000)
+    assert ((), {}) == (calm.evidence.events, calm.evidence.throttled)
+    assert ("1 uncorrected memory error",) == window.evidence.events
+    assert {"power": 0.25} == window.evidence.throttled
 
 
 def test_a_window_shorter_than_a_beat_is_read_at_its_end(gpu):

@@ -105,6 +105,7 @@ def test_what_is_not_supported_is_null_with_the_tools_word():
         (f"{LONG},{METRIC}", "table of kernels is empty"),
         (f"{LONG},{METRIC}\n{WHERE}", "row of launch 0 is cut"),
         (f'{LONG},"dram__bytes.sum"\n{WHERE},"1"', "without its row of units"),
+        (f'{LONG},"a__b.sum"\n' + '"",' * 11 + '"byte"\n' + f'{WHERE},"1","2"', "row of launch 0 is cut"),
         (current('"","x__y.sum","ns","117.344"'), "a fraction or a thousand times"),
     ],
 )

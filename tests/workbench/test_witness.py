@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from prism_bench.errors import MeasurementInvalid
 from prism_bench.evidence import Evidence
 from prism_bench.measurement import Measurement
 from prism_bench.monitor import Rules
@@ -143,6 +144,16 @@ def test_energy_of_a_kernel_that_takes_too_long_is_not_told():
     slow = Repeatable()
     slow.replay_seconds = 2.0
     assert "takes 2.00 s, longer" in Witness(Played(WELL, probes=[probe])).energy(slow).reason
+
+
+def test_energy_of_a_device_that_paused_is_not_told():
+    class Pausing(Repeatable):
+        def repeated(self):
+            yield 1
+            raise MeasurementInvalid("the device ran out of launches while somebody looked at it")
+
+    probe = SimpleNamespace(device=SimpleNamespace(is_slice=False), energy=lambda: 5.0)
+    assert "ran out of launches" in Witness(Played(WELL, probes=[probe])).energy(Pausing()).reason
 
 
 def test_the_kernel_rests_whatever_becomes_of_the_counter():

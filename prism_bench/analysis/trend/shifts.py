@@ -95,7 +95,9 @@ def shifts(steps: Iterable[Step]) -> list[Shift]:
 
 
 def _identity(step):
-    return step.key.machine, step.key.backend, step.record, step.worse, step.cause.kind, step.cause.words
+    """What steps have in common that are told together. Every case has read the clock for itself."""
+    words = "" if step.cause.kind == "clock" else step.cause.words
+    return step.key.machine, step.key.backend, step.record, step.worse, step.cause.kind, words
 
 
 def findings(found: Sequence[Shift], recent: int = RECENT) -> list[Finding]:

@@ -94,24 +94,33 @@ class Harness:
             self.stream.use()
             raise MeasurementInvalid(f"the current stream was changed to {current}, away from the timed one")
 
-    def repeated(self, call, chunk: int) -> Iterator[int]:
-        """Enqueue `chunk` calls again and again, always two chunks ahead of the device; yields the calls that are done.
+    def repeated(self, call, chunk: int, ahead: int) -> Iterator[int]:
+        """Enqueue `chunk` calls again and again, `ahead` chunks ahead of the device; yields the calls that are done.
 
-        Close it to let the device rest.
+        Close it to let the device rest. MeasurementInvalid where it rested before, because who looked took too long.
         """
-        ahead, done = deque(), 0
+        waiting, done = deque(), 0
         try:
             while True:
-                for _ in range(chunk):
-                    call()
-                ahead.append(self._cupy.cuda.Event(disable_timing=True))
-                ahead[-1].record(self.stream)
-                if len(ahead) > 2:
-                    ahead.popleft().synchronize()
+                if done and (not waiting or waiting[-1].done):
+                    raise MeasurementInvalid("the device ran out of launches while somebody looked at it")
+                while len(waiting) <= ahead:
+                    waiting.append(self._enqueued(call, chunk))
+                waiting.popleft().synchronize()
+                done += chunk
+                while waiting and waiting[0].done:
+                    waiting.popleft()
                     done += chunk
-                    yield done
+                yield done
         finally:
             self.stream.synchronize()
+
+    def _enqueued(self, call, chunk):
+        for _ in range(chunk):
+            call()
+        event = self._cupy.cuda.Event(disable_timing=True)
+        event.record(self.stream)
+        return event
 
     def _hold(self):
         self._flag[:] = 0

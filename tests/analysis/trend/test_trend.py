@@ -175,6 +175,13 @@ def test_steps_of_one_cause_are_one_finding():
     assert finding.message.endswith("(h200/020.json.gz): driver 570.1 -> 580.2")
 
 
+def test_cases_that_read_a_slower_clock_are_told_together():
+    clocks = [from_night(NIGHT, 1.98e9, slow) for slow in (1.75e9, 1.76e9)]
+    rows = [slower(case=f"k{i}[n=1]", clock=clock) for i, clock in enumerate(clocks)]
+    (shift,) = shifts(steps(history(40, *rows)))
+    assert ("clock", 2) == (shift.first.cause.kind, len(shift.cases))
+
+
 def test_better_and_worse_are_told_apart():
     better = row(series(steps={NIGHT: 0.9}), case="better[n=1]")
     assert ["bad", "note"] == [one.gravity for one in findings(shifts(steps(history(40, better, slower()))))]
