@@ -53,6 +53,10 @@ class MeasurementInvalid(PrismBenchError):
     exit_code = 3
 
 
+class ProfilerError(PrismBenchError):
+    """A profiler could not do its work; the message holds the cause and the cure."""
+
+
 class ResultsError(PrismBenchError):
     """A run record cannot be read or written."""
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from prism_bench.errors import PrismBenchError
+from prism_bench.errors import ProfilerError
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,8 @@ class Failure:
     exit_code: int = 2
 
 
-class ProfilerFailed(PrismBenchError):
-    """A profiler could not do its work; `failure` says which class of failure it was."""
+class ProfilerFailed(ProfilerError):
+    """`failure` says which class of failure it was."""
 
     def __init__(self, tool: str, failure: Failure, words: str = ""):
         said = f" It said: {words}" if words else ""
