@@ -7,6 +7,7 @@
         VerificationFailed   the kernel author: the output differs from the reference
         BackendUnavailable   the machine: what is missing, and what works without it
         MeasurementInvalid   the machine: below the floor, above the ceiling, throttled throughout
+        ProfilerError        the machine: why a profiler could not do its work, and the cure
         ResultsError         whoever keeps the results: a record that cannot be read
 
 A message says where, what, and what would have been right.
