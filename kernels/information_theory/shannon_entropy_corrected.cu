@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(512)
     Tally tally;
     const long long* const row = counts + blockIdx.x * cols;
     const long long pairs = cols % 2 == 0 ? cols / 2 : 0;  // rows then begin on 16-byte boundaries
-    const PairShare whole = row_share(pairs), rest = row_share(cols - 2 * pairs);
+    const Share whole = row_share(pairs), rest = row_share(cols - 2 * pairs);
 #pragma unroll 4
     for (long long i = whole.begin + threadIdx.x; i < whole.end; i += blockDim.x) {
         const longlong2 two = __ldcs(reinterpret_cast<const longlong2*>(row) + i);
