@@ -98,7 +98,7 @@ class _CudaBindings:
 
     def _text(self, size_of, fill, program, trailing=1):
         (size,) = self._checked(size_of(program))
-        buffer = b" " * size
+        buffer = b" " * (size + 1)  # written to: a single byte would be Python's own one and only b" "
         self._checked(fill(program, buffer))
         return buffer[: size - trailing]
 
