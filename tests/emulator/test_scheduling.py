@@ -78,11 +78,18 @@ def test_watchdog_ends_a_wait_that_yields(module):
 
 
 def test_watchdog_ends_a_loop_that_never_yields(module):
-    finding = only(module.launch("waits_for_ever", 1, 32, [np.zeros(1, np.int32)], patience=0.1))
-    assert finding.kind == "no progress"
-    assert "thread(s) at a" in finding.message
+    """A tick that falls into the emulator's own scheduler, as late ticks of a busy machine do, knows no line."""
+    loop = (line_of("void waits_for_ever"), line_of("void waits_for_ever") + 1)
+    lines = set()
+    for _ in range(20):
+        finding = only(module.launch("waits_for_ever", 1, 32, [np.zeros(1, np.int32)], patience=0.1))
+        assert finding.kind == "no progress"
+        assert "thread(s) at a" in finding.message
+        lines.add(finding.line)
+        if module.mode != "fast" or finding.line in loop:
+            break
     if module.mode == "fast":
-        assert finding.line in (line_of("void waits_for_ever"), line_of("void waits_for_ever") + 1)
+        assert lines & set(loop) and lines <= {0, *loop}
 
 
 def test_watchdog_ends_progress_that_leads_nowhere(module):
