@@ -78,7 +78,8 @@ def test_its_documents_size_is_right_on_the_emulator(emulator, name):
     assert [] == [words for case in S0[name] for words in wrong(case, {"fast, forward": emulator})]
 
 
-@pytest.mark.parametrize("name", EDGES)
+# Variants are watched access by access above; a sanitized library for each of them as well takes minutes.
+@pytest.mark.parametrize("name", [name for name in EDGES if ":" not in name])
 def test_some_of_its_edges_are_clean_under_the_sanitizers(sanitizers, name):
     assert [] == [words for case in few(EDGES[name]) for words in wrong(case, {"address": sanitizers})]
 
