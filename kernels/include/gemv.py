@@ -1,10 +1,10 @@
 """How the products of gemv.cu are launched."""
 
 import numpy as np
+from prism_bench_catalogue.include.map_arrays import NUMBERS
 
 from prism_bench import Launch
 
-NUMBERS = {"float32": "float", "float64": "double"}
 SHORT = 1024  # columns up to which a warp takes a row
 ROWS = 4  # rows of a block otherwise
 SPLIT_BLOCKS, SPLIT_ROWS = 4096, 64  # the transpose: blocks to fill the device, rows that a split should have

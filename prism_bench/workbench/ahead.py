@@ -1,6 +1,6 @@
 """Compiling ahead: every case's code into the cache by all cores, so that what is watched or timed only loads it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,14 +18,18 @@ def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], No
     `report` is called after each library.
     """
     jobs = list(dict.fromkeys(job for case in cases if not case.refusal(device) if (job := _job(case, device))))
-    if len(jobs) <= _FEW:
-        for job in jobs:
-            _compile(job)
-        return len(jobs)
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        for _ in pool.map(_compile, jobs):
-            report()
+    for _ in on_all_cores(_compile, jobs):
+        report()
     return len(jobs)
+
+
+def on_all_cores(work: Callable, jobs: Sequence) -> Iterator:
+    """`work` of each job in order, by a process for each core where there is enough to do."""
+    if len(jobs) <= _FEW:
+        yield from map(work, jobs)
+        return
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        yield from pool.map(work, jobs)
 
 
 def _job(case, device) -> tuple[Path, tuple[str, ...], str, tuple[str, ...]] | None:

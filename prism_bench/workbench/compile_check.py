@@ -3,9 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, fields
-from multiprocessing import get_context
 from pathlib import Path
 
 from prism_bench.case import Device
@@ -13,10 +11,10 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import compile_source, nvrtc_version
 from prism_bench.errors import CompilationFailed, ResultsError, UsageError
 from prism_bench.files import write_atomically
+from prism_bench.workbench.ahead import on_all_cores
 
 ARCHITECTURES = ("80", "90", "100", "120")
 REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
-_FEW = 8  # so many jobs are done before other processes would have started
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ def compile_check(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES,
     ]
     jobs.sort(key=lambda job: job.source)
     rows, complaints = [], []
-    for job, (found, complaint) in zip(jobs, _compiled(jobs), strict=True):
+    for job, (found, complaint) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
         report(job.source.stem)
         rows += found
         complaints += [Complaint(job.source.stem, complaint)] if complaint else []
@@ -74,15 +72,6 @@ class _Job:
     entries: tuple[str, ...]
     architecture: str
     options: tuple[str, ...]
-
-
-def _compiled(jobs):
-    """Rows and the compiler's complaint of each job, in order; several processes work where there is enough to do."""
-    if len(jobs) <= _FEW:
-        yield from map(_compile, jobs)
-        return
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_compile, jobs)
 
 
 def _compile(job):
