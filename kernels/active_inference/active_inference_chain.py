@@ -9,7 +9,7 @@ With prior = the level repeated over the states:
 The kernel itself is the chain's baseline, twelve steps each in a launch of its own; the variants are stages of fusion.
 """
 
-from prism_bench_catalogue.include.column_sums import derived
+from prism_bench_catalogue.include.column_sums import derived, derived_by_lanes, lanes_of
 from prism_bench_catalogue.include.gaussian import divergence, likelihood_size, log_likelihood, spreads
 from prism_bench_catalogue.include.gemv import launches as products
 from prism_bench_catalogue.include.gemv import splits as product_splits
@@ -43,8 +43,8 @@ def arguments(dtype):
     between = (Scratch(name, "n", dtype) for name in STATES)
     observed = (Scratch(name, "m", dtype) for name in OBSERVATIONS)
     sums = (Scratch("parts", "splits n", dtype), Scratch("products", "product_splits n", dtype),
-            Scratch("by_block", str(2 * MOST_BLOCKS), "float64"), Scratch("by_tile", "tiles", "float64"),
-            Scratch("by_split", "splits", "float64"), Scratch("arrived", "counters", "uint32"))  # fmt: skip
+            Scratch("by_block", str(2 * MOST_BLOCKS), "float64"), Scratch("by_tile", "counters", "float64"),
+            Scratch("arrived", "counters", "uint32"))  # fmt: skip
     factors = (Scalar(name, dtype) for name in ("kappa", "dt", "alpha", "beta", "plus", "minus", "none"))
     sizes = (Size("length"), Size("m"), Size("n"), Size("splits"), Size("product_splits"))
     wide = (Scalar(name, "int64") for name in ("wide_length", "wide_m", "wide_n", "one"))
@@ -57,10 +57,10 @@ PARTS = ("free_energy", "complexity", "accuracy")
 PARAMETERS = {"kappa": 0.01, "dt": 0.125, "alpha": 0.9, "beta": 0.1, "plus": 1.0, "minus": -1.0, "none": 0.0, "one": 1}
 
 
-def sizes(dtype):
+def sizes(dtype, grid=derived):
     """The grid of the fused forms, of the product alone, and 64-bit forms of sizes that some entries take."""
     return {
-        **derived(dtype),
+        **grid(dtype),
         "product_splits": lambda m, n: product_splits(m, n, True),
         "counters": lambda tiles: tiles + 1,
         "wide_length": lambda length: length,
@@ -155,12 +155,16 @@ def partial(dtype):
 
 
 def full(dtype):
-    """One launch."""
+    """One launch: a block for the observations, then those of the columns."""
     passed = ("level", "o", "g", "precision", "jacobian", "mu", "var_q", "var_p", "before", "next", "velocity", *PARTS,
-              "parts", "by_tile", "by_split", "arrived", "kappa", "dt", "alpha", "beta", "length", "m", "n",
+              "parts", "by_tile", "arrived", "kappa", "dt", "alpha", "beta", "length", "m", "n",
               "splits")  # fmt: skip
-    entry = f"fused_active_inference<{NUMBERS[dtype]}>"
-    return lambda tiles, splits: Launch(tiles * splits, 256, entry=entry, arguments=passed)
+
+    def launch(m, n, tiles, splits):
+        entry = f"fused_active_inference<{NUMBERS[dtype]}, {lanes_of(m, n)}>"
+        return Launch(tiles * splits + 1, 256, entry=entry, arguments=passed)
+
+    return launch
 
 
 def prior_of(level, n, length, xp):
@@ -225,16 +229,17 @@ def torch_chain(torch, level, o, g, precision, jacobian, mu, var_q, var_p, befor
 
 def stage(meaning, launch, dtype="float32", **changes):
     """A stage of fusion: the same inputs and outputs by other launches."""
+    derived = sizes(dtype, derived_by_lanes) if launch is full else sizes(dtype)
     if dtype == "float32":
-        return Variant(meaning, launch=launch(dtype), **changes)
+        return Variant(meaning, launch=launch(dtype), derived=derived, **changes)
     return Variant(
-        meaning, launch=launch(dtype), arithmetic="fp64", arguments=arguments(dtype), derived=sizes(dtype),
+        meaning, launch=launch(dtype), arithmetic="fp64", arguments=arguments(dtype), derived=derived,
         tolerance=tolerance(dtype), only_labels=("S0", "S1"), **changes,
     )  # fmt: skip
 
 
 spec = KernelSpec(
-    entry="fused_active_inference<float>",
+    entry="fused_active_inference<float, 32>",
     arguments=arguments("float32"),
     parameters=PARAMETERS,
     derived=sizes("float32"),

@@ -1,14 +1,37 @@
 """How the sums over columns of column_sums.cuh are shared among blocks."""
 
 SPLIT_BLOCKS, SPLIT_ROWS = 4096, 8  # blocks to fill the device, rows that a split should have
+LANES, FEW_LANES = 32, 8  # threads side by side in a row
+FEW_ROWS, FEW_COLS = 256, 8192  # up to which narrow tiles need no split
 SIZES = {"float32": 4, "float64": 8}
 
 
 def derived(dtype):
     """Tiles of columns, and blocks that share the rows of each, for a matrix [m, n] of that type."""
-    across = 512 // SIZES[dtype]  # 32 packets of 16 bytes
+    return {
+        "tiles": lambda n: tiles_of(dtype, n, LANES),
+        "splits": lambda m, n: splits_of(m, tiles_of(dtype, n, LANES)),
+    }
 
-    def splits(m, n):
-        return max(1, min(SPLIT_BLOCKS // max(1, -(-n // across)), -(-m // SPLIT_ROWS)))
 
-    return {"tiles": lambda n: -(-n // across), "splits": splits}
+def tiles_of(dtype, n, lanes):
+    """A lane has a packet of 16 bytes."""
+    return -(-n * SIZES[dtype] // (16 * lanes))
+
+
+def splits_of(m, tiles):
+    return max(1, min(SPLIT_BLOCKS // max(1, tiles), -(-m // SPLIT_ROWS)))
+
+
+def lanes_of(m, n):
+    """Few where narrow tiles alone spread a matrix over the device: no block then waits for another's part."""
+    return FEW_LANES if m <= FEW_ROWS and n <= FEW_COLS else LANES
+
+
+def derived_by_lanes(dtype):
+    """The same with tiles as narrow as `lanes_of` says."""
+    tiles = lambda m, n: tiles_of(dtype, n, lanes_of(m, n))  # noqa: E731
+    return {
+        "tiles": tiles,
+        "splits": lambda m, n: splits_of(m, tiles(m, n)) if lanes_of(m, n) == LANES else 1,
+    }
