@@ -5,9 +5,20 @@
 // Transfer entropy by warps: a warp has OWN points, its lanes share the neighbours. In the order of Cloud the coordinates
 // are those of x's past, of y's future and of y's past. Samples are finite.
 
-constexpr int TE_THREADS = 256, TE_TILE = 128;
+constexpr int TE_THREADS = 256, TE_TILE = TE_THREADS;
 
-/// Points of a warp and their coordinates, the same in all lanes.
+template <int D>
+using PointTile = float (*)[D];
+
+/// Points in shared memory, the same for every visit of a kernel.
+template <int D>
+__device__ PointTile<D> tile_of_points() {
+    __shared__ float tile[TE_TILE][D];
+    return tile;
+}
+
+/// Points of a warp and their coordinates, the same in all lanes. A cloud that fits in the tile is read once, and all visits
+/// find it there: a problem of a few hundred points then waits for memory once.
 template <int DX, int DY, int OWN>
 struct WarpPoints {
     static constexpr int D = DX + 1 + DY;
@@ -17,19 +28,36 @@ struct WarpPoints {
 
     __device__ WarpPoints(const Points& points) {
         first = (blockIdx.x * (TE_THREADS / 32) + threadIdx.x / 32) * OWN;
+        if (points.n <= TE_TILE) {
+            const PointTile<D> tile = fill(points, 0);
 #pragma unroll
-        for (int p = 0; p < OWN; ++p) points.read(first + p, at[p]);
+            for (int p = 0; p < OWN; ++p)
+#pragma unroll
+                for (int d = 0; d < D; ++d) at[p][d] = first + p < TE_TILE ? tile[first + p][d] : infinity();
+        } else {
+#pragma unroll
+            for (int p = 0; p < OWN; ++p) points.read(first + p, at[p]);
+        }
+    }
+
+    /// The tile with the points from `begin` on; infinities behind the last. All threads call it.
+    __device__ static PointTile<D> fill(const Points& points, int begin) {
+        const PointTile<D> tile = tile_of_points<D>();
+        points.read(begin + threadIdx.x, tile[threadIdx.x]);
+        __syncthreads();
+        return tile;
     }
 
     /// Calls f(p, j, coordinates of j) for every own point and every neighbour of this lane. All threads call it.
     template <class F>
     __device__ void visit(const Points& points, F f) const {
-        __shared__ float tile[TE_TILE][D];
+        const PointTile<D> tile = tile_of_points<D>();
         for (int begin = 0; begin < points.n; begin += TE_TILE) {
-            __syncthreads();
-            if (threadIdx.x < TE_TILE) points.read(begin + threadIdx.x, tile[threadIdx.x]);
-            __syncthreads();
-#pragma unroll
+            if (points.n > TE_TILE) {
+                __syncthreads();
+                fill(points, begin);
+            }
+#pragma unroll 4
             for (int j = threadIdx.x % 32; j < TE_TILE; j += 32)
 #pragma unroll
                 for (int p = 0; p < OWN; ++p)
@@ -60,7 +88,7 @@ struct Smallest {
         float least = infinity();
 #pragma unroll 1
         for (int taken = 0; taken < K; ++taken) {
-            least = -warp_reduce(-distance[0], Max{});
+            least = __int_as_float(__reduce_min_sync(FULL_WARP, __float_as_int(distance[0])));  // none is negative
             const unsigned int holders = __ballot_sync(FULL_WARP, distance[0] == least);
             if (static_cast<int>(threadIdx.x % 32) == __ffs(static_cast<int>(holders)) - 1) {
 #pragma unroll
@@ -100,9 +128,9 @@ __device__ void count_neighbours(const Cloud<DX, 1, DY>& points, const WarpPoint
     });
 #pragma unroll
     for (int p = 0; p < OWN; ++p) {
-        found[p].y = warp_reduce(found[p].y, Sum{});
-        found[p].xz = warp_reduce(found[p].xz, Sum{});
-        found[p].z = warp_reduce(found[p].z, Sum{});
+        found[p].y = __reduce_add_sync(FULL_WARP, found[p].y);
+        found[p].xz = __reduce_add_sync(FULL_WARP, found[p].xz);
+        found[p].z = __reduce_add_sync(FULL_WARP, found[p].z);
     }
 }
 
@@ -111,14 +139,19 @@ __device__ inline double te_term(int k, int n_y, int n_xz, int n_z) {
     return digamma_of(k) - digamma_of(n_y + 1) - digamma_of(n_xz + 1) + digamma_of(n_z + 1);
 }
 
-/// The mean of the terms of all points, in `mean`, by the last block to finish; `by_block` has room for all blocks.
+/// The mean of the terms of all points, in `mean`, by the last block to finish; `by_block` has room for all blocks. Lanes
+/// take a term's four parts side by side: lane 4 p + s those of point p.
 template <int DX, int DY, int OWN>
 __device__ void mean_of_terms(const WarpPoints<DX, DY, OWN>& own, const NeighbourCounts (&found)[OWN], double* by_block,
                               unsigned int* arrived, float* mean, int n, int k) {
-    double part = 0.0;
+    static_assert(OWN <= 8);
+    const int lane = threadIdx.x % 32, which = lane % 4;
+    int count = 0;
 #pragma unroll
     for (int p = 0; p < OWN; ++p)
-        if (threadIdx.x % 32 == p && own.first + p < n) part = te_term(k, found[p].y, found[p].xz, found[p].z);
+        if (lane / 4 == p && own.first + p < n)
+            count = which == 0 ? found[p].y + 1 : which == 1 ? found[p].xz + 1 : which == 2 ? found[p].z + 1 : k;
+    const double psi = count > 0 ? digamma_of(count) : 0.0;
     double total;
-    if (grid_sum(part, by_block, arrived, &total)) *mean = static_cast<float>(total / n);
+    if (grid_sum(which < 2 ? -psi : psi, by_block, arrived, &total)) *mean = static_cast<float>(total / n);
 }
