@@ -25,6 +25,7 @@ from prism_bench.kernel import (
     Zero,
 )
 from prism_bench.tolerance import absolute, elementwise, exact, exact_except, normalising, normwise, product, reduction
+from prism_bench.tune import Tune
 from prism_bench.workload import Workload
 
 __version__ = "0.1.0"
@@ -49,6 +50,7 @@ __all__ = [
     "Scalar",
     "Scratch",
     "Size",
+    "Tune",
     "Variant",
     "Workload",
     "Zero",

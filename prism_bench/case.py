@@ -1,7 +1,7 @@
 """A case: a kernel (or one of its variants) at a workload."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import SimpleNamespace
 
@@ -10,7 +10,8 @@ import numpy as np
 from prism_bench import byname
 from prism_bench.errors import SpecError
 from prism_bench.inputs import InputArray, draw, given
-from prism_bench.kernel import Golden, KernelSpec, Launch, Zero
+from prism_bench.kernel import Golden, KernelSpec, Launch, Rule, Zero
+from prism_bench.tune import written
 from prism_bench.workload import Workload
 
 
@@ -25,13 +26,17 @@ class Device:
 
 @dataclass(frozen=True)
 class Case:
-    """`spec` is the kernel's, with the variant's changes already made; `label` is S0, S1, S2, edge or golden."""
+    """`spec` is the kernel's, with the variant's changes already made; `label` is S0, S1, S2, edge or golden.
+
+    `choice` has those values of the spec's `tune` that are not left at their defaults.
+    """
 
     spec: KernelSpec
     workload: Workload
     label: str
     variant: str | None = None
     golden: Golden | None = field(default=None, compare=False)
+    choice: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self):
         for rule in self.spec.rules:
@@ -54,13 +59,59 @@ class Case:
         number = next(i for i, golden in enumerate(self.spec.golden, 1) if golden is self.golden)
         return f"{self.kernel}[golden {number}: {self.workload}]"
 
+    @property
+    def task(self) -> str:
+        """The name, with what was chosen for the launch: `softmax[rows=32,cols=1000]@block=128`."""
+        return f"{self.name}@{written(self.choice)}" if self.choice else self.name
+
     @cached_property
     def axes(self) -> Mapping[str, object]:
-        """Parameters, workload and derived sizes, by name."""
+        """Parameters, workload, what may be tuned, and derived sizes, by name."""
         axes = {**self.spec.parameters, **self.workload}
+        if self.spec.tune:
+            axes |= {**self.spec.tune.defaults(axes, self.spec.name), **self.choice}
         for name, function in self.spec.derived.items():
             axes[name] = byname.call(function, axes, f"{self.spec.name}: derived '{name}'")
         return axes
+
+    @property
+    def configuration(self) -> dict[str, object]:
+        """The value of everything that may be tuned here, chosen or not."""
+        return {name: self.axes[name] for name in self.spec.tunable}
+
+    def configured(self, choice: Mapping[str, object]) -> "Case":
+        """The case launched so; a SpecError where its `tune` has no such value. Rules are asked by `broken`."""
+        tune, names = self.spec.tune, self.spec.tunable
+        for name, value in choice.items():
+            if name not in names or value not in tune.values[name]:
+                among = f"one of {', '.join(map(str, tune.values[name]))}" if name in names else "not to be tuned"
+                raise SpecError(f"{self.name}: {name}={value}: {name} is {among}")
+        return replace(self, choice=dict(choice))
+
+    def configurations(self, device: Device) -> list["Case"]:
+        """The case in every way that it can be launched on `device`, its default first; alone where nothing varies.
+
+        A SpecError where the default breaks the rules of its own spec.
+        """
+        default, names = replace(self, choice={}), self.spec.tunable
+        default.require_default(device)
+        if not names:
+            return [default]
+        others = (replace(self, choice=one) for one in self.spec.tune.product(names) if one != default.configuration)
+        return [default, *(one for one in others if one.broken(device) is None)]
+
+    def broken(self, device: Device) -> Rule | None:
+        """The rule of `tune` that the configuration breaks on `device`, or None."""
+        offered = {**self.axes, "device": device}
+        return self.spec.tune.broken(offered, self.name) if self.spec.tune else None
+
+    def require_default(self, device: Device | None = None) -> None:
+        """A SpecError where the default breaks a rule, or is no value, of its own spec's `tune`."""
+        broken = self.broken(device or Device())
+        odd = [n for n, value in self.configuration.items() if value not in self.spec.tune.values[n]]
+        if broken or odd:
+            wanted = broken.text if broken else f"{odd[0]} among {', '.join(map(str, self.spec.tune.values[odd[0]]))}"
+            raise SpecError(f"{self.name}: tune: the default {written(self.configuration)} needs {wanted}")
 
     def shape(self, argument: str) -> tuple[int, ...]:
         return self.spec.argument(argument).extents(self.axes)

@@ -10,10 +10,10 @@ from types import ModuleType
 
 from prism_bench.arguments import Array
 from prism_bench.case import Case
-from prism_bench.errors import PrismBenchError, SpecError, unknown
+from prism_bench.errors import PrismBenchError, SpecError, UsageError, unknown
 from prism_bench.files import GENERATED, family_of
 from prism_bench.kernel import KernelSpec
-from prism_bench.workload import LABELS
+from prism_bench.workload import LABELS, Workload
 
 _PACKAGE = Path(__file__).resolve().parent
 _SPECS = "prism_bench_catalogue"  # the package that specs are loaded into: `from prism_bench_catalogue.include...`
@@ -73,10 +73,37 @@ class Catalogue:
         return [case for case in self.edges([kernel]) if case.kernel == kernel]
 
     def case(self, name: str) -> Case:
-        """The case of that full name, such as `softmax[rows=32,cols=1000]`."""
-        if name not in self._by_name:
+        """The case of that full name, such as `softmax[rows=32,cols=1000]`, or of a task: `name@block=128`."""
+        return self._configured(name, self._by_name.get)
+
+    def anywhere(self, name: str) -> Case:
+        """The same with any other values of the kernel's axes. Such a case has no label: nothing is promised for it."""
+        return self._configured(name, lambda bare: self._by_name.get(bare) or self._elsewhere(bare))
+
+    def _configured(self, name, find):
+        name, _, choice = name.partition("@")
+        case = find(name)
+        if case is None:
             raise unknown("case", name, self._by_name)
-        return self._by_name[name]
+        return _chosen(case, choice) if choice else case
+
+    def _elsewhere(self, name):
+        """The case of a kernel's name and all axes of its workloads; None where it is not such a name."""
+        kernel, bracket, axes = name.partition("[")
+        kernel, _, variant = kernel.partition(":")
+        if not bracket or not axes.endswith("]") or kernel not in self.kernels:
+            return None
+        spec = self.kernels[kernel].with_variant(variant) if variant else self.kernels[kernel]
+        known = next(iter(spec.workloads.values()))
+        workload = {axis: value for axis, _, value in (word.partition("=") for word in axes[:-1].split(","))}
+        if not set(known) <= set(workload) <= {*known, *spec.parameters}:
+            return None
+        usual = {**spec.parameters, **known}
+        try:
+            workload = {axis: type(usual[axis])(value) for axis, value in workload.items()}
+        except ValueError:
+            return None
+        return Case(spec, Workload(**workload), "", variant or None)
 
     def _specs(self):
         for spec in self.kernels.values():
@@ -121,6 +148,13 @@ class Catalogue:
         elif kernel not in self.kernels and word not in self.families:
             cases = list(self._by_name) if "[" in word else []
             raise unknown("kernel, family or case", word, [*self.kernels, *self.aliases, *self.families, *cases])
+
+
+def _chosen(case, text):
+    """The case in the configuration that `block=128,groups=2` writes."""
+    if case.spec.tune is None:
+        raise UsageError(f"{case.name}: '{text}' configures a kernel whose spec has no tune=")
+    return case.configured(case.spec.tune.parsed(text, case.name))
 
 
 def _matches(case, word):
@@ -206,6 +240,9 @@ def _line_in(path, error):
 
 def _check(spec):
     """Build every case once, so that a contradiction shows here and not in the middle of a run."""
+    unasked = sorted(set(spec.tune.values) - set(spec.tunable)) if spec.tune else ()
+    if unasked:
+        raise SpecError(f"tune: neither the launch nor a derived size asks for '{unasked[0]}'")
     for one, variant in [(spec, None), *((spec.with_variant(v), v) for v in spec.variants)]:
         for case in [*_timed_cases(one, variant), *_edge_cases(one, variant)]:
             _build(case)
@@ -218,6 +255,7 @@ def _build(case):
     _ = case.bytes_moved, case.allocated_bytes, case.flops
     if case.golden:
         case.check_golden()
+    case.require_default()
 
 
 def _sources_without_spec(root):

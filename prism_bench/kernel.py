@@ -4,15 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from prism_bench import byname
 from prism_bench.arguments import Array, In, InOut, Out, Scalar, Scratch, Size
 from prism_bench.budget import Budget
 from prism_bench.errors import SpecError, unknown
 from prism_bench.tolerance import Tolerance, elementwise
+from prism_bench.tune import Tune
 from prism_bench.workload import Workload
 
 __all__ = [
     "Array", "Chain", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
-    "Scratch", "Size", "Variant", "Zero",
+    "Scratch", "Size", "Tune", "Variant", "Zero",
 ]  # fmt: skip
 
 
@@ -123,6 +125,7 @@ class KernelSpec:
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `chains` are the stages of fusion among the kernel and its variants, told apart where they differ in precision.
     `requires` is for a variant that only one compute capability can run; elsewhere its cases are skipped.
+    `tune` is what may vary in the launch; functions may ask for its names as for axes.
     `name`, `family` and `source` are filled in by the catalogue.
     """
 
@@ -152,6 +155,7 @@ class KernelSpec:
     options: tuple[str, ...] = ()
     only_labels: tuple[str, ...] | None = None
     requires: Requirement | None = None
+    tune: Tune | None = None
     name: str = ""
     family: str = ""
     source: Path | None = None
@@ -187,6 +191,12 @@ class KernelSpec:
     @property
     def outputs(self) -> tuple[Array, ...]:
         return tuple(array for array in self.arrays if array.writes)
+
+    @property
+    def tunable(self) -> tuple[str, ...]:
+        """The names of `tune` that the launch or a derived size asks for: what varies here, in a variant too."""
+        asked = {name for function in (self.launch, *self.derived.values()) for name in byname.wanted(function)}
+        return tuple(name for name in self.tune.values if name in asked) if self.tune else ()
 
     def argument(self, name: str):
         """The argument called `name`."""
