@@ -21,6 +21,12 @@ FilterOption = Annotated[
 LabelOption = Annotated[list[str] | None, typer.Option("--label", "-l", help="S0, S1 or S2; may be repeated")]
 BackendOption = Annotated[str | None, typer.Option("--backend", "-b", help="cuda, numpy_reference, emulator or null")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
+LanesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="processes that verify side by side before anything is timed; default: by device and cores"
+    ),
+]
 RunsOption = Annotated[Path, typer.Option("--runs", help="where run records are kept")]
 DEFAULT_RUNS = Path("reports/runs")
 

@@ -18,6 +18,7 @@ def command(
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     processes: Annotated[int, typer.Option(min=1, help="fresh processes that measure every case")] = 3,
+    lanes: options.LanesOption = None,
     seed: Annotated[int, typer.Option(help="of the order of cases")] = 0,
     timeout: Annotated[float, typer.Option(min=1, help="seconds one case may take in one process")] = 180.0,
     peers: Annotated[bool, typer.Option(help="time the library peers beside the kernels")] = True,
@@ -29,8 +30,6 @@ def command(
 ) -> None:
     """Verify, then time every case in several fresh processes, and write one run record. Labels: S0 off the GPU."""
     from prism_bench import store, workbench
-    from prism_bench.analysis.findings import exit_code
-    from prism_bench.analysis.reading import read
     from prism_bench.report.json_view import view
     from prism_bench.report.terminal import summary_view
 
@@ -39,7 +38,10 @@ def command(
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("S0",))
     cases = found.cases(filter or (), labels)
     watching = workbench.Watching(hertz=hertz, energy=energy)
-    settings = workbench.Settings(processes=processes, seed=seed, timeout=timeout, peers=peers, watching=watching)
+    lanes = lanes or workbench.lanes_for(opened.name)
+    settings = workbench.Settings(
+        processes=processes, lanes=lanes, seed=seed, timeout=timeout, peers=peers, watching=watching
+    )
     with progress_bar() as report:
         record = workbench.run(found, opened.name, cases, settings, report)
     if json:
@@ -49,5 +51,13 @@ def command(
     path = store.save(record, output or store.path_for(record, runs))
     if not json:
         options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
+    raise SystemExit(_code(record, found))
+
+
+def _code(record, found):
+    """1 with a finding, else 2 where the run was ended before its time."""
+    from prism_bench.analysis.findings import exit_code
+    from prism_bench.analysis.reading import read
+
     code = 1 if found.problems else exit_code(read(record, found).findings)
-    raise SystemExit(code if record.complete else code or 2)
+    return code if record.complete else code or 2

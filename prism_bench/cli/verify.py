@@ -32,7 +32,7 @@ def command(
             filter or (), options.chosen_labels(label, ("S0", "S1", "S2") if leg == "cuda" else ("S0",))
         )
         with progress_bar() as report:
-            settings = workbench.Settings(processes=1)
+            settings = workbench.Settings(processes=1, lanes=workbench.lanes_for(leg), peers=False)
             records[leg] = workbench.run(found, leg, cases, settings, report, timed=False, others=kernels)
     if json:
         options.print_json([_plain(leg, case) for leg, record in records.items() for case in record.cases])

@@ -1,7 +1,8 @@
 """The hall where case, backend and loop meet: verify a case, measure it, run the catalogue in several processes."""
 
+from prism_bench.workbench.lanes import lanes_for
 from prism_bench.workbench.run import Progress, run
 from prism_bench.workbench.settings import PROTOCOL, Settings, Watching
 from prism_bench.workbench.verification import verify
 
-__all__ = ["PROTOCOL", "Progress", "Settings", "Watching", "run", "verify"]
+__all__ = ["PROTOCOL", "Progress", "Settings", "Watching", "lanes_for", "run", "verify"]

@@ -40,13 +40,26 @@ def measure_peers(
 
     `check` compares the peer's results with the reference first; later processes need not do it again.
     """
+
+    def timed(name, peer):
+        return _measure(peer, f"peer:{name}", settings, witness)
+
+    return _with_peers(backend, runnable, settings, check, timed)
+
+
+def refused_peers(backend: Backend, runnable: Runnable, settings: Settings) -> list[Measurement]:
+    """An empty cell with its reason for every peer that does not run here or whose results are wrong."""
+    return _with_peers(backend, runnable, settings, True, lambda name, peer: [])
+
+
+def _with_peers(backend, runnable, settings, check, use):
     found = []
     for name in backend.peers(runnable.case) if settings.peers else ():
         try:
             with backend.prepare_peer(runnable.case, name, runnable) as peer:
                 if check:
                     _check_peer(backend, runnable.case, peer)
-                found += _measure(peer, f"peer:{name}", settings, witness)
+                found += use(name, peer)
         except Exception as error:  # a library's failure belongs in its cell; the kernel's own times stand
             if is_sticky(backend, error):
                 raise

@@ -15,8 +15,9 @@ from prism_bench.measurement import merged
 from prism_bench.monitor.executions import Execution, Journal
 from prism_bench.run_record import CaseResult, RunRecord, decode_case
 from prism_bench.workbench import identity
-from prism_bench.workbench.process import HERE, Place, WorkerDied, died_at_start, work
-from prism_bench.workbench.session import result_of
+from prism_bench.workbench.lanes import Lane, dealt, side_by_side
+from prism_bench.workbench.process import HERE, Place, WorkerDied, died_at_start
+from prism_bench.workbench.session import OUT_OF_MEMORY, result_of
 from prism_bench.workbench.settings import Settings, to_plain
 
 
@@ -46,21 +47,30 @@ class Run:
         self._done = self._total = 0
 
     def measure(self, cases: list[Case], timed: bool = True, others=()) -> None:
-        """Verify the edges of the cases' kernels (and of `others`) and the cases in a first process, time the right
-        ones in every process.
+        """Verify the edges of the cases' kernels (and of `others`) and the cases, time the right ones in every process.
+
+        With several lanes all of the verifying comes first; with one, the first process does it on its way.
         """
         kernels = dict.fromkeys([*(case.kernel for case in cases), *others])
         edges = [f"edges:{kernel}" for kernel in kernels]
         processes = self._settings.processes if timed else 1
-        self._total = len(edges) + len(cases) * processes
+        apart = timed and self._settings.lanes > 1
+        self._total = len(edges) + len(cases) * (processes + apart)
+        if self._settings.lanes > 1:
+            self._ahead([*edges, *(case.name for case in cases)])
         self._work(0, edges, timed=False)
+        if apart:
+            self.go_through(cases, 0, timed=False)
         for process in range(processes):
-            self.go_through(cases, process, timed)
+            self.go_through(cases, process, timed, verified=apart)
 
-    def go_through(self, cases: list[Case], process: int, timed: bool = True) -> None:
-        """One process through those of the cases that are right so far. The process numbered 0 verifies them."""
+    def go_through(self, cases: list[Case], process: int, timed: bool = True, verified: bool = False) -> None:
+        """One process through those of the cases that are right so far.
+
+        The process numbered 0 verifies them, if they are not `verified`.
+        """
         right = [case for case in cases if self._still_right(case)]
-        self._work(process, self._order(right, process), timed)
+        self._work(process, self._order(right, process), timed, verifies=process == 0 and not verified)
 
     @property
     def has_results(self) -> bool:
@@ -83,50 +93,66 @@ class Run:
             self._results[case.name] = [_without_time(case, bad)]
         return bad is None and all(result.status == "ok" for result in own)
 
-    def _work(self, process, tasks, timed):
-        """Send the tasks to a process; when it dies, mark what it was doing and go on with the rest in another."""
-        while tasks:
-            finished, died = [], None
-            try:
-                for event in self._listen(process, tasks, timed):
-                    self._take(event, process, finished)
-            except WorkerDied as error:
-                died = error
-            if died and died.task is None:
-                raise died_at_start(died, self._backend)
-            if died:
-                self._bury(died)
-                finished.append(died.task)
-            tasks = [task for task in tasks if task not in finished]
+    def _ahead(self, tasks):
+        """Have the tasks' code compiled by all cores before several processes want it at once."""
+        order = self._order_for(0, [], timed=False, verifies=False) | {"ahead": tasks}
+        for _, event in side_by_side([order], self._settings.timeout, self._place):
+            if isinstance(event, WorkerDied):
+                raise died_at_start(event, self._backend)
+            self._take(event, 0, Lane([]))
 
-    def _listen(self, process, tasks, timed):
-        return work(self._order_for(process, tasks, timed), self._settings.timeout, self._place)
+    def _work(self, process, tasks, timed, verifies=True):
+        """Send the tasks to a process, or to several where nothing is timed; when one dies, mark what it was doing and
+        go on with the rest in another. What found too little memory beside the others is done again alone.
+        """
+        crowd = 1 if timed else self._settings.lanes
+        lanes, crowded = dealt(tasks, crowd), []
+        while lanes:
+            orders = [self._order_for(process, lane.tasks, timed, verifies) for lane in lanes]
+            for number, event in side_by_side(orders, self._settings.timeout, self._place):
+                if isinstance(event, WorkerDied):
+                    self._died(event, lanes[number])
+                elif len(lanes) > 1 and _lacked_memory(event):
+                    crowded.append(lanes[number].at)
+                    lanes[number].finished.append(lanes[number].at)
+                else:
+                    self._take(event, process, lanes[number])
+            lanes = [left for lane in lanes if (left := lane.left()).tasks] or dealt(crowded, 1)
+            crowded = [] if len(lanes) < 2 else crowded
 
-    def _order_for(self, process, tasks, timed):
+    def _order_for(self, process, tasks, timed, verifies):
         return {
             "backend": self._backend,
             "catalogue": str(self._catalogue.folder.resolve()),
             "settings": to_plain(self._settings),
             "process": process,
             "timed": timed,
+            "verifies": verifies,
             "tasks": tasks,
+            "ahead": tasks if process == 0 and self._settings.lanes == 1 else [],
         }
 
-    def _take(self, event, process, finished):
+    def _take(self, event, process, lane):
         self._facts = event.get("facts", self._facts)
         self._protocol = event.get("protocol", self._protocol)
         self._monitor += [event["monitor"]] if "monitor" in event else []
         if "begin" in event:
             self._report(Progress(process, self._done, self._total, event["begin"]))
-            self._current = event["begin"]
+            lane.at = event["begin"]
         for plain in event.get("results", ()):
             result = decode_case(plain)
             self._results.setdefault(result.name, []).append(result)
             if self._facts.get("uuid"):
                 self._journal.append(executions_of(result))
         if "results" in event:
-            finished.append(self._current)
+            lane.finished.append(lane.at)
             self._done += 1
+
+    def _died(self, death, lane):
+        if death.task is None:
+            raise died_at_start(death, self._backend)
+        self._bury(death)
+        lane.finished.append(death.task)
 
     def _bury(self, died):
         self._done += 1
@@ -201,6 +227,11 @@ def executions_of(result: CaseResult) -> list[Execution]:
     metrics = ("cold_time", "hot_time")
     timed = [one for one in result.measurements if one.metric in metrics and one.subject == "kernel"]
     return [Execution(result.name, time.time(), seconds, result.bytes) for one in timed for seconds in one.samples]
+
+
+def _lacked_memory(event):
+    """Whether a case was left out for memory that other processes may have held."""
+    return any(one["status"] == "skipped" and OUT_OF_MEMORY in one["reason"] for one in event.get("results", ()))
 
 
 def _shelf(case):

@@ -6,10 +6,12 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.monitor import Blind, Sampler
 from prism_bench.run_record import CaseResult
-from prism_bench.workbench.measuring import is_sticky, measure_cpu, measure_kernel, measure_peers
+from prism_bench.workbench.measuring import is_sticky, measure_cpu, measure_kernel, measure_peers, refused_peers
 from prism_bench.workbench.settings import Settings
 from prism_bench.workbench.verification import complaint, passed, verify, verify_prepared
 from prism_bench.workbench.witness import Witness
+
+OUT_OF_MEMORY = "out of memory"
 
 
 class Session:
@@ -17,8 +19,10 @@ class Session:
 
     def __init__(
         self, backend: Backend, catalogue: Catalogue, settings: Settings, process: int, timed: bool = True,
-        *, sampler: Sampler | Blind | None = None,
+        *, verifies: bool | None = None, sampler: Sampler | Blind | None = None,
     ):  # fmt: skip
+        """Process 0 `verifies`, every other one does not, unless that is said otherwise."""
+        self._verifies = process == 0 if verifies is None else verifies
         self._backend, self._catalogue, self._settings = backend, catalogue, settings
         self._process, self._timed = process, timed
         self._witness = Witness(sampler or Blind(), settings.watching.rules)
@@ -50,7 +54,7 @@ class Session:
         try:
             return work()
         except MemoryError as error:
-            return result_of(case, "skipped", f"{case.name}: out of memory: {error}")
+            return result_of(case, "skipped", f"{case.name}: {OUT_OF_MEMORY}: {error}")
         except BackendUnavailable as error:
             return result_of(case, "skipped", str(error))
         except PrismBenchError as error:
@@ -66,17 +70,21 @@ class Session:
 
     def _on(self, runnable):
         seeds = self._settings.seeds_of(runnable.case)
-        entries = verify_prepared(self._backend, runnable, seeds) if self._process == 0 else []
+        entries = verify_prepared(self._backend, runnable, seeds) if self._verifies else []
         if not passed(entries):
             return self._judged(runnable.case, entries)
-        measurements = self._measure(runnable) if self._timed else []
+        measurements = self._measure(runnable) if self._timed else self._refused(runnable)
         return result_of(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
 
     def _measure(self, runnable):
         measurements = measure_kernel(runnable, self._settings, self._witness, self._process)
-        measurements += measure_peers(self._backend, runnable, self._settings, self._witness, check=self._process == 0)
+        measurements += measure_peers(self._backend, runnable, self._settings, self._witness, check=self._verifies)
         on_cpu = self._process == 0 and self._backend.name == "cuda"
         return measurements + (measure_cpu(runnable, self._settings) if on_cpu else [])
+
+    def _refused(self, runnable):
+        """Where the times come later: the peers that will have none, with the reason."""
+        return refused_peers(self._backend, runnable, self._settings) if self._verifies else []
 
     def _judged(self, case, entries):
         if passed(entries):

@@ -24,9 +24,13 @@ class Watching:
 
 @dataclass(frozen=True)
 class Settings:
-    """Criteria by metric; `seeds` of verification; `processes` that measure; `timeout` in seconds for one case."""
+    """Criteria by metric; `seeds` of verification; `processes` that measure; `timeout` in seconds for one case.
+
+    `lanes` processes verify side by side before anything is timed; with one, the first measuring process verifies.
+    """
 
     processes: int = 3
+    lanes: int = 1
     seed: int = 0
     seeds: tuple[int, ...] = (0, 1)
     timeout: float = 180.0

@@ -1,6 +1,6 @@
 """A measuring process: reads its task list from standard input, writes one JSON line per event to standard output.
 
-Events: {"facts", "protocol"}, {"compiled"} for each library that the first process makes ahead, then per task
+Events: {"facts", "protocol"}, {"compiled"} for each library made ahead for the tasks listed so, then per task
 {"begin": name} and {"results": [...]}, at the end {"end": true}, with it {"monitor"} where a device was watched. A
 kernel that crashes or hangs takes this process with it and nothing else.
 """
@@ -26,11 +26,12 @@ def main() -> None:
     facts = backend.facts()
     tell({"facts": facts, "protocol": {"version": PROTOCOL}})
     settings, catalogue = from_plain(order["settings"]), discover(order["catalogue"])
-    if backend.name == "cuda" and order["process"] == 0:
-        compile_ahead(_cases(catalogue, order["tasks"]), backend.device, lambda: tell({"compiled": 1}))
+    if backend.name == "cuda" and order.get("ahead"):
+        compile_ahead(_cases(catalogue, order["ahead"]), backend.device, lambda: tell({"compiled": 1}))
+    process, verifies = order["process"], order.get("verifies")
     device = facts.get("uuid") if order["timed"] else None
     with watched(device, settings.watching.hertz) as sampler:
-        session = Session(backend, catalogue, settings, order["process"], order["timed"], sampler=sampler)
+        session = Session(backend, catalogue, settings, process, order["timed"], verifies=verifies, sampler=sampler)
         for task in order["tasks"]:
             tell({"begin": task})
             tell({"results": [encode_case(result) for result in session.task(task)]})

@@ -1,0 +1,91 @@
+"""A run that verifies side by side before it times: the same record as by one process, whatever happens in a lane."""
+
+from threading import enumerate as threads
+
+import pytest
+
+from prism_bench.workbench import lanes_for
+from prism_bench.workbench.lanes import Lane, dealt
+
+TOYS = ["double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing[blocks=1]"]
+
+
+@pytest.fixture
+def abreast(play, monkeypatch):
+    """A run in three lanes however few the tasks are."""
+    monkeypatch.setattr("prism_bench.workbench.lanes.WORTH_A_START", 1)
+    return lambda script=None, **more: play(script, lanes=3, **more)
+
+
+def plain(record):
+    return {case.name: (case.status, len(case.verification), len(case.measurements)) for case in record.cases}
+
+
+def test_tasks_are_dealt_in_turn():
+    tasks = [str(number) for number in range(20)]
+    assert [tasks[0::3], tasks[1::3], tasks[2::3]] == [lane.tasks for lane in dealt(tasks, 6)]
+
+
+def test_few_tasks_are_one_lane_and_none_is_none():
+    assert ([Lane(["a", "b"])], []) == (dealt(["a", "b"], 6), dealt([], 6))
+
+
+def test_a_lane_goes_on_with_what_it_did_not_finish():
+    assert ["b", "c"] == Lane(["a", "b", "c"], ["a"]).left().tasks
+
+
+def test_nothing_but_a_device_and_the_emulator_has_more_than_one():
+    assert 1 == lanes_for("numpy_reference") == lanes_for("null")
+    assert 1 <= lanes_for("cuda") <= 6
+
+
+def test_the_record_is_that_of_one_lane(abreast, play):
+    assert plain(play(processes=2)) == plain(abreast(processes=2))
+
+
+def test_everything_is_verified_before_anything_is_timed(abreast):
+    seen = []
+    abreast(report=seen.append, filters=["double", "triple"])
+    tasks = [event.task for event in seen]
+    assert {"edges:double", "edges:double:by_adding", "edges:triple"} == set(tasks[:3])
+    assert set(tasks[3:6]) == set(tasks[6:]) == set(TOYS[:3])
+    assert ([6, 7, 8], {9}) == ([event.done for event in seen[6:]], {event.total for event in seen})
+
+
+def test_what_is_wrong_in_a_lane_is_never_timed(abreast):
+    record = abreast({"triple[n=1000]": {"wrong": True}, "double[n=1]": {"wrong": True}})
+    assert ("wrong", 2, 0) == plain(record)["triple[n=1000]"]
+    assert ("wrong", 0) == (record.case(TOYS[0]).status, len(record.case(TOYS[0]).measurements))
+    assert record.case("nothing[blocks=1]").measurements
+
+
+def test_a_crash_in_a_lane_leaves_the_others_alone(abreast):
+    record = abreast({"triple[n=1000]": {"crash": True}})
+    assert "crashed" == record.case("triple[n=1000]").status
+    assert 3 == len([case for case in record.cases if case.measurements])
+
+
+def test_a_hang_in_a_lane_is_ended(abreast):
+    record = abreast({"triple[n=1]": {"hang": True}}, timeout=2.0)
+    assert "timed out" == record.case("triple[n=1]").status
+    assert record.case("double[n=1000]").measurements
+
+
+def test_what_lacked_memory_beside_others_is_tried_again_alone(abreast):
+    seen = []
+    record = abreast({"triple[n=1000]": {"memory": True}}, report=seen.append)
+    assert "skipped" == record.case("triple[n=1000]").status
+    assert 2 == [event.task for event in seen].count("triple[n=1000]")
+    assert 3 == len([case for case in record.cases if case.measurements])
+
+
+def test_ctrl_c_ends_every_lane(abreast):
+    def interrupt(event):
+        raise KeyboardInterrupt
+
+    before = set(threads())
+    record = abreast(report=interrupt)
+    assert (False, ()) == (record.complete, record.cases)
+    for thread in set(threads()) - before:
+        thread.join(10)
+    assert before >= set(threads())
