@@ -40,6 +40,11 @@ def shared_bytes(name, operands, stages):
     rows, cols, depth, *_ = TILES[name]
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
+    return staged_bytes(rows, cols, depth, operands, stages)
+
+
+def staged_bytes(rows, cols, depth, operands, stages):
+    """So many stages of a tile whose `depth` is in bytes."""
 
     def tile(lines, along):
         return lines * (depth + 16) if along else depth // operands.size * (lines + 8) * operands.size

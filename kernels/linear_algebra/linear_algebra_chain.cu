@@ -71,21 +71,22 @@ __global__ void __launch_bounds__(512)
     if (grid_reduce<SumOf>(sum, by_row, arrived)) *total = static_cast<float>(sum[0]);
 }
 
-/// The same for one row by a warp, whose logits come from other blocks: twice through what the L2 cache still holds.
-__device__ inline float finish_row(const RowSteps& to, const float* logits, int row) {
+/// The same for one row by a warp; logit(column) is asked for three times.
+template <class Logit>
+__device__ float finish_row(const RowSteps& to, int row, Logit logit) {
     const int lane = threadIdx.x % 32, right = to.label[row];
     const long long begin = static_cast<long long>(row) * to.cols;
     MaxSum own = {-infinity(), 0.0f};
-#pragma unroll 4
-    for (int c = lane; c < to.cols; c += 32) own.max = fmaxf(own.max, __ldcg(logits + begin + c));
+#pragma unroll 8
+    for (int c = lane; c < to.cols; c += 32) own.max = fmaxf(own.max, logit(c));
     own.max = warp_reduce(own.max, Max{});
-#pragma unroll 4
-    for (int c = lane; c < to.cols; c += 32) own.sum += weight(__ldcg(logits + begin + c), own.max, 1.0f);
+#pragma unroll 8
+    for (int c = lane; c < to.cols; c += 32) own.sum += weight(logit(c), own.max, 1.0f);
     const float scale = 1.0f / warp_reduce(own.sum, Sum{});
     float product = 0.0f;
-#pragma unroll 4
+#pragma unroll 8
     for (int c = lane; c < to.cols; c += 32) {
-        const float p = weight(__ldcg(logits + begin + c), own.max, 1.0f) * scale;
+        const float p = weight(logit(c), own.max, 1.0f) * scale;
         const float error = to.gradient[begin + c] = to.gradient_of(p, c, right);
         product = fmaf(error, to.direction[c], product);
     }
@@ -93,8 +94,8 @@ __device__ inline float finish_row(const RowSteps& to, const float* logits, int 
     return lane == 0 ? to.step(row, product) : 0.0f;
 }
 
-// The whole chain in one launch. A softmax needs all tiles of its rows: the last block of a row of tiles has them and
-// takes these rows on to their steps; the last row of tiles to finish adds the steps.
+// The whole chain in one launch. A softmax needs all tiles of its rows: the last block of a row of tiles finds them in the
+// L2 cache and takes these rows on to their steps; the last row of tiles to finish adds the steps.
 template <class T, int WIDTH, class F>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
     fused_linear_algebra(const float* x, const float* w, const float* bias, const int* label, const float* direction,
@@ -109,7 +110,40 @@ __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
     if (!last_block(arrived + tile, tile_cols)) return;
     const RowSteps to = {label, direction, before, gradient, steps, alpha, beta, weight_of_row, rows, cols};
     double sum[] = {0.0};
-    for (int row = tile * T::M + threadIdx.x / 32; row < min(rows, (tile + 1) * T::M); row += T::THREADS / 32)
-        sum[0] += finish_row(to, logits, row);
+    for (int row = tile * T::M + threadIdx.x / 32; row < min(rows, (tile + 1) * T::M); row += T::THREADS / 32) {
+        const float* const from = logits + static_cast<long long>(row) * cols;
+        sum[0] += finish_row(to, row, [=](int c) { return __ldcg(from + c); });
+    }
     if (grid_reduce<SumOf>(sum, by_row, arrived + tile_rows, tile, tile_rows)) *total = static_cast<float>(sum[0]);
+}
+
+/// Whole rows of up to 256 columns in a block.
+template <class E, int STAGES>
+using Rows = TensorTile<E, 16, 256, 16, STAGES, 1, 8, 1>;
+
+// The whole chain on the tensor cores in one launch, for rows that a tile holds: no logit leaves its block, none waits for
+// another. The last block to finish adds the steps.
+template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+    fused_half_rows(const half* x, const half* w, const float* bias, const int* label, const float* direction,
+                    const float* before, float* gradient, float* steps, float* total, double* by_row,
+                    unsigned int* arrived, float alpha, float beta, float weight_of_row, int rows, int cols, int inputs) {
+    using O = Operands<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>;
+    using Word = typename O::Word;
+    const int first = blockIdx.x * T::M, rows_here = min(T::M, rows - first);
+    O source;
+    source.left.start(reinterpret_cast<const Word*>(x), first, rows, inputs);
+    source.right.start(reinterpret_cast<const Word*>(w), 0, cols, inputs);
+    float sum[T::ROWS][2 * T::COLS][4] = {};
+    multiply_stages<MmaFragments<O>>(source, depth_tiles<T>(inputs), reinterpret_cast<Word*>(stages), sum);
+    __syncthreads();  // the stages are read, the logits may have their place
+    float* const logits = reinterpret_cast<float*>(stages);
+    const WarpPlace<T> place;
+    store_sums<T>(sum, bias, logits, rows_here, cols, place.row, place.col, F{});
+    __syncthreads();
+    const RowSteps to = {label, direction, before, gradient, steps, alpha, beta, weight_of_row, rows, cols};
+    double part[] = {0.0};
+    for (int row = threadIdx.x / 32; row < rows_here; row += T::THREADS / 32)
+        part[0] += finish_row(to, first + row, [=](int c) { return logits[row * cols + c]; });
+    if (grid_reduce<SumOf>(part, by_row, arrived)) *total = static_cast<float>(part[0]);
 }

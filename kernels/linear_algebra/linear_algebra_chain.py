@@ -15,7 +15,7 @@ from prism_bench_catalogue.include.loss_steps import gradient_size, reference, s
 from prism_bench_catalogue.include.row_products import row_blocks, row_template
 from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
 from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
-from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles
+from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles, staged_bytes
 
 from prism_bench import (
     Budget,
@@ -45,6 +45,7 @@ ACTIVATIONS = {  # functor, launch of the separate step: entry, elements a block
     "tanh": ("Tanh", "tanh_in_place", 1024, 256),
 }
 IN_REGISTERS = 16_384  # columns of a row that a block holds
+ROW_TILE = (16, 256, 256)  # rows, columns and bytes of depth of a tile of whole rows, 256 threads
 SMALLEST_TILE = min(rows for rows, *_ in TILES.values())
 ONE_BLOCK_ROWS = Rule(f"cols <= {IN_REGISTERS}, a row that a block holds", lambda cols: cols <= IN_REGISTERS)
 
@@ -198,6 +199,19 @@ def full(rows, cols, activation, tile, device):
     return replace(on_tiles(entry, rows, cols, tile, device), arguments=passed)
 
 
+def half_full(rows, cols, inputs, activation, tile, device):
+    """One launch where a tile holds whole rows and no other is asked for, else two."""
+    if cols > ROW_TILE[1] or tile != "auto":
+        return by_rows(tensor_layer)(rows, cols, inputs, activation, tile, device)
+    width = 8 if OPERANDS.whole(rows, cols, inputs) else 1
+    stages = 3 if staged_bytes(*ROW_TILE, OPERANDS, 3) <= device.max_shared_bytes else 2
+    return Launch(
+        -(-rows // ROW_TILE[0]), 256, shared=staged_bytes(*ROW_TILE, OPERANDS, stages),
+        entry=f"fused_half_rows<Rows<Half, {stages}>, true, false, {width}, {ACTIVATIONS[activation][0]}>",
+        arguments=("x", "w", "bias", *ROW_STEPS, "by_row", "arrived", *STEP, "weight", "rows", "cols", "inputs"),
+    )  # fmt: skip
+
+
 def torch_chain(torch, x, w, bias, label, direction, before, activation, alpha, beta, rows):
     """The same with PyTorch's calls."""
     logits = getattr(torch, activation)(torch.addmm(bias.to(x.dtype), x, w)).float()
@@ -214,7 +228,8 @@ def bytes_moved(element):
 
 HALF = {
     "arguments": arguments("float16"), "arithmetic": "tensor", "golden": (), "peers": {"torch": torch_chain},
-    "edges": (*(Workload(rows=r, cols=c, inputs=i) for r, c, i in ((1, 1, 1), (17, 67, 33), (40, 264, 72))),
+    "edges": (*(Workload(rows=r, cols=c, inputs=i)
+                for r, c, i in ((1, 1, 1), (17, 67, 33), (33, 72, 136), (40, 264, 72))),
               Workload(rows=65, cols=132, inputs=40, tile="Square", activation="tanh")),
 }  # fmt: skip
 RULES = (
@@ -276,8 +291,8 @@ spec = KernelSpec(
             rules=(*RULES, TENSOR_RULE), bytes_moved=bytes_moved(2), **HALF,
         ),
         "half_full": Variant(
-            "half-precision operands on the tensor cores, two launches: blocks that go from tile to tile by warpgroup "
-            "instructions have no registers for rows", launch=by_rows(tensor_layer),
+            "half-precision operands on the tensor cores, one launch where a tile holds whole rows, else two: blocks "
+            "that go from tile to tile by warpgroup instructions have no registers for rows", launch=half_full,
             rules=(*RULES, TENSOR_RULE, ONE_BLOCK_ROWS), bytes_moved=None,
             budgets=tuple(Budget("peer_ratio", at_least=1.0, label=label) for label in ("S1", "S2")), **HALF,
         ),
