@@ -207,20 +207,20 @@ struct Nearest {
 };
 
 /// A distance, by its bits, and who is at it: in the order of both.
-struct Place {
+struct Candidate {
     static constexpr int NOWHERE = 0x7f800000;
     int distance, who;
 
     /// The first of the warp's, in all lanes.
-    __device__ Place first_of_warp() const {
+    __device__ Candidate first_of_warp() const {
         const int lowest = __reduce_min_sync(FULL_WARP, distance);
         return {lowest, __reduce_min_sync(FULL_WARP, distance == lowest ? who : 0x7fffffff)};
     }
 };
 
 /// The first of `groups` groups after `last`, in the order of their minima, in all lanes of the warp.
-__device__ inline Place next_group(const float* minima, int groups, Place last) {
-    Place first = {Place::NOWHERE, 0x7fffffff};
+__device__ inline Candidate next_group(const float* minima, int groups, Candidate last) {
+    Candidate first = {Candidate::NOWHERE, 0x7fffffff};
 #pragma unroll 4
     for (int g = threadIdx.x % 32; g < groups; g += 32) {
         const int here = __float_as_int(minima[g]);
@@ -239,10 +239,10 @@ __device__ bool find_nearest(const Points& points, const float* minima, int grou
     int* const own_groups = chosen[threadIdx.x / 32];
     const int groups = (points.n + group - 1) / group, lane = threadIdx.x % 32;
     int found = 0;
-    Place last = {-1, -1};
+    Candidate last = {-1, -1};
     for (; found <= K; ++found) {
         last = next_group(minima, groups, last);
-        if (last.distance == Place::NOWHERE) break;
+        if (last.distance == Candidate::NOWHERE) break;
         if (lane == 0) own_groups[found] = last.who;
     }
     __syncwarp();
@@ -262,8 +262,8 @@ __device__ bool find_nearest(const Points& points, const float* minima, int grou
     }
 #pragma unroll
     for (int q = 0; q < K; ++q) {
-        const Place head = {__float_as_int(mine.distance[0]), INDICES ? mine.index[0] : lane};
-        const Place first = head.first_of_warp();
+        const Candidate head = {__float_as_int(mine.distance[0]), INDICES ? mine.index[0] : lane};
+        const Candidate first = head.first_of_warp();
         nearest.distance[q] = __int_as_float(first.distance);
         if constexpr (INDICES) nearest.index[q] = first.who;
         if (head.distance == first.distance && head.who == first.who) mine.drop_first();

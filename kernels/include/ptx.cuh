@@ -8,6 +8,62 @@
 
 __device__ inline int warp_lane() { return static_cast<int>(threadIdx.x) % 32; }
 
+// Words that threads of other blocks, or the host, wait for. What its writer did before is there for who has read the word.
+
+#ifdef CPU_CUDA
+
+__device__ inline unsigned long long load_after(const unsigned long long* word) {
+    return *static_cast<const volatile unsigned long long*>(word);
+}
+
+__device__ inline void store_in_order(unsigned long long* word, unsigned long long value) {
+    __threadfence();
+    *static_cast<volatile unsigned long long*>(word) = value;
+}
+
+/// What stood there before.
+__device__ inline unsigned long long add_in_order(unsigned long long* word, unsigned long long value) {
+    __threadfence();
+    const unsigned long long before = atomicAdd(word, value);
+    __threadfence();
+    return before;
+}
+
+__device__ inline unsigned long long load_from_host(const unsigned long long* word) { return load_after(word); }
+
+__device__ inline void store_for_host(unsigned long long* word, unsigned long long value) { store_in_order(word, value); }
+
+#else
+
+__device__ inline unsigned long long load_after(const unsigned long long* word) {
+    unsigned long long value;
+    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+__device__ inline void store_in_order(unsigned long long* word, unsigned long long value) {
+    asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
+}
+
+/// What stood there before.
+__device__ inline unsigned long long add_in_order(unsigned long long* word, unsigned long long value) {
+    unsigned long long before;
+    asm volatile("atom.add.acq_rel.gpu.u64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(value) : "memory");
+    return before;
+}
+
+__device__ inline unsigned long long load_from_host(const unsigned long long* word) {
+    unsigned long long value;
+    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+__device__ inline void store_for_host(unsigned long long* word, unsigned long long value) {
+    asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
+}
+
+#endif
+
 #ifdef CPU_CUDA
 
 /// Two neighbouring 16-bit elements, or one below the other, as one register.

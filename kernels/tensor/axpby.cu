@@ -1,3 +1,5 @@
+#pragma once
+
 #include "vector_load.cuh"
 
 // alpha a + beta b within 1.5 units in the last place even where the terms cancel: the rounding error of one product is

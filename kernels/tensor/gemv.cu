@@ -1,3 +1,5 @@
+#pragma once
+
 #include "row_dots.cuh"
 
 /// alpha sum + beta y; y is not read where beta is 0.
