@@ -1,0 +1,94 @@
+"""The size-class pool as a CuPy allocator.
+
+    import cupy
+    from prism_bench.memory.cupy_pool import PoolAllocator
+
+    allocator = PoolAllocator()
+    cupy.cuda.set_allocator(allocator)
+    ...
+    print(allocator.pool.state())
+
+A stream that arrays were made or dropped on is kept alive by the pool. Memory that a captured CUDA graph uses must stay
+allocated as long as the graph is replayed, as with every allocator.
+"""
+
+import time
+
+import cupy
+
+from prism_bench.errors import UsageError
+from prism_bench.memory.limits import Limits
+from prism_bench.memory.pool import Lease, SizeClassPool
+
+_runtime = cupy.cuda.runtime
+
+
+class CudaSource:
+    """The current device by way of CuPy; streams are known by their handles."""
+
+    def __init__(self):
+        self._streams = {}
+
+    def allocate(self, size):
+        """cudaMalloc; CuPy's OutOfMemoryError, which is a MemoryError, where the device has no more."""
+        try:
+            return _runtime.malloc(size)
+        except _runtime.CUDARuntimeError as error:
+            if error.status != _runtime.errorMemoryAllocation:
+                raise
+        free, total = _runtime.memGetInfo()
+        raise cupy.cuda.memory.OutOfMemoryError(size, total - free, 0)
+
+    def release(self, address):
+        """cudaFree, which waits for the device."""
+        _runtime.free(address)
+
+    def stream(self):
+        current = cupy.cuda.get_current_stream()
+        handle = current.ptr
+        if handle not in self._streams:
+            self._streams[handle] = current
+        return handle
+
+    def mark(self, stream):
+        event = cupy.cuda.Event(disable_timing=True)
+        event.record(self._streams[stream])
+        return event
+
+    def passed(self, mark):
+        return mark.done
+
+    def wait(self, stream, mark):
+        self._streams[stream].wait_event(mark)
+
+    def clear(self, address, size, stream):
+        _runtime.memsetAsync(address, 0, size, stream)
+
+    def now(self):
+        return time.monotonic()
+
+
+class PooledBlock(cupy.cuda.memory.BaseMemory):
+    """A lease that ends when CuPy forgets the memory; `size` is that of its class, as in CuPy's own pool."""
+
+    def __init__(self, pool: SizeClassPool, lease: Lease, device: int):
+        self._pool, self._lease = pool, lease
+        self.ptr, self.size, self.device_id = lease.address, lease.held, device
+
+    def __del__(self):
+        self._pool.free(self._lease)
+
+
+class PoolAllocator:
+    """For `cupy.cuda.set_allocator`; serves the device that was current when it was made."""
+
+    def __init__(self, limits: Limits | None = None):
+        self.pool = SizeClassPool(CudaSource(), limits)
+        self._device = _runtime.getDevice()
+
+    def __call__(self, size: int):
+        """A pointer to `size` bytes on the current stream. UsageError on another device; else as the pool's."""
+        if _runtime.getDevice() != self._device:
+            raise UsageError(f"this pool serves device {self._device}, the current one is {_runtime.getDevice()}: "
+                             "make a pool for each device")  # fmt: skip
+        return cupy.cuda.MemoryPointer(PooledBlock(self.pool, self.pool.allocate(size), self._device), 0)
