@@ -13,14 +13,16 @@ allocated as long as the graph is replayed, as with every allocator.
 """
 
 import time
+from functools import partial
 
 import cupy
 
 from prism_bench.errors import UsageError
 from prism_bench.memory.limits import Limits
-from prism_bench.memory.pool import Lease, SizeClassPool
+from prism_bench.memory.pool import SizeClassPool
+from prism_bench.memory.shelf import Block
 
-_runtime = cupy.cuda.runtime
+_runtime, _Pointer = cupy.cuda.runtime, cupy.cuda.MemoryPointer
 
 
 class CudaSource:
@@ -71,12 +73,20 @@ class CudaSource:
 class PooledBlock(cupy.cuda.memory.BaseMemory):
     """A lease that ends when CuPy forgets the memory; `size` is that of its class, as in CuPy's own pool."""
 
-    def __init__(self, pool: SizeClassPool, lease: Lease, device: int):
-        self._pool, self._lease = pool, lease
-        self.ptr, self.size, self.device_id = lease.address, lease.held, device
+    __slots__ = ("_block", "_pool", "asked")
+
+    def __init__(self, pool: SizeClassPool, device: int, block: Block | None, asked: int):
+        self._pool, self._block, self.asked = pool, block, asked
+        self.device_id = device
+        self.ptr, self.size = (block.address, block.size) if block else (0, 0)
+
+    @property
+    def address(self):
+        """What the pool calls it."""
+        return self.ptr
 
     def __del__(self):
-        self._pool.free(self._lease)
+        self._pool.free(self)
 
 
 class PoolAllocator:
@@ -85,10 +95,11 @@ class PoolAllocator:
     def __init__(self, limits: Limits | None = None):
         self.pool = SizeClassPool(CudaSource(), limits)
         self._device = _runtime.getDevice()
+        self._lease = partial(PooledBlock, self.pool, self._device)
 
     def __call__(self, size: int):
         """A pointer to `size` bytes on the current stream. UsageError on another device; else as the pool's."""
         if _runtime.getDevice() != self._device:
             raise UsageError(f"this pool serves device {self._device}, the current one is {_runtime.getDevice()}: "
                              "make a pool for each device")  # fmt: skip
-        return cupy.cuda.MemoryPointer(PooledBlock(self.pool, self.pool.allocate(size), self._device), 0)
+        return _Pointer(self.pool.allocate(size, self._lease), 0)

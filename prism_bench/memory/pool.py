@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.memory.limits import Limits, class_of
@@ -22,12 +22,12 @@ from prism_bench.memory.state import PoolState
 
 
 class Lease:
-    """Memory in use: `size` bytes at `address` in a block of `held`, until it is given to `free`."""
+    """Memory in use until it is given to `free`: `asked` bytes at `address`, in a block of `held`."""
 
-    __slots__ = ("_block", "address", "held", "size")
+    __slots__ = ("_block", "address", "asked", "held")
 
-    def __init__(self, block: Block | None, size: int):
-        self._block, self.size = block, size
+    def __init__(self, block: Block | None, asked: int):
+        self._block, self.asked = block, asked
         self.address, self.held = (block.address, block.size) if block else (0, 0)
 
 
@@ -38,36 +38,34 @@ class SizeClassPool:
         self._source, self.limits = source, limits or Limits()
         self._lock, self._late = threading.Lock(), deque()
         self._shelf, self._evictions = Shelf(), Counter()
-        self._requests = self._releases = self._hits = self._waits = self._refused = self._reused = 0
+        self._hits = self._misses = self._releases = self._waits = self._refused = 0
         self._asked = self._live = self._peak_asked = self._peak_live = self._peak_held = 0
-        self._owner = os.getpid()
+        self._owner, self._look_again = os.getpid(), 0.0
         _POOLS.add(self)
 
-    def allocate(self, size: int) -> Lease:
-        """`size` bytes on the current stream; MemoryError (the device's own, with the pool's state as a note) where
-        neither the pool nor the device has them, even after all free blocks were given back.
+    def allocate(self, size: int, lease: Callable = Lease) -> Lease:
+        """`size` bytes on the current stream, as a Lease (or what else `lease` makes of a block and the size).
+
+        MemoryError (the device's own, with the pool's state as a note) where neither the pool nor the device has them,
+        even after all free blocks were given back.
         """
-        if size <= 0:
-            return self._nothing(size)
-        if self._owner is None:
-            raise BackendUnavailable(
-                "this pool's memory belongs to the process that this one was forked from, and CUDA does not survive a "
-                "fork: start processes with 'spawn', or make a pool of their own before they use the device"
-            )
+        if size <= 0 or self._owner is None:
+            return lease(self._nothing(size), 0)
         stream, wanted = self._source.stream(), class_of(size, self.limits.least)
         with self._lock:
-            self._take_late()
-            self._expire()
-            block = self._shelf.take_newest(wanted, stream) or self._from_another(wanted, stream)
-            self._hits += block is not None
-            self._reused += wanted if block else 0
-            block = block or self._grown(wanted, stream)
+            if self._late:
+                self._take_late()
+            block = self._shelf.take_newest(wanted, stream)
+            if block is None:
+                block = self._from_elsewhere(wanted, stream)
+            else:
+                self._hits += 1
             self._hand_out(block, size, stream)
         if self.limits.zero:
             self._source.clear(block.address, size, stream)
         if self._late:
             self._settle()
-        return Lease(block, size)
+        return lease(block, size)
 
     def free(self, lease: Lease) -> None:
         """The lease's memory may be used again, after what the current stream holds now. UsageError for a second time,
@@ -76,7 +74,7 @@ class SizeClassPool:
         if self._owner is None or not lease.address:
             return
         if lease._block is None:
-            raise UsageError(f"{lease.size} bytes at {lease.address:#x} were freed twice; an allocation is freed once")
+            raise UsageError(f"{lease.asked} bytes at {lease.address:#x} were freed twice; an allocation is freed once")
         stream = self._source.stream()
         if not self._lock.acquire(blocking=False):
             self._late.append((lease, stream))
@@ -108,20 +106,35 @@ class SizeClassPool:
     def _state(self):
         shelf = self._shelf
         return PoolState(
-            requests=self._requests, releases=self._releases, hits=self._hits, misses=self._requests - self._hits,
-            waits=self._waits, refused=self._refused, evictions=dict(self._evictions), asked=self._asked,
-            live=self._live, free=shelf.bytes, free_blocks=len(shelf),
-            largest_free=max((block.size for block in shelf), default=0), reused=self._reused,
+            releases=self._releases, hits=self._hits, misses=self._misses, waits=self._waits, refused=self._refused,
+            evictions=dict(self._evictions), asked=self._asked, live=self._live, free=shelf.bytes,
+            free_blocks=len(shelf), largest_free=max((block.size for block in shelf), default=0),
             peak_asked=self._peak_asked, peak_live=self._peak_live, peak_held=self._peak_held,
         )  # fmt: skip
 
     def _nothing(self, size):
+        """No block, for no bytes."""
         if size < 0:
             raise UsageError(f"{size} bytes were asked for; a size is 0 or more")
-        return Lease(None, 0)
+        if size:
+            raise BackendUnavailable(
+                "this pool's memory belongs to the process that this one was forked from, and CUDA does not survive a "
+                "fork: start processes with 'spawn', or make a pool of their own before they use the device"
+            )
+
+    def _from_elsewhere(self, size, stream):
+        """A block that another stream is done with, else a new one."""
+        self._expire()
+        block = self._from_another(size, stream)
+        if block:
+            self._hits += 1
+            return block
+        block = self._grown(size, stream)
+        self._misses += 1
+        self._peak_held = max(self._peak_held, self._live + self._shelf.bytes + size)
+        return block
 
     def _from_another(self, size, stream):
-        """A block of another stream that the device is done with."""
         for block in self._shelf.oldest_of_others(size, stream):
             if block.mark is None:
                 block.mark = self._source.mark(block.stream)
@@ -150,16 +163,18 @@ class SizeClassPool:
             raise
 
     def _hand_out(self, block, size, stream):
-        for mark in block.strangers:
-            self._source.wait(stream, mark)
-        self._waits += bool(block.strangers)
-        block.mark, block.strangers = None, []
-        self._requests += 1
+        if block.strangers:
+            for mark in block.strangers:
+                self._source.wait(stream, mark)
+            self._waits += 1
+            block.strangers = []
+        block.mark = None
         self._asked += size
         self._live += block.size
-        self._peak_asked = max(self._peak_asked, self._asked)
-        self._peak_live = max(self._peak_live, self._live)
-        self._peak_held = max(self._peak_held, self._live + self._shelf.bytes)
+        if self._asked > self._peak_asked:
+            self._peak_asked = self._asked
+        if self._live > self._peak_live:
+            self._peak_live = self._live
 
     def _take_back(self, lease, stream: Hashable):
         block, lease._block = lease._block, None
@@ -170,13 +185,14 @@ class SizeClassPool:
             block.strangers = [self._source.mark(stream)]
         block.freed = self._source.now()
         self._releases += 1
-        self._asked -= lease.size
+        self._asked -= lease.asked
         self._live -= block.size
-        self._shelf.put(block)
-        if self._shelf.count(block.size) > self.limits.per_class:
+        if self._shelf.put(block) > self.limits.per_class:
             self._evict(self._shelf.oldest(block.size), "class")
         while self._shelf.bytes > self.limits.cap:
             self._evict(self._shelf.oldest(), "cap")
+        if block.freed > self._look_again:
+            self._expire()
 
     def _take_late(self):
         while self._late:
@@ -191,10 +207,11 @@ class SizeClassPool:
                 self._lock.release()
 
     def _expire(self):
-        limit, gone = self._source.now() - self.limits.seconds, 0
-        while (block := self._shelf.oldest()) and block.freed < limit:
+        now, gone = self._source.now(), 0
+        while (block := self._shelf.oldest()) and block.freed < now - self.limits.seconds:
             self._evict(block, "age")
             gone += 1
+        self._look_again = now + self.limits.seconds / 10
         return gone
 
     def _evict_all(self, cause):

@@ -16,13 +16,21 @@ class Block:
         self.freed, self.mark, self.strangers = 0.0, None, []
 
 
+class _Class:
+    """The free blocks of one size: a lane for each stream, the block freed last at its end."""
+
+    __slots__ = ("count", "lanes")
+
+    def __init__(self):
+        self.count, self.lanes = 0, {}
+
+
 class Shelf:
     """Free blocks. Blocks of one size and stream lie in the order in which they were freed."""
 
     def __init__(self):
         self._by_age: OrderedDict[int, Block] = OrderedDict()
-        self._lanes: dict[int, dict[Hashable, deque[Block]]] = {}
-        self._counts: dict[int, int] = {}
+        self._classes: dict[int, _Class] = {}
         self.bytes = 0
 
     def __len__(self):
@@ -32,45 +40,52 @@ class Shelf:
         """From the one that has been free longest."""
         return iter(self._by_age.values())
 
-    def count(self, size: int) -> int:
-        """How many blocks of that size are free."""
-        return self._counts.get(size, 0)
-
-    def put(self, block: Block) -> None:
-        """The block is free, the youngest of all."""
-        self._lanes.setdefault(block.size, {}).setdefault(block.stream, deque()).append(block)
+    def put(self, block: Block) -> int:
+        """The block is free, the youngest of all; how many of its size are."""
+        of_size = self._classes.get(block.size)
+        if of_size is None:
+            of_size = self._classes[block.size] = _Class()
+        lane = of_size.lanes.get(block.stream)
+        if lane is None:
+            lane = of_size.lanes[block.stream] = deque()
+        lane.append(block)
+        of_size.count += 1
         self._by_age[block.address] = block
-        self._counts[block.size] = self._counts.get(block.size, 0) + 1
         self.bytes += block.size
+        return of_size.count
 
     def take_newest(self, size: int, stream: Hashable) -> Block | None:
         """The block of that size that the stream freed last, which is likeliest to be in a cache."""
-        lanes = self._lanes.get(size)
-        lane = lanes.get(stream) if lanes else None
+        of_size = self._classes.get(size)
+        lane = of_size.lanes.get(stream) if of_size else None
         if not lane:
             return None
+        of_size.count -= 1
         block = lane.pop()
-        self._forget(block)
+        del self._by_age[block.address]
+        self.bytes -= size
         return block
 
     def oldest_of_others(self, size: int, stream: Hashable) -> list[Block]:
         """Of every other stream the block of that size that has been free longest."""
-        lanes = self._lanes.get(size) or {}
+        lanes = self._lanes(size)
         return [lane[0] for other, lane in lanes.items() if lane and other != stream]
 
     def oldest(self, size: int | None = None) -> Block | None:
         """The block that has been free longest, of that size if one is given."""
         if size is None:
             return next(iter(self._by_age.values()), None)
-        heads = [lane[0] for lane in self._lanes.get(size, {}).values() if lane]
+        heads = [lane[0] for lane in self._lanes(size).values() if lane]
         return min(heads, key=lambda block: block.freed, default=None)
 
     def take_oldest(self, block: Block) -> None:
         """Take a block that `oldest` or `oldest_of_others` showed."""
-        self._lanes[block.size][block.stream].popleft()
-        self._forget(block)
-
-    def _forget(self, block):
+        of_size = self._classes[block.size]
+        of_size.lanes[block.stream].popleft()
+        of_size.count -= 1
         del self._by_age[block.address]
-        self._counts[block.size] -= 1
         self.bytes -= block.size
+
+    def _lanes(self, size):
+        of_size = self._classes.get(size)
+        return of_size.lanes if of_size else {}

@@ -5,19 +5,16 @@ from dataclasses import asdict, dataclass, field
 
 from prism_bench.units import bytes_text, share_text
 
-CAUSES = ("age", "cap", "class", "slack", "memory", "cleared")
-
 
 @dataclass(frozen=True)
 class PoolState:
     """Bytes: `asked` of what is in use, `live` with their classes' rounding, `free` kept; peaks likewise.
 
-    `evictions` are by cause: too old, too many bytes free, too many of a class, more held than was ever in use, the
-    device out of memory, or cleared by the user. `reused` are the bytes of all hits; `waits` hits that had to wait for
-    another stream; `refused` releases that came twice where nobody could be told.
+    `evictions` are by cause: too old (`age`), too many bytes free (`cap`) or blocks of a `class`, much more held than
+    was ever in use (`slack`), the device out of `memory`, or `cleared` by the user. `waits` are hits that had to wait
+    for another stream, `refused` releases that came twice where nobody could be told.
     """
 
-    requests: int = 0
     releases: int = 0
     hits: int = 0
     misses: int = 0
@@ -29,10 +26,14 @@ class PoolState:
     free: int = 0
     free_blocks: int = 0
     largest_free: int = 0
-    reused: int = 0
     peak_asked: int = 0
     peak_live: int = 0
     peak_held: int = 0
+
+    @property
+    def requests(self) -> int:
+        """Allocations that were served."""
+        return self.hits + self.misses
 
     @property
     def held(self) -> int:
@@ -78,4 +79,4 @@ class PoolState:
         }
 
 
-_PUBLISHED = ("requests", "releases", "hits", "misses", "free_blocks", "free")
+_PUBLISHED = ("releases", "hits", "misses", "free_blocks", "free")

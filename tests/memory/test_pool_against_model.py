@@ -20,7 +20,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     @property
     def rounded(self):
-        return sum(class_of(lease.size, self.limits.least) for lease in self.leases)
+        return sum(class_of(lease.asked, self.limits.least) for lease in self.leases)
 
     def __init__(self):
         super().__init__()
@@ -84,7 +84,7 @@ class PoolMachine(RuleBasedStateMachine):
     @invariant()
     def the_books_agree(self):
         state = self.pool.state()
-        assert sum(lease.size for lease in self.leases) == state.asked
+        assert sum(lease.asked for lease in self.leases) == state.asked
         assert self.rounded == state.live
         assert self.device.held == state.held
         assert (self.requests, self.requests - len(self.leases)) == (state.requests, state.releases)
