@@ -64,6 +64,11 @@ class Case:
         """The name, with what was chosen for the launch: `softmax[rows=32,cols=1000]@block=128`."""
         return f"{self.name}@{written(self.choice)}" if self.choice else self.name
 
+    @property
+    def edges_task(self) -> str:
+        """What has the kernel's edges verified as this case is launched."""
+        return f"edges:{self.kernel}@{written(self.choice)}" if self.choice else f"edges:{self.kernel}"
+
     @cached_property
     def axes(self) -> Mapping[str, object]:
         """Parameters, workload, what may be tuned, and derived sizes, by name."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from prism_bench.arguments import Array
-from prism_bench.case import Case
+from prism_bench.case import Case, Device
 from prism_bench.errors import PrismBenchError, SpecError, UsageError, unknown
 from prism_bench.files import GENERATED, family_of
 from prism_bench.kernel import KernelSpec
@@ -69,8 +69,14 @@ class Catalogue:
         return self._filtered(self._edges, filters)
 
     def edges_of(self, kernel: str) -> list[Case]:
-        """The edge and golden cases of the kernel, or of the variant in `kernel:variant`, and of no other."""
-        return [case for case in self.edges([kernel]) if case.kernel == kernel]
+        """The edge and golden cases of the kernel, or of the variant in `kernel:variant`, and of no other.
+
+        With `@block=128` behind the name they are launched so, but for those that this breaks a rule at.
+        """
+        kernel, _, choice = kernel.partition("@")
+        cases = [case for case in self.edges([kernel]) if case.kernel == kernel]
+        chosen = [_chosen(case, choice) for case in cases] if choice else cases
+        return [case for case in chosen if not choice or case.broken(Device()) is None]
 
     def case(self, name: str) -> Case:
         """The case of that full name, such as `softmax[rows=32,cols=1000]`, or of a task: `name@block=128`."""

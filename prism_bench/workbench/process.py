@@ -54,11 +54,7 @@ def work(
     checkout stands in that.
     """
     with tempfile.TemporaryFile() as words:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "prism_bench.workbench.worker"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True, env=place.view(),
-            cwd=place.root,
-        )  # fmt: skip
+        process = start(place, words)
         try:
             started(process)
             _hand_over(process, order)
@@ -66,6 +62,15 @@ def work(
         finally:
             process.kill()
             process.wait()
+
+
+def start(place: Place, words) -> subprocess.Popen:
+    """A measuring process that waits for its order; what it says on standard error goes to the file `words`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "prism_bench.workbench.worker"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True, env=place.view(),
+        cwd=place.root,
+    )  # fmt: skip
 
 
 def _hand_over(process, order):
@@ -78,14 +83,14 @@ def _hand_over(process, order):
 
 
 def _events(process, timeout, words):
-    lines, task, limit = _lines_of(process), None, START_SECONDS
+    lines, task, limit = lines_of(process), None, START_SECONDS
     while True:
         try:
             line = lines.get(timeout=limit)
         except Empty:
             raise WorkerDied(task, "timed out", f"no answer within {limit:.0f} s") from None
         if line is None:
-            raise WorkerDied(task, "crashed", _last_words(process, words))
+            raise WorkerDied(task, "crashed", last_words(process, words))
         event = json.loads(line)
         task, limit = event.get("begin", task), timeout
         yield event
@@ -93,7 +98,7 @@ def _events(process, timeout, words):
             return
 
 
-def _lines_of(process):
+def lines_of(process):
     """The process's lines in a queue, None at their end; a thread reads them so that waiting can have a limit."""
     lines: SimpleQueue = SimpleQueue()  # whose waiting a signal may interrupt anywhere and leave nothing half locked
 
@@ -107,7 +112,8 @@ def _lines_of(process):
     return lines
 
 
-def _last_words(process, words):
+def last_words(process, words) -> str:
+    """How the process ended, with the last line of what it said on standard error."""
     code = process.wait()
     words.seek(0)
     said = words.read().decode(errors="replace").strip().splitlines()

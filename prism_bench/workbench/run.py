@@ -51,13 +51,12 @@ class Run:
 
         With several lanes all of the verifying comes first; with one, the first process does it on its way.
         """
-        kernels = dict.fromkeys([*(case.kernel for case in cases), *others])
-        edges = [f"edges:{kernel}" for kernel in kernels]
+        edges = list(dict.fromkeys([*(case.edges_task for case in cases), *(f"edges:{kernel}" for kernel in others)]))
         processes = self._settings.processes if timed else 1
         apart = timed and self._settings.lanes > 1
         self._total = len(edges) + len(cases) * (processes + apart)
         if self._settings.lanes > 1:
-            self._ahead([*edges, *(case.name for case in cases)])
+            self._ahead([*edges, *(case.task for case in cases)])
         self._work(0, edges, timed=False)
         if apart:
             self.go_through(cases, 0, timed=False)
@@ -79,8 +78,8 @@ class Run:
 
     def _order(self, cases, process):
         """Machine kernels first, since they wake the clocks; the rest shuffled."""
-        names = [case.name for case in cases if case.spec.ceiling]
-        others = [case.name for case in cases if not case.spec.ceiling]
+        names = [case.task for case in cases if case.spec.ceiling]
+        others = [case.task for case in cases if not case.spec.ceiling]
         return names + shuffled(others, self._settings.seed, process)
 
     def _still_right(self, case):
@@ -157,7 +156,7 @@ class Run:
     def _bury(self, died):
         self._done += 1
         if not died.task.startswith("edges:"):
-            case = self._catalogue.case(died.task)
+            case = self._catalogue.anywhere(died.task)
             self._results.setdefault(case.name, []).append(_buried(case, died))
             return
         for case in self._catalogue.edges_of(died.task.removeprefix("edges:"))[:1]:

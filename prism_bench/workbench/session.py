@@ -31,7 +31,7 @@ class Session:
         """A case by its name, or `edges:<kernel>`: every edge and golden case of that kernel or variant."""
         if name.startswith("edges:"):
             return [self.edge(case) for case in self._catalogue.edges_of(name.removeprefix("edges:"))]
-        return [self.case(self._catalogue.case(name))]
+        return [self.case(self._catalogue.anywhere(name))]
 
     def edge(self, case: Case) -> CaseResult:
         """The edge, verified."""

@@ -1,4 +1,6 @@
-"""A measuring process: reads its task list from standard input, writes one JSON line per event to standard output.
+"""A measuring process: reads its order, one JSON line, from standard input, writes one per event to standard output.
+
+An order that is `open` is followed by tasks, one a line, as whoever listens has them.
 
 Events: {"facts", "protocol"}, {"compiled"} for each library made ahead for the tasks listed so, then per task
 {"begin": name} and {"results": [...]}, at the end {"end": true}, with it {"monitor"} where a device was watched. A
@@ -20,7 +22,7 @@ from prism_bench.workbench.settings import PROTOCOL, from_plain
 
 def main() -> None:
     """Work through the order on standard input."""
-    order = json.load(sys.stdin)
+    order = json.loads(sys.stdin.readline())
     tell = _private_output()
     backend = open_backend(order["backend"])
     facts = backend.facts()
@@ -32,17 +34,23 @@ def main() -> None:
     device = facts.get("uuid") if order["timed"] else None
     with watched(device, settings.watching.hertz) as sampler:
         session = Session(backend, catalogue, settings, process, order["timed"], verifies=verifies, sampler=sampler)
-        for task in order["tasks"]:
+        for task in _tasks(order):
             tell({"begin": task})
             tell({"results": [encode_case(result) for result in session.task(task)]})
     tell({"end": True, **({"monitor": sampler.told()} if device else {})})
+
+
+def _tasks(order):
+    yield from order["tasks"]
+    if order.get("open"):
+        yield from (line.strip() for line in iter(sys.stdin.readline, ""))
 
 
 def _cases(catalogue, tasks):
     """Every case behind the tasks."""
     kernels = [task.removeprefix("edges:") for task in tasks if task.startswith("edges:")]
     edges = [case for kernel in kernels for case in catalogue.edges_of(kernel)]
-    return edges + [catalogue.case(task) for task in tasks if not task.startswith("edges:")]
+    return edges + [catalogue.anywhere(task) for task in tasks if not task.startswith("edges:")]
 
 
 def _private_output():

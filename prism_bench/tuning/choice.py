@@ -1,0 +1,57 @@
+"""What tuning found out about one case: what to launch, what the default costs, and when that says nothing more."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prism_bench.tuning.bucket import bucket_of
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One kernel (with its variant) at one workload, launched in `configuration` or by `default`.
+
+    `seconds` are the medians of the default and of the configuration; `speedup` is the default's time over the
+    configuration's with its 95 % `interval`, both 1 where the default is kept. `tried` configurations were launched,
+    `refused` of them were wrong or failed. `source` is a hash of what is launched, `toolchain` what turned it into
+    machine code and ran it.
+    """
+
+    kernel: str
+    workload: Mapping[str, object]
+    configuration: Mapping[str, object]
+    default: Mapping[str, object]
+    seconds: tuple[float, float]
+    speedup: float
+    interval: tuple[float, float]
+    reason: str
+    tried: int
+    refused: int
+    source: str
+    toolchain: Mapping[str, str]
+    created: str
+    commit: str | None = None
+
+    @property
+    def adopted(self) -> bool:
+        """Whether something else than the default is launched."""
+        return dict(self.configuration) != dict(self.default)
+
+    @property
+    def bucket(self) -> dict:
+        """The size class it stands for."""
+        return bucket_of(self.workload)
+
+    @property
+    def key(self) -> tuple:
+        """What a newer choice replaces: the same kernel, size class and toolchain."""
+        return self.kernel, tuple(self.bucket.items()), tuple(sorted(self.toolchain.items()))
+
+    def stale(self, source: str, toolchain: Mapping[str, str]) -> str | None:
+        """Why the choice says nothing about this source under this toolchain; None where it does."""
+        changed = [
+            f"{name} {self.toolchain.get(name, '-')} became {value}"
+            for name, value in toolchain.items()
+            if self.toolchain.get(name) != value
+        ]
+        changed += ["the source changed"] if source != self.source else []
+        return ", ".join(changed) or None

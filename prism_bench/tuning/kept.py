@@ -1,0 +1,109 @@
+"""The choices of one machine on disk, and the look-up that measuring commands use.
+
+Kept in `reports/tuning/<machine>.json`, so that tuning a few cases again leaves the others alone:
+
+    schema, machine, device, backend     whose choices these are
+    choices     list of objects with the fields of `choice.Choice`, sorted by kernel and workload
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from prism_bench.errors import ResultsError
+from prism_bench.files import write_atomically
+from prism_bench.tuning.bucket import REACH, bucket_of, distance
+from prism_bench.tuning.choice import Choice
+
+SCHEMA = 1
+DEFAULT_FOLDER = Path("reports/tuning")
+_LISTS = ("seconds", "interval")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """All choices of one machine's device and backend."""
+
+    machine: str
+    device: str
+    backend: str
+    choices: tuple[Choice, ...] = ()
+
+    def misfit(self, device: str, backend: str) -> str | None:
+        """Why these choices say nothing about that device; None where they do."""
+        for word, own, other in (("device", self.device, device), ("backend", self.backend, backend)):
+            if own != other:
+                return f"the stored choices are of {word} {own}, not {other}: none is used"
+        return None
+
+    def nearest(self, kernel: str, workload: Mapping, toolchain: Mapping[str, str]) -> tuple[Choice | None, str]:
+        """The choice for a workload and how it was found: of its own size class, else of the nearest within `REACH`
+        doublings on every axis. Among equals those of this toolchain come first, then the newest.
+        """
+        near = [(distance(one.workload, workload), one) for one in self.choices if one.kernel == kernel]
+        same = [one for _, one in near if one.bucket == bucket_of(workload)]
+        if same:
+            return max(same, key=lambda one: (dict(one.toolchain) == dict(toolchain), one.created)), "size class"
+        reached = [(apart, one) for apart, one in near if apart <= REACH]
+        if not reached:
+            return None, "nothing near was tuned"
+        least = min(apart for apart, _ in reached)
+        among = [one for apart, one in reached if apart == least]
+        return max(among, key=lambda one: (dict(one.toolchain) == dict(toolchain), one.created)), "nearest size class"
+
+    def with_choices(self, found: Iterable[Choice]) -> "Kept":
+        """These choices, each in place of the one with its key."""
+        by_key = {one.key: one for one in [*self.choices, *found]}
+        ordered = sorted(by_key.values(), key=lambda one: (one.kernel, str(one.workload), one.created))
+        return Kept(self.machine, self.device, self.backend, tuple(ordered))
+
+
+def path_for(machine: str, folder: Path = DEFAULT_FOLDER) -> Path:
+    """Where the choices of the machine of that id are kept."""
+    return folder / f"{machine}.json"
+
+
+def read_kept(path: Path) -> Kept | None:
+    """The choices at `path`, None where there is no such file; a ResultsError names what is damaged."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{path}: not a readable store of choices ({error}); 'prism-bench tune' makes it") from error
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+        found = data.get("schema") if isinstance(data, dict) else None
+        raise ResultsError(f"{path}: schema is {found!r}, not {SCHEMA}; 'prism-bench tune' makes it anew")
+    try:
+        whose = {key: str(data[key]) for key in ("machine", "device", "backend")}
+        return Kept(**whose, choices=tuple(_decoded(plain) for plain in data["choices"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ResultsError(f"{path}: damaged store of choices ({type(error).__name__}: {error})") from error
+
+
+def write_kept(kept: Kept, path: Path) -> Path:
+    """Keep the choices at `path`, whole or not at all; returns the path."""
+    plain = {"schema": SCHEMA, "machine": kept.machine, "device": kept.device, "backend": kept.backend}
+    choices = [_encoded(one) for one in kept.choices]
+    try:
+        write_atomically(path, (json.dumps({**plain, "choices": choices}, indent=1) + "\n").encode())
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    return path
+
+
+def _encoded(choice):
+    plain = asdict(choice)
+    for name in _LISTS:
+        plain[name] = [float(f"{value:.4g}") for value in plain[name]]
+    return plain | {"speedup": float(f"{choice.speedup:.4g}")}
+
+
+def _decoded(plain):
+    lists = {name: tuple(float(value) for value in plain[name]) for name in _LISTS}
+    choice = Choice(**{**plain, **lists})
+    tables = (choice.workload, choice.configuration, choice.default, choice.toolchain)
+    if not all(isinstance(one, dict) for one in tables) or [len(one) for one in lists.values()] != [2, 2]:
+        raise ValueError(f"{choice.kernel}: a table or a pair of numbers is missing")
+    return choice
