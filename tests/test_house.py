@@ -17,13 +17,14 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
+    precision
 """.split()
 FLOORS = [
     ["errors", "units"],
     NOUNS,
     ["alerts"],
     ["catalogue", "backends", "measure", "monitor", "profilers", "memory", "emulator", "compilation"],
-    ["workbench", "store", "tuning", "fusion", "doctor"],
+    ["workbench", "store", "tuning", "fusion", "doctor", "persistent"],
     ["analysis", "exchange"],
     ["report"],
     ["cli", "suites"],
@@ -36,7 +37,8 @@ DOORS = ("__init__", "__main__")
 
 # Outside packages and the only places that may name them.
 OUTSIDE = {
-    "numpy": ["arguments", "store", "case", "inputs", "tolerance", "backends", "emulator", "workbench", "tuning",
+    "numpy": ["arguments", "precision", "store", "case", "inputs", "tolerance", "backends", "emulator", "workbench",
+              "tuning", "persistent",
               "fusion", "memory", "profilers", "analysis", "report"],
     "scipy": ["backends", "workbench", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "memory"],
