@@ -1,12 +1,10 @@
-"""Bits of bfloat16, which travel as uint16: NumPy has no such type."""
+"""Bits of bfloat16 and of e4m3, which travel as unsigned integers: NumPy has no such types."""
 
 from prism_bench.inputs import Fill
+from prism_bench.precision import PRECISIONS, widened
 
 BFLOATS = Fill(
     lambda rng, count, axes: rng.normal(size=count).astype("float32").view("uint32") >> 16, "bits of normal bfloat16"
 )
-
-
-def wide(x, xp):
-    """The values of bfloat16 bits; others as they are."""
-    return x if x.dtype.kind == "f" else (x.astype("uint32") << 16).view(xp.float32).astype("float64")
+FLOAT8S = Fill(lambda rng, count, axes: PRECISIONS["float8"].narrowed(rng.normal(size=count)), "bits of normal e4m3")
+wide = widened  # the values of such bits; others as they are

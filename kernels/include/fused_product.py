@@ -2,17 +2,18 @@
 
 from dataclasses import replace
 
-from prism_bench_catalogue.include.bfloat import BFLOATS
+from prism_bench_catalogue.include.bfloat import BFLOATS, FLOAT8S
 from prism_bench_catalogue.include.gemm_tile import on_tiles
 from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles
 
 from prism_bench import In, normal
 
-# Element, dtype of an operand, fill, normwise bound. Bits of bfloat16 travel as uint16.
+# Element, dtype of an operand, fill, normwise bound. Bits of bfloat16 and e4m3 travel as unsigned integers.
 ELEMENTS = {
     "float16": ("Half", "float16", normal(), 1e-3),
     "bfloat16": ("Bfloat", "uint16", BFLOATS, 1e-2),
     "tf32": ("Tf32", "float32", normal(), 1e-3),
+    "float8": ("Float8", "uint8", FLOAT8S, 1e-2),
 }
 
 

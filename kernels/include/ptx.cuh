@@ -93,26 +93,35 @@ struct MatrixRegisters {
     const unsigned int *a, *b;
 };
 
-CUDA_CPU_UNCHECKED float narrow_value(unsigned int word, int half, bool bfloat) {
-    const unsigned int bits = word >> 16 * half & 0xffffu;
-    return bfloat ? __uint_as_float(bits << 16)
-                  : __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
+/// e4m3: half's bits with the exponent 8 too low, but for the NaN.
+CUDA_CPU_UNCHECKED float e4m3_value(unsigned int bits) {
+    const unsigned int half = (bits & 0x80u) << 8 | (bits & 0x7fu) << 7;
+    if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(0x7fc00000u);
+    return 256.0f * __half2float(__ushort_as_half(static_cast<unsigned short>(half)));
 }
 
-/// KIND 0 is half, 1 bfloat16 (16 deep), 2 tf32 (8 deep): the last lane to arrive computes for all.
+/// Element `e` of a register.
+template <int KIND>
+CUDA_CPU_UNCHECKED float element_of(unsigned int word, int e) {
+    if constexpr (KIND == 2) return __uint_as_float(word);
+    if constexpr (KIND == 3) return e4m3_value(word >> 8 * e & 0xffu);
+    const unsigned int bits = word >> 16 * e & 0xffffu;
+    if constexpr (KIND == 1) return __uint_as_float(bits << 16);
+    return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
+}
+
+/// KIND 0 is half, 1 bfloat16 (16 deep), 2 tf32 (8 deep), 3 e4m3 (32 deep): the last lane to arrive computes for all.
 template <int KIND>
 CUDA_CPU_UNCHECKED void combine_mma(::cuda_cpu::Gathering& g) {
-    constexpr int DEPTH = KIND == 2 ? 8 : 16, HALF = DEPTH / 2, PACKED = DEPTH / 8;
+    constexpr int DEPTH = KIND == 2 ? 8 : KIND == 3 ? 32 : 16, HALF = DEPTH / 2, PACKED = DEPTH / 8;
     float a[16][DEPTH], b[DEPTH][8];
     for (int l = 0; l < 32; ++l) {
         const MatrixRegisters& own = *static_cast<MatrixRegisters*>(g.slots[l]);
         for (int i = 0; i < 4; ++i)
             for (int e = 0; e < PACKED; ++e) {
                 const int k = i / 2 * HALF + l % 4 * PACKED + e;
-                a[l / 4 + i % 2 * 8][k] =
-                    KIND == 2 ? __uint_as_float(own.a[i]) : narrow_value(own.a[i], e, KIND == 1);
-                if (i % 2 == 0)
-                    b[k][l / 4] = KIND == 2 ? __uint_as_float(own.b[i / 2]) : narrow_value(own.b[i / 2], e, KIND == 1);
+                a[l / 4 + i % 2 * 8][k] = element_of<KIND>(own.a[i], e);
+                if (i % 2 == 0) b[k][l / 4] = element_of<KIND>(own.b[i / 2], e);
             }
     }
     for (int l = 0; l < 32; ++l)
@@ -166,9 +175,34 @@ __device__ inline unsigned int to_tf32(float x) {
     return bits;
 }
 
+#if __CUDA_ARCH__ < 890
+/// Two e4m3, the lower or the upper pair of four, as two half: their bits with an exponent 8 higher, but for the NaN.
+__device__ inline unsigned int e4m3_pair(unsigned int four, int upper) {
+    const unsigned int two = __byte_perm(four, 0, upper ? 0x3424 : 0x1404);  // each as the upper byte of 16 bits
+    const unsigned int bits = (two & 0x80008000u) | (two & 0x7f007f00u) >> 1;
+    const __half2 values = __hmul2(*reinterpret_cast<const __half2*>(&bits), __half2half2(__float2half(256.0f)));
+    const unsigned int nan = __vcmpeq2(two & 0x7f007f00u, 0x7f007f00u) & 0x7e007e00u;
+    return *reinterpret_cast<const unsigned int*>(&values) | nan;
+}
+#endif
+
+/// KIND 0 is half, 1 bfloat16 (16 deep), 2 tf32 (8 deep), 3 e4m3 (32 deep; as half before compute capability 8.9).
 template <int KIND>
 __device__ inline void multiply_lanes(float (&c)[4], const unsigned int (&a)[4], unsigned int b0, unsigned int b1) {
-    if constexpr (KIND == 0)
+    if constexpr (KIND == 3) {
+#if __CUDA_ARCH__ < 890
+#pragma unroll
+        for (int upper = 0; upper < 2; ++upper) {
+            const unsigned int pairs[4] = {e4m3_pair(a[0], upper), e4m3_pair(a[1], upper), e4m3_pair(a[2], upper),
+                                           e4m3_pair(a[3], upper)};
+            multiply_lanes<0>(c, pairs, e4m3_pair(b0, upper), e4m3_pair(b1, upper));
+        }
+#else
+        asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
+    } else if constexpr (KIND == 0)
         asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

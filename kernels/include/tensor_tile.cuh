@@ -29,6 +29,13 @@ struct Tf32 {
     static constexpr int KIND = 2, STEP = 8, VECTOR = 4, PAD_ALONG = 4, PAD_ACROSS = 8;
 };
 
+/// e4m3: 8 bits, of which no instruction turns single ones, so that operands across the depth are read byte by byte.
+struct Float8 {
+    using Memory = unsigned char;
+    using Word = unsigned char;
+    static constexpr int KIND = 3, STEP = 32, VECTOR = 16, PAD_ALONG = 16, PAD_ACROSS = 16;
+};
+
 /// A block's tile of M x N outputs and 16 DEPTH_VECTORS bytes of depth.
 template <class E, int M_, int N_, int DEPTH_VECTORS, int STAGES_, int WARPS_M_, int WARPS_N_, int RESIDENT_>
 struct TensorTile {
@@ -94,7 +101,10 @@ struct Operand {
 
     __device__ static void read(unsigned int (&r)[4], const Word* stage, int line, int depth) {
         const Word* const at = block(stage, line, depth);
-        if constexpr (T::Element::KIND != Tf32::KIND) {
+        if constexpr (T::Element::KIND == Float8::KIND) {
+            if constexpr (ALONG) load_lines(r, reinterpret_cast<const unsigned short*>(at), PITCH / 2);
+            else gather(r, at);
+        } else if constexpr (T::Element::KIND != Tf32::KIND) {
             if constexpr (ALONG) load_lines(r, at, PITCH);
             else load_turned(r, at, PITCH);
         } else {
@@ -103,6 +113,17 @@ struct Operand {
                 const int l = warp_lane() / 4 + i % 2 * 8, d = warp_lane() % 4 + i / 2 * 4;
                 r[i] = to_tf32(at[ALONG ? l * PITCH + d : d * PITCH + l]);
             }
+        }
+    }
+
+    /// Four bytes of a line's depth as a register.
+    __device__ static void gather(unsigned int (&r)[4], const Word* at) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const Word* const first = at + (warp_lane() % 4 * 4 + i / 2 * 16) * PITCH + warp_lane() / 4 + i % 2 * 8;
+            r[i] = 0;
+#pragma unroll
+            for (int e = 0; e < 4; ++e) r[i] |= static_cast<unsigned int>(first[e * PITCH]) << 8 * e;
         }
     }
 };

@@ -15,7 +15,7 @@ TILES = {
 TILE_RULE = Rule("tile is auto, Warpgroups, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TILES)
 WARP_WIDE = ("Wide", "Square", "Compact")
 WARPGROUPS = Requirement("wgmma", 90)
-SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4}
+SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4, "Float8": 1}
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Operands:
 
 
 def shared_bytes(name, operands, stages):
-    """Tiles in memory order, rows longer by 16 bytes along the depth, by 8 elements across; Warpgroups has no gaps."""
+    """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across; Warpgroups has no gaps."""
     rows, cols, depth, *_ = TILES[name]
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
@@ -45,9 +45,10 @@ def shared_bytes(name, operands, stages):
 
 def staged_bytes(rows, cols, depth, operands, stages):
     """So many stages of a tile whose `depth` is in bytes."""
+    size = operands.size
 
     def tile(lines, along):
-        return lines * (depth + 16) if along else depth // operands.size * (lines + 8) * operands.size
+        return lines * (depth + 16) if along else depth // size * (lines + max(8, 16 // size)) * size
 
     return stages * (tile(rows, operands.left_along) + tile(cols, operands.right_along))
 

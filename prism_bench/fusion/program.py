@@ -50,7 +50,8 @@ class Program:
     """What one fused kernel computes. Stages name inputs, scalars and each other, in any order; `outputs` name stages.
 
     `scalars` are parameters with their defaults. `numbers` are the types that it comes in: float32 and float64.
-    `peers` are functions of a line or more, defined where the program is: the spec gets their text.
+    `peers` are functions of a line or more, defined where the program is: the spec gets their text. `within` is how far
+    an output may be from float64 on unrounded inputs, normwise: `prism-bench precision` chooses by it.
     """
 
     summary: str
@@ -64,6 +65,7 @@ class Program:
     golden: tuple[Golden, ...] = ()
     peers: Mapping[str, Callable] = field(default_factory=dict)
     forms: Mapping[str, Form] = field(default_factory=dict)
+    within: float | None = None
     by_hand: ByHand | None = None
     aliases: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
@@ -72,6 +74,8 @@ class Program:
         for one in self.numbers:
             if one not in NUMBERS:
                 raise SpecError(f"unknown precision '{one}' of the program; known: {', '.join(NUMBERS)}")
+        if self.within is not None and not self.within > 0:
+            raise SpecError(f"within is {self.within}: an error greater than 0, such as 1e-3")
         for one in self.inputs:
             if not 1 <= len(one.axes) <= 2:
                 raise SpecError(f"input '{one.name}' has shape '{one.shape}': one axis or two")

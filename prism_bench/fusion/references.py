@@ -17,7 +17,7 @@ from prism_bench.fusion.expression import (
 from prism_bench.fusion.expression import flops as operations
 from prism_bench.fusion.plan import Plan
 from prism_bench.fusion.shapes import operands
-from prism_bench.fusion.stages import ColumnSums, Product, Reduce, RowDots
+from prism_bench.fusion.stages import AS_BITS, ColumnSums, Product, Reduce, RowDots
 
 
 def reference(plan: Plan, name: str) -> str:
@@ -100,7 +100,7 @@ def _text(stage, expressions, array, reduced):
         return f"{array(stage.matrix)}.T @ ({expressions[0]})"
     if isinstance(stage, RowDots):
         return f"{array(stage.matrix)} @ {array(stage.vector)}"
-    wide = (f"wide({name}, xp)" if "bfloat16" in stage.precisions else name for name in (stage.left, stage.right))
+    wide = (f"wide({name}, xp)" if set(AS_BITS) & set(stage.precisions) else name for name in (stage.left, stage.right))
     return " @ ".join(array(one) for one in wide)
 
 
@@ -131,7 +131,7 @@ def shared(plan: Plan) -> dict[str, set[str]]:
                 use(*(("", "") if part is None else (part.module, part.name)))
     if any(one.how != "sum" for one in plan.reduces):
         found.setdefault("grid_reduce", set()).update(("reduced", "reduced_size"))
-    if isinstance(plan.tiled, Product) and "bfloat16" in plan.tiled.precisions:
+    if isinstance(plan.tiled, Product) and set(AS_BITS) & set(plan.tiled.precisions):
         use("bfloat", "wide")
     return found
 

@@ -9,7 +9,7 @@ from prism_bench.fusion.literals import literal, mapping
 from prism_bench.fusion.plan import Plan
 from prism_bench.fusion.products import tensor_entry
 from prism_bench.fusion.program import Program
-from prism_bench.fusion.stages import Product
+from prism_bench.fusion.stages import AS_BITS, Product
 from prism_bench.fusion.written import Written
 
 
@@ -180,7 +180,7 @@ def _by_hand(program, kind, entry):
 
 
 def _on_tensor_cores(program, part, precision):
-    peers = {peer: f.__name__ for peer, f in program.peers.items()} if precision != "bfloat16" else {}
+    peers = {peer: f.__name__ for peer, f in program.peers.items()} if precision not in AS_BITS else {}
     entry = tensor_entry(part.plan, part.written.entry.partition("<")[0])
     small = precision != "float16"
     changes = {

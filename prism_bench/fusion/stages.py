@@ -6,7 +6,8 @@ from prism_bench.errors import SpecError
 from prism_bench.fusion.expression import Expression
 
 REDUCTIONS = {"sum": "SumOf", "squares": "SquaresOf", "max": "LargestOf"}
-PRECISIONS = ("float32", "tf32", "float16", "bfloat16")
+PRECISIONS = ("float32", "tf32", "float16", "bfloat16", "float8")
+AS_BITS = ("bfloat16", "float8")  # which travel as unsigned integers
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Product:
     """`name`[i, j] = sum over k of left[i, k] right[k, j], with sums in float32.
 
     `precisions` are those of the operands, the first one the kernel's and the others variants: float32 on the FMA
-    units, tf32, float16 and bfloat16 on the tensor cores.
+    units, tf32, float16, bfloat16 and float8 (e4m3) on the tensor cores.
     """
 
     name: str

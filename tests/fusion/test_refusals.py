@@ -59,7 +59,7 @@ def test_names_are_known_and_given_once():
     assert "nothing can be called 'row'" in refusal(Map("row", x), outputs=("row",))
 
 
-@pytest.mark.parametrize("precision", ["float8", "double", "fp16"])
+@pytest.mark.parametrize("precision", ["float4", "double", "fp16"])
 def test_an_unknown_precision_comes_with_the_known_ones(precision):
     with pytest.raises(
         SpecError, match=f"stage 'a': unknown precision '{precision}'; known: float32, tf32, float16, bf"

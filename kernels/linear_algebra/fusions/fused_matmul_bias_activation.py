@@ -19,10 +19,10 @@ def torch_linear(torch, x, w, bias, activation):
 program = Program(
     summary="""Y = activation(X W + b) in one launch; the activation is gelu, identity, relu, sigmoid or tanh.
 
-Operands in float32 on the FMA units, in float16, TF32 or bfloat16 on the tensor cores; sums, bias and Y in float32.""",
+Operands in float32 on the FMA units, in float16, TF32, bfloat16 or e4m3 on tensor cores; all else in float32.""",
     inputs=(Input("x", "batch inputs"), Input("w", "inputs outputs"), Input("bias", "outputs")),
     stages=(
-        Product("product", "x", "w", ("float32", "float16", "tf32", "bfloat16")),
+        Product("product", "x", "w", ("float32", "float16", "tf32", "bfloat16", "float8")),
         Map("y", activation(product + bias)),
     ),
     outputs=("y",),
@@ -41,6 +41,7 @@ Operands in float32 on the FMA units, in float16, TF32 or bfloat16 on the tensor
         Workload(batch=129, inputs=9, outputs=132, tile="Medium"),
     ),
     peers={"torch": torch_linear},
+    within=1e-3,
     by_hand=ByHand(
         "fused_matmul_bias_activation<{tile}, {width}, {activation}>",
         tensor="fused_matmul_bias_activation_tensor<{tile}, {activation}>",

@@ -1,6 +1,6 @@
 """Y = activation(X W + b) in one launch; the activation is gelu, identity, relu, sigmoid or tanh.
 
-Operands in float32 on the FMA units, in float16, TF32 or bfloat16 on the tensor cores; sums, bias and Y in float32.
+Operands in float32 on the FMA units, in float16, TF32, bfloat16 or e4m3 on tensor cores; all else in float32.
 
 Written by `prism-bench fuse` from fusions/fused_matmul_bias_activation.py: change that and run it again.
 """
@@ -150,6 +150,19 @@ spec = KernelSpec(
             rules=(TENSOR_RULE, *RULES),
             launch=launch("bfloat16", "fused_matmul_bias_activation_generated_tensor<{tile}, {activation}>"),
             tolerance=tolerance("bfloat16"),
+            arithmetic="tensor",
+            peers={},
+            edges=tuple(edge for edge in EDGES if "tile" not in edge),
+            golden=(),
+            budgets=(),
+            only_labels=("S0", "S1"),
+        ),
+        "float8": Variant(
+            "tensor cores, float8 operands, float32 sums",
+            arguments=arguments("float8"),
+            rules=(TENSOR_RULE, *RULES),
+            launch=launch("float8", "fused_matmul_bias_activation_generated_tensor<{tile}, {activation}>"),
+            tolerance=tolerance("float8"),
             arithmetic="tensor",
             peers={},
             edges=tuple(edge for edge in EDGES if "tile" not in edge),
