@@ -74,7 +74,7 @@ class Case:
         """Parameters, workload, what may be tuned, and derived sizes, by name."""
         axes = {**self.spec.parameters, **self.workload}
         if self.spec.tune:
-            axes |= {**self.spec.tune.defaults(axes, self.spec.name), **self.choice}
+            axes = {**self.spec.tune.defaults(axes, self.spec.name), **axes, **self.choice}
         for name, function in self.spec.derived.items():
             axes[name] = byname.call(function, axes, f"{self.spec.name}: derived '{name}'")
         return axes
@@ -82,11 +82,16 @@ class Case:
     @property
     def configuration(self) -> dict[str, object]:
         """The value of everything that may be tuned here, chosen or not."""
-        return {name: self.axes[name] for name in self.spec.tunable}
+        return {name: self.axes[name] for name in self.tunable}
+
+    @property
+    def tunable(self) -> tuple[str, ...]:
+        """The names of the spec's `tune` that vary here: neither a parameter nor the workload pins them."""
+        return tuple(name for name in self.spec.tunable if name not in {**self.spec.parameters, **self.workload})
 
     def configured(self, choice: Mapping[str, object]) -> "Case":
         """The case launched so; a SpecError where its `tune` has no such value. Rules are asked by `broken`."""
-        tune, names = self.spec.tune, self.spec.tunable
+        tune, names = self.spec.tune, self.tunable
         for name, value in choice.items():
             if name not in names or value not in tune.values[name]:
                 among = f"one of {', '.join(map(str, tune.values[name]))}" if name in names else "not to be tuned"
@@ -98,7 +103,7 @@ class Case:
 
         A SpecError where the default breaks the rules of its own spec.
         """
-        default, names = replace(self, choice={}), self.spec.tunable
+        default, names = replace(self, choice={}), self.tunable
         default.require_default(device)
         if not names:
             return [default]
@@ -185,9 +190,13 @@ class Case:
         """Device memory that all buffers of the case take."""
         return sum(self.nbytes(a.name) for a in self.spec.arrays)
 
+    def elements(self, argument: str) -> tuple[str, int]:
+        """The type of a buffer's elements and how many it holds."""
+        return self.spec.argument(argument).dtype, int(np.prod(self.shape(argument), dtype=np.int64))
+
     def nbytes(self, argument: str) -> int:
-        array = self.spec.argument(argument)
-        return int(np.prod(self.shape(argument), dtype=np.int64)) * np.dtype(array.dtype).itemsize
+        dtype, count = self.elements(argument)
+        return count * np.dtype(dtype).itemsize
 
     @property
     def flops(self) -> int | None:

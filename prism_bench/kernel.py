@@ -125,7 +125,8 @@ class KernelSpec:
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `chains` are the stages of fusion among the kernel and its variants, told apart where they differ in precision.
     `requires` is for a variant that only one compute capability can run; elsewhere its cases are skipped.
-    `tune` is what may vary in the launch; functions may ask for its names as for axes.
+    `tune` is what may vary in the launch; functions may ask for its names as for axes, and a parameter or workload of
+    the same name pins it.
     `name`, `family` and `source` are filled in by the catalogue.
     """
 

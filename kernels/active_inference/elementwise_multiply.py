@@ -1,15 +1,16 @@
 """c = a b, element by element: one rounding, so exact; subnormals are kept."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact
 
 # Bound by memory: 12 bytes an element at the copy rate, one instruction.
 
 
 def launch_of(entry):
     """256 threads a block, one group of four floats per thread and array."""
-    return lambda n: Launch(grid=-(-n // 1024), block=256, entry=entry)
+    return lambda n, block, groups: spread(n, block, groups, entry)
 
 
 FACTORS = {"a": [0, np.inf, np.nan, 1e-40, 1e-30, 3e38, -0.0], "b": [np.inf, -2, 0, 0.5, 1e-15, 10, 5]}
@@ -19,6 +20,7 @@ spec = KernelSpec(
     entry="elementwise_multiply",
     arguments=(In("a", "n"), In("b", "n"), Out("c", "n"), Size("n", "int64")),
     launch=launch_of("elementwise_multiply"),
+    tune=map_tune(),
     reference=lambda a, b: a * b,
     tolerance=exact(),
     peers={"torch": lambda torch, a, b: torch.mul(a, b), "cupy": lambda cupy, a, b: cupy.multiply(a, b)},

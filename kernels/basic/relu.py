@@ -1,8 +1,9 @@
 """y = max(0, x); `nan="propagate"` keeps NaN, as the libraries do, `nan="zero"` swallows it. -0 gives +0."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, exact
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Rule, Size, Variant, Workload, exact
 
 # Bound by memory: 8 bytes an element at the copy rate (125 us of S1 on an H200), two instructions an element.
 FUNCTORS = {"propagate": "Relu", "zero": "ReluZeroingNan"}
@@ -10,7 +11,7 @@ FUNCTORS = {"propagate": "Relu", "zero": "ReluZeroingNan"}
 
 def launch_of(form):
     """256 threads a block, one group of four floats per thread."""
-    return lambda n, nan: Launch(grid=-(-n // 1024), block=256, entry=f"{form}<{FUNCTORS[nan]}>")
+    return lambda n, nan, block, groups: spread(n, block, groups, f"{form}<{FUNCTORS[nan]}>")
 
 
 def reference(x, nan, xp):
@@ -30,6 +31,7 @@ spec = KernelSpec(
     parameters={"nan": "propagate"},
     rules=(Rule("nan to be 'propagate' or 'zero'", lambda nan: nan in FUNCTORS),),
     launch=launch_of("relu"),
+    tune=map_tune(),
     reference=reference,
     tolerance=exact(),
     peers={"torch": lambda torch, x: torch.relu(x), "cupy": lambda cupy, x: cupy.maximum(x, 0)},

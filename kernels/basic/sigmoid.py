@@ -1,15 +1,16 @@
 """y = 1 / (1 + exp(-x)), accurate to the last bits in both tails."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, elementwise
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, elementwise
 
 # Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside one exponential and one division (about 60 us).
 
 
 def launch_of(entry):
     """One group of four floats per thread; blocks of 128 keep more of them waiting for memory than larger ones."""
-    return lambda n: Launch(grid=-(-n // 512), block=128, entry=entry)
+    return lambda n, block, groups: spread(n, block, groups, entry)
 
 
 def cupy_sigmoid(cupy, x):
@@ -25,6 +26,7 @@ spec = KernelSpec(
     entry="sigmoid",
     arguments=(In("x", "n"), Out("y", "n"), Size("n", "int64")),
     launch=launch_of("sigmoid"),
+    tune=map_tune(128),
     reference=lambda x, special: special.expit(x),
     tolerance=elementwise(ulps=4),
     peers={"torch": lambda torch, x: torch.sigmoid(x), "cupy": cupy_sigmoid},

@@ -1,15 +1,16 @@
 """y = tanh x; tiny x is returned as it is."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, elementwise
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, elementwise
 
 # Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside some 30 instructions (about 70 us).
 
 
 def launch_of(entry):
     """256 threads a block, one group of four floats per thread."""
-    return lambda n: Launch(grid=-(-n // 1024), block=256, entry=entry)
+    return lambda n, block, groups: spread(n, block, groups, entry)
 
 
 SPECIAL = [-np.inf, np.inf, np.nan, -0.0, 3e38, 1e-45, -1e-38, 1e-10, 3e-4, 0.54, 0.56, -0.6, 5.0, -9.0, 9.5, 20.0]
@@ -19,6 +20,7 @@ spec = KernelSpec(
     entry="tanh_activation",
     arguments=(In("x", "n"), Out("y", "n"), Size("n", "int64")),
     launch=launch_of("tanh_activation"),
+    tune=map_tune(),
     reference=lambda x, xp: xp.tanh(x),
     tolerance=elementwise(ulps=4),
     peers={"torch": lambda torch, x: torch.tanh(x), "cupy": lambda cupy, x: cupy.tanh(x)},

@@ -1,6 +1,7 @@
 """psi(x) = d/dx ln Gamma(x); NaN at the poles 0, -1, -2, ... The variant `table` looks integers up."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import (
     Budget,
@@ -68,7 +69,8 @@ goldens = (
 spec = KernelSpec(
     entry="digamma",
     arguments=(In("x", "n", fill=uniform(0.05, 30)), Out("y", "n"), Size("n", "int64")),
-    launch=lambda n: Launch(grid=-(-n // 1024), block=256),
+    launch=lambda n, block, groups: spread(n, block, groups),
+    tune=map_tune(most=256),
     reference=reference,
     tolerance=elementwise(ulps=4, floor=1e-6),
     peers={"torch": lambda torch, x: torch.digamma(x), "cupy": cupy_digamma},

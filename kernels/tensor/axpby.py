@@ -1,15 +1,16 @@
 """out = alpha a + beta b; an array whose factor is 0 is not read, as in the BLAS, so that its NaN stays out."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Scalar, Size, Variant, Workload, elementwise
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Scalar, Size, Variant, Workload, elementwise
 
 # Bound by memory: 12 bytes an element at the copy rate, four instructions.
 
 
-def launch_of(entry, per_block=1024):
+def launch_of(entry, each=4):
     """256 threads a block, one 16-byte group per thread and array."""
-    return lambda n: Launch(grid=-(-n // per_block), block=256, entry=entry)
+    return lambda n, block, groups: spread(n, block, groups, entry, each)
 
 
 def arguments(dtype):
@@ -55,6 +56,7 @@ spec = KernelSpec(
     arguments=arguments("float32"),
     parameters={"alpha": 1.5, "beta": -0.75},
     launch=launch_of("axpby"),
+    tune=map_tune(),
     reference=reference,
     tolerance=elementwise(ulps=4),
     peers={"torch": torch_axpby},
@@ -84,7 +86,7 @@ spec = KernelSpec(
             "in double precision",
             arithmetic="fp64",
             arguments=arguments("float64"),
-            launch=launch_of("axpby_f64", per_block=512),
+            launch=launch_of("axpby_f64", each=2),
             reference=lambda a, b, alpha, beta, xp: combined(a, b, alpha, beta, xp),
             tolerance=elementwise(ulps=4, floor=2e-15),  # what the reference's own roundings leave where terms cancel
             peers={"torch": torch_axpby},

@@ -1,6 +1,7 @@
 """y = exp x over the whole range: inf above 88.72, subnormal below -87.34, 0 below -103.97."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import (
     Budget,
@@ -8,7 +9,6 @@ from prism_bench import (
     In,
     InOut,
     KernelSpec,
-    Launch,
     Out,
     Size,
     Variant,
@@ -22,7 +22,7 @@ from prism_bench import (
 
 def launch_of(entry):
     """256 threads a block, one group of four floats per thread."""
-    return lambda n: Launch(grid=-(-n // 1024), block=256, entry=entry)
+    return lambda n, block, groups: spread(n, block, groups, entry)
 
 
 def exp_beyond(x, xp):
@@ -40,6 +40,7 @@ spec = KernelSpec(
     entry="elementwise_exp",
     arguments=(In("x", "n"), Out("y", "n"), Size("n", "int64")),
     launch=launch_of("elementwise_exp"),
+    tune=map_tune(),
     reference=exp_beyond,
     tolerance=elementwise(ulps=4),
     peers={"torch": lambda torch, x: torch.exp(x), "cupy": lambda cupy, x: cupy.exp(x)},

@@ -1,15 +1,16 @@
 """y = x widened from half precision, exactly: subnormals are normalised, zeros keep their sign, every NaN is quiet."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact, integers
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact, integers
 
 # Bound by memory: 6 bytes an element at the copy rate, three instructions.
 
 
 def launch_of(entry):
     """256 threads a block, eight elements per thread: 16 bytes of halves."""
-    return lambda n: Launch(grid=-(-n // 2048), block=256, entry=entry)
+    return lambda n, block, groups: spread(n, block, groups, entry, each=8)
 
 
 def reference_views(x, y, n, start, to, xp):
@@ -27,6 +28,7 @@ spec = KernelSpec(
     entry="fp16_to_fp32",
     arguments=(In("x", "n", dtype="float16"), Out("y", "n"), Size("n", "int64")),
     launch=launch_of("fp16_to_fp32"),
+    tune=map_tune(),
     reference=lambda x: x,
     tolerance=exact(),
     peers={"torch": lambda torch, x: x.float(), "cupy": lambda cupy, x: x.astype("float32")},

@@ -4,6 +4,7 @@
 """
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import (
     Budget,
@@ -11,7 +12,6 @@ from prism_bench import (
     In,
     InOut,
     KernelSpec,
-    Launch,
     Out,
     Rule,
     Size,
@@ -27,7 +27,9 @@ from prism_bench import (
 
 def launch_of(form):
     """256 threads a block, eight elements per thread: 16 bytes of halves."""
-    return lambda n, saturate: Launch(-(-n // 2048), 256, entry=f"{form}<{'Saturate' if saturate else 'Identity'}>")
+    return lambda n, saturate, block, groups: spread(
+        n, block, groups, f"{form}<{'Saturate' if saturate else 'Identity'}>", each=8
+    )
 
 
 def reference(x, saturate, xp):
@@ -74,6 +76,7 @@ spec = KernelSpec(
     parameters={"saturate": False},
     rules=(Rule("saturate to be true or false", lambda saturate: saturate in (True, False)),),
     launch=launch_of("fp32_to_fp16"),
+    tune=map_tune(),
     reference=reference,
     tolerance=exact(),
     peers={

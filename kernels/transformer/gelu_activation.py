@@ -1,17 +1,18 @@
 """y = x Phi(x), the Gaussian error linear unit; `approximate="tanh"` is the older closed form, up to 5e-4 away."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune, spread
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, elementwise
+from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, elementwise
 
 
 def launch_of(entry):
     """One group of four floats per thread; blocks of 128 keep more of them waiting for memory than larger ones."""
-    return lambda n: Launch(grid=-(-n // 512), block=128, entry=entry)
+    return lambda n, block, groups: spread(n, block, groups, entry)
 
 
-def launch(n, approximate):
-    return launch_of("gelu_tanh" if approximate == "tanh" else "gelu")(n)
+def launch(n, approximate, block, groups):
+    return launch_of("gelu_tanh" if approximate == "tanh" else "gelu")(n, block, groups)
 
 
 def reference(x, approximate, xp, special):
@@ -31,6 +32,7 @@ spec = KernelSpec(
     parameters={"approximate": "none"},
     rules=(Rule("approximate to be 'none' or 'tanh'", lambda approximate: approximate in ("none", "tanh")),),
     launch=launch,
+    tune=map_tune(128),
     reference=reference,
     tolerance=elementwise(ulps=4),
     peers={"torch": lambda torch, x, approximate: torch.nn.functional.gelu(x, approximate=approximate)},

@@ -45,7 +45,13 @@ class EmulatorRunnable(Runnable):
         self._buffers = {array.name: DeviceBuffer(self._laid_out(array, inputs)) for array in self.case.spec.arrays}
 
     def arrays(self, names):
-        return {name: self._buffers[name].array for name in names}
+        return {name: self._buffers[name].array.reshape(self.case.shape(name)) for name in names}
+
+    def _share(self, name, other, theirs):
+        self._buffers[name] = other._buffers[theirs]
+
+    def put(self, name, values):
+        self._buffers[name].array[...] = np.reshape(values, self._buffers[name].shape)
 
     def timers(self):
         """How long the CPU takes to play the kernel: nothing that a device knows, but two builds can be compared."""
@@ -64,10 +70,14 @@ class EmulatorRunnable(Runnable):
         self._module.close()
 
     def _entries(self):
-        """Those of every edge and of S0 besides the case's own: one library serves them all."""
+        """Those of every edge and of S0 besides the case's own: one library serves them all. So one does for every
+        configuration that is not the default.
+        """
         spec, device = self.case.spec, self._backend.device
         workloads = [*spec.edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]
         cases = [self.case, *(Case(spec, workload, "edge") for workload in workloads if workload is not None)]
+        if self.case.choice:
+            cases = [one for case in cases for one in case.configurations(device)]
         return tuple(sorted({entry for case in cases for entry in case.entries(device)}))
 
     def _take(self, step):
