@@ -56,7 +56,8 @@ OUTSIDE = {
     "markupsafe": ["report"],
     "typer": ["cli"],
     "rich": ["cli", "report/terminal", "report/comparison", "report/noise", "report/trend", "report/gate/terminal",
-             "report/fusion_terminal"],
+             "report/fusion_terminal", "report/tuning"],
+    "kernel_tuner": ["tuning/strategies"],
     "asv": ["suites", "report/asv_site"],
     "prometheus_client": ["monitor"],
 }  # fmt: skip

@@ -1,7 +1,8 @@
 """The scripted backend: no device, made-up times, planned faults. Every command can be tried on it in milliseconds.
 
-The script is a JSON file named by PRISM_BENCH_NULL: {pattern of case names: behaviour}. A behaviour may hold `seconds`
-(the median, 1e-6), `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
+The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the pattern of a case's name or of its task
+(name@block=128). A behaviour may hold `seconds` (the median, 1e-6),
+`noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `shape` (one
 element short), `mutates`, `crash`, `hang`, `fails` (no hot time), `memory`; and `raises` (the words of an exception).
 PRISM_BENCH_NULL_GPU is the UUID of the GPU that it pretends to run on, for who watches that.
@@ -118,13 +119,17 @@ class NullBackend(Backend):
         return facts | ({"uuid": os.environ[GPU]} if os.environ.get(GPU) else {})
 
     def prepare(self, case, inputs):
-        behaviour = self._behaviour(case.name)
+        behaviour = self._behaviour(case)
         if behaviour.get("memory"):
             raise MemoryError("wants 1 PB, scripted")
         return NullRunnable(case, inputs, self.special, behaviour)
 
-    def _behaviour(self, name):
-        return next((b for pattern, b in self._script.items() if fnmatchcase(name, _literal(pattern))), {})
+    def _behaviour(self, case):
+        return next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})
+
+
+def _fits(case, pattern):
+    return fnmatchcase(case.name, pattern) or fnmatchcase(case.task, pattern)
 
 
 def _literal(pattern):

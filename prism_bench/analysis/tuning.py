@@ -1,0 +1,106 @@
+"""What a tuning session found out: which configuration is adopted, by the same verdict as any comparison of times."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+from prism_bench.analysis.estimate import Spread
+from prism_bench.analysis.medians import cycles, medians
+from prism_bench.analysis.verdict import RULES, Judgement, Pair, Rules, judged
+from prism_bench.case import Case
+from prism_bench.measurement import Measurement
+from prism_bench.units import share_text
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One case after the search: how many configurations were launched, why some were refused (by task), and the best
+    few, best first; none where nothing was quicker than the default. `seconds` has the search's median of every
+    configuration that is right, by task.
+    """
+
+    default: Case
+    tried: int
+    refused: Mapping[str, str]
+    seconds: Mapping[str, float]
+    best: tuple[Case, ...] = ()
+    space: int = 0
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What is launched from now on: `chosen`, the default where nothing beat it beyond the noise, and why.
+
+    `seconds` are the medians of default and chosen; `speedup` is the first over the second.
+    """
+
+    searched: Searched
+    chosen: Case
+    reason: str
+    seconds: tuple[float, float]
+    speedup: float = 1.0
+    interval: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def adopted(self) -> bool:
+        """Whether the default is left."""
+        return bool(self.chosen.choice)
+
+
+def decided(
+    searched: Sequence[Searched], again: Mapping[str, Measurement], known: Mapping[str, Spread] | None = None,
+    rules: Rules = RULES,
+) -> list[Decided]:  # fmt: skip
+    """For each case the quickest candidate whose new times are a verdict `faster` against the default's.
+
+    `again` has the times of fresh processes by task, `known` the noise of cases by name. All candidates of all cases
+    are judged as one suite, so that trying many does not make one win by chance.
+    """
+    known, pairs = known or {}, {}
+    for one in searched:
+        for case in one.best:
+            both = again.get(one.default.task), again.get(case.task)
+            if all(both):
+                pairs[case.task] = _pair(*both, known.get(one.default.name))
+    judgements = dict(zip(pairs, judged(list(pairs.values()), rules), strict=True))
+    return [_decided(one, judgements, again) for one in searched]
+
+
+def _pair(a, b, known):
+    clocked = tuple(cycles(one) for one in (a, b))
+    return Pair(medians(a.processes), medians(b.processes), clocked if all(clocked) else None, known)
+
+
+def _decided(one, judgements, again):
+    faster = [case for case in one.best if case.task in judgements and judgements[case.task].verdict == "faster"]
+    usual = again[one.default.task].median if one.default.task in again else one.seconds.get(one.default.task)
+    if not faster:
+        seconds = usual if usual is not None else float("nan")
+        return Decided(one, one.default, _why_not(one, judgements), (seconds, seconds))
+    chosen = min(faster, key=lambda case: judgements[case.task].estimate.ratio)
+    found = judgements[chosen.task].estimate
+    low, high = found.interval()
+    reason = f"{share_text(1 / found.ratio - 1)} faster, floor {share_text(judgements[chosen.task].floor)}"
+    return Decided(one, chosen, reason, (usual, again[chosen.task].median), 1 / found.ratio, (1 / high, 1 / low))
+
+
+def _why_not(one, judgements):
+    if one.default.task in one.refused:
+        return f"the default itself has no time: {one.refused[one.default.task]}"
+    if not one.best:
+        return "no configuration was quicker than the default in the search"
+    judged_ones = [judgements[case.task] for case in one.best if case.task in judgements]
+    if not judged_ones:
+        return "the candidates were not timed again"
+    return _told(min(judged_ones, key=lambda judgement: judgement.estimate.ratio))
+
+
+def _told(best: Judgement):
+    said = best.reason or f"the best candidate is {best.verdict}"
+    return f"the default is kept: {said}"
+
+
+def mean_speedup(decisions: Sequence[Decided]) -> float | None:
+    """The geometric mean over all of these cases, those that keep their default among them; None without any."""
+    logs = [log(one.speedup) for one in decisions]
+    return exp(sum(logs) / len(logs)) if logs else None

@@ -1,0 +1,61 @@
+"""`prism-bench tune`: how should each kernel be launched on this machine?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options, pairs
+from prism_bench.cli.progress import progress_bar
+from prism_bench.errors import UsageError
+
+NAME = "tune"
+
+
+def command(
+    cases: Annotated[list[str] | None, typer.Argument(help="kernels, families or cases; all that can be tuned")] = None,
+    label: options.LabelOption = None,
+    backend: options.BackendOption = None,
+    catalogue: options.CatalogueOption = None,
+    strategy: Annotated[str, typer.Option(help="auto, exhaustive, or one of kernel_tuner's for large spaces")] = "auto",
+    budget: Annotated[
+        int, typer.Option(min=2, help="configurations to try of one case; smaller spaces are whole")
+    ] = 64,
+    few: Annotated[int, typer.Option(min=1, help="of the best, timed again beside the default")] = 3,
+    processes: pairs.ProcessesOption = 5,
+    timeout: Annotated[float, typer.Option(min=1, help="seconds one configuration may take in one process")] = 60.0,
+    limit_seconds: Annotated[float | None, typer.Option(min=1, help="for all cases; what is decided is kept")] = None,
+    store: Annotated[Path, typer.Option(help="where choices are kept")] = Path("reports/tuning"),
+    keep: Annotated[bool, typer.Option("--keep/--dry-run", help="put the choices into the store")] = True,
+    noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    json: options.JsonOption = False,
+) -> None:
+    """Try every configuration that a spec's tune= allows: verified, then timed cold. The best few are timed again in
+    fresh processes beside the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0.
+    """
+    from prism_bench.cli import tuning
+    from prism_bench.report.tuning import session_json, session_view
+    from prism_bench.tuning.search import require_strategy
+    from prism_bench.workbench.trials import Bench
+
+    if strategy != "auto":
+        require_strategy(strategy)
+    opened = options.choose_backend(backend, quiet=json)
+    found = options.open_catalogue(catalogue)
+    labels = options.chosen_labels(label, ("S1",) if opened.name == "cuda" else ("S0",))
+    chosen = [case for case in found.cases(cases or (), labels) if case.tunable and (cases or not case.variant)]
+    chosen = [case for case in chosen if not case.refusal(opened.device)]
+    if not chosen:
+        raise UsageError("none of these cases can be tuned: their specs have no tune=, or this device cannot run them")
+    plan = tuning.Plan(strategy, budget, few, processes, limit_seconds)
+    bench = Bench(opened.name, found, timeout)
+    with progress_bar() as report:
+        session = tuning.Tuning(bench, opened.device, plan, report).run(chosen, noise)
+    path = tuning.keep(session, bench, store) if keep else None
+    if json:
+        options.print_json(session_json(session.decisions, session.left, session.seconds))
+    else:
+        options.out().print(session_view(session.decisions, session.left, session.seconds))
+        options.out().print(f"choices: {path or 'not kept'}", highlight=False, soft_wrap=True)
+    broken = [one for one in session.decisions if one.searched.default.task in one.searched.refused]
+    raise SystemExit(1 if broken else 0 if session.complete else 2)
