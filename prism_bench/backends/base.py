@@ -5,9 +5,12 @@ A backend is a module or folder here with a function `open_backend() -> Backend`
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
 
 from prism_bench.case import Case, Device
+from prism_bench.errors import BackendUnavailable, MeasurementInvalid, SpecError
 from prism_bench.inputs import InputArray
 from prism_bench.measurement import Sample
 
@@ -41,8 +44,62 @@ class Runnable(AbstractContextManager):
         """What is known of the code that runs: code hash, registers, spills, shared memory, launches."""
         return {}
 
+    def share(self, name: str, other: "Runnable", theirs: str) -> None:
+        """The argument `name` is from now on `other`'s buffer `theirs`. SpecError unless both hold the same."""
+        (dtype, count), given = self.case.elements(name), other.case.elements(theirs)
+        if (dtype, count) != given:
+            raise SpecError(f"{self.case.name}: {name} holds {count} {dtype}; '{theirs}' of {other.case.name} holds "
+                            f"{given[1]} {given[0]}")  # fmt: skip
+        self._share(name, other, theirs)
+
+    def _share(self, name, other, theirs):
+        raise BackendUnavailable(f"{self.case.name}: cases of this backend keep their buffers to themselves")
+
+    def put(self, name: str, values) -> None:
+        """Enqueue: the buffer holds `values`, a host array of its type that stays as it is until then."""
+        raise BackendUnavailable(f"{self.case.name}: this backend's inputs stay as they were prepared")
+
+    def take(self, name: str, other: "Runnable", theirs: str) -> None:
+        """Enqueue: the buffer holds what `other`'s buffer `theirs` holds."""
+        self.put(name, other.arrays([theirs])[theirs])
+
+    def fetch(self, name: str, out) -> None:
+        """Enqueue: `out`, an array of the host, holds what the buffer holds."""
+        out[...] = self.arrays([name])[name].reshape(out.shape)
+
+    def renew(self, names) -> None:
+        """The named outputs get new memory from whatever allocator is current; on the host they always do."""
+
     def __exit__(self, *exception):
         return None
+
+
+class Flow:
+    """How pieces of work follow one another: here on the host, each after the last, whatever lane it is given to."""
+
+    def lane(self, number: int) -> AbstractContextManager:
+        """What is enqueued inside goes to that lane."""
+        return nullcontext()
+
+    def point(self):
+        """A point in time that lanes can tell and wait for, again and again."""
+
+    def reached(self, point, lane: int) -> None:
+        """Enqueue on the lane: the point is reached."""
+
+    def wait(self, lane: int, point) -> None:
+        """Enqueue on the lane: wait for the point."""
+
+    def synchronize(self) -> None:
+        """Wait until lane 0 has done all its work."""
+
+    def captured(self, call: Callable[[], None]) -> Callable[[], None]:
+        """What replays the work that `call` enqueues, as one graph. MeasurementInvalid where there is none."""
+        raise MeasurementInvalid("graphs are captured on a GPU alone")
+
+    def host_array(self, shape, dtype):
+        """An array of the host that copies to and from the device can use directly."""
+        return np.empty(shape, dtype)
 
 
 class Backend(ABC):
@@ -64,6 +121,10 @@ class Backend(ABC):
     @abstractmethod
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
         """The case, ready to launch. CompilationFailed, SpecError, or MemoryError with the bytes it wanted."""
+
+    def flow(self) -> Flow:
+        """Lanes of work beside one another, where the backend has such."""
+        return Flow()
 
     def passes(self) -> Mapping[str, "Backend"]:
         """The ways in which an edge must come out right here, by name: one, unless a backend can look harder."""

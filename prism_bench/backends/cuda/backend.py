@@ -2,6 +2,7 @@
 
 from prism_bench.backends.base import Backend
 from prism_bench.backends.cuda.device import describe, open_cupy, software
+from prism_bench.backends.cuda.flow import CudaFlow
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer, available
 from prism_bench.backends.cuda.runnable import CudaRunnable
@@ -61,6 +62,9 @@ class CudaBackend(Backend):
             return CudaRunnable(self.xp, self._device, self.harness, case, inputs)
         except self.xp.cuda.memory.OutOfMemoryError as error:
             raise MemoryError(f"wants {bytes_text(case.allocated_bytes)}: {error}") from error
+
+    def flow(self):
+        return CudaFlow(self.xp, self._stream)
 
     def peers(self, case):
         return available(case)

@@ -26,7 +26,8 @@ class CudaRunnable(Runnable):
         self._pristine = {}
         self.reset(inputs)
         self._compiled = self._compile(cache=True)
-        self._calls = self._load(self._compiled)
+        self._kernels = self._load(self._compiled)
+        self._calls = self._bound(self._kernels)
 
     def __call__(self):
         for call in self._calls:
@@ -76,7 +77,7 @@ class CudaRunnable(Runnable):
         }
 
     def __exit__(self, *exception):
-        self._buffers, self._pristine, self._calls = {}, {}, ()
+        self._buffers, self._pristine, self._calls, self._kernels = {}, {}, (), []
         self._cupy.get_default_memory_pool().free_all_blocks()
 
     def _reset_one(self, array, inputs):
@@ -98,18 +99,42 @@ class CudaRunnable(Runnable):
         architecture = str(self._device.compute_capability)
         return compile_source(self.case.spec.source, self._entries, architecture, self.case.spec.options, cache)
 
-    def _load(self, compiled):
-        calls = [self._call_for(step, compiled) for step in self._steps]
-        return tuple(call for call in calls if call)
+    def _share(self, name, other, theirs):
+        self._buffers[name] = other._buffers[theirs].reshape(self.case.shape(name))
+        self._calls = self._bound(self._kernels)
 
-    def _call_for(self, step, compiled):
-        if isinstance(step, Zero):
-            buffer, stream = self._buffers[step.name], self._harness.stream
-            return lambda: buffer.data.memset_async(0, buffer.nbytes, stream)
-        if step.is_empty:
-            return None
+    def put(self, name, values):
+        buffer = self._buffers[name]
+        buffer.data.copy_from_host_async(values.ctypes.data, buffer.nbytes)
+
+    def take(self, name, other, theirs):
+        buffer = self._buffers[name]
+        buffer.data.copy_from_device_async(other._buffers[theirs].data, buffer.nbytes)
+
+    def fetch(self, name, out):
+        buffer = self._buffers[name]
+        buffer.data.copy_to_host_async(out.ctypes.data, buffer.nbytes)
+
+    def renew(self, names):
+        for name in names:
+            self._buffers[name] = None  # first back to the allocator, which may give the same memory again
+            self._buffers[name] = self._cupy.empty(self.case.shape(name), self.case.spec.argument(name).dtype)
+        self._calls = self._bound(self._kernels)
+
+    def _load(self, compiled):
+        """Every step of the plan with its loaded kernel; None beside a step that is none."""
+        steps = [step for step in self._steps if isinstance(step, Zero) or not step.is_empty]
+        return [(step, None if isinstance(step, Zero) else self._kernel(step, compiled)) for step in steps]
+
+    def _bound(self, kernels):
+        """The steps as calls on the buffers as they are now, which go to the stream that is current then."""
+        return tuple(self._call_for(step, kernel) for step, kernel in kernels)
+
+    def _call_for(self, step, kernel):
+        if kernel is None:
+            buffer = self._buffers[step.name]
+            return lambda: buffer.data.memset_async(0, buffer.nbytes)
         grid, block = _triple(step.grid), _triple(step.block)
-        kernel = self._kernel(step, compiled)
         names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
         values = tuple(self._value(name) for name in names)
         return lambda: kernel(grid, block, values, shared_mem=step.shared)
@@ -146,7 +171,7 @@ class CudaRunnable(Runnable):
         return [self._buffers[output.name].get() for output in self.case.spec.outputs]
 
     def _first_call(self):
-        for call in self._load(self._compile(cache=False)):
+        for call in self._bound(self._load(self._compile(cache=False))):
             call()
 
 

@@ -1,0 +1,50 @@
+"""Lanes of work on the device: streams, events between them, and one graph of it all."""
+
+import numpy as np
+
+from prism_bench.backends.base import Flow
+
+
+class CudaFlow(Flow):
+    """Lane 0 is the backend's own stream; others are made when they are first used."""
+
+    def __init__(self, cupy, stream):
+        self._cupy, self._streams = cupy, {0: stream}
+
+    def lane(self, number):
+        return self._stream(number)
+
+    def point(self):
+        return self._cupy.cuda.Event(disable_timing=True)
+
+    def reached(self, point, lane):
+        point.record(self._stream(lane))
+
+    def wait(self, lane, point):
+        self._stream(lane).wait_event(point)
+
+    def synchronize(self):
+        self._streams[0].synchronize()
+
+    def captured(self, call):
+        """All lanes that `call` uses must begin by waiting for a point of lane 0, and lane 0 for all of them."""
+        main = self._streams[0]
+        main.synchronize()
+        main.begin_capture()
+        try:
+            call()
+        finally:
+            graph = main.end_capture()
+        graph.upload(main)
+        return lambda: graph.launch(main)
+
+    def host_array(self, shape, dtype):
+        """In pinned memory."""
+        count = int(np.prod(shape, dtype=np.int64))
+        memory = self._cupy.cuda.alloc_pinned_memory(max(1, count * np.dtype(dtype).itemsize))
+        return np.frombuffer(memory, dtype, count).reshape(shape)
+
+    def _stream(self, number):
+        if number not in self._streams:
+            self._streams[number] = self._cupy.cuda.Stream(non_blocking=True)
+        return self._streams[number]
