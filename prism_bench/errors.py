@@ -9,6 +9,8 @@
         MeasurementInvalid   the machine: below the floor, above the ceiling, throttled throughout
         ProfilerError        the machine: why a profiler could not do its work, and the cure
         ResultsError         whoever keeps the results: a record that cannot be read
+        QueueFull            the caller: more items asked for than the persistent executor has room for
+        ItemFailed           the item: it gave an error, never answered, or was lost with the process that served it
 
 A message says where, what, and what would have been right.
 """
@@ -60,6 +62,14 @@ class ProfilerError(PrismBenchError):
 
 class ResultsError(PrismBenchError):
     """A run record cannot be read or written."""
+
+
+class QueueFull(PrismBenchError):
+    """The persistent executor's queue has no slot left for one more item, and none became free in time."""
+
+
+class ItemFailed(PrismBenchError):
+    """An item of the persistent executor has no result; the message says which, and what became of it."""
 
 
 def unknown(kind: str, name: str, known) -> UsageError:

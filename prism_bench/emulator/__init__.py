@@ -5,7 +5,7 @@ bounds, unwritten shared memory, and the bytes that move. `address` compiles wit
 sanitizers and runs in a child process.
 """
 
-from prism_bench.emulator.buffers import DeviceBuffer
+from prism_bench.emulator.buffers import DeviceBuffer, HostBuffer
 from prism_bench.emulator.module import Module, compile_source
 from prism_bench.emulator.not_emulated import not_emulated
 from prism_bench.emulator.report import Access, ArgumentTraffic, Finding, LaunchReport, Traffic
@@ -17,6 +17,7 @@ __all__ = [
     "ArgumentTraffic",
     "DeviceBuffer",
     "Finding",
+    "HostBuffer",
     "LaunchReport",
     "Module",
     "Traffic",

@@ -55,6 +55,26 @@ class DeviceBuffer:
         return int(early[-1]) - MARGIN_BYTES if early.size else 0
 
 
+class HostBuffer(DeviceBuffer):
+    """Memory of the host's that the device sees as it is: no copy, and no margins around it."""
+
+    def __init__(self, array: np.ndarray):
+        self.shape, self.dtype, self.bytes = array.shape, array.dtype, array.nbytes
+        self._memory = array.reshape(-1).view(np.uint8)
+
+    @property
+    def _content(self) -> np.ndarray:
+        return self._memory
+
+    @property
+    def address(self) -> int:
+        return self._memory.ctypes.data
+
+    def overrun(self) -> int:
+        """Nobody can tell what lies around it."""
+        return 0
+
+
 class GuardedBuffer(DeviceBuffer):
     """A buffer from the C library's allocator, which the address sanitizer replaces by one with red zones."""
 

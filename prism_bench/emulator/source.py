@@ -95,10 +95,10 @@ class _Flattener:
             if name not in self.system:
                 self.system.append(name)
             return '#include "cuda_on_cpu/kernel_scope.h"' if "assert" in name else ""
-        if found in self.read_once:
+        if found.resolve() in self.read_once:
             return ""
         if any(_ONCE.match(line) for line in found.read_text(encoding="utf-8").split("\n")):
-            self.read_once.add(found)
+            self.read_once.add(found.resolve())
         return self._file(found)
 
     def _find(self, name: str, folder: Path | None) -> Path | None:

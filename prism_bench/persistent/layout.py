@@ -29,6 +29,7 @@ def constants(text: str) -> dict[str, int]:
 _CONSTANTS = constants(HEADER.read_text())
 NUMBER_BITS, STOP_PROGRAM = _CONSTANTS["NUMBER_BITS"], _CONSTANTS["STOP_PROGRAM"]
 DESK_WORDS, MOST_PROGRAM_WORDS = _CONSTANTS["DESK_WORDS"], _CONSTANTS["MOST_PROGRAM_WORDS"]
+NO_SUCH_PROGRAM = _CONSTANTS["NO_SUCH_PROGRAM"]
 NO_ERROR, KERNEL_ERRORS = _CONSTANTS["NO_ERROR"], _CONSTANTS["KERNEL_ERRORS"]
 _ERRORS = {_CONSTANTS["NO_SUCH_PROGRAM"]: "no such program", _CONSTANTS["NO_SUCH_KERNEL"]: "no such kernel"}
 LINE_WORDS = 8  # of a line of the host's cache: what two sides write does not share one
