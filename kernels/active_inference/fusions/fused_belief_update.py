@@ -27,6 +27,7 @@ Without `prior` the last term is left out, as in the first published chain. J [m
     outputs=("next",),
     scalars={"kappa": 0.01},
     numbers=("float32", "float64"),
+    within=1e-4,
     workloads={
         "S0": Workload(m=100, n=900),
         "S1": Workload(m=8192, n=16_384),

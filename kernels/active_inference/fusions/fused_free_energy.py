@@ -32,6 +32,7 @@ program = Program(
     ),
     outputs=("free_energy", "complexity", "accuracy"),
     numbers=("float32", "float64"),
+    within=1e-4,
     workloads={
         "S0": Workload(n=900, m=100),
         "S1": Workload(n=1 << 24, m=8192),

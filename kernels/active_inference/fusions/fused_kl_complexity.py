@@ -20,6 +20,7 @@ program = Program(
     stages=(Reduce("complexity", "sum", divergence(mu_q, mu_p, var_q, var_p)),),
     outputs=("complexity",),
     numbers=("float32", "float64"),
+    within=1e-4,
     workloads={"S0": Workload(n=900), "S1": Workload(n=1 << 24), "S2": Workload(n=1 << 26)},
     edges=tuple(Workload(n=n) for n in (0, 1, 3, 255, 1025, 4099)),
     peers={"torch": torch_complexity},
