@@ -5,6 +5,6 @@
 
 #include "../active_inference/active_inference_chain.cu"
 #include "../linear_algebra/linear_algebra_chain.cu"
-#include "../machine/persistent_queue.cu"
 #include "../pixel/image_chain.cu"
 #include "../transfer_entropy/transfer_entropy_chain.cu"
+#include "queue_work.cuh"

@@ -1,23 +1,3 @@
 #include "virtual_grid.cuh"
 
-// Work to see the queue by: nothing at all, two kernels of which one reads what other blocks have written in the other,
-// one that complains, and one that never ends.
-extern "C" __global__ void no_work() {}
-
-extern "C" __global__ void twice(const float* x, float* y, int n) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = 2.0f * x[i];
-}
-
-extern "C" __global__ void add_turned(const float* y, float* z, int n) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) z[i] += y[n - 1 - i];
-}
-
-extern "C" __global__ void complain(int code) {
-    if (threadIdx.x == 0) virtual_place().error = KERNEL_ERRORS + static_cast<unsigned int>(code);
-}
-
-extern "C" __global__ void never_end(const float* zero) {
-    while (*static_cast<const volatile float*>(zero) == 0.0f) __nanosleep(1000);
-}
+#include "queue_work.cuh"

@@ -1,4 +1,4 @@
-"""The persistent executor: chains served from a queue by one kernel that stays on the device, launches as a fallback."""
+"""The persistent executor: chains served from a queue by one kernel that stays on the device."""
 
 from prism_bench.persistent.executor import Executor
 from prism_bench.persistent.pending import Pending

@@ -7,8 +7,8 @@
 
 The queue kernel runs in a process of its own. A watchdog ends that process when an item does not answer within
 `Settings.timeout`, when the kernel's pulse stands still, or when the process dies; another one takes its place and
-serves what was asked for by launching the fused kernels. The item that was under way is given up and says so; nothing is
-lost without a report (`Executor.incidents`).
+serves what was asked for by launching the fused kernels. The item that was under way is given up and says so; nothing
+is lost without a report (`Executor.incidents`).
 """
 
 import time

@@ -1,0 +1,163 @@
+"""The executor on the emulator: items are served, refused, given up and moved, and none is lost in silence."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from prism_bench.errors import BackendUnavailable, ItemFailed, QueueFull, UsageError
+from prism_bench.persistent import FORMS, LAUNCHES, PERSISTENT, Executor, Settings
+from tests.persistent.toys import COMPLAINING, DOUBLED, ENDLESS, TURNED, N
+
+ZERO, ONE = np.zeros(1, np.float32), np.ones(1, np.float32)
+
+
+def opened(programs, form=PERSISTENT, **settings):
+    return Executor(programs, "emulator", Settings(form=form, **settings))
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    return request.param
+
+
+def test_items_are_served_in_order_and_arrays_stay_between_them(form):
+    x, z = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
+    with opened({"empty": None, "turned": TURNED}, form) as executor:
+        executor.write("turned", "x", x)
+        executor.write("turned", "z", z)
+        for item in [executor.submit(name) for name in ("turned", "empty", "turned", "turned")]:
+            item.result(10)
+        np.testing.assert_array_equal(1 + 3 * 2 * x[::-1], executor.read("turned", "z"))
+        assert form == executor.form
+        assert [] == executor.incidents
+        assert executor.reason is None
+
+
+def test_more_items_than_slots_go_round_the_ring(form):
+    with opened({"empty": None, "doubled": DOUBLED}, form, slots=4, patience=10) as executor:
+        items = [executor.submit("empty") for _ in range(50)]
+        for item in items:
+            item.result(10)
+        assert list(range(1, 51)) == [item.ticket for item in items]
+
+
+def test_an_items_error_is_its_own(form):
+    """The complaining kernel leaves its code in the queue kernel; launched by the host it has nobody to tell."""
+    with opened({"complain": COMPLAINING, "empty": None}, PERSISTENT) as executor:
+        bad, good = executor.submit("complain"), executor.submit("empty")
+        good.result(10)
+        with pytest.raises(ItemFailed, match=r"item 1 \(complain\): the kernel gave error 7"):
+            bad.result(10)
+
+
+def test_a_full_queue_is_told_and_keeps_what_it_has():
+    with opened({"endless": ENDLESS}, slots=2, timeout=60, patience=0.05) as executor:
+        executor.write("endless", "zero", ZERO)
+        items = [executor.submit("endless") for _ in range(2)]
+        with pytest.raises(QueueFull, match="all 2 slots of the queue are taken, and none became free within 0.05 s"):
+            executor.submit("endless")
+        executor._service.ask("write", "endless", "zero", ONE)
+        for item in items:
+            item.result(10)
+
+
+def test_waiting_for_a_result_has_an_end_and_may_begin_again():
+    with opened({"endless": ENDLESS}, timeout=60) as executor:
+        executor.write("endless", "zero", ZERO)
+        item = executor.submit("endless")
+        with pytest.raises(TimeoutError, match=r"item 1 \(endless\) is not served within 0.01 s"):
+            item.result(0.01)
+        executor._service.ask("write", "endless", "zero", ONE)
+        item.result(10)
+        assert item.done()
+
+
+def test_an_endless_item_is_given_up_and_the_others_are_served_by_launches():
+    x = np.arange(N, dtype=np.float32)
+    with opened({"endless": ENDLESS, "doubled": DOUBLED}, timeout=1.0) as executor:
+        executor.write("endless", "zero", ZERO)
+        executor.write("doubled", "x", x)
+        before = executor.pid
+        stuck, waiting = executor.submit("endless"), executor.submit("doubled")
+        with pytest.raises(ItemFailed, match="given up: no answer within 1 s; the worker was replaced"):
+            stuck.result(20)
+        waiting.result(20)
+        np.testing.assert_array_equal(2 * x, executor.read("doubled", "y"))
+        assert LAUNCHES == executor.form
+        assert before != executor.pid
+        assert [(1, "endless")] == [one.item for one in executor.incidents]
+        assert [1] == [one.moved for one in executor.incidents]
+        assert "no answer within 1 s" == executor.reason
+
+
+def test_a_killed_worker_is_replaced_and_its_item_reported(form):
+    with opened({"endless": ENDLESS, "doubled": DOUBLED}, form, timeout=2.0) as executor:
+        executor.write("endless", "zero", ZERO)
+        lost, waiting = executor.submit("endless"), executor.submit("doubled")
+        os.kill(executor.pid, signal.SIGKILL)
+        with pytest.raises(ItemFailed, match=r"given up: the worker process ended \(signal 9\)"):
+            lost.result(20)
+        waiting.result(20)
+        executor.submit("doubled").result(20)
+        assert 1 == len(executor.incidents)
+
+
+def test_an_idle_worker_that_is_killed_loses_nothing():
+    with opened({"empty": None}, timeout=0.5) as executor:
+        executor.submit("empty").result(10)
+        os.kill(executor.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 20
+        while not executor.incidents and time.monotonic() < deadline:
+            time.sleep(0.01)
+        executor.submit("empty").result(20)
+        assert [(None, 0)] == [(one.item, one.moved) for one in executor.incidents]
+
+
+def test_a_worker_that_stands_still_is_noticed_by_its_pulse():
+    with opened({"empty": None}, timeout=0.5) as executor:
+        os.kill(executor.pid, signal.SIGSTOP)
+        deadline = time.monotonic() + 20
+        while not executor.incidents and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert executor.incidents[0].reason.startswith("its pulse stands still for")
+        executor.submit("empty").result(20)
+
+
+def test_closing_serves_what_was_asked_for(form):
+    executor = opened({"empty": None}, form)
+    items = [executor.submit("empty") for _ in range(10)]
+    executor.close()
+    for item in items:
+        item.result(0.1)
+    with pytest.raises(BackendUnavailable, match="the executor serves no more: it was closed"):
+        executor.submit("empty")
+    executor.close()
+
+
+def test_closing_fails_what_never_ends():
+    executor = opened({"endless": ENDLESS}, timeout=0.5)
+    executor._watchdog.stop()
+    executor.write("endless", "zero", ZERO)
+    items = [executor.submit("endless") for _ in range(2)]
+    executor.close()
+    for item in items:
+        with pytest.raises(ItemFailed, match="the executor was closed before it was served"):
+            item.result(0.1)
+
+
+def test_names_and_shapes_are_checked_before_anything_is_sent():
+    with opened({"doubled": DOUBLED}) as executor:
+        with pytest.raises(UsageError, match="unknown program 'doubeld'; did you mean doubled"):
+            executor.submit("doubeld")
+        with pytest.raises(UsageError, match="unknown array of doubled 'w'"):
+            executor.read("doubled", "w")
+        with pytest.raises(UsageError, match=r"doubled: x has shape \(1000,\), not \(2, 2\)"):
+            executor.write("doubled", "x", np.zeros((2, 2)))
+
+
+def test_a_backend_without_a_queue_is_refused():
+    with pytest.raises(UsageError, match="backend 'null' serves no queue; cuda and emulator do"):
+        Executor({"empty": None}, "null")
