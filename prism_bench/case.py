@@ -99,7 +99,8 @@ class Case:
         return replace(self, choice=dict(choice))
 
     def configurations(self, device: Device) -> list["Case"]:
-        """The case in every way that it can be launched on `device`, its default first; alone where nothing varies.
+        """The case in every different way that it can be launched on `device`, its default first; alone where nothing
+        varies.
 
         A SpecError where the default breaks the rules of its own spec.
         """
@@ -108,7 +109,15 @@ class Case:
         if not names:
             return [default]
         others = (replace(self, choice=one) for one in self.spec.tune.product(names) if one != default.configuration)
-        return [default, *(one for one in others if one.broken(device) is None)]
+        different: dict[tuple, Case] = {default.launched(device): default}
+        for one in others:
+            if one.broken(device) is None:
+                different.setdefault(one.launched(device), one)
+        return list(different.values())
+
+    def launched(self, device: Device) -> tuple:
+        """What tells two configurations apart on `device`: their launches and the sizes of their buffers."""
+        return self.steps(device), tuple(self.shape(array.name) for array in self.spec.arrays)
 
     def broken(self, device: Device) -> Rule | None:
         """The rule of `tune` that the configuration breaks on `device`, or None."""
@@ -117,7 +126,8 @@ class Case:
 
     def require_default(self, device: Device | None = None) -> None:
         """A SpecError where the default breaks a rule, or is no value, of its own spec's `tune`."""
-        broken = self.broken(device or Device())
+        pinned = len(self.tunable) < len(self.spec.tunable)  # who pins a value answers for it
+        broken = None if pinned else self.broken(device or Device())
         odd = [n for n, value in self.configuration.items() if value not in self.spec.tune.values[n]]
         if broken or odd:
             wanted = broken.text if broken else f"{odd[0]} among {', '.join(map(str, self.spec.tune.values[odd[0]]))}"

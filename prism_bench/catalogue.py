@@ -71,12 +71,16 @@ class Catalogue:
     def edges_of(self, kernel: str) -> list[Case]:
         """The edge and golden cases of the kernel, or of the variant in `kernel:variant`, and of no other.
 
-        With `@block=128` behind the name they are launched so, but for those that this breaks a rule at.
+        With `@block=128` behind the name they are launched so; those that this breaks a rule at, or that pin what it
+        chooses, are left out.
         """
         kernel, _, choice = kernel.partition("@")
         cases = [case for case in self.edges([kernel]) if case.kernel == kernel]
-        chosen = [_chosen(case, choice) for case in cases] if choice else cases
-        return [case for case in chosen if not choice or case.broken(Device()) is None]
+        if not choice:
+            return cases
+        names = {word.partition("=")[0] for word in choice.split(",")}
+        chosen = [_chosen(case, choice) for case in cases if names <= set(case.tunable)]
+        return [case for case in chosen if case.broken(Device()) is None]
 
     def case(self, name: str) -> Case:
         """The case of that full name, such as `softmax[rows=32,cols=1000]`, or of a task: `name@block=128`."""

@@ -5,7 +5,7 @@ Precisions are at least 1e-10. The sum of the components is the accuracy of a be
 
 import numpy as np
 from prism_bench_catalogue.include.gaussian import OBSERVATIONS, edges, likelihood_size, log_likelihood, spreads
-from prism_bench_catalogue.include.map_arrays import ROUNDING, in_double, launch_map
+from prism_bench_catalogue.include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
 
@@ -31,6 +31,7 @@ spec = KernelSpec(
     entry="ai_accuracy<float>",
     arguments=arguments("float32"),
     launch=launch("float32"),
+    tune=MAP_TUNE,
     reference=log_likelihood,
     tolerance=tolerance("float32"),
     peers={"torch": torch_accuracy},

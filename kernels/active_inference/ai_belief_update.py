@@ -1,7 +1,7 @@
 """A step of belief along a gradient, mu + kappa gradient; with `prior` the prior's own gradient is added on the way."""
 
 from prism_bench_catalogue.include.gaussian import STATES, edges, spreads
-from prism_bench_catalogue.include.map_arrays import in_double, launch_map
+from prism_bench_catalogue.include.map_arrays import MAP_TUNE, in_double, launch_map
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Scalar, Size, Variant, Workload, reduction
 
@@ -31,6 +31,7 @@ spec = KernelSpec(
     arguments=arguments("float32"),
     parameters={"kappa": 0.1},
     launch=launch("float32"),
+    tune=MAP_TUNE,
     reference=lambda mu, gradient, kappa: mu + kappa * gradient,
     tolerance=tolerance("float32"),
     peers={"torch": lambda torch, mu, gradient, kappa: torch.add(mu, gradient, alpha=kappa)},

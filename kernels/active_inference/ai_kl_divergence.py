@@ -4,7 +4,7 @@ Variances are at least 1e-10. Near q = p the terms cancel; the kernel sums x - l
 """
 
 from prism_bench_catalogue.include.gaussian import STATES, divergence, edges, spreads
-from prism_bench_catalogue.include.map_arrays import ROUNDING, in_double, launch_map
+from prism_bench_catalogue.include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
 
@@ -34,6 +34,7 @@ spec = KernelSpec(
     entry="ai_kl_divergence<float>",
     arguments=arguments("float32"),
     launch=launch("float32"),
+    tune=MAP_TUNE,
     reference=divergence,
     tolerance=tolerance("float32"),
     peers={"torch": torch_divergence},

@@ -1,7 +1,7 @@
 """An error weighted by the observations' precisions, element by element: one rounding, so exact."""
 
 from prism_bench_catalogue.include.gaussian import OBSERVATIONS, edges, spreads
-from prism_bench_catalogue.include.map_arrays import in_double, launch_map
+from prism_bench_catalogue.include.map_arrays import MAP_TUNE, in_double, launch_map
 
 from prism_bench import Budget, In, KernelSpec, Out, Size, exact
 
@@ -18,6 +18,7 @@ spec = KernelSpec(
     entry="ai_precision_weight<float>",
     arguments=arguments("float32"),
     launch=launch("float32"),
+    tune=MAP_TUNE,
     reference=lambda precision, error: precision * error,
     tolerance=exact(),
     peers={"torch": lambda torch, precision, error: torch.mul(precision, error)},

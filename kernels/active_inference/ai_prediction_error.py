@@ -1,7 +1,7 @@
 """The error of a prediction, e = o - g, or weighted by the observations' precisions, precision (o - g)."""
 
 from prism_bench_catalogue.include.gaussian import OBSERVATIONS, edges, spreads
-from prism_bench_catalogue.include.map_arrays import in_double, launch_map
+from prism_bench_catalogue.include.map_arrays import MAP_TUNE, in_double, launch_map
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Variant, Workload, elementwise
 
@@ -23,6 +23,7 @@ spec = KernelSpec(
     entry="ai_prediction_error<float, true>",
     arguments=arguments("float32"),
     launch=weighted("float32"),
+    tune=MAP_TUNE,
     reference=lambda o, g, precision: precision * (o - g),
     tolerance=tolerance("float32"),
     peers={"torch": lambda torch, o, g, precision: precision * (o - g)},

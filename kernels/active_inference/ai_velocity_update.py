@@ -1,7 +1,7 @@
 """The velocity of a belief, (now - before) / dt: a difference and a quotient, each rounded once."""
 
 from prism_bench_catalogue.include.gaussian import STATES, edges
-from prism_bench_catalogue.include.map_arrays import in_double, launch_map
+from prism_bench_catalogue.include.map_arrays import MAP_TUNE, in_double, launch_map
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Scalar, Size, Workload, elementwise
 
@@ -24,6 +24,7 @@ spec = KernelSpec(
     parameters={"dt": 0.125},
     rules=(Rule("dt other than 0", lambda dt: dt != 0),),
     launch=launch("float32"),
+    tune=MAP_TUNE,
     reference=lambda now, before, dt: (now - before) / dt,
     tolerance=tolerance("float32"),
     peers={"torch": lambda torch, now, before, dt: (now - before) / dt},

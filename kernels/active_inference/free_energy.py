@@ -4,7 +4,7 @@ States without posterior mass contribute nothing, whatever their likelihood; mas
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, shared_rows
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 from prism_bench import (
     Budget,
@@ -28,7 +28,9 @@ weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols
 
 
 def launch_of(entry, unroll):
-    return lambda rows, cols, device: shared_rows(rows, cols, device, unroll, entry)
+    return lambda rows, cols, device, fill, block: shared_rows(
+        rows, cols, device, unroll, entry, fill=fill, block=block
+    )
 
 
 def terms(q, p, loglik, xp, special):
@@ -90,6 +92,7 @@ spec = KernelSpec(
     entry="free_energy_kernel",
     arguments=arguments(In("loglik", "rows cols", fill=normal(-2, 1))),
     launch=launch_of("free_energy_kernel", unroll=2),
+    tune=SHARED_TUNE,
     reference=reference,
     tolerance=magnitudes(),
     peers={"torch": torch_energy},

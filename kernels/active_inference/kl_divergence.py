@@ -5,7 +5,7 @@ The policy `clipped` raises both to `eps` first, which keeps every divergence fi
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, shared_rows
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 from prism_bench import (
     Budget,
@@ -28,8 +28,9 @@ from prism_bench.inputs import Fill
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
 
 
-def launch(rows, cols, policy, device):
-    return shared_rows(rows, cols, device, 4, f"kl_divergence<{str(policy == 'clipped').lower()}>")
+def launch(rows, cols, policy, device, fill, block):
+    entry = f"kl_divergence<{str(policy == 'clipped').lower()}>"
+    return shared_rows(rows, cols, device, 4, entry, fill=fill, block=block)
 
 
 def terms(q, p, policy, eps, xp, special):
@@ -83,6 +84,7 @@ spec = KernelSpec(
         Rule("eps > 0", lambda eps: eps > 0),
     ),
     launch=launch,
+    tune=SHARED_TUNE,
     reference=reference,
     tolerance=reduction(magnitude),
     peers={"torch": torch_kl},

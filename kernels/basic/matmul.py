@@ -4,9 +4,9 @@ Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 
 """
 
 import numpy as np
-from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
+from prism_bench_catalogue.include.gemm_tile import TILE_RULE, TILES, on_tiles
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Size, Variant, Workload, product
+from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Size, Tune, Variant, Workload, product
 
 
 def launch(m, n, tile, device):
@@ -34,9 +34,9 @@ spec = KernelSpec(
     entry="matmul",
     aliases=("matrix_multiply", "la_matmul"),
     arguments=(In("a", "m k"), In("b", "k n"), Out("c", "m n"), Size("m"), Size("n"), Size("k")),
-    parameters={"tile": "auto"},
     rules=(TILE_RULE,),
     launch=launch,
+    tune=Tune(tile=("auto", *TILES)),
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda k: k),
     peers={"torch": lambda torch, a, b: torch.mm(a, b), "cupy": lambda cupy, a, b: cupy.matmul(a, b)},

@@ -18,6 +18,7 @@ from prism_bench import (
     Scalar,
     Scratch,
     Size,
+    Tune,
     Variant,
     Workload,
     Zero,
@@ -25,14 +26,19 @@ from prism_bench import (
 )
 
 LONGEST_PART = 8192
+BLOCKS = (32, 64, 128, 256)
 
 
-def launch(rows, cols, parts, temperature, device):
-    """The fewest threads and registers that hold a part; rows too long for the device's blocks are read twice."""
+def fewest_threads(cols):
+    """A vector each where that is enough."""
+    return next(b for b in BLOCKS if 4 * b >= cols or b == BLOCKS[-1])
+
+
+def launch(rows, cols, parts, device, part, block):
+    """The fewest registers that hold a part; rows too long for the device's blocks are read twice."""
     if parts > device.sm_count:
         return two_reads(rows)
-    block = next(b for b in (32, 64, 128, 256) if 4 * b >= cols or b == 256)
-    items = next(i for i in (4, 8, 16, 32) if i * block >= min(cols, LONGEST_PART))
+    items = next(i for i in (4, 8, 16, 32) if i * block >= min(cols, part))
     width = 4 if cols % 4 == 0 else 1
     step = Launch(grid=rows * parts, block=block, entry=f"softmax<{items}, {width}>")
     return (Zero("states"), step) if parts > 1 else step
@@ -66,11 +72,17 @@ spec = KernelSpec(
     ),
     parameters={"temperature": 1.0},
     derived={
-        "parts": lambda cols: max(1, -(-cols // LONGEST_PART)),
+        "parts": lambda cols, part: max(1, -(-cols // part)),
         "size": lambda cols, parts: -(-cols // (4 * parts)) * 4,
     },
     rules=(Rule("temperature > 0", lambda temperature: temperature > 0),),
     launch=launch,
+    tune=Tune(
+        part=(LONGEST_PART, LONGEST_PART // 2, LONGEST_PART // 4),
+        block=BLOCKS,
+        default={"block": fewest_threads},
+        rules=(Rule("a part in 32 items a thread", lambda cols, part, block: 32 * block >= min(cols, part)),),
+    ),
     reference=reference,
     tolerance=normalising(),
     peers={"torch": torch_softmax},

@@ -8,6 +8,7 @@ import numpy as np
 from prism_bench_catalogue.include.layer_norm import (
     ARGUMENTS,
     EDGES,
+    ROWS_TUNE,
     WORKLOADS,
     by_rows,
     constants,
@@ -19,10 +20,10 @@ from prism_bench_catalogue.include.layer_norm import (
 from prism_bench import Budget, KernelSpec, Rule, Variant, Workload, normalising
 
 
-def launch(batch, length, cols, approximate):
+def launch(batch, length, cols, approximate, block):
     form = "GeluTanh" if approximate == "tanh" else "Gelu"
     once, twice = f"fused_layernorm_gelu<{{}}, {form}>", f"fused_layernorm_gelu_two_reads<{form}>"
-    return by_rows(batch * length, cols, once, twice)
+    return by_rows(batch * length, cols, block, once, twice)
 
 
 def gelu(x, approximate, special):
@@ -48,6 +49,7 @@ spec = KernelSpec(
         Rule("approximate to be 'none' or 'tanh'", lambda approximate: approximate in ("none", "tanh")),
     ),
     launch=launch,
+    tune=ROWS_TUNE,
     reference=reference,
     tolerance=normalising(),
     peers={"torch": torch_layer_norm_gelu},

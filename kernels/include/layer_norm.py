@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prism_bench import Golden, In, Launch, Out, Scalar, Size, Workload
+from prism_bench import Golden, In, Launch, Out, Rule, Scalar, Size, Tune, Workload
 
 # Bound by memory: 8 bytes an element at the copy rate; gamma and beta come from the caches.
 
@@ -20,10 +20,21 @@ EDGES = (
 )
 
 
-def by_rows(rows, cols, once, twice):
-    """A block per row, the fewest threads and registers that hold it. `once` names the entry, {} standing for the
+def fewest_threads(cols):
+    """Up to 16 items each, where 256 threads are enough."""
+    return next((b for b in (32, 64, 128, 256) if 16 * b >= cols), 256 if cols <= 8192 else 1024)
+
+
+ROWS_TUNE = Tune(
+    block=(32, 64, 128, 256, 512, 1024),
+    default={"block": fewest_threads},
+    rules=(Rule("a row in 32 items a thread", lambda cols, block: cols > 16_384 or 32 * block >= cols),),
+)
+
+
+def by_rows(rows, cols, block, once, twice):
+    """A block per row, the fewest registers that hold it. `once` names the entry, {} standing for the
     items of a thread, the width of an access and the threads at most; `twice` that for rows that are read twice."""
-    block = next((b for b in (32, 64, 128, 256) if 16 * b >= cols), 256 if cols <= 8192 else 1024)
     items = next((i for i in (4, 8, 16, 32) if i * block >= cols), None)
     if items is None or cols > 16_384:
         return Launch(rows, 1024, entry=twice)

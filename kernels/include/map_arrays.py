@@ -1,11 +1,13 @@
-"""Launches for the maps and sums of map_arrays.cuh, and how a spec says that it has a form in double precision."""
+"""Launches for the maps and sums of map_arrays.cuh, what of a map may vary, and how a spec has a form in double."""
 
 import numpy as np
+from prism_bench_catalogue.include.vector_load import map_tune
 
 from prism_bench import Launch, Scratch, Variant
 
 NUMBERS = {"float32": "float", "float64": "double"}
 MOST_BLOCKS = 8192
+MAP_TUNE = map_tune()
 ROUNDING = {"float32": 1e-6, "float64": 1e-14}  # of the sum of absolute terms
 
 
@@ -16,11 +18,14 @@ def launch_map(entry, axis="n", arguments=None):
     """
 
     def of(dtype):
-        def launch(count):
-            return Launch(-(-count // per_block), 256, entry=entry.format(NUMBERS[dtype]), arguments=arguments)
+        def launch(count, block, groups):
+            blocks = -(-count // (block * groups * each))
+            return Launch(blocks, block, entry=entry.format(NUMBERS[dtype]), arguments=arguments)
 
-        per_block = 256 * 16 // np.dtype(dtype).itemsize
-        return (lambda m: launch(m)) if axis == "m" else (lambda n: launch(n))
+        each = 16 // np.dtype(dtype).itemsize
+        if axis == "m":
+            return lambda m, block=256, groups=1: launch(m, block, groups)
+        return lambda n, block=256, groups=1: launch(n, block, groups)
 
     return of
 

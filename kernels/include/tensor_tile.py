@@ -65,6 +65,14 @@ def suits(name, operands, sizes, device):
     return stages_of(name, operands, device) > 0 and (name != "Warpgroups" or on_warpgroups)
 
 
+def fits(name, operands, sizes, stages, device):
+    """Whether the tile takes these operands in so many stages (or `auto`)."""
+    if not suits(name, operands, sizes, device) or stages == "auto":
+        return suits(name, operands, sizes, device)
+    enough = (3 if name == "Warpgroups" else 2) <= stages <= TILES[name][4]
+    return enough and shared_bytes(name, operands, stages) <= device.max_shared_bytes
+
+
 def blocks(name, m, n):
     rows, cols, *_ = TILES[name]
     return -(-m // rows) * -(-n // cols)

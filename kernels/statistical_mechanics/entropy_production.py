@@ -4,7 +4,7 @@ The form `excess` subtracts what equilibrium has, (1/T) sum of gamma_i (v_i^2 - 
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 from prism_bench import (
     Budget,
@@ -29,10 +29,9 @@ BOLTZMANN = 1.380649e-23  # J/K
 
 
 def launch_of(entry, unroll=8):
-    def launch(n, form, device):
-        return Launch(
-            grid=(1, parts_of(1, n, device, unroll)), block=512, entry=entry.format(str(form == "excess").lower())
-        )
+    def launch(n, form, device, fill, block):
+        parts = parts_of(1, n, device, unroll, fill=fill, block=block)
+        return Launch(grid=(1, parts), block=block, entry=entry.format(str(form == "excess").lower()))
 
     return launch
 
@@ -77,6 +76,7 @@ spec = KernelSpec(
         Rule("mass > 0", lambda mass=1.0: mass > 0),
     ),
     launch=launch_of("entropy_production<{}>"),
+    tune=SHARED_TUNE,
     reference=reference,
     tolerance=reduction(magnitude),
     peers={

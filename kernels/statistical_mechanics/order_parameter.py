@@ -4,7 +4,7 @@ Angles need not be wrapped. psi is the argument of the sum, and says nothing whe
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 from prism_bench import (
     Budget,
@@ -29,8 +29,9 @@ from prism_bench import (
 
 
 def launch_of(phasor):
-    def launch(n, device):
-        return Launch(grid=(1, parts_of(1, n, device, unroll=4)), block=512, entry=f"order_parameter<{phasor}>")
+    def launch(n, device, fill, block):
+        parts = parts_of(1, n, device, unroll=4, fill=fill, block=block)
+        return Launch(grid=(1, parts), block=block, entry=f"order_parameter<{phasor}>")
 
     return launch
 
@@ -70,6 +71,7 @@ spec = KernelSpec(
     parameters={"harmonic": 1},
     rules=(Rule("|harmonic| <= 2^24", lambda harmonic: abs(harmonic) <= 1 << 24),),
     launch=launch_of("Reduced"),
+    tune=SHARED_TUNE,
     reference=reference,
     tolerance={"re": unit_terms, "im": unit_terms, "r": unit_terms, "psi": reduction(per_r)},
     peers={"torch": torch_order, "cupy": cupy_order},

@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 from prism_bench import (
     Budget,
@@ -22,8 +22,8 @@ from prism_bench import (
 )
 
 
-def launch(n, device):
-    return Launch(grid=parts_of(1, n, device, unroll=4), block=512)
+def launch(n, device, fill, block):
+    return Launch(grid=parts_of(1, n, device, unroll=4, fill=fill, block=block), block=block)
 
 
 def arguments(result):
@@ -65,6 +65,7 @@ spec = KernelSpec(
     entry="dot_product<Plain<float>, float>",
     arguments=arguments("float32"),
     launch=launch,
+    tune=SHARED_TUNE,
     reference=lambda a, b, xp: xp.dot(a, b),
     tolerance=reduction(magnitude=lambda a, b, xp: xp.abs(a * b).sum()),
     peers={"torch": lambda torch, a, b: torch.dot(a, b), "cupy": lambda cupy, a, b: cupy.dot(a, b)},

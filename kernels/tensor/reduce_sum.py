@@ -7,7 +7,7 @@ single floats.
 from functools import partial
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 from prism_bench import (
     Budget,
@@ -25,8 +25,8 @@ from prism_bench import (
 )
 
 
-def launch(n, device):
-    return Launch(grid=parts_of(1, n, device, unroll=8), block=512)
+def launch(n, device, fill, block):
+    return Launch(grid=parts_of(1, n, device, unroll=8, fill=fill, block=block), block=block)
 
 
 def arguments(result):
@@ -80,6 +80,7 @@ spec = KernelSpec(
     entry="reduce_sum<Plain<float>, float>",
     arguments=arguments("float32"),
     launch=launch,
+    tune=SHARED_TUNE,
     reference=lambda x: x.sum(),
     tolerance=close(1e-6),
     peers={"torch": lambda torch, x: torch.sum(x), "cupy": lambda cupy, x: cupy.sum(x)},

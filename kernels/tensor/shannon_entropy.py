@@ -4,7 +4,7 @@ Values are taken as they are; the variant `counts` divides each row by its sum f
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, shared_rows
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 from prism_bench import (
     Budget,
@@ -28,13 +28,13 @@ weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols
 tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20")
 
 
-def launch(rows, cols, device):
-    return shared_rows(rows, cols, device, unroll=8)
+def launch(rows, cols, device, fill, block):
+    return shared_rows(rows, cols, device, unroll=8, fill=fill, block=block)
 
 
-def launch_counts(rows, cols, device):
+def launch_counts(rows, cols, device, fill, block):
     """The totals come first: each row is read twice."""
-    last = launch(rows, cols, device)
+    last = launch(rows, cols, device, fill, block)
     names = ("p", "total", "by_block", "arrived", "cols")
     return (
         Launch(last.grid, last.block, entry="row_totals", arguments=names),
@@ -81,6 +81,7 @@ spec = KernelSpec(
     derived={"unit": lambda units: np.log(2) if units == "nats" else 1.0},
     rules=(Rule("units to be nats or bits", lambda units: units in ("nats", "bits")),),
     launch=launch,
+    tune=SHARED_TUNE,
     reference=reference,
     tolerance=reduction(magnitude),
     peers={"torch": torch_entropy, "cupy": cupy_entropy},

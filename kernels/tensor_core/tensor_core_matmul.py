@@ -6,9 +6,9 @@ memory: a tile is read at 80 bytes a clock by the matrix pipe and written at 48,
 `layout` says for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
 """
 
-from prism_bench_catalogue.include.tensor_tile import TILE_RULE, Operands, on_tensor_tiles, on_warpgroups
+from prism_bench_catalogue.include.tensor_tile import TILE_RULE, TILES, Operands, fits, on_tensor_tiles, on_warpgroups
 
-from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, normwise
+from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
 # From one tile of one depth, over the ring of stages, to ragged sizes: what goes wrong first shows where.
@@ -37,6 +37,12 @@ def launch_with_casts(m, n, k, a_count, b_count, layout, tile, stages, device):
     return (*casts, Launch(product.grid, product.block, product.shared, product.entry, names))
 
 
+def possible(m, n, k, layout, tile, stages, device):
+    if tile == "auto":
+        return stages == "auto"
+    return fits(tile, Operands("Half", layout[0] == "n", layout[1] == "t"), (m, n, k), stages, device)
+
+
 def stored(matrix, flag):
     return matrix.T if flag == "t" else matrix
 
@@ -60,7 +66,7 @@ spec = KernelSpec(
     arguments=(
         In("a", "a_rows a_cols", dtype="float16"), In("b", "b_rows b_cols", dtype="float16"), Out("c", "m n"), *SIZES,
     ),
-    parameters={"layout": "nn", "tile": "auto", "stages": "auto"},
+    parameters={"layout": "nn"},
     derived={
         "a_rows": lambda m, k, layout: m if layout[0] == "n" else k,
         "a_cols": lambda m, k, layout: k if layout[0] == "n" else m,
@@ -75,6 +81,11 @@ spec = KernelSpec(
         Rule("stages is auto, 2, 3 or 4", lambda stages: stages in ("auto", 2, 3, 4)),
     ),
     launch=launch,
+    tune=Tune(
+        tile=("auto", *TILES),
+        stages=("auto", 2, 3, 4),
+        rules=(Rule("a tile that suits the operands, in stages that shared memory holds", possible),),
+    ),
     reference=reference,
     tolerance=normwise(1e-3),
     traffic_factor=6.0,  # tiles of 64 read each operand of S0 eight times; the L2 cache has it

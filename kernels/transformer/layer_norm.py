@@ -7,6 +7,7 @@ import numpy as np
 from prism_bench_catalogue.include.layer_norm import (
     ARGUMENTS,
     EDGES,
+    ROWS_TUNE,
     WORKLOADS,
     by_rows,
     constants,
@@ -18,8 +19,8 @@ from prism_bench_catalogue.include.layer_norm import (
 from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, normalising
 
 
-def launch(batch, length, cols):
-    return by_rows(batch * length, cols, "layer_norm<{}>", "layer_norm_two_reads")
+def launch(batch, length, cols, block):
+    return by_rows(batch * length, cols, block, "layer_norm<{}>", "layer_norm_two_reads")
 
 
 def beta_alone(length, cols):
@@ -32,6 +33,7 @@ spec = KernelSpec(
     parameters={"eps": 1e-5, "batch": 1},
     rules=(Rule("eps > 0, so that a constant row gives beta", lambda eps: eps > 0),),
     launch=launch,
+    tune=ROWS_TUNE,
     reference=normalised,
     tolerance=normalising(),
     peers={"torch": torch_layer_norm},
