@@ -57,7 +57,7 @@ OUTSIDE = {
     "markupsafe": ["report"],
     "typer": ["cli"],
     "rich": ["cli", "report/terminal", "report/comparison", "report/noise", "report/trend", "report/gate/terminal",
-             "report/fusion_terminal", "report/precision", "report/tuning"],
+             "report/fusion_terminal", "report/overlap", "report/precision", "report/tuning"],
     "kernel_tuner": ["tuning/strategies"],
     "asv": ["suites", "report/asv_site"],
     "prometheus_client": ["monitor"],
