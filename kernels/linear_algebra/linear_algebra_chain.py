@@ -298,7 +298,9 @@ spec = KernelSpec(
         ),
     },
     chains=(
-        Chain("linear_algebra", {"baseline": None, "partial": "partial", "full": "full"}, BETWEEN),
-        Chain("linear_algebra_half", {"baseline": "half", "partial": "half_partial", "full": "half_full"}, BETWEEN),
+        Chain("linear_algebra", {"baseline": None, "partial": "partial", "full": "full", "persistent": "full"},
+              BETWEEN),
+        Chain("linear_algebra_half", {"baseline": "half", "partial": "half_partial", "full": "half_full",
+                                      "persistent": "half_full"}, BETWEEN),
     ),
 )  # fmt: skip

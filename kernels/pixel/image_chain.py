@@ -74,5 +74,5 @@ spec = KernelSpec(
     edges=EDGES,
     golden=GOLDEN,
     variants={"full": Variant("one launch", launch=full)},
-    chains=(Chain("image", {"baseline": None, "full": "full"}, BETWEEN),),
+    chains=(Chain("image", {"baseline": None, "full": "full", "persistent": "full"}, BETWEEN),),
 )  # fmt: skip

@@ -104,7 +104,7 @@ spec = KernelSpec(
         "full": Variant("one launch", launch=full, workloads=FUSED_SIZES, arguments=arguments()),
     },
     chains=(
-        Chain("transfer_entropy", {"baseline": None, "partial": "partial", "full": "full"},
+        Chain("transfer_entropy", {"baseline": None, "partial": "partial", "full": "full", "persistent": "full"},
               between=tuple(array.name for array in matrix)),
     ),
 )  # fmt: skip
