@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.emulator.compiler import MODES, build
+from prism_bench.emulator.build import build
+from prism_bench.emulator.compiler import MODES
 from prism_bench.emulator.execute import execute
 from prism_bench.emulator.isolation import Child
 from prism_bench.emulator.library import Library

@@ -1,0 +1,134 @@
+"""Builds a source together with the runtime of a mode; cached by content, made once however many ask at a time."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from prism_bench import files
+from prism_bench.emulator.compiler import (
+    COMMON,
+    HERE,
+    INCLUDE,
+    RUNTIME,
+    Compiler,
+    compile_options,
+    complaint,
+    find_compiler,
+    link_options,
+)
+from prism_bench.errors import BackendUnavailable, CompilationFailed
+
+try:
+    import fcntl
+except ImportError:  # a system without such locks may build the same thing twice
+    fcntl = None
+
+_PRELUDE = "cuda_on_cpu.h"
+
+
+def cache_folder() -> Path:
+    """Where built libraries are kept; the folder is there afterwards."""
+    folder = files.cache_folder("emulator")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def build(text: str, mode: str, defines: tuple[str, ...] = ()) -> Path:
+    """The shared library of a host source; compiled only if no build of the same content is cached."""
+    compiler = find_compiler()
+    options = [*compile_options(compiler, mode), *(f"-D{define}" for define in defines)]
+    library = cache_folder() / f"{_digest(text, *options, compiler.version, _own_content())}.so"
+    return _once(library, lambda unit: _build(compiler, text, options, mode, unit))
+
+
+def _once(built: Path, make: Callable[[Path], None]) -> Path:
+    """`built`, which one process makes under another name while the others that want it wait."""
+    if built.exists():
+        return built
+    unit = built.with_suffix(f".{os.getpid()}{built.suffix}")
+    with _locked(built.with_suffix(".lock")):
+        try:
+            if not built.exists():
+                make(unit)
+                os.replace(unit, built)
+        finally:
+            unit.unlink(missing_ok=True)
+    return built
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds the lock of that name, which is gone afterwards: whoever still waits for it finds what was to be made."""
+    with path.open("w") as file:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _build(compiler: Compiler, text: str, options: list[str], mode: str, library: Path):
+    runtime = _runtime(compiler, mode)
+    source, code = library.with_suffix(".cpp"), library.with_suffix(".o")
+    source.write_text(text, encoding="utf-8")
+    link = [compiler.command, *link_options(compiler, mode), str(code), str(runtime), "-lm", "-lrt", "-o", str(library)]
+    try:
+        words = _compile(compiler, mode, options, source, code) or complaint(link)
+    finally:
+        source.unlink(missing_ok=True)
+        code.unlink(missing_ok=True)
+    if words:
+        raise CompilationFailed(f"{compiler.command} refused the source (emulator, {mode} mode):\n{words}")
+
+
+def _compile(compiler: Compiler, mode: str, options: list[str], source: Path, code: Path) -> str:
+    """What the compiler complains of. A header compiled ahead that does not fit, whatever the reason, is left out."""
+    rest = [*options, f"-I{INCLUDE}", "-c", str(source), "-o", str(code)]
+    words = complaint([compiler.command, *_prelude(compiler, mode), *rest])
+    return complaint([compiler.command, *rest]) if "PCH" in words else words
+
+
+def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
+    """Makes g++ find the emulator's header compiled ahead, which halves the time of a small kernel."""
+    if compiler.is_clang:
+        return ()
+    options = compile_options(compiler, mode)
+    folder = cache_folder() / f"prelude-{mode}-{_digest(compiler.version, *options, _own_content())}"
+    folder.mkdir(exist_ok=True)
+    command = [compiler.command, *options, f"-I{INCLUDE}", "-x", "c++-header", str(INCLUDE / _PRELUDE), "-o"]
+    _once(folder / f"{_PRELUDE}.gch", lambda unit: _or_unavailable(compiler, [*command, str(unit)]))
+    return (f"-I{folder}",)
+
+
+def _runtime(compiler: Compiler, mode: str) -> Path:
+    """The runtime's object file, built once per mode and compiler."""
+    built = cache_folder() / f"runtime-{mode}-{_digest(compiler.version, *COMMON, _own_content())}.o"
+    command = [compiler.command, *COMMON, "-O2", "-g1", "-c", str(RUNTIME / f"{mode}.cpp"), "-o"]
+    return _once(built, lambda unit: _or_unavailable(compiler, [*command, str(unit)]))
+
+
+def _or_unavailable(compiler: Compiler, command: list[str]):
+    words = complaint(command)
+    if words:
+        raise BackendUnavailable(
+            f"{compiler.command} ({compiler.version}) cannot build the emulator's runtime, which needs C++17 as of "
+            f"g++ 9 or clang++ 10; install a newer one or set CXX. It said: {words[:2000]}"
+        )
+
+
+def _digest(*parts: str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()[:32]
+
+
+@cache
+def _own_content() -> str:
+    """A digest of the emulator's own headers and runtime, so that a change of theirs rebuilds."""
+    sources = sorted(path for folder in (INCLUDE, RUNTIME) for path in folder.rglob("*") if path.is_file())
+    return _digest(*(f"{path.relative_to(HERE)}\n{path.read_text(encoding='utf-8')}" for path in sources))
