@@ -30,6 +30,16 @@ MEASURED = {
     )
 }
 
+# Of pipelines and allocators; no kernel of the catalogue has them.
+ELSEWHERE = {
+    metric.name: metric
+    for metric in (
+        Metric("steady_time", "s", "host", "one evaluation of many enqueued without waiting, data on the device"),
+        Metric("allocation_time", "s", "host", "one allocation, from Python"),
+        Metric("release_time", "s", "host", "the end of one allocation, from Python"),
+    )
+}
+
 DERIVED = {
     metric.name: metric
     for metric in (

@@ -14,7 +14,7 @@ from prism_bench.analysis.medians import cycles, medians
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.rivals import clock_of
 from prism_bench.analysis.verdict import CHANGED, RULES, Judgement, Pair, Rules, judged
-from prism_bench.metric import MEASURED
+from prism_bench.metric import ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import share_text
 
@@ -138,7 +138,7 @@ def _identical(metric, a, b):
 
     What one of the records does not tell, as an older one its launches, speaks against nothing.
     """
-    on_device = MEASURED[metric].clock in ("events", "graph")
+    on_device = {**MEASURED, **ELSEWHERE}[metric].clock in ("events", "graph")
     told = [name for name in _LAUNCHED if name in a.code and name in b.code]
     return on_device and bool(a.code.get("sass")) and "sass" in told and all(a.code[k] == b.code[k] for k in told)
 

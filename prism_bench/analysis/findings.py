@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.conditions import noted
 from prism_bench.analysis.guide import DETECTED, GuideVerdict
-from prism_bench.metric import DERIVED, MEASURED
+from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import rate_text, time_text
 
@@ -119,7 +119,8 @@ def metric_words(metric: str) -> str:
 
 def value_text(metric: str, value: float | None) -> str:
     """A value of a metric in words for people; a plain number where the metric is not one of ours."""
-    unit = {**MEASURED, **DERIVED}[metric].unit if metric in MEASURED or metric in DERIVED else None
+    known = {**MEASURED, **ELSEWHERE, **DERIVED}.get(metric)
+    unit = known.unit if known else None
     if value is None:
         return "-"
     if unit == "s":

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 
 from prism_bench.case import Case, Device
-from prism_bench.errors import BackendUnavailable, MeasurementInvalid, SpecError
+from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.inputs import InputArray
 from prism_bench.measurement import Sample
 
@@ -94,8 +94,8 @@ class Flow:
         """Wait until lane 0 has done all its work."""
 
     def captured(self, call: Callable[[], None]) -> Callable[[], None]:
-        """What replays the work that `call` enqueues, as one graph. MeasurementInvalid where there is none."""
-        raise MeasurementInvalid("graphs are captured on a GPU alone")
+        """What replays the work that `call` enqueues, as one graph. BackendUnavailable where there are no graphs."""
+        raise BackendUnavailable("graphs are captured on a GPU alone; the other forms run here")
 
     def host_array(self, shape, dtype):
         """An array of the host that copies to and from the device can use directly."""

@@ -71,10 +71,10 @@ def _are_records(a, b):
 
 
 def _require_metric(metric):
-    from prism_bench.metric import MEASURED
+    from prism_bench.metric import ELSEWHERE, MEASURED
 
-    if metric and metric not in MEASURED:
-        raise unknown("metric", metric, MEASURED)
+    if metric and metric not in {**MEASURED, **ELSEWHERE}:
+        raise unknown("metric", metric, {**MEASURED, **ELSEWHERE})
 
 
 def _environment(words, option):

@@ -17,7 +17,7 @@ RESIDENT = ("one_stream", "streams", "graph")
 
 
 def form(name: str, prepared: Prepared) -> Callable[[], None]:
-    """One evaluation in that form. UsageError for an unknown one, MeasurementInvalid where graphs are not to be had."""
+    """One evaluation in that form. UsageError for an unknown one, BackendUnavailable without graphs."""
     if name not in FORMS:
         raise unknown("form", name, FORMS)
     return {

@@ -18,12 +18,13 @@ START_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where a process's package comes from (`root`: a checkout; this process's own without one), and what stands in its
-    `environment` besides.
+    """Where a process's package comes from (`root`: a checkout; this process's own without one), what stands in its
+    `environment` besides, and which of its modules works there.
     """
 
     root: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    program: str = "prism_bench.workbench.worker"
 
     def view(self) -> dict[str, str]:
         """The environment in which a process imports what this one does, even if its path was edited, as asv does;
@@ -67,7 +68,7 @@ def work(
 def start(place: Place, words) -> subprocess.Popen:
     """A measuring process that waits for its order; what it says on standard error goes to the file `words`."""
     return subprocess.Popen(
-        [sys.executable, "-m", "prism_bench.workbench.worker"],
+        [sys.executable, "-m", place.program],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True, env=place.view(),
         cwd=place.root,
     )  # fmt: skip

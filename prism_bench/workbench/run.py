@@ -167,7 +167,7 @@ class Run:
         folder = self._catalogue.folder
         commit, dirty = identity.commit_of(folder)
         facts = self._facts
-        cases = tuple(sorted((_combined(results) for results in self._results.values()), key=_shelf))
+        cases = tuple(sorted((combined(results) for results in self._results.values()), key=_shelf))
         return RunRecord(
             created=started.isoformat(timespec="seconds").replace("+00:00", ""),
             backend=self._backend,
@@ -238,7 +238,7 @@ def _shelf(case):
     return case.family, case.kernel, case.variant or "", case.label, case.name
 
 
-def _combined(results):
+def combined(results):
     """One result per case: the first process's facts, everybody's samples, the worst status."""
     bad = next((result for result in results if result.status != "ok"), None)
     groups: dict[tuple, list] = {}

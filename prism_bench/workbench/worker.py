@@ -23,7 +23,7 @@ from prism_bench.workbench.settings import PROTOCOL, from_plain
 def main() -> None:
     """Work through the order on standard input."""
     order = json.loads(sys.stdin.readline())
-    tell = _private_output()
+    tell = private_output()
     backend = open_backend(order["backend"])
     facts = backend.facts()
     tell({"facts": facts, "protocol": {"version": PROTOCOL}})
@@ -53,7 +53,7 @@ def _cases(catalogue, tasks):
     return edges + [catalogue.anywhere(task) for task in tasks if not task.startswith("edges:")]
 
 
-def _private_output():
+def private_output():
     """A function that writes events; whatever libraries print goes to standard error instead."""
     channel = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

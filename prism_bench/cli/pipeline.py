@@ -1,0 +1,56 @@
+"""`prism-bench pipeline`: kernels one after the other, verified, and what an evaluation takes in every form."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options, pairs
+from prism_bench.cli.progress import progress_bar
+
+NAME = "pipeline"
+DEFAULT_KEPT = Path("reports/pipelines")
+
+
+def command(
+    names: Annotated[list[str] | None, typer.Argument(help="pipelines; those that are measured without")] = None,
+    form: Annotated[list[str] | None, typer.Option(help="per_call, one_stream, streams, graph or allocating")] = None,
+    label: Annotated[str, typer.Option("--label", "-l", help="S0, or small")] = "S0",
+    backend: options.BackendOption = None,
+    processes: Annotated[int, typer.Option(min=1, help="fresh processes that measure")] = 3,
+    verify_only: Annotated[bool, typer.Option("--verify-only", help="no times")] = False,
+    limit_seconds: pairs.LimitOption = None,
+    keep: Annotated[Path | None, typer.Option(help="folder for the record; on a GPU reports/pipelines")] = None,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Verify and time pipelines of kernels. Ends with 1 where a stage or a result is wrong."""
+    from prism_bench import store
+    from prism_bench.analysis.pipelines import exit_code, phases, rows
+    from prism_bench.pipelines import pipelines
+    from prism_bench.pipelines.lstm import STEPS
+    from prism_bench.pipelines.run import Plan, Side, measure, tasks_of
+    from prism_bench.report.pipelines import pipelines_json, pipelines_view
+
+    chosen, opened = pipelines(names or ()), options.choose_backend(backend, quiet=json).name
+    tasks = tasks_of(chosen, form or _forms(opened))
+    plan = Plan(options.open_catalogue(catalogue), opened, tasks, label, processes, not verify_only, limit_seconds)
+    with progress_bar() as report:
+        record = measure(plan, [Side("pipelines")], report)["pipelines"]
+    folder = keep or (DEFAULT_KEPT if opened == "cuda" and plan.timed else None)
+    if folder:
+        kept = store.save(record, store.path_for(record, folder))
+        options.err().print(f"record: {kept}", highlight=False, soft_wrap=True)
+    found = rows(record)
+    if json:
+        options.print_json(pipelines_json(found, phases(found, STEPS)))
+    else:
+        options.out().print(pipelines_view(found, phases(found, STEPS)))
+    raise SystemExit(exit_code(found))
+
+
+def _forms(backend):
+    """Those that can run there."""
+    from prism_bench.pipelines.forms import FORMS
+
+    return FORMS if backend == "cuda" else ("per_call", "one_stream")
