@@ -31,12 +31,12 @@ from prism_bench import (
     normal,
 )  # fmt: skip
 
-STRIP, ACROSS = 16, 256  # rows and columns of a block's tile
+TILE_ROWS, TILE_COLUMNS = 64, 128  # of a block
 
 
 def grid(rows, cols):
-    """Strips one row and one column beyond the image: windows hang over its border."""
-    return (-(-(cols // 32 + 1) // 8), -(-(rows + 1) // STRIP))
+    """Tiles reach one row and one column beyond the image: windows hang over its border."""
+    return (cols // TILE_COLUMNS + 1, rows // TILE_ROWS + 1)
 
 
 def word(connectivity):
@@ -45,31 +45,27 @@ def word(connectivity):
 
 def launch_of(sizes):
     """Tiles, their borders, labels; with the components' sizes or without."""
-    also, array = ("true", "sizes") if sizes else ("false", "parent")
+    also, array, zero = ("true", "sizes", (Zero("sizes"),)) if sizes else ("false", "parent", ())
 
-    def launch(rows, cols, pixels, connectivity, across, along):
+    def launch(rows, cols, connectivity, across, along):
         names = {
-            "tda_tiles": ("x", "parent", array, "sums", "rows", "cols", "threshold"),
-            "tda_join": ("parent", "rows", "cols", "across", "along"),
-            "tda_labels": ("parent", "labels", array, "sums", "betti", "pixels"),
+            "tda_tiles": ("x", "local", "parent", "sums", "rows", "cols", "threshold"),
+            "tda_join": ("local", "parent", "rows", "cols", "across", "along"),
+            "tda_labels": ("local", "parent", "labels", array, "sums", "betti", "rows", "cols"),
         }
-        eight = word(connectivity)
+        eight, tiles = word(connectivity), grid(rows, cols)
         return (
-            Launch(grid(rows, cols), 256, entry=f"tda_tiles<{eight}, {also}>", arguments=names["tda_tiles"]),
+            *zero,
+            Launch(tiles, 256, entry=f"tda_tiles<{eight}>", arguments=names["tda_tiles"]),
             Launch(-(-(across + along) // 256), 256, entry=f"tda_join<{eight}>", arguments=names["tda_join"]),
-            Launch(max(1, -(-pixels // 1024)), 256, entry=f"tda_labels<{also}>", arguments=names["tda_labels"]),
+            Launch(tiles, 256, entry=f"tda_labels<{also}>", arguments=names["tda_labels"]),
         )
 
     return launch
 
 
 def launch_euler(rows, cols, connectivity):
-    windows = ("x", "sums", "rows", "cols", "threshold")
-    return (
-        Zero("sums"),
-        Launch(grid(rows, cols), 256, entry=f"tda_windows<{word(connectivity)}>", arguments=windows),
-        Launch(1, 1, entry="tda_euler", arguments=("sums", "euler")),
-    )
+    return Launch(grid(rows, cols), 256, entry=f"tda_euler<{word(connectivity)}>")
 
 
 def launch_persistence(rows, cols, connectivity, device):
@@ -158,7 +154,7 @@ def shaped(rows, cols, draw, expected=None, source="", **parameters):
 RULES = (
     Rule("connectivity to be 8 or 4", lambda connectivity: connectivity in (8, 4)),
     Rule("rows x cols < 2^31, as labels are 32-bit", lambda rows, cols: rows * cols < 1 << 31),
-    Rule("rows < 2^20 - 16, as a grid is no taller", lambda rows: rows < STRIP * 65_535),
+    Rule("rows < 2^22 - 64, as a grid is no taller", lambda rows: rows < TILE_ROWS * 65_535),
 )
 EDGES = (
     Workload(rows=33, cols=520, threshold=0.1),
@@ -167,11 +163,14 @@ EDGES = (
     Workload(rows=37, cols=70),
     Workload(rows=37, cols=64, connectivity=4, threshold=-0.3),
     Workload(rows=37, cols=300, threshold=0.4),
+    Workload(rows=133, cols=260, threshold=0.3),
+    Workload(rows=129, cols=131, connectivity=4, threshold=-0.2),
 )
 
 WORK = (
-    Scratch("parent", "rows cols", dtype="int32"), Scratch("sums", "2", dtype="uint64"), Size("rows"), Size("cols"),
-    Scalar("threshold"), Size("pixels", "int64"), Size("across", "int64"), Size("along", "int64"),
+    Scratch("local", "rows cols", dtype="uint16"), Scratch("parent", "rows cols", dtype="int32"),
+    Scratch("sums", "2", dtype="uint64"), Size("rows"), Size("cols"), Scalar("threshold"), Size("across", "int64"),
+    Size("along", "int64"),
 )  # fmt: skip
 
 
@@ -189,8 +188,8 @@ spec = KernelSpec(
     parameters={"threshold": 0.0, "connectivity": 8},
     derived={
         "pixels": lambda rows, cols: rows * cols,
-        "across": lambda rows, cols: max(0, (rows - 1) // STRIP) * cols,  # pixels under a border of two tiles
-        "along": lambda rows, cols: max(0, (cols - 1) // ACROSS) * rows,  # and to the right of one
+        "across": lambda rows, cols: max(0, (rows - 1) // TILE_ROWS) * cols,  # pixels under a border of two tiles
+        "along": lambda rows, cols: max(0, (cols - 1) // TILE_COLUMNS) * rows,  # and to the right of one
     },
     rules=RULES,
     launch=launch_of(sizes=False),
@@ -213,7 +212,7 @@ spec = KernelSpec(
         shaped(8, 40, checkerboard, [1, 6 * 38 // 2, 1 - 6 * 38 // 2], "a checkerboard: one component, inner holes"),
         shaped(8, 40, checkerboard, [160, 0, 160], "its pixels are apart by edges", connectivity=4),
         shaped(45, 77, spiral, [1, 0, 1], "a spiral"),
-        shaped(35, 600, spiral, [1, 0, 1], "a spiral over several tiles"),
+        shaped(135, 300, spiral, [1, 0, 1], "a spiral over several tiles"),
         shaped(31, 45, awkward, source="on the threshold, infinities, NaN"),
     ),
     variants={
@@ -225,13 +224,13 @@ spec = KernelSpec(
             ),
             launch=launch_of(sizes=True),
             reference=reference_sizes,
-            bytes_moved=lambda pixels: 16 * pixels + 24,  # tiles write sizes, components read and correct them
+            bytes_moved=lambda pixels: 12 * pixels + 24,
             golden=(
                 Golden(
                     Workload(rows=3, cols=5, threshold=0.5), {"x": [[1, 0, 0, 1, 1], [0, 1, 0, 0, 1], [0, 0, 0, 1, 0]]},
                     {"sizes": [[2, 0, 0, 4, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]}, source="by hand",
                 ),
-                shaped(45, 700, spiral, source="a spiral over several tiles"),
+                shaped(70, 270, spiral, source="a spiral over several tiles"),
             ),
         ),
         "persistence": Variant(

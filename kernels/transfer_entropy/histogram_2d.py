@@ -22,12 +22,11 @@ from prism_bench import (
     exact,
 )  # fmt: skip
 
-# S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 60 instructions a sample = 125 us, an atomic in shared memory 70 us.
+# S1 on an H200: 537 MB / 4.29 TB/s = 125 us; about 20 instructions a sample = 40 us, an atomic in shared memory 70 us.
 # S2: its 1,048,576 bins are more than shared memory holds, and atomics in the L2 cache take 4 ms (64 G/s). Sorted by
-# group first, samples are 2.15 GB to read and 0.5 GB of keys to write and to read: 750 us. It took 2.1 ms (24 %) while
-# a block had two loads on their way at a time.
+# group first, samples are 2.15 GB to read and 0.5 GB of keys to write and to read: 750 us.
 PRIVATE = 227 * 512  # bins that 16-bit counters in shared memory hold
-SORTED, MOST_GROUPS = 8192, 256
+SORTED, MOST_GROUPS, MOST_BLOCKS = 8192, 256, 264
 
 
 def group_bits(bins, on_chip):
@@ -44,27 +43,30 @@ def launch_of(count):
     """16-bit counters in shared memory where they fit: a block or two per SM. Else samples are sorted first, or few of
     them counted where the result is."""
 
-    def launch(n, bins, bits, tiles, on_chip, policy, device):
+    def launch(n, bins, bits, tiles, words, on_chip, few, policy, device):
         clamp = str(policy == "clamp").lower()
-        shared = 4 * (-(-bins // 2))
         if tiles:
             parts = max(1, device.sm_count >> bits)
             return (
                 Zero("histogram"),
                 Launch(tiles, 512, entry=f"histogram_sort<{clamp}>",
-                       arguments=("x", "y", "keys", "starts", *SAMPLES, "bits")),
-                Launch(parts << bits, 1024, shared=4 * on_chip, entry=f"histogram_groups<{count}>",
-                       arguments=("keys", "starts", "histogram", "tiles", "bins", "bits")),
+                       arguments=("x", "y", "keys", "starts", *SAMPLES, "bits", "room")),
+                Launch(parts << bits, 1024, shared=4 * (on_chip + 1), entry=f"histogram_groups<{count}>",
+                       arguments=("keys", "starts", "histogram", "tiles", "bins", "bits", "room")),
             )  # fmt: skip
-        arguments, flags = ("x", "y", "histogram", *SAMPLES), f"{count}, {clamp}"
-        if shared > device.max_shared_bytes:
+        arguments, flags = ("x", "y", "histogram", "parts", "counted", "few", *SAMPLES), f"{count}, {clamp}"
+        shared = 4 * words
+        if words == 0:
             grid = max(1, min(-(-n // 4096), 8 * device.sm_count))
             return Zero("histogram"), Launch(grid, 256, entry=f"histogram_2d<Direct, {flags}>", arguments=arguments)
         per_sm = 2 if 2 * shared <= device.max_shared_bytes else 1
-        grid = max(1, min(-(-n // 8192), per_sm * device.sm_count))
+        grid = max(1, min(-(-n // 8192), per_sm * device.sm_count, MOST_BLOCKS))
         block = 1024 if n > 8192 else 256
         entry = f"histogram_2d<Private, {flags}>"
-        return Zero("histogram"), Launch(grid, block, shared=shared, entry=entry, arguments=arguments)
+        counting = Launch(grid, block, shared=shared, entry=entry, arguments=arguments)
+        adding = Launch((-(-words // 256), 4), 256, entry=f"histogram_parts<{count}>",
+                        arguments=("parts", "counted", "histogram", "bins"))  # fmt: skip
+        return (Zero("histogram"), counting, adding) if grid > few else (Zero("histogram"), counting)
 
     return launch
 
@@ -106,8 +108,9 @@ def arguments(dtype):
     return (
         In("x", "n"), In("y", "n"), Out("histogram", "rows columns", dtype), Size("n", "int64"), Size("columns"),
         Size("rows"), Scalar("x_lo"), Scalar("x_hi"), Scalar("y_lo"), Scalar("y_hi"),
-        Scratch("keys", f"tiles {SORTED}", "uint16"), Scratch("starts", "tiles offsets", "uint32"), Size("tiles"),
-        Size("bins"), Size("bits"),
+        Scratch("keys", "tiles room", "uint16"), Scratch("starts", "offsets tiles", "uint16"), Size("tiles"),
+        Size("bins"), Size("bits"), Size("room"), Scratch("parts", f"{MOST_BLOCKS} words", "uint32"),
+        Scratch("counted", "1", "uint32"), Size("few"),
     )  # fmt: skip
 
 
@@ -124,7 +127,8 @@ def awkward(n):
 
 unit_square = {"columns": 20, "rows": 20, "x_lo": -1.0, "x_hi": 1.0, "y_lo": -1.0, "y_hi": 1.0}
 around_zero = {"x_lo": -4.0, "x_hi": 4.0, "y_lo": -4.0, "y_hi": 4.0}
-sorting = {"sort_from": 1 << 20, "on_chip": 32_768}  # samples from which sorting pays; bins of a group
+# Samples from which sorting pays; bins of a group; blocks that add their counters to the result themselves.
+sorting = {"sort_from": 1 << 20, "on_chip": 32_768, "few": 16}
 many_bins = {"columns": 300, "rows": 400, "sort_from": 0, "on_chip": 4096}
 rules = (
     Rule("policy to be drop or clamp", lambda policy: policy in ("drop", "clamp")),
@@ -141,7 +145,8 @@ spec = KernelSpec(
     parameters={"policy": "drop", **around_zero, **sorting},
     derived={
         "bins": lambda rows, columns: rows * columns, "bits": group_bits, "tiles": sorted_tiles,
-        "offsets": lambda bits: (1 << bits) + 1,
+        "offsets": lambda bits: (1 << bits) + 1, "room": lambda bits: SORTED + (8 << bits),
+        "words": lambda bins: 4 * -(-bins // 8) if bins <= PRIVATE else 0,  # of 16-bit counters, two each
     },
     rules=(*rules, Rule("n < 2^31, or the variant i64", lambda n: n < 1 << 31)),
     launch=launch_of("int"),
@@ -159,6 +164,7 @@ spec = KernelSpec(
         *(Workload(n=1003, columns=9, rows=5, policy=p, x_lo=-0.3, x_hi=0.7) for p in ("drop", "clamp")),
         *(Workload(n=1003, columns=300, rows=400, policy=p) for p in ("drop", "clamp")),  # more than fit on chip
         *(Workload(n=n, **many_bins, policy=p) for n, p in ((9001, "drop"), (8192, "clamp"), (1, "drop"))),
+        *(Workload(n=30_005, columns=c, rows=7, few=2) for c in (33, 2000)),  # counters are left by blocks
         Workload(n=999, columns=30, rows=30, x_lo=0.1, x_hi=0.1001, y_lo=-1e30, y_hi=1e30),
     ),
     golden=(

@@ -1,0 +1,151 @@
+#pragma once
+
+#include "reduce.cuh"
+#include "sample_bins.cuh"
+
+// More bins than shared memory holds, and many samples: bins go in eights, in turn, to 2^bits groups, whose counters it does
+// hold. First each tile of samples is sorted by group into `keys` (the bin's place in its group), each group's rounded up
+// to eight by keys that count nothing; `starts` [group, tile] says at which eighth key it begins. Then blocks count one
+// group each.
+
+constexpr int SORTERS = 512, PER_THREAD = 16, SORTED = SORTERS * PER_THREAD, MOST_GROUPS = 256;
+constexpr unsigned short NO_KEY = 0xffff;
+
+/// Four neighbours of an array of n floats; what is beyond it is nothing.
+__device__ inline float4 four_at(const float* from, long long at, long long n) {
+    const auto one = [&](long long i) { return i < n ? from[i] : nothing(); };
+    return make_float4(one(at), one(at + 1), one(at + 2), one(at + 3));
+}
+
+/// How bins are shared out among groups.
+struct Groups {
+    int bits;
+
+    __device__ int count() const { return 1 << bits; }
+    __device__ int of(int bin) const { return bin >> 3 & (count() - 1); }
+    __device__ int key(int bin) const { return bin >> (3 + bits) << 3 | (bin & 7); }
+    __device__ int bin(int group, int key) const { return (key >> 3 << bits | group) << 3 | (key & 7); }
+    /// Keys of a group of that many bins.
+    __device__ int held(int bins) const { return ((bins + 7) / 8 + count() - 1) / count() * 8; }
+};
+
+/// The tile's counts by group become where groups begin, rounded up to eights, and so do `starts`. By one warp.
+__device__ inline void begin_groups(unsigned int* counts, unsigned int* begins, int groups, unsigned short* starts, int tiles) {
+    const int lane = threadIdx.x;
+    unsigned int before = 0;
+    for (int first = 0; first < groups; first += 32) {
+        const int group = first + lane;
+        const unsigned int own = group < groups ? (counts[group] + 7) / 8 : 0;
+        unsigned int sum = own;
+#pragma unroll
+        for (int step = 1; step < 32; step *= 2) {
+            const unsigned int left = __shfl_up_sync(FULL_WARP, sum, step);
+            if (lane >= step) sum += left;
+        }
+        if (group < groups) begins[group] = before + sum - own, starts[static_cast<long long>(group) * tiles] = before + sum - own;
+        before += __shfl_sync(FULL_WARP, sum, 31);
+    }
+    if (lane == 0) begins[groups] = before, starts[static_cast<long long>(groups) * tiles] = before;
+}
+
+template <bool CLAMP>
+__global__ void __launch_bounds__(SORTERS, 2)
+    histogram_sort(const float* x, const float* y, unsigned short* keys, unsigned short* starts, long long n, int columns,
+                   int rows, float x_lo, float x_hi, float y_lo, float y_hi, int bits, int room) {
+    __shared__ unsigned int counts[MOST_GROUPS], begins[MOST_GROUPS + 1];
+    __shared__ __align__(16) unsigned short sorted[SORTED + 8 * MOST_GROUPS];
+    const Grid<CLAMP> grid = {Axis<CLAMP>(x_lo, x_hi, columns), Axis<CLAMP>(y_lo, y_hi, rows)};
+    const Groups groups = {bits};
+    const bool aligned = misalignment(x) == 0 && misalignment(y) == 0;
+    const long long first = static_cast<long long>(blockIdx.x) * SORTED;
+    for (int g = threadIdx.x; g < groups.count(); g += SORTERS) counts[g] = 0;
+    __syncthreads();
+    int bin[PER_THREAD / 4][4];
+    unsigned int rank[PER_THREAD / 2];  // two in a word
+    const bool whole = aligned && first + SORTED <= n;
+#pragma unroll
+    for (int k = 0; k < PER_THREAD / 4; k += 2) {
+        const long long at = first + 4 * (k * SORTERS + static_cast<int>(threadIdx.x)), next = at + 4 * SORTERS;
+        float4 u[2], v[2];
+        if (whole) {  // all four on their way before the first is needed
+            u[0] = load4_streamed(x + at), u[1] = load4_streamed(x + next);
+            v[0] = load4_streamed(y + at), v[1] = load4_streamed(y + next);
+        } else {
+            u[0] = four_at(x, at, n), u[1] = four_at(x, next, n), v[0] = four_at(y, at, n), v[1] = four_at(y, next, n);
+        }
+        grid.find(u[0], v[0], bin[k]);
+        grid.find(u[1], v[1], bin[k + 1]);
+    }
+#pragma unroll
+    for (int i = 0; i < PER_THREAD; ++i) {
+        unsigned int own = 0;
+        if (bin[i / 4][i % 4] != DROPPED) own = atomicAdd(counts + groups.of(bin[i / 4][i % 4]), 1u);
+        rank[i / 2] = i % 2 ? rank[i / 2] | own << 16 : own;
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) begin_groups(counts, begins, groups.count(), starts + blockIdx.x, gridDim.x);
+    __syncthreads();
+    for (int g = threadIdx.x; g < groups.count(); g += SORTERS)
+        for (unsigned int i = 8 * begins[g] + counts[g]; i < 8 * begins[g + 1]; ++i) sorted[i] = NO_KEY;
+#pragma unroll
+    for (int i = 0; i < PER_THREAD; ++i) {
+        const int own = bin[i / 4][i % 4];
+        if (own != DROPPED)
+            sorted[8 * begins[groups.of(own)] + (rank[i / 2] >> i % 2 * 16 & 0xffff)] = static_cast<unsigned short>(groups.key(own));
+    }
+    __syncthreads();
+    uint4* const to = reinterpret_cast<uint4*>(keys + static_cast<long long>(blockIdx.x) * room);
+    for (unsigned int i = threadIdx.x; i < begins[groups.count()]; i += SORTERS) to[i] = reinterpret_cast<const uint4*>(sorted)[i];
+}
+
+/// Eight keys of a lane; those that are none go to the counter behind the group's.
+struct Keys {
+    uint4 pairs;
+
+    __device__ void count(unsigned int* counters, unsigned int held) const {
+        const unsigned int both[4] = {pairs.x, pairs.y, pairs.z, pairs.w};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            atomicAdd(counters + min(both[k] & 0xffff, held), 1u);
+            atomicAdd(counters + min(both[k] >> 16, held), 1u);
+        }
+    }
+};
+
+template <class Count>
+__global__ void __launch_bounds__(1024)
+    histogram_groups(const unsigned short* keys, const unsigned short* starts, Count* histogram, int tiles, int bins, int bits,
+                     int room) {
+    extern __shared__ uint4 on_chip[];
+    unsigned int* const counters = reinterpret_cast<unsigned int*>(on_chip);
+    constexpr int AHEAD = 4;  // tiles of a warp whose keys are on their way at a time
+    const Groups groups = {bits};
+    const int group = blockIdx.x % groups.count(), part = blockIdx.x / groups.count(), parts = gridDim.x / groups.count();
+    const int held = groups.held(bins), warps = blockDim.x / 32, lane = threadIdx.x % 32;
+    for (int i = threadIdx.x; i <= held; i += blockDim.x) counters[i] = 0;
+    __syncthreads();
+    for (int base = (part * warps + threadIdx.x / 32) * 32; base < tiles; base += parts * warps * 32) {
+        const int tile = min(base + lane, tiles - 1);
+        const unsigned short* const own = starts + static_cast<long long>(group) * tiles + tile;
+        const int starting = own[0], ending = own[tiles];
+        for (int t = 0; t < 32 && base + t < tiles; t += AHEAD) {
+            Keys next[AHEAD];
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k) {
+                const int begin = __shfl_sync(FULL_WARP, starting, t + k), end = __shfl_sync(FULL_WARP, ending, t + k);
+                const auto* from = reinterpret_cast<const uint4*>(keys + static_cast<long long>(base + t + k) * room) + begin + lane;
+                next[k].pairs = make_uint4(~0u, ~0u, ~0u, ~0u);
+                if (base + t + k >= tiles) continue;
+                if (begin + lane < end) next[k].pairs = __ldcs(from);
+                for (int more = begin + 32; more < end; more += 32)
+                    if (more + lane < end) Keys{from[more - begin]}.count(counters, held);
+            }
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k)
+                if (next[k].pairs.x != ~0u) next[k].count(counters, held);
+        }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < held; i += blockDim.x)
+        if (counters[i] > 0) atomicAdd(histogram + groups.bin(group, i), static_cast<Count>(counters[i]));
+}

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "vector_load.cuh"
+
+// The bins of samples over equal bins of two axes. A value's bin is floor(bins (x - lo) / (hi - lo)) in double precision, the
+// last one closed; out of range it is dropped, or clamped into the edge bins. A NaN is always dropped.
+
+constexpr int DROPPED = -1;
+
+/// One axis. A single product and sum in single precision gives the bin as a whole number with FRACTION bits behind the
+/// point, from which it may be `reach` such steps away: only so near to a whole number it must be made sure.
+template <bool CLAMP>
+struct Axis {
+    float lo, hi, scale, shift;
+    int bins, fraction;
+    unsigned int base, up, reach;
+
+    __device__ Axis(float lo, float hi, int bins) : lo(lo), hi(hi), bins(bins) {
+        fraction = max(1, 23 - (32 - __clz(bins - 1)));  // so that 2^(23 - fraction) >= bins, where a float's last bit is
+        const double exact = bins / (static_cast<double>(hi) - lo), one = static_cast<double>(1u << (23 - fraction));
+        scale = static_cast<float>(exact);
+        shift = static_cast<float>(one - static_cast<double>(lo) * scale);
+        const double apart = fabs(one - static_cast<double>(lo) * scale - shift) + fabs(exact - scale) * (static_cast<double>(hi) - lo);
+        const double steps = 0.501 + 2.0 * apart * (1u << fraction);
+        base = __float_as_uint(static_cast<float>(one)), up = 1u << (32 - fraction);
+        const bool usable = steps < (1u << fraction) / 4 && bins <= 1 << 22 && !isinf(scale);
+        reach = usable ? static_cast<unsigned int>(steps) : (1u << fraction) / 2;
+    }
+
+    __device__ bool keeps(float x) const { return CLAMP ? !isnan(x) : x >= lo && x <= hi; }
+    __device__ float held(float x) const { return !CLAMP ? x : x < lo ? lo : x > hi ? hi : x; }
+
+    /// x in steps; beyond the axis it is as large as a number of steps can be, or larger.
+    __device__ unsigned int steps(float x) const { return __float_as_uint(fmaf(held(x), scale, shift)) - base; }
+    __device__ bool inside(unsigned int steps) const { return steps < static_cast<unsigned int>(bins) << fraction; }
+    /// How far from a whole number, beyond `reach` below it; twice `reach` is too near.
+    __device__ unsigned int distance(unsigned int steps) const { return (steps + reach) * up; }
+    __device__ bool sure(unsigned int distance) const { return distance > 2 * reach * up; }
+
+    __device__ __noinline__ int sure_bin(float x) const {
+        return min(static_cast<int>(floor(bins * (static_cast<double>(held(x)) - lo) / (static_cast<double>(hi) - lo))), bins - 1);
+    }
+};
+
+template <bool CLAMP>
+struct Grid {
+    Axis<CLAMP> across, up;
+
+    /// The bins of four samples.
+    __device__ void find(float4 u, float4 v, int (&bin)[4]) const {
+        const float x[4] = {u.x, u.y, u.z, u.w}, y[4] = {v.x, v.y, v.z, v.w};
+        unsigned int nearest_across = ~0u, nearest_up = ~0u;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const unsigned int column = across.steps(x[k]), row = up.steps(y[k]);
+            nearest_across = min(nearest_across, across.distance(column)), nearest_up = min(nearest_up, up.distance(row));
+            const int place = static_cast<int>((row >> up.fraction) * across.bins + (column >> across.fraction));
+            bin[k] = across.inside(column) && up.inside(row) ? place : DROPPED;
+        }
+        if (across.sure(nearest_across) && up.sure(nearest_up)) return;
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+            bin[k] = across.keeps(x[k]) && up.keeps(y[k]) ? up.sure_bin(y[k]) * across.bins + across.sure_bin(x[k]) : DROPPED;
+    }
+};
+
+__device__ inline float nothing() { return __int_as_float(0x7fffffff); }
+
+__device__ inline float4 no_samples() { return make_float4(nothing(), nothing(), nothing(), nothing()); }
