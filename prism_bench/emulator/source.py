@@ -7,6 +7,7 @@ Two things cannot be said with macros and are rewritten: `extern __shared__` and
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from prism_bench.errors import SpecError
@@ -35,19 +36,64 @@ class HostSource:
 
 def host_source(path_or_text: Path | str, include_dirs: tuple[Path, ...], entries: tuple[str, ...]) -> HostSource:
     """The host source of a kernel file, or of source text itself, exporting `entries` and its global variables."""
-    flat = _Flattener(include_dirs)
-    body = _rewrite(flat.read(path_or_text))
-    symbols = tuple(_symbols(body))
-    hoisted = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in flat.system)
+    body, symbols, system = _body(_flat(path_or_text, include_dirs))
+    hoisted = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in system)
     opening = f'#include "cuda_on_cpu.h"\n{hoisted}namespace {{\n#include "cuda_on_cpu/kernel_scope.h"\n'
     return HostSource(f"{opening}{body}\n{_tables(entries, symbols)}", entries, symbols)
 
 
-def flat_text(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> str:
-    """The source with its project includes in place, its system includes at the end."""
-    flat = _Flattener(include_dirs)
-    text = flat.read(path_or_text)
-    return text + "".join(f"\n#include <{name}>" for name in flat.system)
+def flat_code(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> str:
+    """The source with its project includes in place, its system includes at the end, without comments."""
+    flat = _flat(path_or_text, include_dirs)
+    return _without_comments(flat.text + "".join(f"\n#include <{name}>" for name in flat.system))
+
+
+@dataclass(frozen=True)
+class _Flat:
+    """A source with its project includes in place, the names of its system includes, and the state of all its files."""
+
+    text: str
+    system: tuple[str, ...]
+    files: tuple[tuple[Path, int, int], ...]
+
+    @property
+    def is_fresh(self) -> bool:
+        return all(_state(path) == (path, *state) for path, *state in self.files)
+
+
+# The passes of a verification ask for the same few sources again and again.
+_KEPT: dict[tuple, _Flat] = {}
+
+
+def _flat(path_or_text, include_dirs) -> _Flat:
+    """The flat source; that of a file is read again when any of its files has changed."""
+    key = (path_or_text, include_dirs)
+    if key not in _KEPT or not _KEPT[key].is_fresh:
+        reader = _Flattener(include_dirs)
+        text = reader.read(path_or_text)
+        _KEPT[key] = _Flat(text, tuple(reader.system), tuple(map(_state, reader.files)))
+    return _KEPT[key]
+
+
+def _state(path: Path) -> tuple[Path, int, int]:
+    """What tells that a file has changed; a file that is gone has."""
+    try:
+        found = path.stat()
+    except OSError:
+        return path, 0, -1
+    return path, found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=256)
+def _body(flat: _Flat) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The rewritten text, its global variables, and the system includes."""
+    body = _rewrite(flat.text)
+    return body, tuple(_symbols(body)), flat.system
+
+
+@lru_cache(maxsize=256)
+def _without_comments(code: str) -> str:
+    return without_comments(code)
 
 
 def without_comments(code: str) -> str:
@@ -65,6 +111,7 @@ class _Flattener:
     def __init__(self, include_dirs):
         self.include_dirs = include_dirs
         self.system = []
+        self.files = []
         self.read_once = set()
 
     def read(self, path_or_text) -> str:
@@ -76,6 +123,7 @@ class _Flattener:
         return self._file(path)
 
     def _file(self, path: Path) -> str:
+        self.files.append(path)
         return self._lines(path.read_text(encoding="utf-8"), str(path), path.parent)
 
     def _lines(self, text: str, name: str, folder: Path) -> str:
@@ -108,7 +156,21 @@ class _Flattener:
 
 def _rewrite(text: str) -> str:
     """Replaces what macros cannot express; every newline stays."""
-    return _C_LINKAGE.sub(_plain_linkage, _DYNAMIC_SHARED.sub(_dynamic_shared, text))
+    return _C_LINKAGE.sub(_plain_linkage, _declare_shared(text))
+
+
+def _declare_shared(text: str) -> str:
+    """Dynamic shared memory as pointers; what is declared again outside functions, as `extern` may be, is left out."""
+    parts, end, depth, seen = [], 0, 0, set()
+    for match in _DYNAMIC_SHARED.finditer(text):
+        between = text[end : match.start()]
+        code = without_comments(between)
+        depth += code.count("{") - code.count("}")
+        again = depth == 0 and match["name"] in seen
+        seen |= {match["name"]} if depth == 0 else set()
+        parts += [between, "\n" * match[0].count("\n") if again else _dynamic_shared(match)]
+        end = match.end()
+    return "".join([*parts, text[end:]])
 
 
 def _plain_linkage(match) -> str:

@@ -59,6 +59,29 @@ def test_dynamic_shared_memory_is_declared_in_many_ways(declaration):
     assert set(y) == {3}
 
 
+def test_dynamic_shared_memory_may_be_declared_again_outside_functions():
+    again = "extern __shared__ float s[];\n"
+    source = f"{again}__device__ void put(float v) {{ s[threadIdx.x] = v; }}\n{again}" + (
+        "__global__ void k(float* y) { put(3); y[threadIdx.x] = s[threadIdx.x]; }\n"
+    )
+    y = np.zeros(32, np.float32)
+    compile_source(source, entries=["k"]).launch("k", 1, 32, [y], shared_bytes=128)
+    assert set(y) == {3}
+
+
+def test_a_header_that_two_sources_reach_on_different_ways_is_read_once(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.cuh").write_text('#include "../once.cuh"\n')
+    (tmp_path / "once.cuh").write_text("#pragma once\n__device__ float three() { return 3; }\n")
+    kernel = tmp_path / "k.cu"
+    kernel.write_text(
+        '#include "first/first.cuh"\n#include "second/second.cuh"\n'
+        "__global__ void k(float* y) { y[threadIdx.x] = three(); }\n"
+    )
+    assert set(launch_one(kernel)) == {3}
+
+
 def test_kernel_may_be_called_like_a_library_function():
     assert set(
         launch_one('extern "C" __global__ void fma(float* y) { y[threadIdx.x] = ::fmaf(2, 3, 4); }\n', "fma")
