@@ -4,13 +4,47 @@ Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 
 """
 
 import numpy as np
+from prism_bench_catalogue.include import tensor_tile
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, TILES, on_tiles
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Size, Tune, Variant, Workload, product
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Size,
+    Tune,
+    Variant,
+    Workload,
+    normwise,
+    product,
+)
 
 
 def launch(m, n, tile, device):
     return on_tiles(f"matmul<{{}}, {1 if n % 4 else 4}>", m, n, tile, device)
+
+
+TF32 = tensor_tile.Operands("Tf32", left_along=True, right_along=False)
+
+
+def launch_tf32(m, n, k, tile, device):
+    return tensor_tile.on_tensor_tiles("matmul_tf32<{}>", TF32, (m, n, k), device, tile=tile)
+
+
+def possible_tf32(m, n, k, tile, device):
+    return tile == "auto" or tensor_tile.fits(tile, TF32, (m, n, k), "auto", device)
+
+
+def torch_tf32(torch, a, b):
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        return torch.mm(a, b)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
 
 
 def reference(a, b):
@@ -70,6 +104,24 @@ spec = KernelSpec(
         ),
     ),
     variants={
+        "tf32": Variant(
+            "on the tensor cores: operands rounded to TF32, FP32 sums",
+            launch=launch_tf32,
+            rules=(tensor_tile.TILE_RULE,),
+            tune=Tune(
+                tile=("auto", *tensor_tile.WARP_WIDE), rules=(Rule("a tile that fits shared memory", possible_tf32),)
+            ),
+            arithmetic="tensor",
+            tolerance=normwise(1e-3),
+            peers={"torch": torch_tf32},
+            peer_tolerance=normwise(1e-3),
+            edges=(
+                *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
+                Workload(m=136, n=264, k=40, tile="Wide"),
+                Workload(m=130, n=37, k=40, tile="Square"),
+            ),
+            budgets=tuple(Budget("peer_ratio", at_least=0.35, label=label) for label in ("S1", "S2")),
+        ),
         "naive": Variant(
             "one thread per output, no tiling",
             launch=lambda m, n: Launch(grid=(-(-n // 32), -(-m // 8)), block=(32, 8), entry="matmul_naive"),

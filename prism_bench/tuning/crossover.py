@@ -1,0 +1,138 @@
+"""Which form of a matrix product to launch: a table of measured times per device, and the published rules beside it.
+
+The rules are those of the design documents (three of them, the benchmark's advice last); they contradict one another,
+which `cost` shows in time. Sizes are those of C [m, n] = A [m, k] B [k, n].
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from prism_bench.errors import UsageError, unknown
+from prism_bench.tuning.bucket import REACH, distance
+
+# What of the catalogue computes each form; `f16` and `wmma` take half operands, the others float32.
+FORMS = {
+    "fp32": "matmul",
+    "tf32": "matmul:tf32",
+    "f16": "tensor_core_matmul",
+    "wmma": "tensor_core_matmul_wmma",
+}
+CASTS = "tensor_core_matmul:casts"  # the same as f16, from float32
+HALVES = ("f16", "wmma")
+OPERANDS = ("float32", "float16")
+SHAPES = (
+    *({"m": s, "k": s, "n": s} for s in (64, 128, 256, 512, 1024, 2048, 4096)),
+    {"m": 16, "k": 4096, "n": 4096},
+    {"m": 4096, "k": 4096, "n": 16},
+    {"m": 4096, "k": 64, "n": 4096},
+    {"m": 64, "k": 16_384, "n": 64},
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One shape: seconds of each form on operands as it wants them, what turning operands into halves (`narrow`) or
+    floats (`widen`) takes besides, and the error of each form from float32 operands, relative to the largest element.
+    """
+
+    shape: Mapping[str, int]
+    seconds: Mapping[str, float]
+    narrow: float
+    widen: float
+    errors: Mapping[str, float]
+
+    def total(self, form: str, operands: str) -> float:
+        """Seconds with the conversion that the operands need."""
+        if operands == "float32":
+            return self.seconds[form] + (self.narrow if form in HALVES else 0.0)
+        return self.seconds[form] + (0.0 if form in HALVES else self.widen)
+
+
+@dataclass(frozen=True)
+class Picked:
+    """A form, what it is expected to take where that was measured, and why it was picked."""
+
+    form: str
+    seconds: float | None
+    reason: str
+
+
+def pick(
+    rows: Sequence[Row], shape: Mapping[str, int], *, operands: str = "float32", tolerance: float = 1e-3
+) -> Picked:
+    """The quickest form whose error stays within `tolerance`, by the nearest measured shape; fp32 where none is near.
+
+    UsageError for operands that no form takes and for a tolerance that no form keeps.
+    """
+    if operands not in OPERANDS:
+        raise unknown("dtype of operands", operands, OPERANDS)
+    near = min(rows, key=lambda row: distance(row.shape, shape), default=None)
+    if near is None or distance(near.shape, shape) > REACH:
+        return Picked("fp32", None, "no shape within four times of it was measured")
+    able = [form for form, error in near.errors.items() if error <= tolerance and form in near.seconds]
+    if not able:
+        least = min(near.errors.values(), default=float("nan"))
+        raise UsageError(f"no form keeps a tolerance of {tolerance:g}; the best one's error is {least:.2g}")
+    best = min(able, key=lambda form: near.total(form, operands))
+    return Picked(best, near.total(best, operands), f"measured at {shape_text(near.shape)}")
+
+
+def shape_text(shape: Mapping[str, int]) -> str:
+    """`4096 x 64 x 4096`, in the order m, k, n."""
+    return " x ".join(str(shape[axis]) for axis in ("m", "k", "n"))
+
+
+def by_volume(m: int, k: int, n: int) -> str:
+    """The technical description's rule."""
+    volume = m * k * n
+    return "fp32" if volume < 256**3 else "f16" if volume < 1024**3 else "wmma"
+
+
+def by_smallest_dimension(m: int, k: int, n: int) -> str:
+    """The profiling guide's rule."""
+    return "fp32" if min(m, k, n) < 512 else "wmma"
+
+
+def by_low_volume(m: int, k: int, n: int) -> str:
+    """The published code's rule: from 100^3 upwards."""
+    return "fp32" if m * k * n <= 10**6 else "wmma"
+
+
+def by_benchmark(m: int, k: int, n: int) -> str:
+    """The published benchmark's advice: above 256 wmma; below 64, and between them where it has none, fp32."""
+    return "wmma" if min(m, k, n) > 256 else "fp32"
+
+
+POLICIES: Mapping[str, Callable[[int, int, int], str]] = {
+    "volume": by_volume,
+    "smallest dimension": by_smallest_dimension,
+    "low volume": by_low_volume,
+    "benchmark": by_benchmark,
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a policy would have cost over all shapes: its time over the quickest form's, as geometric mean and at worst,
+    there by shape; `forms` are its picks in the order of the rows.
+    """
+
+    policy: str
+    mean: float
+    worst: float
+    worst_at: Mapping[str, int]
+    forms: tuple[str, ...]
+
+
+def cost(rows: Sequence[Row], policy: str, operands: str = "float32", tolerance: float = 1e-3) -> Cost:
+    """The cost of a published rule, or of always taking one form (`always fp32`)."""
+    rule = POLICIES.get(policy) or (lambda m, k, n: policy.removeprefix("always "))
+    forms, ratios = [], []
+    for row in rows:
+        form = rule(**row.shape)
+        best = pick([row], row.shape, operands=operands, tolerance=tolerance)
+        forms.append(form)
+        ratios.append(row.total(form, operands) / best.seconds)
+    worst = max(range(len(rows)), key=ratios.__getitem__)
+    return Cost(policy, prod(ratios) ** (1 / len(ratios)), ratios[worst], rows[worst].shape, tuple(forms))
