@@ -9,11 +9,14 @@ With prior = the level repeated over the states:
 The kernel itself is the chain's baseline, twelve steps each in a launch of its own; the variants are stages of fusion.
 """
 
+import math
+
 from prism_bench_catalogue.include.column_sums import derived, derived_by_lanes, lanes_of
 from prism_bench_catalogue.include.gaussian import divergence, likelihood_size, log_likelihood, spreads
 from prism_bench_catalogue.include.gemv import launches as products
 from prism_bench_catalogue.include.gemv import splits as product_splits
 from prism_bench_catalogue.include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, sum_launch
+from prism_bench_catalogue.include.torch_peers import compiled
 
 from prism_bench import (
     Budget,
@@ -51,6 +54,7 @@ def arguments(dtype):
     return (*inputs, *outputs, *between, *observed, *sums, *factors, *sizes, *wide)
 
 
+LN_2_PI = math.log(2 * math.pi)
 STATES, OBSERVATIONS = ("prior", "gradient", "change", "divergences"), ("error", "weighted", "likelihoods")
 BETWEEN = (*STATES, *OBSERVATIONS, "products")
 PARTS = ("free_energy", "complexity", "accuracy")
@@ -216,15 +220,17 @@ def tolerance(dtype):
 
 
 def torch_chain(torch, level, o, g, precision, jacobian, mu, var_q, var_p, before, n, length, kappa, dt, alpha, beta):
-    """The same with PyTorch's calls."""
-    normal = torch.distributions.Normal
+    """The same with PyTorch's calls; torch.distributions would wait for the device to check its arguments."""
     prior = level.repeat(-(-n // length))[:n]
     moved = mu + kappa * (torch.mv(jacobian.T, precision * (o - g)) + (prior - mu) / var_p)
     velocity = alpha * (moved - mu) / dt + beta * before
-    q, p = normal(moved, var_q.sqrt()), normal(prior, var_p.sqrt())
-    complexity = torch.distributions.kl_divergence(q, p).sum()
-    accuracy = normal(g, precision.rsqrt()).log_prob(o).sum()
+    spread = var_q / var_p
+    complexity = 0.5 * (spread - 1 - torch.log(spread) + (moved - prior) ** 2 / var_p).sum()
+    accuracy = -0.5 * (precision * (o - g) ** 2 + LN_2_PI - torch.log(precision)).sum()
     return moved, velocity, complexity - accuracy, complexity, accuracy
+
+
+PEERS = {"torch": torch_chain, "torch_compiled": compiled(torch_chain)}
 
 
 def stage(meaning, launch, dtype="float32", **changes):
@@ -247,7 +253,7 @@ spec = KernelSpec(
     launch=baseline("float32"),
     reference=reference,
     tolerance=tolerance("float32"),
-    peers={"torch": torch_chain},
+    peers=PEERS,
     flops=lambda m, n: 2 * m * n + 8 * m + 18 * n,
     workloads={
         "S0": Workload(length=100, m=100, n=900),
@@ -263,7 +269,7 @@ spec = KernelSpec(
         "full": stage(
             "one launch", full, budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=x) for x in ("S1", "S2"))
         ),
-        "f64": stage("in double precision", baseline, "float64"),
+        "f64": stage("in double precision", baseline, "float64", peers=PEERS),
         "f64_partial": stage("the documents' fused kernels in double precision", partial, "float64"),
         "f64_full": stage("one launch in double precision", full, "float64"),
     },

@@ -16,6 +16,7 @@ from prism_bench_catalogue.include.row_products import row_blocks, row_template
 from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
 from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
 from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles, staged_bytes
+from prism_bench_catalogue.include.torch_peers import compiled
 
 from prism_bench import (
     Budget,
@@ -221,13 +222,16 @@ def torch_chain(torch, x, w, bias, label, direction, before, activation, alpha, 
     return gradient, steps, steps.sum()
 
 
+PEERS = {"torch": torch_chain, "torch_compiled": compiled(torch_chain)}
+
+
 def bytes_moved(element):
     """Inputs and outputs once, and the gradient again where a launch writes it and another reads it."""
     return lambda rows, cols, inputs: element * inputs * (rows + cols) + 4 * (2 * rows * cols + 2 * cols + 4 * rows + 1)
 
 
 HALF = {
-    "arguments": arguments("float16"), "arithmetic": "tensor", "golden": (), "peers": {"torch": torch_chain},
+    "arguments": arguments("float16"), "arithmetic": "tensor", "golden": (), "peers": PEERS,
     "edges": (*(Workload(rows=r, cols=c, inputs=i)
                 for r, c, i in ((1, 1, 1), (17, 67, 33), (33, 72, 136), (40, 264, 72))),
               Workload(rows=65, cols=132, inputs=40, tile="Square", activation="tanh")),
@@ -247,7 +251,7 @@ spec = KernelSpec(
     launch=baseline,
     reference=reference,
     tolerance={"gradient": reduction(gradient_size), "steps": reduction(step_size), "total": reduction(total_size)},
-    peers={"torch": torch_chain},
+    peers=PEERS,
     flops=lambda rows, cols, inputs: 2 * rows * cols * inputs + 10 * rows * cols,
     bytes_moved=bytes_moved(4),
     traffic_factor=8,  # small products read their operands once for every tile of the other

@@ -18,6 +18,7 @@ from prism_bench_catalogue.include.te_points import (
     radii,
     terms_within,
 )
+from prism_bench_catalogue.include.torch_peers import compiled
 
 from prism_bench import Chain, Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
 
@@ -64,6 +65,27 @@ def reference(x_past, y_past, y_future, k, xp, special):
     return terms_within(x_past, y_past, y_future, radii(x_past, y_past, y_future, k, xp), k, xp, special).mean()
 
 
+def torch_chain(torch, x_past, y_past, y_future, k):
+    """The same with PyTorch's calls, by matrices of distances in all four spaces."""
+    x, z = most_apart(torch, x_past), most_apart(torch, y_past)
+    future, xz = most_apart(torch, y_future[:, None]), torch.maximum(x, z)
+    y, everything = torch.maximum(future, z), torch.maximum(future, xz)
+    own = torch.eye(len(y_future), dtype=torch.bool, device="cuda")
+    eps = everything.masked_fill(own, float("inf")).kthvalue(k, dim=1, keepdim=True).values
+    psi = [torch.special.digamma(((d < eps) & ~own).sum(1).double() + 1) for d in (y, xz, z)]
+    return (torch.special.digamma(torch.full((1,), k, dtype=torch.float64, device="cuda"))
+            + (psi[2] - psi[0] - psi[1]).mean()).float()  # fmt: skip
+
+
+def most_apart(torch, points):
+    """The maximum norm between all points, a coordinate at a time: cdist has other roundings."""
+    found = None
+    for column in points.unbind(1):
+        apart = (column[:, None] - column[None]).abs_()
+        found = apart if found is None else torch.maximum(found, apart)
+    return found
+
+
 def arguments(*between):
     work = (Scratch("by_block", "blocks", "float64"), Scratch("arrived", "1", "uint32"))
     return (
@@ -91,6 +113,7 @@ spec = KernelSpec(
     launch=baseline,
     reference=reference,
     tolerance=absolute(1e-5),
+    peers={"torch": torch_chain, "torch_compiled": compiled(torch_chain)},
     flops=lambda n, dx, dy: n * n * (4 * (1 + dx + dy) + 9),
     traffic_factor=None,
     workloads={"S0": Workload(n=200), "S1": Workload(n=16_384)},

@@ -23,6 +23,7 @@ PUBLIC = (
 )
 SHARED = {  # what a spec may need of kernels/include, whatever its functions are
     "fused_product": ("ELEMENTS", "operand", "product_launch"), "gemm_tile": ("TILE_RULE",),
+    "torch_peers": ("compiled", "in_tf32"),
     "map_arrays": ("NUMBERS", "ROUNDING", "in_double", "launch_map", "sum_launch", "sum_scratch"),
 }  # fmt: skip
 _BY = "by `prism-bench fuse` from fusions/{}.py: change that and run it again."
@@ -147,10 +148,13 @@ def _imports(program, parts, body):
             shared.setdefault(one.fill.module, set()).add(one.fill.name)
     lines = ["from pathlib import Path", ""] if "Path(" in body else []
     lines += ["import numpy as np"] if "np." in body else []
-    for module, names in sorted(shared.items()):
-        lines += _import(f"prism_bench_catalogue.include.{module}", sorted(names, key=_order), body)
-    if "TENSOR_RULE" in body:
-        lines.append("from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE")
+    renamed = {"tensor_tile": ("TILE_RULE", "TENSOR_RULE")} if "TENSOR_RULE" in body else {}
+    for module, names in sorted([*shared.items(), *renamed.items()]):
+        home = f"prism_bench_catalogue.include.{module}"
+        if module in renamed:
+            lines.append(f"from {home} import {' as '.join(names)}")
+        else:
+            lines += _import(home, sorted(names, key=_order), body)
     return "\n".join([*lines, "", *_import("prism_bench", PUBLIC.split(), body)])
 
 

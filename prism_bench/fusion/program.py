@@ -50,8 +50,9 @@ class Program:
     """What one fused kernel computes. Stages name inputs, scalars and each other, in any order; `outputs` name stages.
 
     `scalars` are parameters with their defaults. `numbers` are the types that it comes in: float32 and float64.
-    `peers` are functions of a line or more, defined where the program is: the spec gets their text. `within` is how far
-    an output may be from float64 on unrounded inputs, normwise: `prism-bench precision` chooses by it.
+    `peers` are functions of a line or more, defined where the program is: the spec gets their text.
+    Those in `compiled` are timed as torch.compile makes them too. `within` is how far an output may be from float64 on
+    unrounded inputs, normwise: `prism-bench precision` chooses by it.
     """
 
     summary: str
@@ -64,6 +65,7 @@ class Program:
     numbers: tuple[str, ...] = ("float32",)
     golden: tuple[Golden, ...] = ()
     peers: Mapping[str, Callable] = field(default_factory=dict)
+    compiled: tuple[str, ...] = ()
     forms: Mapping[str, Form] = field(default_factory=dict)
     within: float | None = None
     by_hand: ByHand | None = None

@@ -104,7 +104,7 @@ def spec(program: Program, parts: dict[str, Part], name: str) -> str:
         "launch": f"launch({first})",
         "reference": "reference",
         "tolerance": f"tolerance({first})",
-        "peers": "{" + ", ".join(f'"{peer}": {function.__name__}' for peer, function in program.peers.items()) + "}",
+        "peers": _peers(program),
         "flops": references.flops(main.plan),
         "workloads": mapping(program.workloads),
         "edges": "EDGES" if main.is_product else literal(program.edges),
@@ -121,6 +121,14 @@ def spec(program: Program, parts: dict[str, Part], name: str) -> str:
         *(["    variants={", *variants, "    },"] if variants else []),
         ")",
     ])  # fmt: skip
+
+
+def _peers(program, form="{}"):
+    """The library calls, and those of them that torch.compile makes another of."""
+    made = {peer: function.__name__ for peer, function in program.peers.items()}
+    made |= {f"{peer}_compiled": f"compiled({made[peer]})" for peer in program.compiled}
+    made = {peer: form.format(call) for peer, call in made.items()}
+    return f"{{{', '.join(f'{literal(peer)}: {call}' for peer, call in made.items())}}}"
 
 
 def _budgets(part):
@@ -180,14 +188,13 @@ def _by_hand(program, kind, entry):
 
 
 def _on_tensor_cores(program, part, precision):
-    peers = {peer: f.__name__ for peer, f in program.peers.items()} if precision not in AS_BITS else {}
     entry = tensor_entry(part.plan, part.written.entry.partition("<")[0])
-    small = precision != "float16"
+    small, forms = precision != "float16", {"tf32": "in_tf32({})"}
     changes = {
         "arguments": f'arguments("{precision}")', "rules": "(TENSOR_RULE, *RULES)",
         "launch": f'launch("{precision}", "{entry}")', "tolerance": f'tolerance("{precision}")',
         "arithmetic": '"tensor"',
-        "peers": "{" + ", ".join(f'"{peer}": {name}' for peer, name in peers.items()) + "}",
+        "peers": _peers(program, forms.get(precision, "{}")) if precision not in AS_BITS else "{}",
         "edges": "tuple(edge for edge in EDGES if \"tile\" not in edge)", "golden": "()", "budgets": "()",
         "only_labels": literal(tuple(label for label in program.workloads if not small or label != "S2")),
     }  # fmt: skip

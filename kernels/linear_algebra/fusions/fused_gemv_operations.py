@@ -47,6 +47,7 @@ program = Program(
         ),
     ),
     peers={"torch": torch_gemv_sum},
+    compiled=("torch",),
     by_hand=ByHand("fused_gemv_operations<{}>"),
     replaces=("gemv", "axpby", "reduce_sum"),
 )

@@ -41,6 +41,7 @@ Operands in float32 on the FMA units, in float16, TF32, bfloat16 or e4m3 on tens
         Workload(batch=129, inputs=9, outputs=132, tile="Medium"),
     ),
     peers={"torch": torch_linear},
+    compiled=("torch",),
     within=1e-3,
     by_hand=ByHand(
         "fused_matmul_bias_activation<{tile}, {width}, {activation}>",

@@ -9,6 +9,7 @@ import numpy as np
 from prism_bench_catalogue.include.grid_reduce import reduced, reduced_size
 from prism_bench_catalogue.include.map_arrays import ROUNDING
 from prism_bench_catalogue.include.row_products import row_blocks, row_template
+from prism_bench_catalogue.include.torch_peers import compiled
 
 from prism_bench import (
     Budget,
@@ -90,7 +91,7 @@ spec = KernelSpec(
     launch=launch("float32"),
     reference=reference,
     tolerance=tolerance("float32"),
-    peers={"torch": torch_gemv_sum},
+    peers={"torch": torch_gemv_sum, "torch_compiled": compiled(torch_gemv_sum)},
     flops=lambda rows, cols: 2 * rows * cols + 7 * rows,
     workloads={
         "S0": Workload(rows=1000, cols=1000),

@@ -12,6 +12,7 @@ from prism_bench_catalogue.include.bfloat import wide
 from prism_bench_catalogue.include.fused_product import ELEMENTS, operand, product_launch
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE
 from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
+from prism_bench_catalogue.include.torch_peers import compiled, in_tf32
 
 from prism_bench import Budget, In, KernelSpec, Out, Rule, Size, Variant, Workload, normwise, product
 
@@ -88,7 +89,7 @@ spec = KernelSpec(
     launch=launch("float32"),
     reference=reference,
     tolerance=tolerance("float32"),
-    peers={"torch": torch_linear},
+    peers={"torch": torch_linear, "torch_compiled": compiled(torch_linear)},
     flops=lambda batch, inputs, outputs: 2 * batch * inputs * outputs + 10 * batch * outputs,
     workloads={
         "S0": Workload(batch=32, inputs=64, outputs=128),
@@ -111,7 +112,7 @@ spec = KernelSpec(
             launch=launch("float16", "fused_matmul_bias_activation_generated_tensor<{tile}, {activation}>"),
             tolerance=tolerance("float16"),
             arithmetic="tensor",
-            peers={"torch": torch_linear},
+            peers={"torch": torch_linear, "torch_compiled": compiled(torch_linear)},
             edges=tuple(edge for edge in EDGES if "tile" not in edge),
             golden=(),
             budgets=(),
@@ -138,7 +139,7 @@ spec = KernelSpec(
             launch=launch("tf32", "fused_matmul_bias_activation_generated_tensor<{tile}, {activation}>"),
             tolerance=tolerance("tf32"),
             arithmetic="tensor",
-            peers={"torch": torch_linear},
+            peers={"torch": in_tf32(torch_linear), "torch_compiled": in_tf32(compiled(torch_linear))},
             edges=tuple(edge for edge in EDGES if "tile" not in edge),
             golden=(),
             budgets=(),

@@ -1,0 +1,32 @@
+"""Forms of a PyTorch peer: as torch.compile makes it, and with TF32 operands. Each asks for what the peer asks for."""
+
+from functools import cache, partial
+from inspect import signature
+
+
+def compiled(function):
+    """Compiled when it is first called in a process: the strongest call that a user gets without writing a kernel."""
+
+    @cache
+    def made(torch):
+        return torch.compile(partial(function, torch), dynamic=False)
+
+    def peer(torch, **given):
+        return made(torch)(**given)
+
+    peer.__signature__ = signature(function)
+    return peer
+
+
+def in_tf32(function):
+    """With products of float32 matrices in TF32, which PyTorch does only where it is told."""
+
+    def peer(torch, **given):
+        torch.backends.cuda.matmul.allow_tf32 = True
+        try:
+            return function(torch, **given)
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = False
+
+    peer.__signature__ = signature(function)
+    return peer
