@@ -58,7 +58,7 @@ OUTSIDE = {
     "typer": ["cli"],
     "rich": ["cli", "report/terminal", "report/comparison", "report/noise", "report/trend", "report/gate/terminal",
              "report/fusion_terminal", "report/overlap", "report/precision", "report/tuning", "report/pipelines",
-             "report/memory"],
+             "report/memory", "report/select"],
     "kernel_tuner": ["tuning/strategies"],
     "asv": ["suites", "report/asv_site"],
     "prometheus_client": ["monitor"],

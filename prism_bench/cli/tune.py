@@ -1,5 +1,6 @@
 """`prism-bench tune`: how should each kernel be launched on this machine?"""
 
+from json import dumps
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from prism_bench.cli import options, pairs
 from prism_bench.cli.progress import progress_bar
 from prism_bench.errors import UsageError
+from prism_bench.files import write_atomically
 
 NAME = "tune"
 
@@ -28,32 +30,43 @@ def command(
     store: Annotated[Path, typer.Option(help="where choices are kept")] = Path("reports/tuning"),
     keep: Annotated[bool, typer.Option("--keep/--dry-run", help="put the choices into the store")] = True,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
+    output: Annotated[Path | None, typer.Option(help="a file for the report as JSON besides")] = None,
     json: options.JsonOption = False,
 ) -> None:
     """Try every configuration that a spec's tune= allows: verified, then timed cold. The best few are timed again in
     fresh processes beside the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0.
     """
     from prism_bench.cli import tuning
-    from prism_bench.report.tuning import session_json, session_view
-    from prism_bench.tuning.search import require_strategy
-    from prism_bench.workbench.trials import Bench
 
-    if strategy != "auto":
-        require_strategy(strategy)
-    opened = options.choose_backend(backend, quiet=json)
-    found = options.open_catalogue(catalogue)
-    labels = options.chosen_labels(label, ("S1",) if opened.name == "cuda" else ("S0",))
-    chosen = [case for case in found.cases(cases or (), labels) if case.tunable and (cases or not case.variant)]
-    chosen = [case for case in chosen if not case.refusal(opened.device)]
-    if not chosen:
-        raise UsageError("none of these cases can be tuned: their specs have no tune=, or this device cannot run them")
     plan = tuning.Plan(strategy, budget, few, processes, limit_seconds)
-    bench = Bench(opened.name, found, timeout)
+    opened = options.choose_backend(backend, quiet=json)
+    bench, chosen = _chosen(opened, options.open_catalogue(catalogue), cases, label, timeout)
     with progress_bar() as report:
         session = tuning.Tuning(bench, opened.device, plan, report).run(chosen, noise)
-    path = tuning.keep(session, bench, store) if keep else None
+    _tell(session, tuning.keep(session, bench, store) if keep else None, output, json)
+
+
+def _chosen(opened, found, words, label, timeout):
+    """The bench and the cases: those asked for, else every kernel's own and no variant."""
+    from prism_bench.workbench.trials import Bench
+
+    labels = options.chosen_labels(label, ("S1",) if opened.name == "cuda" else ("S0",))
+    cases = [case for case in found.cases(words or (), labels) if case.tunable and (words or not case.variant)]
+    cases = [case for case in cases if not case.refusal(opened.device)]
+    if not cases:
+        raise UsageError("none of these cases can be tuned: their specs have no tune=, or this device cannot run them")
+    return Bench(opened.name, found, timeout), cases
+
+
+def _tell(session, path, output, json):
+    """Print and keep the report; ends with 1 where a default has no time, with 2 where time ran out."""
+    from prism_bench.report.tuning import session_json, session_view
+
+    plain = session_json(session.decisions, session.left, session.seconds)
+    if output:
+        write_atomically(output, (dumps(plain, indent=1) + "\n").encode())
     if json:
-        options.print_json(session_json(session.decisions, session.left, session.seconds))
+        options.print_json(plain)
     else:
         options.out().print(session_view(session.decisions, session.left, session.seconds))
         options.out().print(f"choices: {path or 'not kept'}", highlight=False, soft_wrap=True)

@@ -11,7 +11,7 @@ from prism_bench.analysis.tuning import Decided, Searched, decided
 from prism_bench.case import Case
 from prism_bench.tuning.choice import Choice
 from prism_bench.tuning.kept import Kept, path_for, read_kept, write_kept
-from prism_bench.tuning.search import best_few, search
+from prism_bench.tuning.search import best_few, require_strategy, search
 from prism_bench.workbench import Progress, identity
 from prism_bench.workbench.launched import launched
 from prism_bench.workbench.trials import Bench, Trials, timed_in_turn
@@ -22,13 +22,19 @@ SEARCH_SHARE = 0.6  # of the seconds there are: the rest is for fresh processes
 
 @dataclass(frozen=True)
 class Plan:
-    """How a session goes about it: `budget` configurations by `strategy`, the best `few` again in `processes`."""
+    """How a session goes about it: `budget` configurations by `strategy`, the best `few` again in `processes`.
+
+    A UsageError where there is no such strategy.
+    """
 
     strategy: str = "auto"
     budget: int = 64
     few: int = 3
     processes: int = 5
     seconds: float | None = None
+
+    def __post_init__(self):
+        require_strategy(self.strategy)
 
 
 @dataclass(frozen=True)

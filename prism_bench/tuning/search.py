@@ -6,7 +6,7 @@ from prism_bench.errors import UsageError, unknown
 
 SMALL = 64  # configurations that are simply all tried
 LEAST_GAIN = 0.005  # of the default's time in the search: less is not worth fresh processes
-EXHAUSTIVE = "exhaustive"
+AUTO, EXHAUSTIVE = "auto", "exhaustive"
 NAMES = (EXHAUSTIVE, "random_sample", "genetic_algorithm", "simulated_annealing", "dual_annealing", "pso", "mls",
          "firefly_algorithm", "diff_evo", "greedy_ils", "greedy_mls")  # fmt: skip
 Measure = Callable[[dict], float | None]  # seconds of a configuration; None where it is wrong or failed
@@ -14,24 +14,24 @@ Measure = Callable[[dict], float | None]  # seconds of a configuration; None whe
 
 def require_strategy(name: str) -> str:
     """The name, if there is such a strategy."""
-    if name not in NAMES:
-        raise unknown("strategy", name, NAMES)
+    if name not in (AUTO, *NAMES):
+        raise unknown("strategy", name, (AUTO, *NAMES))
     return name
 
 
-def search(space: Sequence[dict], measure: Measure, strategy: str = "auto", budget: int = SMALL) -> None:
+def search(space: Sequence[dict], measure: Measure, strategy: str = AUTO, budget: int = SMALL) -> None:
     """Have `measure` called for configurations of `space`, whose first is the default: for all where `strategy` is
     `exhaustive`, or `auto` and there are at most `budget`; else for as many as `budget` that a strategy asks for.
     """
     if not space:
         raise UsageError("there is no configuration to try")
-    if strategy == EXHAUSTIVE or (strategy == "auto" and len(space) <= budget):
+    if strategy == EXHAUSTIVE or (strategy == AUTO and len(space) <= budget):
         for configuration in space:
             measure(configuration)
         return
     from prism_bench.tuning.strategies import ask_strategy
 
-    ask_strategy("genetic_algorithm" if strategy == "auto" else strategy, space, measure, budget)
+    ask_strategy("genetic_algorithm" if strategy == AUTO else strategy, space, measure, budget)
 
 
 def best_few(seconds: dict[str, float], default: str, few: int) -> list[str]:

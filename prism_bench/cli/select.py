@@ -1,0 +1,79 @@
+"""`prism-bench select`: which form, window or batch, by what was measured here and by the published rules."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options, pairs
+from prism_bench.cli.progress import progress_bar
+from prism_bench.errors import ResultsError, UsageError, unknown
+
+NAME = "select"
+
+
+def command(
+    part: Annotated[str | None, typer.Argument(help="matmul, windows or batches; all of them without any")] = None,
+    measure: Annotated[bool, typer.Option("--measure", help="measure first, and keep what was found")] = False,
+    shape: Annotated[str | None, typer.Option(help="of a product, m x k x n, such as 512x64x512: which form?")] = None,
+    operands: Annotated[str, typer.Option(help="what the product is given: float32 or float16")] = "float32",
+    tolerance: Annotated[float, typer.Option(min=0, help="error allowed, relative to the largest element")] = 1e-3,
+    backend: options.BackendOption = None,
+    catalogue: options.CatalogueOption = None,
+    processes: pairs.ProcessesOption = 3,
+    timeout: Annotated[float, typer.Option(min=1, help="seconds one case may take")] = 60.0,
+    store: Annotated[Path, typer.Option(help="where measured policies are kept")] = Path("reports/tuning"),
+    json: options.JsonOption = False,
+) -> None:
+    """The measured policy for products of matrices, entropy windows and LSTM batches, beside the published rules."""
+    from prism_bench.report.select import Asked, measured_json, measured_view
+
+    parts = _parts(part)
+    asked = Asked(parts, operands, tolerance, _shape(shape))
+    name = options.choose_backend(backend, quiet=json).name
+    if measure:
+        from prism_bench.cli import selecting
+        from prism_bench.workbench.trials import Bench
+
+        bench = Bench(name, options.open_catalogue(catalogue), timeout)
+        with progress_bar() as report:
+            selecting.keep(selecting.Measuring(bench, processes, report).all(parts), store)
+    found = _stored(name, store)
+    if json:
+        options.print_json(measured_json(found, asked))
+    else:
+        options.out().print(measured_view(found, asked))
+
+
+def _parts(part):
+    from prism_bench.cli.selecting import PARTS
+
+    if part is not None and part not in PARTS:
+        raise unknown("policy", part, PARTS)
+    return (part,) if part else PARTS
+
+
+def _shape(text):
+    if text is None:
+        return None
+    sizes = text.lower().replace(" ", "").split("x")
+    if len(sizes) != 3 or not all(size.isdigit() and int(size) for size in sizes):
+        raise UsageError(f"--shape {text}: write m x k x n, such as 512x64x512")
+    return dict(zip(("m", "k", "n"), map(int, sizes), strict=True))
+
+
+def _stored(backend, folder):
+    """What was measured on this machine, refused where that was another device."""
+    from prism_bench.backends import open_backend
+    from prism_bench.tuning.measured import path_for, read_measured
+    from prism_bench.workbench.identity import machine
+
+    facts = open_backend(backend).facts()
+    path = path_for(machine(facts)["id"], folder)
+    found = read_measured(path)
+    if found is None:
+        raise ResultsError(f"{path}: nothing was measured here yet; prism-bench select --measure does")
+    if (found.device, found.backend) != (facts["device"], backend):
+        own, other = f"{found.device} ({found.backend})", f"{facts['device']} ({backend})"
+        raise ResultsError(f"{path}: measured on {own}, not on {other}; prism-bench select --measure does it here")
+    return found

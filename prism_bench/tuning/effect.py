@@ -1,0 +1,35 @@
+"""What another entropy window does to the result, on a seeded scene and in float64."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from prism_bench.case import Case
+from prism_bench.tuning.guide import Window
+
+USUAL = 16  # the window that others are compared with
+CUTS = (1.0, 2.0, 3.0)  # bits: where segmentation by entropy cuts around a threshold of 2
+
+
+def scene(rows: int, cols: int) -> np.ndarray:
+    """An image in [0, 1): a ramp, noise that grows downwards, and hot squares; float32 [rows, cols]."""
+    rng = np.random.default_rng(0)
+    down, across = np.mgrid[0:rows, 0:cols] / max(rows, cols)
+    image = 0.2 + 0.3 * across + 0.2 * down * rng.random((rows, cols))
+    for _ in range(6):
+        top, left = rng.integers(0, rows - 12), rng.integers(0, cols - 12)
+        image[top : top + 12, left : left + 12] = 0.95
+    return image.astype("float32")
+
+
+def entropies(case: Case) -> np.ndarray:
+    """The entropies of the scene, in bits, by the reference of a case whose input is the image `x`."""
+    return case.expected({"x": scene(*case.shape("x"))}, np, None)["entropy"]
+
+
+def window_row(window: int, seconds: float, by_window: Mapping[int, np.ndarray]) -> Window:
+    """What the window does to the entropies, which `by_window` has for every one and for `USUAL`."""
+    own, usual = by_window[window], by_window[USUAL]
+    moved = np.digitize(own, CUTS) != np.digitize(usual, CUTS)
+    difference = float(np.abs(own - usual).mean())
+    return Window(*own.shape, window, seconds, float(own.mean()), difference, float(moved.mean()))
