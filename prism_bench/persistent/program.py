@@ -72,14 +72,13 @@ def program_of(name: str, case: Case | None, device: Device) -> Program:
 def _step(case, step):
     if not isinstance(step, Launch):
         raise UsageError(f"{case.name} cannot be served: its plan fills '{step.name}' with zeros between its kernels")
-    grid, block = _three(step.grid), _three(step.block)
+    entry, grid, block = step.entry or case.spec.entry, _three(step.grid), _three(step.block)
     if block[1:] != (1, 1):
-        raise UsageError(
-            f"{case.name} cannot be served: {step.entry} has blocks of {block}; they must have one dimension"
-        )
+        shape = f"{entry} has blocks of {block}; they must have one dimension"
+        raise UsageError(f"{case.name} cannot be served: {shape}")
     names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
     values = tuple(_value(case, case.spec.argument(name)) for name in names)
-    return Step(step.entry or case.spec.entry, grid, block[0], step.shared, values)
+    return Step(entry, grid, block[0], step.shared, values)
 
 
 def _value(case, argument):

@@ -1,4 +1,4 @@
-"""The executor on the emulator: items are served, refused, given up and moved, and none is lost in silence."""
+"""The executor, on the emulator and on a GPU: items are served, refused, given up, moved, never lost in silence."""
 
 import os
 import signal
@@ -14,8 +14,16 @@ from tests.persistent.toys import COMPLAINING, DOUBLED, ENDLESS, TURNED, N
 ZERO, ONE = np.zeros(1, np.float32), np.ones(1, np.float32)
 
 
-def opened(programs, form=PERSISTENT, **settings):
-    return Executor(programs, "emulator", Settings(form=form, **settings))
+@pytest.fixture(params=["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
+def opened(request):
+    """A function that opens an executor on each backend in turn."""
+
+    def open_one(programs, form=PERSISTENT, **settings):
+        executor = Executor(programs, request.param, Settings(form=form, **settings))
+        assert (form, None) == (executor.form, executor.reason)
+        return executor
+
+    return open_one
 
 
 @pytest.fixture(params=FORMS)
@@ -23,7 +31,15 @@ def form(request):
     return request.param
 
 
-def test_items_are_served_in_order_and_arrays_stay_between_them(form):
+def until_an_incident(executor, seconds=20.0):
+    """The first thing that the watchdog had to act on."""
+    deadline = time.monotonic() + seconds
+    while not executor.incidents and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return executor.incidents[0]
+
+
+def test_items_are_served_in_order_and_arrays_stay_between_them(opened, form):
     x, z = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
     with opened({"empty": None, "turned": TURNED}, form) as executor:
         executor.write("turned", "x", x)
@@ -36,7 +52,7 @@ def test_items_are_served_in_order_and_arrays_stay_between_them(form):
         assert executor.reason is None
 
 
-def test_more_items_than_slots_go_round_the_ring(form):
+def test_more_items_than_slots_go_round_the_ring(opened, form):
     with opened({"empty": None, "doubled": DOUBLED}, form, slots=4, patience=10) as executor:
         items = [executor.submit("empty") for _ in range(50)]
         for item in items:
@@ -44,7 +60,7 @@ def test_more_items_than_slots_go_round_the_ring(form):
         assert list(range(1, 51)) == [item.ticket for item in items]
 
 
-def test_an_items_error_is_its_own(form):
+def test_an_items_error_is_its_own(opened):
     """The complaining kernel leaves its code in the queue kernel; launched by the host it has nobody to tell."""
     with opened({"complain": COMPLAINING, "empty": None}, PERSISTENT) as executor:
         bad, good = executor.submit("complain"), executor.submit("empty")
@@ -53,7 +69,7 @@ def test_an_items_error_is_its_own(form):
             bad.result(10)
 
 
-def test_a_full_queue_is_told_and_keeps_what_it_has():
+def test_a_full_queue_is_told_and_keeps_what_it_has(opened):
     with opened({"endless": ENDLESS}, slots=2, timeout=60, patience=0.05) as executor:
         executor.write("endless", "zero", ZERO)
         items = [executor.submit("endless") for _ in range(2)]
@@ -64,7 +80,7 @@ def test_a_full_queue_is_told_and_keeps_what_it_has():
             item.result(10)
 
 
-def test_waiting_for_a_result_has_an_end_and_may_begin_again():
+def test_waiting_for_a_result_has_an_end_and_may_begin_again(opened):
     with opened({"endless": ENDLESS}, timeout=60) as executor:
         executor.write("endless", "zero", ZERO)
         item = executor.submit("endless")
@@ -75,7 +91,7 @@ def test_waiting_for_a_result_has_an_end_and_may_begin_again():
         assert item.done()
 
 
-def test_an_endless_item_is_given_up_and_the_others_are_served_by_launches():
+def test_an_endless_item_is_given_up_and_the_others_are_served_by_launches(opened):
     x = np.arange(N, dtype=np.float32)
     with opened({"endless": ENDLESS, "doubled": DOUBLED}, timeout=1.0) as executor:
         executor.write("endless", "zero", ZERO)
@@ -93,7 +109,7 @@ def test_an_endless_item_is_given_up_and_the_others_are_served_by_launches():
         assert "no answer within 1 s" == executor.reason
 
 
-def test_a_killed_worker_is_replaced_and_its_item_reported(form):
+def test_a_killed_worker_is_replaced_and_its_item_reported(opened, form):
     with opened({"endless": ENDLESS, "doubled": DOUBLED}, form, timeout=2.0) as executor:
         executor.write("endless", "zero", ZERO)
         lost, waiting = executor.submit("endless"), executor.submit("doubled")
@@ -105,28 +121,37 @@ def test_a_killed_worker_is_replaced_and_its_item_reported(form):
         assert 1 == len(executor.incidents)
 
 
-def test_an_idle_worker_that_is_killed_loses_nothing():
+def test_an_idle_worker_that_is_killed_loses_nothing(opened):
     with opened({"empty": None}, timeout=0.5) as executor:
         executor.submit("empty").result(10)
         os.kill(executor.pid, signal.SIGKILL)
-        deadline = time.monotonic() + 20
-        while not executor.incidents and time.monotonic() < deadline:
-            time.sleep(0.01)
+        found = until_an_incident(executor)
         executor.submit("empty").result(20)
-        assert [(None, 0)] == [(one.item, one.moved) for one in executor.incidents]
+        assert (None, 0) == (found.item, found.moved)
 
 
-def test_a_worker_that_stands_still_is_noticed_by_its_pulse():
-    with opened({"empty": None}, timeout=0.5) as executor:
+def test_the_queue_kernel_runs_again_after_an_endless_item(opened):
+    """What was ended leaves the device as it was."""
+    with opened({"endless": ENDLESS}, timeout=0.5) as executor:
+        executor.write("endless", "zero", ZERO)
+        with pytest.raises(ItemFailed):
+            executor.submit("endless").result(20)
+    x = np.arange(N, dtype=np.float32)
+    with opened({"doubled": DOUBLED}) as executor:
+        executor.write("doubled", "x", x)
+        executor.submit("doubled").result(20)
+        np.testing.assert_array_equal(2 * x, executor.read("doubled", "y"))
+
+
+def test_a_queue_kernel_that_stands_still_is_noticed_by_its_pulse():
+    """On a GPU the kernel's pulse goes on when its process is stopped; on the emulator they are one."""
+    with Executor({"empty": None}, "emulator", Settings(timeout=0.5)) as executor:
         os.kill(executor.pid, signal.SIGSTOP)
-        deadline = time.monotonic() + 20
-        while not executor.incidents and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert executor.incidents[0].reason.startswith("its pulse stands still for")
+        assert until_an_incident(executor).reason.startswith("its pulse stands still for")
         executor.submit("empty").result(20)
 
 
-def test_closing_serves_what_was_asked_for(form):
+def test_closing_serves_what_was_asked_for(opened, form):
     executor = opened({"empty": None}, form)
     items = [executor.submit("empty") for _ in range(10)]
     executor.close()
@@ -137,7 +162,7 @@ def test_closing_serves_what_was_asked_for(form):
     executor.close()
 
 
-def test_closing_fails_what_never_ends():
+def test_closing_fails_what_never_ends(opened):
     executor = opened({"endless": ENDLESS}, timeout=0.5)
     executor._watchdog.stop()
     executor.write("endless", "zero", ZERO)
@@ -148,7 +173,7 @@ def test_closing_fails_what_never_ends():
             item.result(0.1)
 
 
-def test_names_and_shapes_are_checked_before_anything_is_sent():
+def test_names_and_shapes_are_checked_before_anything_is_sent(opened):
     with opened({"doubled": DOUBLED}) as executor:
         with pytest.raises(UsageError, match="unknown program 'doubeld'; did you mean doubled"):
             executor.submit("doubeld")
