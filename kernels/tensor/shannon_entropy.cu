@@ -1,4 +1,5 @@
 #include "logarithms.cuh"
+#include "quick_logs.cuh"
 #include "row_sums.cuh"
 
 // p log2 p as the hardware's logarithm gives it; 0 for p = 0, infinite for p < 0.
@@ -7,11 +8,29 @@ __device__ inline float term(float p) {
     return p == 0.0f ? 0.0f : isnan(p) ? p : infinity();
 }
 
+/// Quick terms of shares up to 1/2; where one is larger, negative, subnormal or NaN, they have to be taken again.
+struct QuickTerms {
+    QuickLogs logs;
+    unsigned int smallest = ~0u;
+
+    __device__ float operator()(float p) {
+        smallest = min(smallest, __float_as_uint(p) - 1);  // a zero is the largest
+        return p * logs.log2_of(p);
+    }
+    __device__ bool sure() const { return logs.sure() && smallest >= 0x007fffffu; }
+};
+
 // entropy[r] = -unit times the sum of p log2 p over row r.
 extern "C" __global__ void __launch_bounds__(512) shannon_entropy(const float* p, float* entropy, double* by_block,
                                                                   unsigned int* arrived, long long cols, double unit) {
+    const float* const row = p + blockIdx.x * cols;
     PartialSums<1> partial;
-    visit_row<8>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, term(x[0])); }, p + blockIdx.x * cols);
+    QuickTerms quick;
+    visit_row<8>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, quick(x[0])); }, row);
+    if (!quick.sure()) {
+        partial = PartialSums<1>();
+        visit_row<1>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, term(x[0])); }, row);
+    }
     double sum[1];
     partial.total(sum);
     if (row_sums(sum, by_block, arrived)) entropy[blockIdx.x] = static_cast<float>(-unit * sum[0]);

@@ -66,23 +66,32 @@ __device__ void sum_terms(Walk walk, float* entropy, double* by_block, double un
 template <int WIDTH>
 __global__ void __launch_bounds__(256) y_first(const float* joint, const float* marginal, float* entropy,
                                                double* by_block, int ys, long long cells, double unit) {
-    constexpr int AHEAD = 4;
+    constexpr int AHEAD = 8;
     const int across = max(1, static_cast<int>((cells / WIDTH + blockDim.x - 1) / blockDim.x)), down = gridDim.x / across;
     const long long at = (static_cast<long long>(blockIdx.x % across) * blockDim.x + threadIdx.x) * WIDTH;
-    const int height = (ys + down - 1) / down, begin = blockIdx.x / across * height, end = min(ys, begin + height);
+    const int height = ((ys + down - 1) / down + AHEAD - 1) / AHEAD * AHEAD;
+    const int begin = blockIdx.x / across * height, end = min(ys, begin + height);
     const auto walk = [&](auto& terms) {
         if (at >= cells || begin >= end) return;
         Cells<WIDTH> below(marginal + at);
+        bool prepared = false;  // once the first cells are on their way too
+        const auto prepare = [&] {
 #pragma unroll
-        for (int j = 0; j < WIDTH; ++j) below.value[j] = terms.prepared(below.value[j]);
+            for (int j = 0; j < WIDTH && !prepared; ++j) below.value[j] = terms.prepared(below.value[j]);
+            prepared = true;
+        };
         const float* from = joint + begin * cells + at;
         int y = begin;
         for (; y + AHEAD <= end; y += AHEAD, from += AHEAD * cells) {
             const Cells<WIDTH> ahead[] = {Cells<WIDTH>(from), Cells<WIDTH>(from + cells), Cells<WIDTH>(from + 2 * cells),
-                                          Cells<WIDTH>(from + 3 * cells)};
+                                          Cells<WIDTH>(from + 3 * cells), Cells<WIDTH>(from + 4 * cells),
+                                          Cells<WIDTH>(from + 5 * cells), Cells<WIDTH>(from + 6 * cells),
+                                          Cells<WIDTH>(from + 7 * cells)};
+            prepare();
 #pragma unroll
             for (int k = 0; k < AHEAD; ++k) terms.add(ahead[k], below.value);
         }
+        prepare();
         for (; y < end; ++y, from += cells) terms.add(Cells<WIDTH>(from), below.value);
     };
     sum_terms<WIDTH>(walk, entropy, by_block, unit);

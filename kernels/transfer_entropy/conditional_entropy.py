@@ -40,7 +40,7 @@ def width_of(extent):
 
 
 def launch_first(ys, cells, device):
-    """Threads side by side over the cells; the ys are split until the device is full."""
+    """Threads side by side over the cells; the ys are split, by eights, until the device is full."""
     across = max(1, -(-cells // (256 * width_of(cells))))
     down = max(1, min(-(-ys // 8), 24 * device.sm_count // across, MOST_BLOCKS // across))
     return Launch(grid=across * down, block=256, entry=f"y_first<{width_of(cells)}>")

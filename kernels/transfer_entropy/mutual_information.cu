@@ -5,7 +5,7 @@
 // probabilities: one reading serves all four sums. They are in double precision, since near independence nearly all of
 // them cancels. Where all cells are whole numbers below 1024 their logarithms are tabulated and sums of floats exact.
 
-constexpr int STRIP = 128, BAND = 64;  // columns and rows of a tile; a warp takes four columns per lane, eight rows
+constexpr int STRIP = 128, BAND = 128;  // columns and rows of a tile of a large table
 
 /// What a table's cells and margins add up to; `excess` is occupied cells - rows - columns.
 struct Sums {
@@ -131,37 +131,141 @@ __global__ void __launch_bounds__(128)
     if (group.thread == 0) information[own] = estimate(sums, corrected, unit);
 }
 
-/// This warp's part of a tile of a large table: four columns a lane, 32 apart, and up to eight rows.
+/// Four neighbouring cells; one after the other where they are not aligned.
+template <class Count>
+struct Cells {
+    Count value[4];
+
+    __device__ static Cells of(const Count* from, bool aligned) {
+        if (!aligned) return {{__ldcs(from), __ldcs(from + 1), __ldcs(from + 2), __ldcs(from + 3)}};
+        const auto four = __ldcs(reinterpret_cast<const Four<Count>*>(from));
+        return {{four.x, four.y, four.z, four.w}};
+    }
+};
+
+/// What cells four columns wide add up to, in T: their logarithms, the columns, and each row as it comes. Where T is float
+/// and a cell has no place in the table of logarithms, `small` becomes false.
+template <class T>
+struct Columns {
+    double logs[4] = {};
+    T column[4] = {};
+    int occupied = 0;
+    bool small = true;
+
+    template <class Count>
+    __device__ T add(const Cells<Count>& cells, const double* table) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const Count c = cells.value[k];
+            if constexpr (sizeof(T) == sizeof(float)) logs[k] += __ldg(table + place_in_table(c, small));
+            else logs[k] += x_log_x(static_cast<double>(c));
+            column[k] += static_cast<T>(c);
+            occupied += c != Count(0);
+        }
+        return (static_cast<T>(cells.value[0]) + static_cast<T>(cells.value[1]))
+               + (static_cast<T>(cells.value[2]) + static_cast<T>(cells.value[3]));
+    }
+    __device__ double log_sum() const { return (logs[0] + logs[1]) + (logs[2] + logs[3]); }
+};
+
+/// Adds up COUNT values each over the lanes that differ in the bits LOW to COUNT / 2 LOW: of those lanes, the one whose
+/// bits are k LOW gets the k-th sum.
+template <int COUNT, int LOW, class T>
+__device__ T sums_by_lane(T (&value)[COUNT]) {
+#pragma unroll
+    for (int half = COUNT / 2; half > 0; half /= 2) {
+        const bool upper = threadIdx.x & half * LOW;
+#pragma unroll
+        for (int k = 0; k < half; ++k) {
+            const T given = upper ? value[k] : value[k + half], kept = upper ? value[k + half] : value[k];
+            value[k] = kept + shuffle_xor(given, half * LOW);
+        }
+    }
+    return value[0];
+}
+
+constexpr int SIDE = 32, IN_TURN = 8;  // of a square table; tables of a warp, whose estimates its lanes make together
+
+/// The sums of a square table, added up in T, in every lane; false where T was float and a cell has no place in the table.
+/// A lane takes four columns of every fourth row.
+template <class T, class Count>
+__device__ bool add_up_square(const Count* from, bool aligned, const double* table, int corrected, Sums& sums) {
+    Cells<Count> cells[SIDE / 4];
+    Columns<T> columns;
+    T row[SIDE / 4];
+#pragma unroll
+    for (int k = 0; k < SIDE / 4; ++k) cells[k] = Cells<Count>::of(from + 4 * (threadIdx.x % 32 + 32 * k), aligned);
+#pragma unroll
+    for (int k = 0; k < SIDE / 4; ++k) row[k] = columns.add(cells[k], table);
+    if (!__all_sync(FULL_WARP, columns.small)) return false;
+    const T across = sums_by_lane<8, 1>(row), down = sums_by_lane<4, 8>(columns.column);
+    sums = {};
+    sums.logs = columns.log_sum();
+    sums.add_margin(across, margin_log(across, table)), sums.add_margin(down, margin_log(down, table));
+    sums.logs = warp_reduce(sums.logs, Sum{}), sums.n = warp_reduce(across, Sum{});
+    if (corrected) sums.excess = warp_reduce(sums.excess + columns.occupied, Sum{});
+    return true;
+}
+
+template <class Count>
+__device__ __noinline__ Sums square_with_care(const Count* from, bool aligned, const double* table, int corrected) {
+    Sums sums;
+    add_up_square<double>(from, aligned, table, corrected, sums);
+    return sums;
+}
+
+// Tables of 32 rows and columns: a warp takes eight, each in registers.
+template <class Count>
+__global__ void __launch_bounds__(256, 3)
+    square_tables(const Count* joint, float* information, const double* table, int tables, int corrected, double unit) {
+    const bool aligned = misalignment(reinterpret_cast<const float*>(joint)) == 0;
+    const long long first = grid_thread() / 32 * IN_TURN;
+    const int lane = threadIdx.x % 32;
+    Sums own;
+    for (int t = 0; t < IN_TURN && first + t < tables; ++t) {
+        const Count* const from = joint + (first + t) * SIDE * SIDE;
+        Sums sums;
+        if (!add_up_square<float>(from, aligned, table, corrected, sums))
+            sums = square_with_care(from, aligned, table, corrected);
+        if (lane == t) own = sums;
+    }
+    if (lane < IN_TURN && first + lane < tables) information[first + lane] = estimate(own, corrected, unit);
+}
+
+/// This warp's part of a tile of a large table: four columns a lane, side by side, and up to sixteen rows, eight at a time.
 template <class Count>
 struct Part {
+    static constexpr int ROWS = 16, AHEAD = 8;
     const Count* joint;
-    double* row_parts;
-    int by, begin, end, first, strips, strip;
+    double* row_parts;  // [strip, row]
+    int bx, by, begin, first, strip;
 
-    /// Adds its cells up, in T, and writes the sums of its rows; `columns` are those of its columns. False where T was
-    /// float and a cell had no place in the table.
+    __device__ Cells<Count> load(int x, bool in_fours) const {
+        if (x < bx && in_fours && first < by) return Cells<Count>::of(joint + static_cast<long long>(x) * by + first, true);
+        Cells<Count> cells = {};
+        for (int k = 0; k < 4 && x < bx; ++k)
+            if (first + k < by) cells.value[k] = __ldg(joint + static_cast<long long>(x) * by + first + k);
+        return cells;
+    }
+
+    /// Adds its cells up, in T, and writes the sums of its rows. False where T was float and a cell had no place in the table.
     template <class T>
-    __device__ bool add_up(const double* table, double (&columns)[4], Sums& sums) const {
-        constexpr bool QUICK = sizeof(T) == sizeof(float);
-        T column[4] = {};
-        bool small = true;
-        sums = {};
-#pragma unroll 4
-        for (int x = begin; x < end; ++x) {
-            T row = 0;
+    __device__ bool add_up(const double* table, Columns<T>& columns) const {
+        const bool in_fours = by % 4 == 0 && misalignment(reinterpret_cast<const float*>(joint)) == 0;
+        const int lane = threadIdx.x % 32;
+        columns = {};
+        for (int x = begin; x < min(begin + ROWS, bx); x += AHEAD) {
+            Cells<Count> ahead[AHEAD];
+            T row[AHEAD];
 #pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                const Count c = first + 32 * k < by ? __ldg(joint + static_cast<long long>(x) * by + first + 32 * k) : Count(0);
-                sums.logs += QUICK ? __ldg(table + place_in_table(c, small)) : x_log_x(static_cast<double>(c));
-                sums.excess += c != Count(0);
-                row += static_cast<T>(c), column[k] += static_cast<T>(c);
-            }
-            row = warp_reduce(row, Sum{});
-            if (threadIdx.x % 32 == 0) row_parts[static_cast<long long>(x) * strips + strip] = row;
+            for (int k = 0; k < AHEAD; ++k) ahead[k] = load(x + k, in_fours);
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k) row[k] = columns.add(ahead[k], table);
+            T sum = sums_by_lane<AHEAD, 4>(row);
+            sum += shuffle_xor(sum, 1), sum += shuffle_xor(sum, 2);
+            if (lane % 4 == 0 && x + lane / 4 < bx) row_parts[static_cast<long long>(strip) * bx + x + lane / 4] = sum;
         }
-#pragma unroll
-        for (int k = 0; k < 4; ++k) columns[k] = column[k];
-        return !QUICK || __all_sync(FULL_WARP, small);
+        return __all_sync(FULL_WARP, columns.small);
     }
 };
 
@@ -172,46 +276,50 @@ __global__ void __launch_bounds__(256)
                 int* tile_cells, int bx, int by) {
     __shared__ double by_warp[8][STRIP];
     const int strips = (by + STRIP - 1) / STRIP, strip = blockIdx.x % strips, band = blockIdx.x / strips;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, begin = band * BAND + warp * 8;
-    const Part<Count> part = {joint, row_parts, by, begin, min(bx, begin + 8), strip * STRIP + lane, strips, strip};
-    Sums sums;
-    double columns[4];
-    if (!part.template add_up<float>(table, columns, sums)) part.template add_up<double>(table, columns, sums);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const Part<Count> part = {joint, row_parts, bx, by, band * BAND + warp * Part<Count>::ROWS, strip * STRIP + 4 * lane, strip};
+    double logs;
+    int occupied;
+    const auto keep = [&](const auto& columns) {
 #pragma unroll
-    for (int k = 0; k < 4; ++k) by_warp[warp][lane + 32 * k] = columns[k];
-    const double logs = block_sum(sums.logs);
-    const int occupied = block_reduce(sums.excess, Sum{}, 0);
+        for (int k = 0; k < 4; ++k) by_warp[warp][4 * lane + k] = columns.column[k];
+        logs = columns.log_sum(), occupied = columns.occupied;
+    };
+    Columns<float> quick;
+    if (part.add_up(table, quick)) {
+        keep(quick);
+    } else {
+        Columns<double> careful;
+        part.add_up(table, careful);
+        keep(careful);
+    }
+    logs = block_sum(logs), occupied = block_reduce(occupied, Sum{}, 0);
     if (threadIdx.x == 0) tile_logs[blockIdx.x] = logs, tile_cells[blockIdx.x] = occupied;
     const int y = strip * STRIP + static_cast<int>(threadIdx.x);
-    __syncthreads();
     if (threadIdx.x >= STRIP || y >= by) return;
     double sum = 0.0;
     for (int w = 0; w < 8; ++w) sum += by_warp[w][threadIdx.x];
     column_parts[static_cast<long long>(band) * by + y] = sum;
 }
 
-/// The sum over `count` values `apart` apart, by a warp.
-__device__ inline double warp_total(const double* from, int count, long long apart) {
-    double sum = 0.0;
-    for (int i = threadIdx.x % 32; i < count; i += 32) sum += from[i * apart];
-    return warp_reduce(sum, Sum{});
-}
-
-// Then the margins, a warp for each row and column, and the estimate.
-extern "C" __global__ void __launch_bounds__(256)
+// Then the margins, a thread for each row and column, and the estimate.
+extern "C" __global__ void __launch_bounds__(128)
     table_margins(const double* row_parts, const double* column_parts, const double* tile_logs, const int* tile_cells,
                   float* information, double* by_block, unsigned int* arrived, int bx, int by, int corrected, double unit) {
-    const int strips = (by + STRIP - 1) / STRIP, bands = (bx + BAND - 1) / BAND, warps = gridDim.y * (blockDim.x / 32);
-    const int warp = blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32;
+    const int strips = (by + STRIP - 1) / STRIP, bands = (bx + BAND - 1) / BAND, threads = gridDim.y * blockDim.x;
+    const int thread = blockIdx.y * blockDim.x + threadIdx.x;
     Sums sums;
-    for (long long i = warp; i < static_cast<long long>(bx) + by; i += warps) {
+    for (long long i = thread; i < static_cast<long long>(bx) + by; i += threads) {
         const bool row = i < bx;
-        const double margin = row ? warp_total(row_parts + i * strips, strips, 1) : warp_total(column_parts + i - bx, bands, by);
-        if (threadIdx.x % 32 > 0) continue;
+        const double* const from = row ? row_parts + i : column_parts + i - bx;
+        const int parts = row ? strips : bands, apart = row ? bx : by;
+        double margin = 0.0;
+#pragma unroll 8
+        for (int k = 0; k < parts; ++k) margin += __ldcg(from + static_cast<long long>(k) * apart);
         sums.add_margin(margin, x_log_x(margin));
         if (row) sums.n += margin;
     }
-    for (int tile = warp * 32 + threadIdx.x % 32; tile < strips * bands; tile += warps * 32)
+    for (int tile = thread; tile < strips * bands; tile += threads)
         sums.logs += tile_logs[tile], sums.excess += tile_cells[tile];
     double all[3] = {sums.logs, sums.n, static_cast<double>(sums.excess)};
     if (!row_sums(all, by_block, arrived)) return;

@@ -22,10 +22,11 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
-# S1 on an H200: 67 MB / 4.45 TB/s = 15 us, S2: 410 MB = 92 us. About 20 instructions a cell = 65 us at S2, and four
+# S1 on an H200: 67 MB / 4.45 TB/s = 15 us, S2: 410 MB = 92 us. About 13 instructions a cell = 40 us at S2, and four
 # cache lines of the table of logarithms for 32 of them = 51 us. Cells that are no whole numbers below 1024 take a
 # logarithm in double precision each: 0.3 ms at S2.
-STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 64, 8192, 1024, 512
+STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 128, 8192, 1024, 512
+SIDE, IN_TURN = 32, 8  # of square tables that stay in registers; of them a warp takes so many
 tallies = Fill(lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson, of gamma mean 20")
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / (axes["bx"] * axes["by"]), "exponential")
 
@@ -40,6 +41,9 @@ def launch_of(count):
     logs = Launch(4, 256, entry="count_log_table", arguments=("table",))
 
     def launch(tables, bx, by, strips, bands):
+        if bx == by == SIDE:
+            names = ("joint", "information", "table", "tables", "corrected", "unit")
+            return logs, Launch(-(-tables // (8 * IN_TURN)), 256, entry=f"square_tables<{count}>", arguments=names)
         if fits(bx, by):
             warps = 1 if bx * by <= BY_WARP else 4
             at_once = 4 // warps
@@ -52,7 +56,7 @@ def launch_of(count):
             logs,
             Launch(strips * bands, 256, entry=f"table_parts<{count}>",
                    arguments=("joint", "table", *parts, "bx", "by")),
-            Launch((1, min(MOST_BLOCKS, -(-(bx + by) // 8))), 256, entry="table_margins", arguments=last),
+            Launch((1, min(MOST_BLOCKS, -(-(bx + by) // 128))), 128, entry="table_margins", arguments=last),
         )  # fmt: skip
 
     return launch
@@ -97,7 +101,7 @@ def cupy_information(cupy, joint, unit):
 
 
 def arguments(dtype, fill):
-    scratch = {"table": "1024", "row_parts": "bx strips", "column_parts": "bands by", "tile_logs": "strips bands",
+    scratch = {"table": "1024", "row_parts": "strips bx", "column_parts": "bands by", "tile_logs": "strips bands",
                "by_block": str(3 * MOST_BLOCKS)}  # fmt: skip
     return (
         In("joint", "tables bx by", dtype, fill=fill), Out("information", "tables"),
@@ -122,7 +126,17 @@ def sparse(bx, by):
 
 
 corners = {"tables": 1, "bx": 2, "by": 2}
-shapes = ((0, 4, 4), (3, 1, 1), (5, 16, 16), (2, 20, 20), (2, 3, 41), (1, 70, 150), (1, 1, 9000))
+shapes = (
+    (1, 32, 32),
+    (19, 32, 32),
+    (0, 4, 4),
+    (3, 1, 1),
+    (5, 16, 16),
+    (2, 20, 20),
+    (2, 3, 41),
+    (1, 70, 150),
+    (1, 1, 9000),
+)
 spec = KernelSpec(
     entry="mutual_information<float>",
     arguments=arguments("float32", tallies),
@@ -166,7 +180,7 @@ spec = KernelSpec(
         ),
         *(
             Golden(Workload(tables=1, bx=x, by=y), {"joint": make}, {}, source=source)
-            for x, y in ((24, 30), (90, 130))
+            for x, y in ((24, 30), (32, 32), (90, 130), (130, 264))
             for make, source in ((nearly_independent, "nearly independent"), (sparse, "empty cells, row and column"))
         ),
     ),
