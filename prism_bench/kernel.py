@@ -127,7 +127,7 @@ class KernelSpec:
     `requires` is for a variant that only one compute capability can run; elsewhere its cases are skipped.
     `tune` is what may vary in the launch; functions may ask for its names as for axes, and a parameter or workload of
     the same name pins it.
-    `name`, `family` and `source` are filled in by the catalogue.
+    `name`, `family` and `source` are filled in by the catalogue, `variant_of` by `with_variant`.
     """
 
     entry: str
@@ -160,6 +160,7 @@ class KernelSpec:
     name: str = ""
     family: str = ""
     source: Path | None = None
+    variant_of: "KernelSpec | None" = field(default=None, repr=False, compare=False)
 
     def __post_init__(self):
         names = [argument.name for argument in self.arguments]
@@ -223,4 +224,5 @@ class KernelSpec:
         odd = sorted(set(changes) - known)
         if odd:
             raise SpecError(f"{self.name}: variant '{name}' changes {', '.join(odd)}, which no spec has")
-        return replace(self, **{"variants": {}, "aliases": (), "peers": {}, "chains": (), **changes})
+        inherited = {"variants": {}, "aliases": (), "peers": {}, "chains": (), "variant_of": self}
+        return replace(self, **inherited | changes)

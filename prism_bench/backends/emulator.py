@@ -10,7 +10,7 @@ from prism_bench.backends.base import Backend, Runnable
 from prism_bench.case import Case
 from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
-from prism_bench.errors import BackendUnavailable, VerificationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.files import shared_folder
 from prism_bench.kernel import Array, Launch, Zero
 from prism_bench.measurement import Sample
@@ -28,8 +28,7 @@ class EmulatorRunnable(Runnable):
         self.case, self._backend = case, backend
         steps = case.steps(backend.device)
         self.steps = tuple(step for step in steps if isinstance(step, Zero) or not step.is_empty)
-        folders, defines = _include_dirs(case), _defines(case)
-        self._module = compile_source(case.spec.source, folders, self._entries(), backend.mode, defines)
+        self._module = self._compiled()
         self.reports = ()
         self.reset(inputs)
 
@@ -69,15 +68,27 @@ class EmulatorRunnable(Runnable):
     def __exit__(self, *exception):
         self._module.close()
 
-    def _entries(self):
-        """Those of every edge and of S0 besides the case's own: one library serves them all. So one does for every
-        configuration that is not the default.
-        """
-        spec, device = self.case.spec, self._backend.device
-        workloads = [*spec.edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]
-        cases = [self.case, *(Case(spec, workload, "edge") for workload in workloads if workload is not None)]
+    def _compiled(self):
+        """The library that edges and S0 of the kernel and its variants share; the case's own where it needs another."""
+        spec = self.case.spec
+        own, shared = self._own_entries(), _shared_entries(spec, self._backend.device)
+        chosen = shared if set(own) <= set(shared) else own
+        try:
+            return self._compiled_with(chosen)
+        except CompilationFailed:
+            if chosen == own:
+                raise
+            return self._compiled_with(own)  # what another variant gets wrong is no fault of this one
+
+    def _compiled_with(self, entries):
+        case = self.case
+        return compile_source(case.spec.source, _include_dirs(case), entries, self._backend.mode, _defines(case.spec))
+
+    def _own_entries(self):
+        """Those that the case launches; for a configuration that is not the default those of all others, too."""
+        device, cases = self._backend.device, [self.case]
         if self.case.choice:
-            cases = [one for case in cases for one in case.configurations(device)]
+            cases = [one for case in [*cases, *_usual(self.case.spec)] for one in case.configurations(device)]
         return tuple(sorted({entry for case in cases for entry in case.entries(device)}))
 
     def _take(self, step):
@@ -145,6 +156,33 @@ def _include_dirs(case) -> tuple[Path, ...]:
     return (folder,) if folder.is_dir() else ()
 
 
-def _defines(case) -> tuple[str, ...]:
+def _defines(spec) -> tuple[str, ...]:
     """The definitions among the spec's compiler options; the others steer NVRTC alone."""
-    return tuple(option[2:] for option in case.spec.options if option.startswith("-D"))
+    return tuple(option[2:] for option in spec.options if option.startswith("-D"))
+
+
+_SHARED: dict[tuple, tuple] = {}  # by source and definitions: whose entries they are, and the entries
+
+
+def _shared_entries(spec, device) -> tuple[str, ...]:
+    """The entries that edges, golden data and S0 launch, of the kernel and of all its variants in the same source."""
+    whole, key = spec.variant_of or spec, (spec.source, _defines(spec))
+    if key not in _SHARED or _SHARED[key][0] is not whole:
+        forms = [whole, *map(whole.with_variant, whole.variants)]
+        alike = [one for one in forms if (one.source, _defines(one)) == key and not one.requires]
+        _SHARED[key] = whole, tuple(sorted({entry for one in alike for entry in _launched(one, device)}))
+    return _SHARED[key][1]
+
+
+def _launched(spec, device):
+    for case in _usual(spec):
+        try:
+            yield from case.entries(device)
+        except Exception:  # whatever a variant's launch raises, it raises again where its own result can say so
+            continue
+
+
+def _usual(spec):
+    """What is verified of a spec on the emulator: edges, golden data, and S0 where there is one."""
+    workloads = [*spec.edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]
+    return [Case(spec, workload, "edge") for workload in workloads if workload is not None]

@@ -1,9 +1,10 @@
 """Says which kernels the emulator does not claim to run, and why."""
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
-from prism_bench.emulator.source import flat_text, without_comments
+from prism_bench.emulator.source import flat_code
 
 # The first that matches names the reason, so the more telling ones stand first.
 _REASONS = (
@@ -24,8 +25,13 @@ _CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")
 def not_emulated(path_or_text, include_dirs=()) -> str | None:
     """Why the emulator cannot run this source, or None if it can. Code that stands in for the CPU is what counts:
     the device's branch of an `#ifdef CPU_CUDA` is not looked at."""
-    code = _seen_by_cpu(without_comments(flat_text(path_or_text, tuple(map(Path, include_dirs)))))
-    return next((reason for reason, pattern in _REASONS if re.search(pattern, code)), None)
+    return _reason(flat_code(path_or_text, tuple(map(Path, include_dirs))))
+
+
+@lru_cache(maxsize=256)
+def _reason(code: str) -> str | None:
+    seen = _seen_by_cpu(code)
+    return next((reason for reason, pattern in _REASONS if re.search(pattern, seen)), None)
 
 
 def _seen_by_cpu(code: str) -> str:

@@ -45,7 +45,7 @@ def host_source(path_or_text: Path | str, include_dirs: tuple[Path, ...], entrie
 def flat_code(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> str:
     """The source with its project includes in place, its system includes at the end, without comments."""
     flat = _flat(path_or_text, include_dirs)
-    return _without_comments(flat.text + "".join(f"\n#include <{name}>" for name in flat.system))
+    return without_comments(flat.text + "".join(f"\n#include <{name}>" for name in flat.system))
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,6 @@ def _body(flat: _Flat) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
 
 
 @lru_cache(maxsize=256)
-def _without_comments(code: str) -> str:
-    return without_comments(code)
-
-
 def without_comments(code: str) -> str:
     """The code without comments and without what stands in string literals; newlines stay."""
 
