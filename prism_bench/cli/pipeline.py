@@ -21,32 +21,55 @@ def command(
     verify_only: Annotated[bool, typer.Option("--verify-only", help="no times")] = False,
     limit_seconds: pairs.LimitOption = None,
     keep: Annotated[Path | None, typer.Option(help="folder for the record; on a GPU reports/pipelines")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="show this record, or the newest below a folder")
+    ] = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Verify and time pipelines of kernels. Ends with 1 where a stage or a result is wrong."""
-    from prism_bench import store
     from prism_bench.analysis.pipelines import exit_code, phases, rows
-    from prism_bench.pipelines import pipelines
     from prism_bench.pipelines.lstm import STEPS
-    from prism_bench.pipelines.run import Plan, Side, measure, tasks_of
     from prism_bench.report.pipelines import pipelines_json, pipelines_view
 
-    chosen, opened = pipelines(names or ()), options.choose_backend(backend, quiet=json).name
-    tasks = tasks_of(chosen, form or _forms(opened))
-    plan = Plan(options.open_catalogue(catalogue), opened, tasks, label, processes, not verify_only, limit_seconds)
-    with progress_bar() as report:
-        record = measure(plan, [Side("pipelines")], report)["pipelines"]
-    folder = keep or (DEFAULT_KEPT if opened == "cuda" and plan.timed else None)
-    if folder:
-        kept = store.save(record, store.path_for(record, folder))
-        options.err().print(f"record: {kept}", highlight=False, soft_wrap=True)
+    if source:
+        record = _read(source)
+    else:
+        opened = options.choose_backend(backend, quiet=json).name
+        effort = (label, processes, not verify_only, limit_seconds)
+        record = _measured(names, form, opened, options.open_catalogue(catalogue), effort)
+        _keep(record, keep or (DEFAULT_KEPT if opened == "cuda" and not verify_only else None))
     found = rows(record)
     if json:
         options.print_json(pipelines_json(found, phases(found, STEPS)))
     else:
         options.out().print(pipelines_view(found, phases(found, STEPS)))
     raise SystemExit(exit_code(found))
+
+
+def _read(source):
+    from prism_bench import store
+
+    return store.read(store.newest(source) if source.is_dir() else source)
+
+
+def _measured(names, forms, backend, catalogue, effort):
+    from prism_bench.pipelines import pipelines
+    from prism_bench.pipelines.run import Plan, Side, measure, tasks_of
+
+    label, processes, timed, limit = effort
+    tasks = tasks_of(pipelines(names or ()), forms or _forms(backend))
+    with progress_bar() as report:
+        plan = Plan(catalogue, backend, tasks, label, processes, timed, limit)
+        return measure(plan, [Side("pipelines")], report)["pipelines"]
+
+
+def _keep(record, folder):
+    from prism_bench import store
+
+    if folder:
+        kept = store.save(record, store.path_for(record, folder))
+        options.err().print(f"record: {kept}", highlight=False, soft_wrap=True)
 
 
 def _forms(backend):

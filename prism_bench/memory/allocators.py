@@ -50,10 +50,10 @@ def _size_class():
 
 
 def _async():
-    device = cupy.cuda.Device()
-    if not device.attributes.get("MemoryPoolsSupported", 0):
-        raise BackendUnavailable("cudaMallocAsync: this device has no memory pools")
-    pool = cupy.cuda.MemoryAsyncPool()
+    try:
+        pool = cupy.cuda.MemoryAsyncPool()
+    except (RuntimeError, cupy.cuda.runtime.CUDARuntimeError) as error:
+        raise BackendUnavailable(f"cudaMallocAsync is not to be had here ({error})") from None
     return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks)
 
 

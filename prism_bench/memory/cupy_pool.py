@@ -23,6 +23,7 @@ from prism_bench.memory.pool import SizeClassPool
 from prism_bench.memory.shelf import Block
 
 _runtime, _Pointer = cupy.cuda.runtime, cupy.cuda.MemoryPointer
+_NO_MEMORY = 2  # cudaErrorMemoryAllocation, which CuPy keeps to itself
 
 
 class CudaSource:
@@ -36,7 +37,7 @@ class CudaSource:
         try:
             return _runtime.malloc(size)
         except _runtime.CUDARuntimeError as error:
-            if error.status != _runtime.errorMemoryAllocation:
+            if error.status != _NO_MEMORY:
                 raise
         free, total = _runtime.memGetInfo()
         raise cupy.cuda.memory.OutOfMemoryError(size, total - free, 0)

@@ -8,6 +8,7 @@ The lock is never waited for in `free`, because Python may collect an array, and
 operation of the pool: what comes then is put aside and taken up when the lock is given back.
 """
 
+import atexit
 import os
 import threading
 import weakref
@@ -226,7 +227,7 @@ class SizeClassPool:
         self._source.release(block.address)
 
     def _forget_everything(self):
-        """In a forked child: nothing here may be given to a CUDA that is not there; a lock may have been held."""
+        """Nothing here may be given to a CUDA that is not there; in a forked child the lock may have been held."""
         self._owner, self._lock = None, threading.Lock()
         self._late.clear()
 
@@ -234,9 +235,10 @@ class SizeClassPool:
 _POOLS: "weakref.WeakSet[SizeClassPool]" = weakref.WeakSet()
 
 
-def _after_fork():
+def _without_cuda():
     for pool in list(_POOLS):
         pool._forget_everything()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_without_cuda)
+atexit.register(_without_cuda)  # what is still in use then goes with the process, and CUDA may have gone before it

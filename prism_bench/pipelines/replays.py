@@ -61,7 +61,8 @@ def _values(held, last, opened):
     pairs = {
         "peak_asked": (held.asked, "B"), "peak_used": (held.used, "B"), "peak_held": (held.held, "B"),
         "peak_device": (held.device, "B"), "overhead": (held.overhead, "1"),
-        "internal_fragmentation": (held.internal, "1"), "external_fragmentation": (free, "1"), "allocation_p99": (last["p99"], "s"),
+        "internal_fragmentation": (held.internal, "1"), "external_fragmentation": (free, "1"),
+        "allocation_p99": (last["p99"], "s"),
     }  # fmt: skip
     return {
         name: {"value": value, "unit": unit, "source": "replay"} | ({"reason": silent} if value is None else {})

@@ -14,7 +14,7 @@ from prism_bench.workbench.process import Place, WorkerDied, died_at_start, work
 from prism_bench.workbench.run import combined
 
 PLACE = Place(program="prism_bench.pipelines.worker")
-TIMEOUT = 240.0
+TIMEOUT = 300.0  # seconds of one task; a catalogue is recorded in one
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
+from prism_bench.pipelines.known import KNOWN
+from prism_bench.pipelines.pipeline import placed
 from prism_bench.pipelines.session import Session
 from prism_bench.run_record import encode_case
+from prism_bench.workbench.ahead import compile_ahead
 from prism_bench.workbench.settings import PROTOCOL
 from prism_bench.workbench.worker import private_output
 
@@ -23,11 +26,22 @@ def main() -> None:
     opened = _install(order.get("allocator"))
     backend, catalogue = open_backend(order["backend"]), discover(order["catalogue"])
     tell({"facts": backend.facts(), "protocol": {"version": PROTOCOL}})
+    if backend.name == "cuda" and order["process"] == 0:
+        compile_ahead(_cases(order, catalogue), backend.device)
     session = Session(backend, catalogue, order["label"], first=order["process"] == 0, timed=order["timed"])
     for task in order["tasks"]:
         tell({"begin": task})
         tell(_done(task, order, session, opened, backend, catalogue))
     tell({"end": True, **({"allocator": opened.facts()} if opened else {})})
+
+
+def _cases(order, catalogue):
+    """Everything that the tasks will launch, as far as it is known beforehand."""
+    recorded = [task for task in order["tasks"] if task.startswith("record:")]
+    measured = [task.partition(":")[0] for task in order["tasks"] if task.partition(":")[0] in KNOWN]
+    found = [one.case for name in {*measured, *(KNOWN if recorded else ())}
+             for one in placed(KNOWN[name], order["label"], catalogue)]  # fmt: skip
+    return found + (catalogue.cases(labels=(order["label"],)) if recorded else [])
 
 
 def _install(name):

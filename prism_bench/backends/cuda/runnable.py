@@ -117,7 +117,6 @@ class CudaRunnable(Runnable):
 
     def renew(self, names):
         for name in names:
-            self._buffers[name] = None  # first back to the allocator, which may give the same memory again
             self._buffers[name] = self._cupy.empty(self.case.shape(name), self.case.spec.argument(name).dtype)
         self._calls = self._bound(self._kernels)
 

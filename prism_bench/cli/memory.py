@@ -1,0 +1,129 @@
+"""`prism-bench memory`: what programs ask memory for, and which allocator serves them best."""
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options, pairs
+from prism_bench.cli.progress import progress_bar
+
+NAME = "memory"
+PROGRAMS = ("time_series:allocating", "image:allocating", "together:allocating")
+
+
+def command(
+    trace: Annotated[
+        list[Path] | None,
+        typer.Option(help="a recorded trace; without it pipelines and a catalogue run are recorded on the GPU"),
+    ] = None,
+    allocator: Annotated[
+        list[str] | None, typer.Option(help="cupy, size_class, async, none or rmm; all without")
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="the published tracker's demonstration, synthetic")] = False,
+    count: Annotated[bool, typer.Option("--count", help="count what traces ask for and end: no GPU needed")] = False,
+    processes: pairs.ProcessesOption = 5,
+    limit_seconds: pairs.LimitOption = None,
+    keep: Annotated[Path | None, typer.Option(help="folder for traces and records")] = None,
+    source: Annotated[Path | None, typer.Option("--from", help="show the newest records of such a folder")] = None,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Compare allocators on recorded traces, and programs on them, in processes in turn, with CuPy's own pool.
+
+    Ends with 0 whichever is faster; 2 where nothing could be measured.
+    """
+    if demo or count:
+        _count(demo, trace or [], json)
+        return
+    if source:
+        _tell(_read(source), json)
+        return
+    opened = options.choose_backend("cuda", quiet=json).name
+    with tempfile.TemporaryDirectory() as folder:
+        found, records = _contest(
+            trace,
+            allocator,
+            (options.open_catalogue(catalogue), opened, processes, limit_seconds),
+            keep or Path(folder),
+        )
+    if keep:
+        _keep(records, keep)
+    _tell(found, json)
+
+
+def _count(demo, paths, json):
+    from prism_bench.memory import trace as traces
+    from prism_bench.memory.books import planned
+    from prism_bench.memory.tracker import published_demo
+    from prism_bench.report.memory import traces_json, tracked_view
+
+    read = [traces.read(path) for path in paths]
+    found = [(one, one.tracked(), planned(one)) for one in read]
+    if json:
+        options.print_json({**({"published_demo": published_demo().plain()} if demo else {}), **traces_json(found)})
+        return
+    if demo:
+        options.out().print(tracked_view("published demo", published_demo()))
+    for one, tracked, plan in found:
+        options.out().print(tracked_view(one.name, tracked, plan))
+
+
+def _read(folder):
+    from prism_bench import store
+    from prism_bench.analysis.allocators import contest
+    from prism_bench.errors import ResultsError
+    from prism_bench.memory.names import ALLOCATORS
+
+    kept = [name for name in ALLOCATORS if (folder / name).is_dir()]
+    if not kept:
+        raise ResultsError(f"no records of allocators in {folder}; 'prism-bench memory --keep FOLDER' makes them")
+    records = {name: store.read(store.newest(folder / name)) for name in kept}
+    return contest(records, {name: "not measured in these records" for name in ALLOCATORS if name not in kept})
+
+
+def _contest(paths, allocators, rest, folder):
+    from prism_bench.analysis.allocators import BASE, contest
+    from prism_bench.memory.names import ALLOCATORS
+    from prism_bench.pipelines.run import Plan, Side, measure
+
+    catalogue, backend, processes, limit = rest
+    traces = paths or _recorded(catalogue, backend, folder)
+    names = list(dict.fromkeys([BASE, *(allocators or ALLOCATORS)]))
+    sides = [Side(name, name) for name in names]
+    tasks = (*(f"replay:{path}" for path in traces), *PROGRAMS)
+    with progress_bar() as report:
+        records = measure(Plan(catalogue, backend, tasks, "S0", processes, limit=limit), sides, report)
+    return contest(records, {side.name: side.missing for side in sides if side.missing}), records
+
+
+def _recorded(catalogue, backend, folder):
+    """The traces of the pipelines and of a catalogue run, with one made at random beside them."""
+    from prism_bench.memory import trace
+    from prism_bench.memory.synthetic import random_trace
+    from prism_bench.pipelines.run import Plan, Side, measure
+
+    kept = (folder / "traces").resolve()
+    side = Side("recording")
+    tasks = (f"record:pipelines={kept}", f"record:catalogue={kept}")
+    with options.err().status("recording traces"):
+        measure(Plan(catalogue, backend, tasks, timed=False), [side])
+    return [*map(Path, side.recorded), trace.save(random_trace(), kept / "random.json.gz")]
+
+
+def _keep(records, folder):
+    from prism_bench import store
+
+    for name, record in records.items():
+        path = store.save(record, store.path_for(record, folder / name))
+        options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
+
+
+def _tell(found, json):
+    from prism_bench.report.memory import contest_json, contest_view
+
+    if json:
+        options.print_json(contest_json(found))
+    else:
+        options.out().print(contest_view(found))
