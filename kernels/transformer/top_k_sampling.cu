@@ -98,13 +98,20 @@ struct Logits {
 #pragma unroll
         for (int j = 0; j < HELD; j += 4) {
             const int first = place(begin, j);
-            float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+            float4 v = make_float4(-infinity(), -infinity(), -infinity(), -infinity());
             if (aligned && first < vocabulary) v = load4_streamed(row + first);
             z[j] = v.x, z[j + 1] = v.y, z[j + 2] = v.z, z[j + 3] = v.w;
         }
 #pragma unroll
         for (int j = 0; j < HELD; ++j)
             if (!aligned && place(begin, j) < vocabulary) z[j] = __ldcs(row + place(begin, j));
+    }
+    /// A NaN is none.
+    __device__ float largest() const {
+        float most = z[0];
+#pragma unroll
+        for (int j = 1; j < HELD; ++j) most = fmaxf(most, z[j]);
+        return most;
     }
 };
 
@@ -126,7 +133,8 @@ __device__ inline unsigned long long first_bar(const Logits& logits, int vocabul
     return reached > 0 ? reached - 1 : 0;
 }
 
-/// Walks the row and leaves its k best entries, unsorted, in shared memory. The next logits are under way meanwhile.
+/// Walks the row and leaves its k best entries, unsorted, in shared memory. The next logits are under way meanwhile. The bar
+/// is raised each time that as much again of the row has been seen, so that candidates get rarer.
 __device__ inline void select(const Shared& s, const float* row, int vocabulary, int k, int capacity, bool aligned) {
     Logits own, next;
     next.load(row, 0, vocabulary, aligned);
@@ -136,12 +144,15 @@ __device__ inline void select(const Shared& s, const float* row, int vocabulary,
         own = next;
         if (begin + HELD * THREADS < vocabulary) next.load(row, begin + HELD * THREADS, vocabulary, aligned);
         unsigned int pending = 0;
+        if (!(own.largest() < least)) {
 #pragma unroll
-        for (int j = 0; j < HELD; ++j)
-            if (!(own.z[j] < least) && Logits::place(begin, j) < vocabulary) pending |= 1u << j;
+            for (int j = 0; j < HELD; ++j)
+                if (!(own.z[j] < least) && Logits::place(begin, j) < vocabulary) pending |= 1u << j;
+        }
         while (true) {
 #pragma unroll
             for (int j = 0; j < HELD; ++j) {
+                if (pending == 0) break;
                 if (!(pending >> j & 1)) continue;
                 const unsigned long long entry = Entry::of(own.z[j], Logits::place(begin, j));
                 const int place = entry > bar ? atomicAdd(s.count, 1) : 0;
@@ -155,6 +166,13 @@ __device__ inline void select(const Shared& s, const float* row, int vocabulary,
             bar = keep_best(s, k);
             least = bar_logit(bar);
         }
+        const int turn = begin / (HELD * THREADS) + 1;
+        if ((turn & (turn - 1)) > 0) continue;
+        const bool many = *s.count >= 2 * k;
+        __syncthreads();
+        if (!many) continue;
+        bar = keep_best(s, k);
+        least = bar_logit(bar);
     }
     __syncthreads();
     if (*s.count > k) keep_best(s, k);
