@@ -1,3 +1,5 @@
+#include <cuda_pipeline.h>
+
 #include "scan.cuh"
 #include "vector_load.cuh"
 
@@ -119,6 +121,114 @@ __device__ void walk_tiles(const float* sigma, const Output& output, unsigned lo
         write_sums(four(k), output, before, x[k]);
         before += sum[k];
     }
+}
+
+/// Rows in tiles of CHUNKS chunks for each warp, as many at a time as there are blocks: a wave. A block's next tile is on its
+/// way while it scans the present one; every block adds up the sums of its wave's tiles itself, so that none looks back
+/// further. All blocks are on the device together.
+template <int CHUNKS, class Output>
+struct Waves {
+    static constexpr int THREADS = 1024, SIZE = THREADS / 32 * CHUNKS * CHUNK;
+    const float* sigma;
+    const Output& output;
+    unsigned long long* states;  // of all tiles, 0 before
+    long long cols, tiles, all;
+    float* stages;  // of 2 SIZE floats
+
+    __device__ Waves(const float* sigma, const Output& output, unsigned long long* states, long long rows, long long cols, float* stages)
+        : sigma(sigma), output(output), states(states), cols(cols), tiles((cols + SIZE - 1) / SIZE), all(rows * tiles),
+          stages(stages) {}
+
+    __device__ int place(int k) const { return (static_cast<int>(threadIdx.x) / 32 * CHUNKS + k) * CHUNK + threadIdx.x % 32 * 4; }
+    __device__ Four four(long long number, int k) const {
+        const long long row = number / tiles, col = number % tiles * SIZE + place(k);
+        return {row * cols + col, cols - col, cols % 4 == 0 || row == 0};
+    }
+    __device__ void start(long long number, int stage) const {
+#pragma unroll
+        for (int k = 0; k < CHUNKS; ++k) {
+            float* const to = stages + stage * SIZE + place(k);
+            const Four from = number < all ? four(number, k) : Four{0, 0, false};
+            float x[4];
+            if (from.whole()) {
+                __pipeline_memcpy_async(to, sigma + from.at, 16);
+            } else {
+                from.read(sigma, x);
+                store4(to, make_float4(x[0], x[1], x[2], x[3]));
+            }
+        }
+        __pipeline_commit();
+    }
+
+    /// The sum of the wave's tiles before this block's in its row; `carry` is that of the last wave's last
+    /// row, and becomes this wave's. All threads call it.
+    __device__ double exchange(double own, long long first, double& carry) const {
+        const long long number = first + blockIdx.x, last = min(all, first + static_cast<long long>(gridDim.x)) - 1;
+        if (threadIdx.x == 0 && number < all) TileState::publish(states + number, own, TileState::OWN);
+        double before = 0.0, onward = 0.0;
+        const long long other = first + threadIdx.x;
+        if (threadIdx.x < gridDim.x && other <= last) {
+            const double sum = TileState::wait_for(states + other).sum();
+            if (other < number && other / tiles == number / tiles) before = sum;
+            if (other / tiles == last / tiles) onward = sum;
+        }
+        before = block_sum(before), onward = block_sum(onward);
+        if (first % tiles == 0) carry = 0.0;
+        if (number / tiles == first / tiles) before += carry;
+        carry = onward + (last / tiles == first / tiles ? carry : 0.0);
+        return before;
+    }
+
+    __device__ void walk() const {
+        __shared__ double by_warp[THREADS / 32];
+        const int warp = threadIdx.x / 32;
+        double carry = 0.0;
+        start(blockIdx.x, 0);
+        int stage = 0;
+        for (long long first = 0; first < all; first += gridDim.x, stage ^= 1) {
+            const long long number = first + blockIdx.x;
+            start(number + gridDim.x, stage ^ 1);
+            __pipeline_wait_prior(1);
+            float x[CHUNKS][4], sum[CHUNKS];
+            double own = 0.0;
+#pragma unroll
+            for (int k = 0; k < CHUNKS; ++k) {
+                const float4 v = load4(stages + stage * SIZE + place(k));
+                x[k][0] = v.x * v.x, x[k][1] = v.y * v.y, x[k][2] = v.z * v.z, x[k][3] = v.w * v.w;
+                sum[k] = scan_chunk(x[k]);
+                own += sum[k];
+            }
+            if (threadIdx.x % 32 == 0) by_warp[warp] = own;
+            __syncthreads();
+            double tile = 0.0;
+            for (int w = 0; w < THREADS / 32; ++w) tile += by_warp[w];
+            double before = exchange(tile, first, carry);
+            for (int w = 0; w < warp; ++w) before += by_warp[w];
+#pragma unroll
+            for (int k = 0; k < CHUNKS && number < all; ++k) {
+                write_sums(four(number, k), output, before, x[k]);
+                before += sum[k];
+            }
+            __syncthreads();
+        }
+    }
+};
+
+template <int CHUNKS>
+__global__ void __launch_bounds__(1024, 1)
+    variance_waves(const float* sigma, float* variance, unsigned long long* states, long long rows, long long cols) {
+    extern __shared__ float4 stages[];
+    const Variances output = {variance};
+    Waves<CHUNKS, Variances>(sigma, output, states, rows, cols, reinterpret_cast<float*>(stages)).walk();
+}
+
+template <int CHUNKS>
+__global__ void __launch_bounds__(1024, 1)
+    band_waves(const float* sigma, const float* mean, float* variance, float* lower, float* upper,
+               unsigned long long* states, long long rows, long long cols, float z) {
+    extern __shared__ float4 stages[];
+    const Bands output = {variance, mean, lower, upper, z};
+    Waves<CHUNKS, Bands>(sigma, output, states, rows, cols, reinterpret_cast<float*>(stages)).walk();
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -47,6 +47,26 @@ def launch_of(kind):
     return launch
 
 
+def launch_waves(kind):
+    """Tiles of 4096 floats for each chunk of a warp, two of which a block keeps."""
+    outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
+    z = () if kind == "variance" else ("z",)
+    few = launch_of(kind)
+
+    def launch(rows, cols, tiles, device):
+        if cols <= TILE or rows >= 16 * device.sm_count:
+            return few(rows, cols, tiles, device)
+        chunks = next((chunks for chunks in (6, 4) if chunks << 15 <= device.max_shared_bytes), 3)
+        count = rows * -(-cols // (chunks * TILE))
+        wave = Launch(
+            min(count, device.sm_count), 1024, shared=chunks << 15, entry=f"{kind}_waves<{chunks}>", cooperative=True,
+            arguments=("sigma", *outputs, "states", "rows", "cols", *z),
+        )  # fmt: skip
+        return Zero("states"), wave
+
+    return launch
+
+
 def launch_ar(kind):
     outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
     z = () if kind == "variance" else ("z",)
@@ -143,6 +163,11 @@ spec = KernelSpec(
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
+        "waves": Variant(
+            "as many long tiles at a time as there are blocks, none of which looks back", launch=launch_waves("variance"),
+            edges=(*few[-3:], Workload(rows=3, cols=60_001), Workload(rows=9, cols=24_576), Workload(rows=7, cols=30_000)),
+            workloads={"S0": sizes["S0"], "S2": sizes["S2"]},
+        ),
         "bands": Variant(
             "with the band around a mean", entry="band_rows", launch=launch_of("band"),
             arguments=(
