@@ -8,12 +8,14 @@ import typer
 from prism_bench.cli import options
 
 NAME = "fusion"
+ITEMS = Path("reports/persistent")
 
 
 def command(
     chain: Annotated[list[str] | None, typer.Argument(help="chains, or kernels that have chains; all without")] = None,
     record: Annotated[Path | None, typer.Option(help="a run record; without it the newest that timed a chain")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
+    latencies: Annotated[Path | None, typer.Option(help="times of served items; without it the newest")] = None,
     label: options.LabelOption = None,
     emulate: Annotated[bool, typer.Option("--emulate", help="count traffic on the emulator, at S0")] = False,
     picture: Annotated[Path | None, typer.Option(help="draw before and after into this PNG file")] = None,
@@ -34,7 +36,7 @@ def command(
     labels = options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}
     uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
-    sources = fusion.Sources(read, traffic, missing, uncounted)
+    sources = fusion.Sources(read, traffic, missing, uncounted, _latencies(latencies))
     found = fusion.ledgers(chains, labels, sources)
     table = fusion.compared(found)
     if picture:
@@ -60,6 +62,14 @@ def _record(chains, path, runs):
             return found, ""
     names = " ".join(f"--filter {name}" for name in sorted(kernels))
     return None, f"no record of a GPU below {runs} timed it; 'prism-bench run {names}' on a GPU makes one"
+
+
+def _latencies(path):
+    """The times of served items: of the file that is named, of the newest, or none."""
+    from prism_bench.persistent.record import newest, read_latencies
+
+    chosen = path or newest(ITEMS)
+    return read_latencies(chosen) if chosen else None
 
 
 def _traffic(chains, labels):

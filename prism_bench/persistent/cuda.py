@@ -32,7 +32,7 @@ class CudaMachine(Machine):
         for program in served.programs:
             for name, one in program.fields.items():
                 offset = served.offsets[program.name, name]
-                self._workspace[offset : offset + one.nbytes] = one.first_byte
+                self._workspace[offset : offset + one.nbytes].data.memset(one.first_byte, one.nbytes)
         cupy.cuda.runtime.deviceSynchronize()
 
     def serve(self, served, board):

@@ -10,6 +10,7 @@ from prism_bench.analysis.fusion import ChainLedger, Compared, Sources, StageRow
 from prism_bench.analysis.fusion.figure import Figure
 from prism_bench.analysis.fusion.published import STAGES, pass_rule, source
 from prism_bench.analysis.fusion.saving import CLOCKS, Speedup
+from prism_bench.report.cells import GAP, times_text
 from prism_bench.report.fusion_words import (
     CACHED,
     LEGEND,
@@ -45,6 +46,8 @@ def _chain(ledger, notes):
     if fused:
         yield _gains(fused, notes)
         yield _savings(fused, notes)
+    if ledger.answers:
+        yield _answers(ledger.answers)
     yield from (Text(f"  note: {note}", style="dim") for row in ledger.rows for note in row.notes)
     yield Text()
 
@@ -106,6 +109,22 @@ def _savings(rows, notes):
     for row in rows:
         table.add_row(f"  {row.stage}", *_parts(row, notes), *_floor(row, notes))
     return table
+
+
+def _answers(answers):
+    """How long a host waits for one evaluation, and what one of many costs it."""
+    table = _table("  from request to answer", "form", "launches", "answer", "quartiles", "p99", "each of many",
+                   "against the graph", "error")  # fmt: skip
+    for one in answers:
+        ratio = times_text(one.against_graph) if one.against_graph else GAP
+        error = GAP if one.error is None else f"{one.error:.1e}"
+        each = time_text(one.each.median)
+        table.add_row(f"  {one.stage}", one.form, str(one.launches), *_spread(one.answer), each, ratio, error)
+    return table
+
+
+def _spread(spread):
+    return time_text(spread.median), f"{time_text(spread.low)} to {time_text(spread.high)}", time_text(spread.p99)
 
 
 def _ratio(speedup: Speedup, notes):

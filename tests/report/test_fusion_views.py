@@ -14,7 +14,17 @@ from prism_bench.report.fusion_chart import fusion_picture
 from prism_bench.report.fusion_json import fusion_json
 from prism_bench.report.fusion_terminal import fusion_view
 from prism_bench.report.fusion_words import Footnotes, percent, ratio_words, signed, verdict
-from tests.analysis.fusion.toy_chain import APART, BEFORE_TIMES, MEASURED, record, result, toy_ledger
+from tests.analysis.fusion.toy_chain import (
+    APART,
+    BEFORE_TIMES,
+    MEASURED,
+    ROWS,
+    SERVED,
+    latencies,
+    record,
+    result,
+    toy_ledger,
+)
 
 
 def shown(*ledgers, sources=None, width=160):
@@ -47,6 +57,14 @@ def test_the_saving_is_told_in_its_parts():
 
 def test_nothing_is_cut_off_where_the_terminal_is_narrow():
     assert "…" not in shown(toy_ledger(), width=100)
+
+
+def test_what_a_host_waits_for_has_a_table_where_items_were_timed():
+    served = toy_ledger(chain=SERVED, latencies=latencies(*ROWS))
+    text = shown(served).split("from request to answer")[1]
+    words = " ".join(line(text, "persistent"))
+    assert "persistent persistent 0 6.00 us 5.40 us to 6.60 us 12.0 us 3.00 us 1.50x 3.0e-07" == words
+    assert "from request to answer" not in shown(toy_ledger())
 
 
 def test_the_library_call_is_named():

@@ -1,8 +1,10 @@
 """The ledger of fusion: every chain at every workload, stage by stage, against its separate launches."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from prism_bench.analysis.fusion.answers import STAGE as SERVED
+from prism_bench.analysis.fusion.answers import Answer, answers
 from prism_bench.analysis.fusion.figure import Figure, absent
 from prism_bench.analysis.fusion.plan import planned
 from prism_bench.analysis.fusion.published import pass_rule
@@ -13,6 +15,7 @@ from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError, unknown
 from prism_bench.kernel import Chain, KernelSpec
+from prism_bench.persistent.record import LatencyRecord
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench.traffic import CaseTraffic
 from prism_bench.workload import LABELS
@@ -20,7 +23,8 @@ from prism_bench.workload import LABELS
 
 @dataclass(frozen=True)
 class Sources:
-    """What the ledger is read from: a run record of a GPU, and traffic on the emulator by the case's name.
+    """What the ledger is read from: a run record of a GPU, traffic on the emulator by the case's name, and the times of
+    served items.
 
     `missing` says why there is no record, `uncounted` why a stage has no traffic.
     """
@@ -29,6 +33,7 @@ class Sources:
     traffic: Mapping[str, CaseTraffic] = field(default_factory=dict)
     missing: str = "no record of a GPU was read"
     uncounted: str = "not counted: --emulate counts it"
+    latencies: LatencyRecord | None = None
 
     @property
     def device(self) -> Device:
@@ -47,7 +52,7 @@ class Sources:
 @dataclass(frozen=True)
 class ChainLedger:
     """One chain at one workload: its stages, from separate launches to the most fused; the cold seconds of the fastest
-    `library` call for the same, whose name is its figure's source.
+    `library` call for the same, whose name is its figure's source; and how long a host waits for each stage.
     """
 
     chain: str
@@ -55,6 +60,7 @@ class ChainLedger:
     workload: str
     rows: tuple[StageRow, ...]
     library: Figure
+    answers: tuple[Answer, ...] = ()
 
     def row(self, stage: str) -> StageRow | None:
         """The row of that stage, or None."""
@@ -99,21 +105,32 @@ def _ledger(chain, stages, sources, prices):
     first, before = next(iter(stages.values())), seen.get("baseline")
     known = library(before.result, before.missing) if before else Timed(reason="no baseline, and no library beside it")
     rows = tuple(_row(one, before, known, prices) for one in seen.values())
-    return ChainLedger(chain.name, first.label, str(first.workload), rows, known.figure)
+    launches = {stage: planned(case, chain, sources.device).launches for stage, case in stages.items()}
+    waits = answers(stages, launches, sources.latencies)
+    return ChainLedger(chain.name, first.label, str(first.workload), rows, known.figure, waits)
 
 
 def _seen(stage, case, chain, sources):
+    if stage == SERVED:
+        return _served(case, chain, sources)
     result = sources.record.case(case.name) if sources.record else None
     missing = "the record does not hold this case" if sources.record else sources.missing
     plan = planned(case, chain, sources.device)
     return Seen(stage, case, plan, result, sources.traffic.get(case.name), missing, sources.uncounted)
 
 
+def _served(case, chain, sources):
+    """The stage whose kernels a queue kernel calls: nothing is launched, and no clock of a launch knows its time."""
+    plan = replace(planned(case, chain, sources.device), launches=0)
+    missing = "an item that is served is no launch: it is timed from request to answer, by scripts/persistent"
+    return Seen(SERVED, case, plan, None, sources.traffic.get(case.name), missing, sources.uncounted)
+
+
 def _row(seen, baseline, known, prices):
     found = figures(seen, _floor(seen, prices))
     against = baseline if baseline and baseline.case.workload == seen.case.workload else None
     speedups, savings = {}, {}
-    if against and seen.stage != "baseline":
+    if against and seen.stage not in ("baseline", SERVED):
         speedups = {clock: speedup(against.timed(clock), seen.timed(clock)) for clock in CLOCKS}
         speedups["library"] = speedup(known, seen.timed("cold_time"))
         divided = {clock: saving(_cost(against, clock), _cost(seen, clock), prices) for clock in DIVIDED}
@@ -148,5 +165,5 @@ def _notes(seen, against):
     launched = seen.result.code.get("launches") if seen.result else None
     if launched is not None and launched != seen.plan.launches:
         yield f"{seen.case.name}: the record made {launched} launches, today's plan makes {seen.plan.launches}"
-    if against is None and seen.stage != "baseline":
+    if against is None and seen.stage not in ("baseline", SERVED):
         yield f"{seen.case.name}: separate launches are not timed at this workload"

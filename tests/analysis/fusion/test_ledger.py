@@ -19,6 +19,7 @@ from tests.analysis.fusion.toy_chain import (
     CATALOGUE,
     LAUNCH,
     MEASURED,
+    SERVED,
     SPEC,
     TOY,
     N,
@@ -166,11 +167,11 @@ def test_plans_are_those_of_the_records_device():
 
 
 def test_chains_are_found_by_their_name_or_their_kernels():
-    assert [TOY, APART] == [chain for _, chain in chains_of(CATALOGUE)]
+    assert [TOY, SERVED, APART] == [chain for _, chain in chains_of(CATALOGUE)]
     assert [APART] == [chain for _, chain in chains_of(CATALOGUE, ["apart"])]
-    assert [TOY, APART] == [chain for _, chain in chains_of(CATALOGUE, ["toy_chain"])]
+    assert [TOY, SERVED, APART] == [chain for _, chain in chains_of(CATALOGUE, ["toy_chain"])]
     aliased = replace(CATALOGUE, aliases={"toy": "toy_chain"})
-    assert [TOY, APART] == [chain for _, chain in chains_of(aliased, ["toy"])]
+    assert [TOY, SERVED, APART] == [chain for _, chain in chains_of(aliased, ["toy"])]
 
 
 def test_an_unknown_chain_or_label_is_refused_with_what_is_near():

@@ -5,6 +5,7 @@ from pathlib import Path
 from prism_bench import Chain, In, KernelSpec, Launch, Out, Scratch, Size, Variant, Workload
 from prism_bench.analysis.fusion import Sources, ledgers
 from prism_bench.catalogue import Catalogue
+from prism_bench.persistent.record import EMPTY, ItemTimes, LatencyRecord, Spread
 from tests.report.synthetic import case_result, record_of
 
 BANDWIDTH, LAUNCH = 1e12, 1e-6
@@ -31,10 +32,11 @@ SPEC = KernelSpec(
     },
     chains=(
         Chain("transfer_entropy", {"baseline": None, "full": "full"}, between=("middle",)),
+        Chain("served", {"baseline": None, "full": "full", "persistent": "full"}, between=("middle",)),
         Chain("apart", {"baseline": None, "full": "large"}, between=("middle",)),
     ),
 )  # fmt: skip
-TOY, APART = SPEC.chains
+TOY, SERVED, APART = SPEC.chains
 CATALOGUE = Catalogue(Path("toys"), {"toy_chain": SPEC})
 BEFORE, AFTER = f"toy_chain[n={N}]", f"toy_chain:full[n={N}]"
 
@@ -62,6 +64,30 @@ def record(*cases, **changes):
 BEFORE_TIMES = {"cold_time": 12e-6, "hot_time": 8e-6, "launch_time": 20e-6}
 AFTER_TIMES = {"cold_time": 4e-6, "hot_time": 3e-6, "launch_time": 2.5e-6}
 MEASURED = record(result(times=BEFORE_TIMES), result("full", times=AFTER_TIMES, error=2e-6))
+
+
+def spread(seconds):
+    return Spread(seconds, seconds * 0.9, seconds * 1.1, seconds * 2, 100)
+
+
+def times(case, form, answer, error=None):
+    return ItemTimes(case, form, spread(answer), spread(answer / 2), error)
+
+
+ROWS = (
+    times(EMPTY, "persistent", 4e-6),
+    times(AFTER, "persistent", 6e-6, 3e-7),
+    times(AFTER, "launches", 30e-6, 3e-7),
+    times(BEFORE, "graph", 15e-6),
+    times(BEFORE, "launch", 20e-6),
+    times(AFTER, "graph", 9e-6),
+    times(AFTER, "launch", 8e-6),
+)
+
+
+def latencies(*rows):
+    """Times of items, as scripts/persistent leaves them."""
+    return LatencyRecord({"id": "toy"}, "2026-11-22T00:00:00", None, rows)
 
 
 def toy_ledger(read=MEASURED, chain=TOY, label="S0", **sources):
