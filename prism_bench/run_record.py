@@ -11,11 +11,14 @@ A record is one JSON object (stored compressed, see `store/`):
     protocol      version and settings of the measuring protocol: what a series must share to be compared
     complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
     duration      seconds the whole run took
+    tuning        {asked: "tuned" or "untuned", store, choices: {case: {configuration, by, tuned_at, created}}, stale:
+                  {case: reason}, unused: why the store says nothing}; empty where nobody was asked
     monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
                   (seconds), lost}, or {missing}: why nothing was seen
     cases         list of cases:
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
+        configuration  what of the launch may be tuned, as it was launched: {name: value}
         code           sass (hash of the machine code), registers, spill_bytes, shared_bytes, launches per call,
                        plan (every launch in short)
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
@@ -64,6 +67,7 @@ class CaseResult:
     verification: tuple[dict, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     profile: dict = field(default_factory=dict)
+    configuration: dict = field(default_factory=dict)
 
     @property
     def workload_text(self) -> str:
@@ -101,6 +105,7 @@ class RunRecord:
     complete: bool = True
     duration: float = 0.0
     monitor: tuple[dict, ...] = ()
+    tuning: dict = field(default_factory=dict)
 
     @property
     def imported(self) -> bool:
@@ -175,9 +180,12 @@ def require_schema(data: object, origin: str) -> None:
 # What a field of a record, of a case or of a measurement must be where a reader relies on it.
 _KINDS = {
     "created": str, "backend": str, "catalogue": str, "machine": dict, "software": dict, "protocol": dict,
-    "cases": list, "monitor": list,
+    "cases": list, "monitor": list, "tuning": dict,
 }  # fmt: skip
-_CASE_KINDS = {"name": str, "kernel": str, "family": str, "label": str, "workload": dict, "bytes": int, "code": dict}
+_CASE_KINDS = {
+    "name": str, "kernel": str, "family": str, "label": str, "workload": dict, "bytes": int, "code": dict,
+    "configuration": dict,
+}  # fmt: skip
 _MEASUREMENT_KINDS = {"metric": str, "subject": str, "processes": list, "clocks": list, "evidence": list}
 
 

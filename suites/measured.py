@@ -72,7 +72,20 @@ def _measured():
     catalogue = discover()
     processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
     settings = workbench.Settings(processes=processes, peers=False, cpu_baseline=False)
-    return workbench.run(catalogue, backend, catalogue.cases(labels=labels), settings)
+    return workbench.run(catalogue, backend, _launched(catalogue.cases(labels=labels), backend), settings)
+
+
+def _launched(cases, backend):
+    """The cases by this machine's choices, unless PRISM_BENCH_TUNED is 0."""
+    from prism_bench.backends import open_backend
+    from prism_bench.tuning.applied import Machine, applied
+    from prism_bench.workbench.identity import machine
+
+    if os.environ.get("PRISM_BENCH_TUNED") == "0":
+        return cases
+    opened = open_backend(backend)
+    facts = opened.facts()
+    return list(applied(cases, Machine(machine(facts)["id"], facts, backend, opened.device)).cases)
 
 
 def _backend_and_labels():

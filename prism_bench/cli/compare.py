@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options, pairs
+from prism_bench.cli.tuned import TunedOption
 from prism_bench.errors import UsageError, unknown
 
 NAME = "compare"
@@ -29,6 +30,7 @@ def command(
     least: Annotated[float, typer.Option(min=0, help="the least relative change worth a word")] = 0.01,
     limit_seconds: pairs.LimitOption = None,
     keep: pairs.KeepOption = None,
+    tuned: TunedOption = False,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     all: Annotated[bool, typer.Option("--all", help="show the cases that are the same, too")] = False,
     json: options.JsonOption = False,
@@ -44,7 +46,7 @@ def command(
     else:
         name = options.choose_backend(backend, quiet=json).name
         choice = _choice(catalogue, filter, label or pairs.usual_labels(name), environments)
-        effort = pairs.Effort(name, processes, limit_seconds, keep)
+        effort = pairs.Effort(name, processes, limit_seconds, keep, tuned)
         found = _of_builds((a, b), choice, effort, noise=noise, rules=rules, metric=metric)
     _tell(found, all, json)
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.cli import options
+from prism_bench.cli.tuned import TunedOption, configured
 from prism_bench.errors import UsageError
 from prism_bench.units import bytes_text, share_text, time_text
 
@@ -24,6 +25,7 @@ def command(
     label: options.LabelOption = None,
     repeats: Annotated[int, typer.Option(min=1, help="how often each is launched")] = 20,
     most: Annotated[int, typer.Option(min=0, help="how many ranges to show")] = 30,
+    tuned: TunedOption = True,
     backend: options.BackendOption = "cuda",
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
@@ -39,7 +41,8 @@ def command(
         timeline = tracing.trace_script(words or ())
         timeline, costs = timeline.timeline, timeline.costs
     else:
-        timeline, costs = _cases(words, chain, options.chosen_labels(label, ("S0",)), (repeats, backend, catalogue))
+        where = repeats, backend, catalogue, tuned
+        timeline, costs = _cases(words, chain, options.chosen_labels(label, ("S0",)), where)
     account = ledger(timeline, most)
     if json:
         options.print_json(_plain(account, costs))
@@ -50,11 +53,12 @@ def command(
 def _cases(words, chain, labels, rest):
     from prism_bench.workbench import tracing
 
-    repeats, backend, folder = rest
+    repeats, backend, folder, tuned = rest
     if not words:
         raise UsageError("name kernels or cases, give --script and a script, or read a capture with --from")
     found = options.open_catalogue(folder)
-    names = [case.name for word in words for case in found.cases([word], labels) if not case.variant or ":" in word]
+    cases = [case for word in words for case in found.cases([word], labels) if not case.variant or ":" in word]
+    names = [case.task for case in configured(cases, backend, tuned).cases]
     sequences = {" + ".join(words): names} if chain else {name: [name] for name in names}
     with options.err().status("tracing with cupti"):
         traced = tracing.trace_cases(found, backend, sequences, repeats)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options, pairs
+from prism_bench.cli.tuned import TunedOption
 
 NAME = "noise"
 
@@ -18,6 +19,7 @@ def command(
     seed: Annotated[int, typer.Option(help="of the dealing of processes into two sides")] = 0,
     limit_seconds: pairs.LimitOption = None,
     keep: pairs.KeepOption = None,
+    tuned: TunedOption = False,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
@@ -30,7 +32,7 @@ def command(
     name = options.choose_backend(backend, quiet=json).name
     found = options.open_catalogue(catalogue)
     sides = of_itself(Choice(found, filter or (), tuple(label or pairs.usual_labels(name))))
-    records = pairs.measured(sides.builds, pairs.Effort(name, processes, limit_seconds, keep))
+    records = pairs.measured(sides.builds, pairs.Effort(name, processes, limit_seconds, keep, tuned))
     floors = noise_of(*records, seed=seed)
     path = keep_noise(floors, noise)
     if json:

@@ -1,12 +1,13 @@
 """What `compare` and `noise` share: options, and two builds measured in turn under one bar."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from prism_bench.cli.progress import progress_bar
+from prism_bench.cli.tuned import configured
 
 DEFAULT_NOISE = Path("reports/noise")
 NoiseOption = Annotated[Path, typer.Option("--noise", help="where the noise floors of machines are kept")]
@@ -19,12 +20,15 @@ KeepOption = Annotated[Path | None, typer.Option(help="folder for the two record
 
 @dataclass(frozen=True)
 class Effort:
-    """How two builds are measured: on which backend, in how many processes, for how long, and what is kept."""
+    """How two builds are measured: on which backend, in how many processes, for how long, what is kept, and whether
+    either is launched by this machine's choices.
+    """
 
     backend: str
     processes: int
     limit: float | None = None
     keep: Path | None = None
+    tuned: bool = False
 
 
 def usual_labels(backend: str) -> tuple[str, ...]:
@@ -37,9 +41,12 @@ def measured(builds, effort: Effort):
     from prism_bench import store, workbench
     from prism_bench.workbench.interleave import interleaved, pair_settings
 
+    chosen = [configured(build.cases, effort.backend, effort.tuned) for build in builds]
+    builds = tuple(replace(build, cases=one.cases) for build, one in zip(builds, chosen, strict=True))
     settings = pair_settings(workbench.Settings(processes=effort.processes))
     with progress_bar() as report:
         records = interleaved(builds, effort.backend, settings, report, limit=effort.limit)
+    records = [replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True)]
     for letter, record in zip("ab", records, strict=True):
         if effort.keep:
             store.save(record, effort.keep / f"{letter}.json.gz")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options
+from prism_bench.cli.tuned import TunedOption, configured
 from prism_bench.errors import UsageError
 
 NAME = "profile"
@@ -29,6 +30,7 @@ def command(
     emulate: Annotated[bool, typer.Option(help="with --from RECORD: beside the bytes that the source touches")] = False,
     reports: Annotated[Path, typer.Option(help="where profilers' reports, records and tables go")] = PROFILES,
     into: Annotated[Path | None, typer.Option(help="a run record that takes the counters of its cases")] = None,
+    tuned: TunedOption = True,
     backend: options.BackendOption = "cuda",
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
@@ -45,7 +47,8 @@ def command(
     if source:
         raise SystemExit(profiling.show_record(source, found if emulate else None, json))
     opened = options.choose_backend(backend, quiet=json)
-    wanted = profiling.Wanted(opened, found, found.cases(cases or (), options.chosen_labels(label, ("S1",))), reports)
+    chosen_cases = found.cases(cases or (), options.chosen_labels(label, ("S1",)))
+    wanted = profiling.Wanted(opened, found, list(configured(chosen_cases, opened, tuned).cases), reports)
     plan = {"chosen": chosen, "extra": tuple(metric or ()), "clock_control": clock_control, "verify": verify}
     limits = {"seconds": limit_seconds, "case_seconds": case_seconds}
     record = profiling.profile(wanted, tool, plan | limits, quiet=json)

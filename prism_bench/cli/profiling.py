@@ -60,7 +60,7 @@ def _traced(wanted, tool, plan):
     from prism_bench.analysis.traced_profile import profiles
     from prism_bench.workbench import profiling, tracing
 
-    names, seconds = [case.name for case in wanted.cases], plan["seconds"]
+    names, seconds = [case.task for case in wanted.cases], plan["seconds"]
     where = (wanted.catalogue, wanted.backend.name)
     with options.err().status(f"tracing with {tool}"):
         if tool == "nsys":

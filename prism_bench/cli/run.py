@@ -1,5 +1,6 @@
 """`prism-bench run`: the main job."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from prism_bench.cli import options
 from prism_bench.cli.progress import progress_bar
+from prism_bench.cli.tuned import TunedOption, configured
 from prism_bench.monitor.sampler import HERTZ
 
 NAME = "run"
@@ -23,27 +25,35 @@ def command(
     timeout: Annotated[float, typer.Option(min=1, help="seconds one case may take in one process")] = 180.0,
     peers: Annotated[bool, typer.Option(help="time the library peers beside the kernels")] = True,
     hertz: Annotated[float, typer.Option(min=0, max=100, help="how often the GPU's state is read; 0: never")] = HERTZ,
+    tuned: TunedOption = True,
     energy: Annotated[bool, typer.Option(help="measure the energy of one launch of S1 and S2")] = True,
     output: Annotated[Path | None, typer.Option(help="file, not <runs>/<machine>/<UTC>-<commit>.json.gz")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
     """Verify, then time every case in several fresh processes, and write one run record. Labels: S0 off the GPU."""
-    from prism_bench import store, workbench
-    from prism_bench.report.json_view import view
-    from prism_bench.report.terminal import summary_view
+    from prism_bench import workbench
 
     opened = options.choose_backend(backend, quiet=json)
     found = options.open_catalogue(catalogue)
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("S0",))
-    cases = found.cases(filter or (), labels)
+    chosen = configured(found.cases(filter or (), labels), opened, tuned)
     watching = workbench.Watching(hertz=hertz, energy=energy)
     lanes = lanes or workbench.lanes_for(opened.name)
     settings = workbench.Settings(
         processes=processes, lanes=lanes, seed=seed, timeout=timeout, peers=peers, watching=watching
     )
     with progress_bar() as report:
-        record = workbench.run(found, opened.name, cases, settings, report)
+        record = workbench.run(found, opened.name, list(chosen.cases), settings, report)
+    _keep(replace(record, tuning=dict(chosen.told)), found, output, runs, json)
+
+
+def _keep(record, found, output, runs, json):
+    """Print the record and write it; ends with the command's exit code."""
+    from prism_bench import store
+    from prism_bench.report.json_view import view
+    from prism_bench.report.terminal import summary_view
+
     if json:
         options.print_json(view(record, found))
     else:

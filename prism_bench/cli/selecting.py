@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from prism_bench.case import Case
-from prism_bench.cli.tuning import toolchain_of
 from prism_bench.errors import MeasurementInvalid
+from prism_bench.tuning.choice import toolchain_of
 from prism_bench.tuning.crossover import CASTS, FORMS, HALVES, SHAPES, Row
 from prism_bench.tuning.effect import entropies, window_row
 from prism_bench.tuning.guide import BATCHES, IMAGES, WINDOWS, Batch, Window

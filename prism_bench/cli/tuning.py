@@ -9,14 +9,13 @@ from pathlib import Path
 from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.analysis.tuning import Decided, Searched, decided
 from prism_bench.case import Case
-from prism_bench.tuning.choice import Choice
+from prism_bench.tuning.choice import Choice, toolchain_of
 from prism_bench.tuning.kept import Kept, path_for, read_kept, write_kept
+from prism_bench.tuning.launched import launched
 from prism_bench.tuning.search import best_few, require_strategy, search
 from prism_bench.workbench import Progress, identity
-from prism_bench.workbench.launched import launched
 from prism_bench.workbench.trials import Bench, Trials, timed_in_turn
 
-TOOLCHAIN = ("driver", "nvrtc", "compiler")
 SEARCH_SHARE = 0.6  # of the seconds there are: the rest is for fresh processes
 
 
@@ -128,14 +127,6 @@ class Tuning:
 def _clock_of(again, one):
     found = again.get(one.default.task)
     return found.metric if found else "cold_time"
-
-
-def toolchain_of(facts: dict) -> dict[str, str]:
-    """What turns a source into machine code and runs it, with its version, as a device's facts tell it."""
-    software = facts.get("software", {})
-    found = {name: str(software[name]) for name in TOOLCHAIN if software.get(name)}
-    capability = facts.get("compute_capability")
-    return found | ({"compute_capability": str(capability)} if capability else {})
 
 
 def keep(session: Session, bench: Bench, folder: Path) -> Path | None:

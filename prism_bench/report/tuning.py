@@ -42,8 +42,9 @@ def _words(decisions, left, seconds):
     tried = sum(one.searched.tried for one in decisions)
     yield f"{said} (geometric means). {tried} configurations were tried in {seconds:.0f} s."
     for one in decisions:
-        for task, reason in one.searched.refused.items():
-            yield f"refused: {task}: {reason}"
+        reasons = list(one.searched.refused.items())
+        more = f" ({len(reasons) - 1} more of this case)" if len(reasons) > 1 else ""
+        yield from (f"refused: {task}: {reason}{more}" for task, reason in reasons[:1])
     if left:
         yield f"not tuned, for lack of time: {', '.join(case.name for case in left)}"
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from prism_bench.tuning.bucket import bucket_of
 
+TOOLCHAIN = ("driver", "nvrtc", "compiler")
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -55,3 +57,11 @@ class Choice:
         ]
         changed += ["the source changed"] if source != self.source else []
         return ", ".join(changed) or None
+
+
+def toolchain_of(facts: Mapping) -> dict[str, str]:
+    """What turns a source into machine code and runs it, with its version, as a device's facts tell it."""
+    software = facts.get("software", {})
+    found = {name: str(software[name]) for name in TOOLCHAIN if software.get(name)}
+    capability = facts.get("compute_capability")
+    return found | ({"compute_capability": str(capability)} if capability else {})

@@ -1,15 +1,22 @@
 """A catalogue kernel as a Python callable."""
 
+from pathlib import Path
+
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import unknown
+from prism_bench.tuning.applied import Machine, applied
+from prism_bench.tuning.kept import DEFAULT_FOLDER
+from prism_bench.workbench.identity import machine
 
 
 def prepare(
-    kernel: str, label: str = "S0", *, backend: str = "cuda", variant: str | None = None, catalogue=None, seed=0
-):
+    kernel: str, label: str = "S0", *, backend: str = "cuda", variant: str | None = None, catalogue=None, seed=0,
+    tuned: Path | str | bool = True,
+):  # fmt: skip
     """The kernel at its workload `label`, prepared: call it to launch it, `.arrays(names)` gives its buffers.
 
+    `tuned` launches it by the choices kept for this machine in `reports/tuning` or the folder given; False by its spec.
     Raises UsageError for an unknown kernel, variant or label, BackendUnavailable where the backend cannot be opened.
     """
     found = discover(catalogue)
@@ -20,4 +27,12 @@ def prepare(
     cases = [case for case in found.cases([word], [label]) if case.variant == variant]
     if not cases:
         raise unknown(f"label of {word}", label, spec.workloads)
-    return open_backend(backend).prepare(cases[0], cases[0].inputs(seed))
+    opened = open_backend(backend)
+    case = _launched(cases[0], opened, tuned) if tuned else cases[0]
+    return opened.prepare(case, case.inputs(seed))
+
+
+def _launched(case, opened, tuned):
+    facts = opened.facts()
+    folder = DEFAULT_FOLDER if tuned is True else Path(tuned)
+    return applied([case], Machine(machine(facts)["id"], facts, opened.name, opened.device), folder).cases[0]

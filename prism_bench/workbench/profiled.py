@@ -58,7 +58,7 @@ class Watched:
         except Exception as error:  # a spec's own functions may raise anything
             failed = {"status": "failed", "reason": f"{case.name}: {type(error).__name__}: {error}", "launches": 0}
             if is_sticky(self._backend, error):
-                self._tell({"end": case.name, **failed})
+                self._tell({"end": case.task, **failed})
                 os._exit(STICKY)
             return failed
         finally:
@@ -81,10 +81,10 @@ class Watched:
         if harness:
             harness.clear_caches()
         with nullcontext() if self._order["once"] else self._marks.profiled():
-            with self._marks.range(case.name):
+            with self._marks.range(case.task):
                 runnable()
             if harness:
-                with self._marks.range(f"after {case.name}"):
+                with self._marks.range(f"after {case.task}"):
                     harness.write_back()
         return int(harness is not None)
 

@@ -87,8 +87,8 @@ def record_of_profiles(catalogue: Catalogue, backend, cases: list[Case], profile
     """A record whose cases hold profiles made elsewhere; a case without one says so."""
     none = "the tracer saw no work in its range"
     results = [
-        replace(result_of(case, "ok" if case.name in profiles else "failed", None if case.name in profiles else none),
-                profile=profiles.get(case.name, {}))
+        replace(result_of(case, "ok" if case.task in profiles else "failed", None if case.task in profiles else none),
+                profile=profiles.get(case.task, {}))
         for case in cases
     ]  # fmt: skip
     return _record(catalogue, backend, results, datetime.now(UTC))
@@ -120,7 +120,7 @@ class _Profiling:
 
     def results(self, cases):
         """One result per case, in their order."""
-        names, found = [case.name for case in cases], {}
+        names, found = [case.task for case in cases], {}
         end = time.monotonic() + self._plan.seconds
         part = 0
         while names and time.monotonic() < end:
@@ -135,7 +135,7 @@ class _Profiling:
             found |= self._told(capture)
             names = [name for name in names if name not in found]
         late = ("skipped", f"left out: the limit of {self._plan.seconds:.0f} s was over", None)
-        return [self._result(case, *found.get(case.name, late)) for case in cases]
+        return [self._result(case, *found.get(case.task, late)) for case in cases]
 
     def _result(self, case, status, reason, counted):
         return replace(result_of(case, status, reason), profile=counted or {})

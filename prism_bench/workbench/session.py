@@ -110,4 +110,5 @@ def result_of(case, status, reason, entries=(), measurements=(), *, code=None) -
         code=code or {},
         verification=tuple(entries),
         measurements=tuple(measurements),
+        configuration=case.configuration,
     )

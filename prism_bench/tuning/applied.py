@@ -1,0 +1,96 @@
+"""Cases as they are launched by the choices of this machine: what was chosen, where from, and what is stale."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prism_bench.case import Case, Device
+from prism_bench.errors import SpecError
+from prism_bench.tuning.choice import Choice, toolchain_of
+from prism_bench.tuning.kept import DEFAULT_FOLDER, Kept, path_for, read_kept
+from prism_bench.tuning.launched import launched
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The cases, configured. `told` is what a run record keeps: `asked`, then `store`, `choices` by case (with the
+    workload that each was found at) and reasons by case for those that are `stale`.
+    """
+
+    cases: tuple[Case, ...]
+    told: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of it."""
+        if self.told.get("unused"):
+            return [f"untuned: {self.told['unused']}"]
+        stale = self.told.get("stale", {})
+        count = len(self.told.get("choices", {}))
+        lines = [f"tuned: {count} of {len(self.cases)} cases by {self.told['store']}"] if count else []
+        few = "; ".join(f"{name}: {reason}" for name, reason in list(stale.items())[:3])
+        more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
+        return lines + ([f"stale choices, the default is launched: {few}{more}; prism-bench tune"] if stale else [])
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Whose choices are wanted: its `id`, the device's `facts`, the `backend`, and what launches may ask of it."""
+
+    id: str
+    facts: Mapping
+    backend: str
+    device: Device
+
+
+def untuned(cases: Sequence[Case]) -> Applied:
+    """The cases as their specs launch them."""
+    return Applied(tuple(cases), {"asked": "untuned"})
+
+
+def applied(cases: Sequence[Case], machine: Machine, folder: Path = DEFAULT_FOLDER) -> Applied:
+    """The cases by the choices kept in `folder` for the machine; defaults where there is none, or a stale one.
+
+    A ResultsError where the store cannot be read.
+    """
+    path = path_for(machine.id, folder)
+    kept = read_kept(path)
+    if kept is None:
+        return Applied(tuple(cases), {"asked": "tuned"})
+    misfit = kept.misfit(machine.facts.get("device", ""), machine.backend)
+    if misfit:
+        return Applied(tuple(cases), {"asked": "tuned", "store": str(path), "unused": misfit})
+    found = [_one(case, kept, machine) for case in cases]
+    told = {
+        "asked": "tuned",
+        "store": str(path),
+        "choices": {case.name: told for case, told, _ in found if told},
+        "stale": {case.name: stale for case, _, stale in found if stale},
+    }
+    return Applied(tuple(case for case, _, _ in found), told)
+
+
+def _one(case, kept: Kept, machine):
+    """The case, what is told of the choice it is launched by, and why it is not launched by one that there is."""
+    if not case.tunable or case.refusal(machine.device):
+        return case, None, None
+    toolchain = toolchain_of(machine.facts)
+    choice, how = kept.nearest(case.kernel, case.workload, toolchain)
+    if choice is None:
+        return case, None, None
+    stale = choice.stale(launched(case.spec), toolchain)
+    if stale:
+        return case, None, stale
+    try:
+        configured = _configured(case, choice)
+    except SpecError as error:
+        return case, None, str(error)
+    if configured.broken(machine.device):
+        return case, None, None
+    told = {"configuration": configured.configuration, "by": how, "tuned_at": dict(choice.workload)}
+    return configured, told | {"created": choice.created}, None
+
+
+def _configured(case, choice: Choice):
+    usual = case.configuration
+    return case.configured({name: value for name, value in choice.configuration.items() if usual.get(name) != value})
