@@ -1,0 +1,86 @@
+"""What was measured of items, as one JSON file: how long a host waits for an answer, and what an item costs of many."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from prism_bench.errors import ResultsError
+from prism_bench.files import write_atomically
+
+SCHEMA = 1
+EMPTY = "empty"  # the case of an item without work
+GRAPH, LAUNCH = "graph", "launch"  # forms of answer that need no executor: a replayed graph, plain launches
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Seconds of `count` samples: their median, quartiles and 99th percentile."""
+
+    median: float
+    low: float
+    high: float
+    p99: float
+    count: int
+
+    @classmethod
+    def of(cls, samples: Sequence[float]) -> "Spread":
+        """The spread of at least one sample."""
+        low, median, high, p99 = (float(f"{one:.4g}") for one in np.percentile(samples, (25, 50, 75, 99)))
+        return cls(median, low, high, p99, len(samples))
+
+
+@dataclass(frozen=True)
+class ItemTimes:
+    """A case in a form: `persistent`, `launches` (the executor's fallback), `graph` or `launch` (in the host's own
+    process). `answer` is from the host's request to its knowing that all is done, one item at a time; `each` is an
+    item's share of many that were asked for at once. `error` is the largest relative one against the reference.
+    """
+
+    case: str
+    form: str
+    answer: Spread
+    each: Spread
+    error: float | None = None
+
+
+@dataclass(frozen=True)
+class LatencyRecord:
+    """Everything that one run measured on one machine."""
+
+    machine: dict
+    created: str
+    commit: str | None
+    rows: tuple[ItemTimes, ...]
+
+    def row(self, case: str, form: str) -> ItemTimes | None:
+        """The case in that form, or None."""
+        return next((row for row in self.rows if (row.case, row.form) == (case, form)), None)
+
+    def write(self, path: Path) -> None:
+        """As JSON, whole or not at all."""
+        write_atomically(path, (json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1) + "\n").encode())
+
+
+def read_latencies(path: Path) -> LatencyRecord:
+    """The record of that file; ResultsError where it is none."""
+    try:
+        plain = json.loads(path.read_text())
+        if plain.pop("schema") != SCHEMA:
+            raise ResultsError(f"{path}: not of schema {SCHEMA}, which this version reads")
+        rows = tuple(_row(row) for row in plain.pop("rows"))
+        return LatencyRecord(**plain, rows=rows)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ResultsError(f"{path}: no record of items' times ({error})") from error
+
+
+def _row(plain):
+    return ItemTimes(**{**plain, "answer": Spread(**plain["answer"]), "each": Spread(**plain["each"])})
+
+
+def newest(folder: Path) -> Path | None:
+    """The file of the newest record below `folder`; None where there is none."""
+    found = sorted(folder.glob("*/*.json"), key=lambda path: path.name)
+    return found[-1] if found else None
