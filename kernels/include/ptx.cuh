@@ -141,6 +141,8 @@ __device__ inline void multiply_lanes(float (&c)[4], const unsigned int (&a)[4],
 
 __device__ inline float exp2_fast(float x) { return exp2f(x); }
 
+__device__ inline float log2_fast(float x) { return log2f(x); }
+
 __device__ inline float reciprocal_fast(float x) { return 1.0f / x; }
 
 __device__ inline unsigned int to_bfloat(float x) {
@@ -227,6 +229,13 @@ __device__ inline unsigned int bfloat_pair(float low, float high) {
 __device__ inline float exp2_fast(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/// log2(x), x normal, to 2^-22 of itself except near 1, one instruction; infinite for 0.
+__device__ inline float log2_fast(float x) {
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 

@@ -1,8 +1,9 @@
+#include "ptx.cuh"
 #include "vector_load.cuh"
 
 // 1 / x, nearly always correctly rounded, for x of ordinary size.
 __device__ inline float reciprocal(float x) {
-    const float r = __fdividef(1.0f, x);
+    const float r = reciprocal_fast(x);
     return fmaf(fmaf(-x, r, 1.0f), r, r);
 }
 
@@ -12,9 +13,9 @@ __device__ inline float psi_of_positive(float x) {
     if (x < 1e-30f) return -1.0f / x;
     const bool small = x < 6.0f;
     const float z = small ? x + 6.0f : x;
-    const float w = __fdividef(1.0f, z), v = w * w;
+    const float w = reciprocal_fast(fminf(z, 0x1p126f)), v = w * w;
     const float series = v * fmaf(v, fmaf(v, 1.0f / 252, -1.0f / 120), 1.0f / 12);
-    const float psi = fmaf(0.69314718f, __log2f(z), -fmaf(0.5f, w, series));
+    const float psi = fmaf(0.69314718f, log2_fast(z), -fmaf(0.5f, w, series));
     if (!small) return psi;
     const float c = x + 3.0f, u = c * c;
     const float rest = fmaf(fmaf(5.0f, u, -15.0f), u, 4.0f) * reciprocal(c * (u - 4.0f) * (u - 1.0f));

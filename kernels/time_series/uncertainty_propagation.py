@@ -164,8 +164,9 @@ spec = KernelSpec(
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
         "waves": Variant(
-            "as many long tiles at a time as there are blocks, none of which looks back", launch=launch_waves("variance"),
-            edges=(*few[-3:], Workload(rows=3, cols=60_001), Workload(rows=9, cols=24_576), Workload(rows=7, cols=30_000)),
+            "as many long tiles at a time as there are blocks, none of which looks back",
+            launch=launch_waves("variance"),
+            edges=(*few[-3:], *(Workload(rows=r, cols=c) for r, c in ((3, 60_001), (9, 24_576), (7, 30_000)))),
             workloads={"S0": sizes["S0"], "S2": sizes["S2"]},
         ),
         "bands": Variant(
