@@ -1,9 +1,7 @@
-"""The pool under CuPy on a device: what other streams wrote stays whole, nothing leaks, memory that runs out comes back."""
+"""The pool under CuPy on a device: what streams wrote stays whole, nothing leaks, memory that ran out comes back."""
 
 import gc
 from random import Random
-from statistics import median
-from time import perf_counter
 
 import pytest
 
@@ -62,7 +60,7 @@ def test_a_million_random_allocations_leak_nothing(allocator):
 
 
 def test_what_one_stream_still_writes_no_other_stream_gets(cupy, allocator):
-    """Each stream fills arrays and gives them up while it works; every array must hold what was last put in by its own."""
+    """Each stream gives arrays up while it still writes them; an array must hold what its own stream put in last."""
     streams, wrong = [cupy.cuda.Stream(non_blocking=True) for _ in range(3)], []
     for step in range(200):
         with streams[step % 3]:
@@ -139,13 +137,8 @@ def test_a_recorder_sees_what_cupy_asks_for(cupy):
     assert 0.0 == float(kept.sum())
 
 
-def test_the_way_through_the_pool_is_short(allocator):
-    """No time is asserted on machines in general; this one prints what it measured, for `-s`."""
-    times = []
+def test_one_size_misses_once(allocator):
     for _ in range(2000):
-        before = perf_counter()
         pointer = allocator(100_000)
-        times.append(perf_counter() - before)
         del pointer
-    print(f"median allocation: {median(times) * 1e6:.2f} us")
-    assert 1 == allocator.pool.state().misses
+    assert (1, 1999) == (allocator.pool.state().misses, allocator.pool.state().hits)
