@@ -69,4 +69,4 @@ def test_verifies_measures_and_reports(elsewhere):
     assert list(elsewhere.folder.glob("reports/runs/*/*.json.gz"))
     reported = elsewhere("report")
     assert reported.returncode == 0, reported.stderr
-    assert "vector_add" in (elsewhere.folder / "reports/site/index.html").read_text()
+    assert "vector_add" in (elsewhere.folder / "reports/site/catalogue.html").read_text()

@@ -2,7 +2,7 @@
 
 from prism_bench.analysis.checks import WELL, Check, of_finding
 from prism_bench.analysis.gate import Part
-from prism_bench.analysis.trend import Floors, trend
+from prism_bench.analysis.trend import Floors, Trend, trend
 from prism_bench.analysis.trend.choice import chosen
 from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
 from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
@@ -14,17 +14,18 @@ _IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared t
 ENOUGH = SETTLED + CONFIRMED  # records before and after a step
 
 
-def trend_part(history: History, record: RunRecord, floors: Floors | None = None) -> Part:
+def trend_part(history: History, record: RunRecord, floors: Floors | None = None, known: Trend | None = None) -> Part:
     """The part of the gate on the newest record of a machine: one check for each shift of the last RECENT records.
 
-    With fewer than ENOUGH records nothing can have left its level: the part is silent, and says so.
+    `known` is the trend of its machine alone, for who has found it already. With fewer than ENOUGH records nothing can
+    have left its level: the part is silent, and says so.
     """
     problems = tuple(Check(None, None, "left out", "note", problem.reason) for problem in history.problems)
     own = _own(history, record)
     if len(own) < ENOUGH:
         count = "1 record" if len(own) == 1 else f"{len(own)} records"
         return Part(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
-    found = trend(chosen(history, machines=[own[0].machine]), floors)
+    found = known or trend(chosen(history, machines=[own[0].machine]), floors)
     ours = [one for one in shifts(found.steps) if one.first.key.backend == record.backend and _recent(one)]
     there = record.created in [facts.created for facts in own]
     silent = None if there else "this record is not among those that were asked"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
-from scipy.stats import binom, t
+from scipy.special import bdtrc, stdtrit
 
 from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.verdict import CHANGED, Judgement
@@ -37,7 +37,7 @@ def control_of(judgements: Mapping[str, Judgement]) -> Control:
     if not judgements:
         return Control()
     changed = tuple(case for case, one in judgements.items() if one.verdict in CHANGED)
-    chance = float(binom.sf(len(changed) - 1, len(judgements), BY_CHANCE)) if changed else 1.0
+    chance = float(bdtrc(len(changed) - 1, len(judgements), BY_CHANCE)) if changed else 1.0
     shift = median(one.estimate.ratio for one in judgements.values())
     return Control(len(judgements), changed, chance, shift, _widening(list(judgements.values())))
 
@@ -47,7 +47,7 @@ def _widening(judgements):
     known = [one.estimate for one in judgements if one.estimate.freedom and one.estimate.error > 0]
     if len(known) < ENOUGH:
         return 1.0
-    sizes = [abs(one.log) / one.error / t.ppf(0.75, one.freedom) for one in known]
+    sizes = [abs(one.log) / one.error / stdtrit(one.freedom, 0.75) for one in known]
     return max(1.0, float(np.median(sizes)))
 
 

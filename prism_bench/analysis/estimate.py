@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import exp, expm1, sqrt
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtr, stdtrit
 
 from prism_bench.analysis.medians import Medians
 
@@ -45,13 +45,13 @@ class Estimate:
             return 1.0
         if self.error == 0:
             return 1.0 if self.log == 0 else 0.0
-        return float(2 * t.sf(abs(self.log) / self.error, self.freedom))
+        return float(2 * stdtr(self.freedom, -abs(self.log) / self.error))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """The ratio's interval; from 0 to infinity where there are too few processes for one."""
         if not self.freedom or np.isnan(self.error):
             return 0.0, float("inf")
-        half = float(t.ppf((1 + confidence) / 2, self.freedom)) * self.error
+        half = float(stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
         return exp(self.log - half), exp(self.log + half)
 
     def widened(self, factor: float) -> "Estimate":
@@ -91,5 +91,5 @@ def smallest_change(spread: Spread, processes_a: int, processes_b: int) -> float
     """The relative change that this many processes a side tell from nothing at the 1 % level in 95 of 100 cases."""
     if not spread.freedom or not processes_a or not processes_b:
         return float("inf")
-    quantiles = float(t.ppf(1 - ALPHA / 2, spread.freedom) + t.ppf(POWER, spread.freedom))
+    quantiles = float(stdtrit(spread.freedom, 1 - ALPHA / 2) + stdtrit(spread.freedom, POWER))
     return expm1(quantiles * sqrt(spread.variance * (1 / processes_a + 1 / processes_b)))

@@ -54,3 +54,8 @@ def binding(case: CaseResult, limits: Limits) -> tuple[str, float] | None:
 def roofs(limits: Limits) -> Mapping[str, float]:
     """The horizontal roofs, operations per second by name: every ceiling but those of memory."""
     return {name: rate for name, rate in limits.ceilings.items() if not is_bandwidth(name)}
+
+
+def plotted(frame):
+    """The rows of a summary that have a place in a roofline: those with operations and a rate, the rulers left out."""
+    return frame[frame["intensity"].notna() & frame["flop_rate"].notna() & frame["ceiling"].isna()]

@@ -1,4 +1,4 @@
-"""`prism-bench report`: a record as one page that opens anywhere."""
+"""`prism-bench report`: the records as a site that opens anywhere."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,30 +6,30 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.errors import ResultsError
+from prism_bench.errors import UsageError
 
 NAME = "report"
 
 
 def command(
-    record: Annotated[Path | None, typer.Argument(help="a run record; the newest one without it")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="the page to write")] = Path("reports/site/index.html"),
+    record: Annotated[Path | None, typer.Argument(help="the night to tell about first; the newest without it")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the site")] = Path("reports/site"),
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write a self-contained HTML page for a run record and say where it is."""
-    from prism_bench import store
-    from prism_bench.report.html import write_report
+    """Write the static site about all records, only what changed of it, and say where it is."""
+    from prism_bench.report.site import build_site
 
-    source = record or store.newest(runs)
-    read = store.read(source)
+    if output.suffix == ".html" or output.is_file():
+        raise UsageError(f"--output {output}: the report is a site of many pages; name a folder, such as reports/site")
     found = options.open_catalogue(catalogue)
-    try:
-        page = write_report(read, output, found)
-    except OSError as error:
-        raise ResultsError(f"cannot write {output}: {error.strerror}") from error
+    with options.err().status("reading records") as status:
+        built = build_site(runs, output, found, record, status.update)
+    written = built.written
     if json:
-        options.print_json({"record": str(source), "page": str(page)})
+        options.print_json({"record": str(built.record), "page": str(built.page), "files": written.files,
+                            "changed": list(written.changed), "removed": list(written.removed)})  # fmt: skip
     else:
-        options.out().print(f"page: {page}", highlight=False, soft_wrap=True)
+        options.out().print(f"{written.files} files, {len(written.changed)} of them changed", style="dim")
+        options.out().print(f"page: {built.page}", highlight=False, soft_wrap=True)

@@ -1,6 +1,7 @@
 """Rows, kept columns and footnotes of the table of cases."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prism_bench.analysis.findings import metric_words, value_text
@@ -9,6 +10,8 @@ from prism_bench.metric import MEASURED
 from prism_bench.report.cells import COLUMNS, Cell, Column
 from prism_bench.run_record import CaseResult
 from prism_bench.units import time_text
+
+VERDICTS = ("missed", "expired", "unmeasured", "met")  # the worst first: it stands for the case
 
 
 @dataclass(frozen=True)
@@ -42,17 +45,41 @@ class CaseTable:
         return any(row.budget.sort is not None for row in self.rows)
 
 
+@dataclass(frozen=True)
+class Line:
+    """What a row says before its footnotes have their numbers."""
+
+    case: CaseResult
+    workload: str
+    cells: dict[str, Cell]
+    budget: Cell
+
+
 def case_table(reading: Reading) -> CaseTable:
     """The table of the record's cases; a column that is empty throughout is left out and named in `absent`."""
-    notes: dict[str, int] = {}
+    return table_of(lines(reading))
+
+
+def lines(reading: Reading) -> list[Line]:
+    """One line per case of the record."""
     budgets = _budget_cells(reading)
+    pairs = zip(reading.frame.iterrows(), reading.cases, strict=True)
+    return [
+        Line(case, row["workload"], {column.key: column.make(row, case) for column in COLUMNS},
+             budgets.get(case.name, Cell()))
+        for (_, row), case in pairs
+    ]  # fmt: skip
+
+
+def table_of(lines: Sequence[Line]) -> CaseTable:
+    """The table of these lines, whichever records they come from; its footnotes are numbered as they come."""
+    notes: dict[str, int] = {}
     rows = []
-    for (_, row), case in zip(reading.frame.iterrows(), reading.cases, strict=True):
-        cells = {column.key: column.make(row, case) for column in COLUMNS}
-        marks = {key: notes.setdefault(cell.reason, len(notes) + 1) for key, cell in cells.items() if cell.reason}
-        rows.append(Row(case, row["workload"], cells, budgets.get(case.name, Cell()), marks))
+    for line in lines:
+        marks = {key: notes.setdefault(cell.reason, len(notes) + 1) for key, cell in line.cells.items() if cell.reason}
+        rows.append(Row(line.case, line.workload, line.cells, line.budget, marks))
     kept = tuple(column for column in COLUMNS if any(_filled(row.cells[column.key]) for row in rows))
-    absent = tuple(metric_words(metric) for metric in MEASURED if not _measured(reading, metric))
+    absent = tuple(metric_words(metric) for metric in MEASURED if not _measured(lines, metric))
     return CaseTable(kept, tuple(rows), tuple(notes), absent)
 
 
@@ -60,8 +87,8 @@ def _filled(cell):
     return cell.sort is not None or bool(cell.reason)
 
 
-def _measured(reading, metric):
-    return any(one.metric == metric and one.samples for case in reading.cases for one in case.measurements)
+def _measured(lines, metric):
+    return any(one.metric == metric and one.samples for line in lines for one in line.case.measurements)
 
 
 def _budget_cells(reading):
@@ -80,7 +107,7 @@ def _budget_cells(reading):
 
 
 def _budget_cell(verdicts, words):
-    worst = next(verdict for verdict in ("missed", "unmeasured", "met") if verdict in verdicts)
-    tone = {"missed": "bad", "unmeasured": "muted", "met": "good"}[worst]
+    worst = next(verdict for verdict in VERDICTS if verdict in verdicts)
+    tone = {"missed": "bad", "expired": "warn", "unmeasured": "muted", "met": "good"}[worst]
     count = f"{verdicts.count(worst)} of {len(verdicts)}" if len(verdicts) > 1 else ""
     return Cell(worst, worst, count, tone=tone, reason="; ".join(words))

@@ -1,14 +1,17 @@
 """Names beside points, placed so that none covers another."""
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
-from matplotlib.transforms import Bbox
 
 _PLACES = (
     (7, 0, "left", "center"), (5, -5, "left", "top"), (-5, 5, "right", "bottom"), (5, 5, "left", "bottom"),
     (0, -8, "center", "top"), (0, 8, "center", "bottom"), (-7, 0, "right", "center"), (-5, -5, "right", "top"),
     (18, -16, "left", "top"), (-18, 16, "right", "bottom"),
 )  # fmt: skip
+# How much of a text's extent lies left of, or below, the point that it is aligned to.
+_BEFORE = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
 
 
 def place(axes: Axes, points: list[tuple[float, float, str]], lines: list[tuple[float, float]], **style) -> list[Text]:
@@ -17,36 +20,48 @@ def place(axes: Axes, points: list[tuple[float, float, str]], lines: list[tuple[
     Earlier points come first. No name covers a point or one of the places on `lines`; a point without a name only keeps
     its place free. Returns the texts that stand.
     """
-    figure = axes.figure
-    renderer = figure.canvas.get_renderer()
-    taken = [_around(axes.transData.transform(point[:2]), 4) for point in points]
-    drawn = [_around(axes.transData.transform(point), 1) for point in lines]
+    renderer = axes.figure.canvas.get_renderer()
+    anchors = axes.transData.transform([point[:2] for point in points]) if points else np.empty((0, 2))
+    taken = [*_around(anchors, 4), *_around(axes.transData.transform(lines) if lines else anchors[:0], 1)]
     frame = axes.get_window_extent(renderer)
     standing = []
     for index, (x, y, name) in enumerate(points):
-        others = taken[:index] + taken[index + 1 :] + drawn
-        text = _first_free(axes, (x, y, name), others, frame, renderer, style=style)
-        if text is not None:
-            standing.append(text)
-            taken.append(text.get_window_extent(renderer))
+        others = np.delete(taken, index, axis=0)
+        found = _first_free(anchors[index], _extent(renderer, name, style), others, frame) if name else None
+        if found:
+            where, box = found
+            standing.append(_written(axes, (x, y, name), where, style))
+            taken.append(box)
     return standing
 
 
-def _first_free(axes, point, taken, frame, renderer, *, style):
-    x, y, name = point
-    if not name:
-        return None
-    for dx, dy, across, up in _PLACES:
-        text = axes.annotate(name, (x, y), (dx, dy), textcoords="offset points", ha=across, va=up, **style)
-        text.set_parse_math(False)
-        box = text.get_window_extent(renderer)
-        inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
-        if inside and not any(box.overlaps(other) for other in taken):
-            return text
-        text.remove()
+def _extent(renderer, name, style):
+    """Width and height of the name in pixels: asked once, since drawing each try takes a hundred times as long."""
+    font = FontProperties(size=style.get("fontsize"))
+    width, own, _ = renderer.get_text_width_height_descent(name, font, ismath=False)
+    _, line, _ = renderer.get_text_width_height_descent("lp", font, ismath=False)  # what a line takes at least
+    return np.array([width, max(own, line) + 1])
+
+
+def _first_free(anchor, extent, taken, frame):
+    """The first place whose box lies in the frame and covers nothing that is taken, with that box; None without one."""
+    for where in _PLACES:
+        dx, dy, across, up = where
+        low = anchor + (dx, dy) - extent * (_BEFORE[across], _BEFORE[up])
+        high = low + extent
+        inside = frame.x0 <= low[0] and high[0] <= frame.x1 and frame.y0 <= low[1] and high[1] <= frame.y1
+        if inside and not (np.all(taken[:, :2] <= high, axis=1) & np.all(taken[:, 2:] >= low, axis=1)).any():
+            return where, np.concatenate([low, high])
     return None
 
 
-def _around(point, reach):
-    x, y = point
-    return Bbox.from_extents(x - reach, y - reach, x + reach, y + reach)
+def _written(axes, point, where, style):
+    (x, y, name), (dx, dy, across, up) = point, where
+    text = axes.annotate(name, (x, y), (dx, dy), textcoords="offset points", ha=across, va=up, **style)
+    text.set_parse_math(False)
+    return text
+
+
+def _around(places, reach):
+    """Boxes (left, low, right, high) that reach that far around each place."""
+    return np.concatenate([places - reach, places + reach], axis=1)

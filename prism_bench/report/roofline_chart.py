@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.ticker import NullFormatter
 
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.roofline import attainable, ridge, roofs
+from prism_bench.analysis.roofline import attainable, plotted, ridge, roofs
 from prism_bench.report.labels import place
 from prism_bench.report.svg import INK, canvas, inline, tick
 from prism_bench.units import rate_text, share_text, time_text
@@ -17,7 +17,7 @@ _LOOKS = {"S0": ("none", 4.2), "S1": (INK["second"], 5.0), "S2": (INK["accent"],
 
 def roofline_chart(reading: Reading, width: int, height: int) -> str | None:
     """The chart as inline SVG, `width` x `height` pixels; None where no case has both operations and a cold time."""
-    rows = plotted(reading)
+    rows = plotted(reading.frame)
     if rows.empty:
         return None
     name = f"roof{width}"
@@ -31,12 +31,6 @@ def roofline_chart(reading: Reading, width: int, height: int) -> str | None:
         titles = _draw_points(axes, rows)
         _name_points(axes, rows, drawn)
         return inline(figure, f"Roofline of {len(rows)} cases", titles, prefix=f"{name}-")
-
-
-def plotted(reading: Reading):
-    """The rows of the summary that have a place in the chart."""
-    frame = reading.frame
-    return frame[frame["intensity"].notna() & frame["flop_rate"].notna() & frame["ceiling"].isna()]
 
 
 def _scale(axes, rows, limits):

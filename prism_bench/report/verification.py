@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from prism_bench.analysis.summary import number
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,9 @@ class Check:
     words: str
 
 
-def checks(record: RunRecord) -> list[Check]:
-    """Every comparison in the record, the failed ones first; those of edge and golden cases come last."""
-    ordered = sorted(record.cases, key=lambda case: case.label in ("edge", "golden"))
-    made = [_check(case, entry) for case in ordered for entry in case.verification]
-    return sorted(made, key=lambda check: check.passed)
+def checks_of(case: CaseResult) -> list[Check]:
+    """Every comparison of the case, the failed ones first."""
+    return sorted((_check(case, entry) for entry in case.verification), key=lambda check: check.passed)
 
 
 def _check(case, entry):

@@ -62,7 +62,7 @@ def _facts(plain, file):
         file=file,
         machine=str(machine["id"]),
         backend=str(plain["backend"]),
-        created=_utc(plain["created"]),
+        created=utc(plain["created"]),
         commit=plain.get("commit"),
         dirty=bool(plain.get("dirty", False)),
         complete=bool(plain.get("complete", True)),
@@ -72,7 +72,7 @@ def _facts(plain, file):
     )
 
 
-def _utc(text):
+def utc(text: str) -> str:
     """The time in ISO 8601 without a zone, so that times sort as text; one that names no zone is UTC already."""
     time = datetime.fromisoformat(text)
     return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None).isoformat(timespec="seconds")

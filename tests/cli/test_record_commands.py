@@ -31,15 +31,26 @@ def test_a_record_is_shown_as_json(shell, record):
     assert {case.name for case in gpu_record().cases} == {case["name"] for case in plain["cases"]}
 
 
-def test_a_record_becomes_one_page(shell, record):
+def test_a_record_becomes_a_site(shell, record):
+    found = shell("report", record, "--output", "site")
+    assert 0 == found.code
+    assert found.out.endswith("page: site/index.html\n")
+    assert Path("site/index.html").read_text().startswith("<!doctype html>")
+    assert "vector_add" in Path("site/catalogue.html").read_text()
+
+
+def test_where_the_site_is_can_be_read_by_programs(shell, record):
+    found = shell("report", record, "--output", "site", "--json").json
+    assert (str(record), "site/index.html") == (found["record"], found["page"])
+    assert found["files"] == len(found["changed"])
+    again = shell("report", record, "--output", "site", "--json").json
+    assert [] == again["changed"] + again["removed"]
+
+
+def test_a_site_is_no_single_page(shell, record):
     found = shell("report", record, "--output", "page.html")
-    assert (0, "page: page.html\n") == (found.code, found.out)
-    assert Path("page.html").read_text().startswith("<!doctype html>") or "<html" in Path("page.html").read_text()[:200]
-
-
-def test_where_the_page_is_can_be_read_by_programs(shell, record):
-    found = shell("report", record, "--output", "page.html", "--json")
-    assert {"record": str(record), "page": "page.html"} == found.json
+    assert (2, "") == (found.code, found.out)
+    assert "name a folder" in found.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -121,9 +132,9 @@ def test_a_folder_is_no_record(shell, tmp_path):
 
 def test_a_page_that_cannot_be_written_is_named(shell, record):
     Path("file").write_text("in the way")
-    found = shell("report", record, "--output", "file/page.html")
+    found = shell("report", record, "--output", "file/site")
     assert 2 == found.code
-    assert "file/page.html" in found.err
+    assert "cannot write file/site" in found.err
     assert "Traceback" not in found.err
 
 

@@ -3,10 +3,14 @@
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from prism_bench.analysis.reading import read
-from prism_bench.report.rivals_chart import compared, rivals_charts
-from prism_bench.report.roofline_chart import plotted, roofline_chart
+from prism_bench.analysis.roofline import plotted
+from prism_bench.report.labels import place
+from prism_bench.report.roofline_chart import roofline_chart
+from prism_bench.report.site.pages.speedup import compared
 from prism_bench.report.svg import INK, tick
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
@@ -19,15 +23,14 @@ def titles(svg):
 def test_the_roofline_has_a_titled_point_per_case(width):
     reading = read(gpu_record())
     found = titles(roofline_chart(reading, width, 420))
-    assert len(found) == len(plotted(reading)) > 30
+    assert len(found) == len(plotted(reading.frame)) > 30
     assert any(title.startswith("matmul[n=4096]: 46") for title in found)
 
 
 def test_pictures_take_their_colours_from_the_page():
-    reading = read(gpu_record())
-    for svg in (roofline_chart(reading, 800, 400), *rivals_charts(reading, 800).values()):
-        assert "var(--accent)" in svg
-        assert not any(colour in svg for colour in INK.values())
+    svg = roofline_chart(read(gpu_record()), 800, 400)
+    assert "var(--accent)" in svg
+    assert not any(colour in svg for colour in INK.values())
 
 
 def test_there_is_no_roofline_without_operations_or_cold_times():
@@ -40,17 +43,15 @@ def test_a_roofline_without_ceilings_shows_its_points():
     assert len(titles(roofline_chart(read(record), 800, 400))) == 1
 
 
-def test_bars_come_by_label_and_need_a_rival():
+def test_who_is_compared_has_a_rival():
     reading = read(gpu_record())
-    assert list(rivals_charts(reading, 800)) == ["S0", "S1", "S2"]
     assert "pixel_entropy:naive" not in set(compared(reading).query("label == 'S2'")["implementation"])
-    assert rivals_charts(read(record_of(case_result("k", times={"cold_time": 1e-3}))), 800) == {}
+    assert compared(read(record_of(case_result("k", times={"cold_time": 1e-3})))).empty
 
 
 def test_without_a_device_the_cpu_stands_alone():
     reading = read(cpu_record())
     assert len(compared(reading)) == len(reading.record.cases)
-    assert list(rivals_charts(reading, 400)) == ["S0"]
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,13 @@ def test_without_a_device_the_cpu_stands_alone():
 )
 def test_axis_labels_have_no_empty_digits(text, shown):
     assert tick(text) == shown
+
+
+def test_names_cover_no_point_and_no_other_name():
+    figure = FigureCanvasAgg(Figure((6, 4), dpi=72)).figure
+    axes = figure.add_subplot()
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    points = [(0.1 + 0.01 * (index % 9), 0.2 + 0.08 * (index // 9), f"kernel {index}") for index in range(60)]
+    boxes = [text.get_window_extent() for text in place(axes, points, [])]
+    assert 5 < len(boxes) < 60
+    assert not any(a.padded(-1).overlaps(b) for index, a in enumerate(boxes) for b in boxes[:index])

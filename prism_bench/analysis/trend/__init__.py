@@ -5,7 +5,7 @@ For a gate: `steps(store.read_history("reports/runs"), floors)` gives every conf
 `age` is 3 then, and it is news.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log1p
 
@@ -47,10 +47,12 @@ def steps(history: History, floors: Floors | None = None, smallest: float = SMAL
     return list(trend(history, floors, smallest).steps)
 
 
-def trend(history: History, floors: Floors | None = None, smallest: float = SMALLEST) -> Trend:
-    """The trend of every series of the history; see `steps`."""
+def trend(
+    history: History, floors: Floors | None = None, smallest: float = SMALLEST, known: Iterable[Series] | None = None
+) -> Trend:
+    """The trend of every series of the history; see `steps`. `known` are those series, for who has them already."""
     causes, found, aside, count = Causes(history), [], {}, 0
-    for series in series_of(history):
+    for series in series_of(history) if known is None else known:
         count += 1
         key = series.key
         floor = max(smallest, (floors or {}).get((key.machine, key.backend, key.case, key.metric), 0.0))

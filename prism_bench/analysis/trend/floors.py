@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from prism_bench.analysis.noise_file import path_for, read_noise
 from prism_bench.store import History
 
 
@@ -10,8 +11,6 @@ def kept_floors(history: History, folder: Path) -> dict[tuple[str, str, str, str
     floors: dict[tuple[str, str, str, str], float] = {}
     if not folder.is_dir():
         return floors
-    from prism_bench.analysis.noise_file import path_for, read_noise  # brings scipy.stats, which takes its time
-
     for machine in sorted({facts.machine for facts in history.records}):
         noise = read_noise(path_for(machine, folder))
         for (case, metric), floor in noise.floors.items() if noise else ():

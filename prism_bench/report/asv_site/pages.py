@@ -10,12 +10,13 @@ from prism_bench.analysis.against_history import ENOUGH
 from prism_bench.analysis.budgets import absent
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.roofline import plotted
 from prism_bench.report.asv_site.newest import Newest
 from prism_bench.report.asv_site.past import Past, largest
 from prism_bench.report.asv_site.step_chart import step_chart
-from prism_bench.report.html import environment
 from prism_bench.report.machine import machine_name
-from prism_bench.report.roofline_chart import plotted, roofline_chart
+from prism_bench.report.roofline_chart import roofline_chart
+from prism_bench.report.templating import environment
 
 PAGES = {"budgets": "Budgets", "steps": "Steps", "roofline": "Roofline"}
 _VERDICTS = ("missed", "expired", "unmeasured", "met")
@@ -44,7 +45,8 @@ def document(name: str, machines: Sequence[Newest], past: Past) -> str:
     template = environment().get_template(f"asv_site/{name}.html")
     return template.render(
         title=PAGES[name], machines=machines, promises=promises, counts=counts, rooflines=rooflines,
-        machine_name=machine_name, plotted=plotted, past=past, enough=ENOUGH, chart=lambda shift: _chart(shift, past),
+        machine_name=machine_name, plotted=lambda reading: plotted(reading.frame), past=past, enough=ENOUGH,
+        chart=lambda shift: _chart(shift, past),
     )  # fmt: skip
 
 

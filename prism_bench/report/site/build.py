@@ -1,0 +1,100 @@
+"""From records to a site: one set of pages for each machine, that of the newest night in the first folder."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from prism_bench import store
+from prism_bench.analysis.trend.choice import chosen
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import ResultsError
+from prism_bench.report.site import pages
+from prism_bench.report.site.chronicle import Chronicle, chronicle_of
+from prism_bench.report.site.newest import Newest, newest_of_each
+from prism_bench.report.site.page import MENU, Page, file_name, plain
+from prism_bench.report.site.places import Places
+from prism_bench.report.site.series_data import kernel_data, nights_data
+from prism_bench.report.site.writing import Written, write_site
+from prism_bench.report.templating import environment
+
+_ASSETS = ("site.css", "site.js", "plot.js", "pictures.js", "kernel.js")
+
+
+@dataclass(frozen=True)
+class Built:
+    """The site's first page, the record that it tells about first, and what was written."""
+
+    page: Path
+    record: Path
+    written: Written
+
+
+def build_site(
+    runs: Path, folder: Path, catalogue: Catalogue | None = None, record: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Built:  # fmt: skip
+    """Write the site about the records below `runs` into `folder`; `record` is the night it is about, else the newest.
+
+    `tell` is told what is being done. A ResultsError where there is no record that can be read, or where the folder
+    cannot be written; then, as after an interruption, the site that was there is as it was.
+    """
+    places = Places(runs)
+    given = store.read(record) if record else None
+    tell("reading records")
+    history = store.read_history(runs, lambda done, total: tell(f"reading records: {done} of {total} new"),
+                                 [given] if given else [])  # fmt: skip
+    nights = newest_of_each(history, places, given, record)
+    try:
+        written = write_site(folder, _files(nights, history, places, catalogue, tell))
+    except OSError as error:
+        raise ResultsError(f"cannot write {error.filename or folder}: {error.strerror}") from error
+    return Built(folder / "index.html", nights[0].path, written)
+
+
+def _files(nights: list[Newest], history, places, catalogue, tell) -> Iterator[tuple[str, bytes]]:
+    """Every file of the site: its name and its content."""
+    machines = [(place, one) for place, one in zip(_folders(nights), nights, strict=True)]
+    for place, one in machines:
+        tell(f"pages of {one.machine}, {one.record.backend}")
+        own = chosen(history, machines=[one.machine]) if len(machines) > 1 else history
+        chronicle = chronicle_of(own, one.record, one.path, places, catalogue, passed_by=one.passed_by)
+        others = [_told_of(other, there, place) for there, other in machines if other is not one]
+        for name, content in machine_files(chronicle, others, "../" * place.count("/")):
+            yield place + name, content
+    yield "assets/style.css", files("prism_bench.report").joinpath("templates", "style.css").read_bytes()
+    for asset in _ASSETS:
+        yield f"assets/{asset}", files(__package__).joinpath("assets", asset).read_bytes()
+
+
+def _folders(nights):
+    """Where each machine's pages stand: the first one's in the site's own folder."""
+    return ["", *(f"machines/{file_name(f'{one.machine}-{one.record.backend}')}/" for one in nights[1:])]
+
+
+def _told_of(other: Newest, there: str, here: str):
+    """Another machine, as a page names it."""
+    return {"machine": other.machine, "backend": other.record.backend, "created": other.record.created,
+            "link": "../" * here.count("/") + there + "index.html"}  # fmt: skip
+
+
+def machine_files(chronicle: Chronicle, others: Sequence[dict] = (), up: str = "") -> Iterator[tuple[str, bytes]]:
+    """The files of one machine's pages, named from its own folder; `up` leads from there to the site's first one."""
+    nights, loads = nights_data(chronicle), {}
+    yield from ((one.name, one.content) for one in nights)
+    for kernel, told in chronicle.kernels():
+        data = list(kernel_data(chronicle, kernel, [one.case.name for one in told]))
+        loads[kernel] = [[one.first, one.name] for one in data]
+        yield from ((one.name, one.content) for one in data)
+    loads[""] = [[one.first, one.name] for one in nights]
+    for page in pages.all_pages(chronicle, loads, others):
+        yield f"{page.name}.html", _rendered(page, chronicle, up).encode()
+        yield f"{page.name}.json", plain(page.view)
+
+
+def _rendered(page: Page, chronicle: Chronicle, up: str) -> str:
+    template = environment().get_template(f"site/{page.template or page.name}.html")
+    return template.render(
+        page=page, menu=MENU, root=page.root, assets=f"{page.root}{up}assets/", chronicle=chronicle,
+        record=chronicle.record, reading=chronicle.reading, view=page.view, **page.shown,
+    )  # fmt: skip

@@ -1,0 +1,140 @@
+"""A chronicle: all that is known of one machine and backend, the newest night and its past. Every page reads this."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from prism_bench.analysis.against_baseline import baseline_part
+from prism_bench.analysis.against_history import trend_part
+from prism_bench.analysis.comparison import Comparison
+from prism_bench.analysis.gate import Gate, Part, gate
+from prism_bench.analysis.noise import Noise
+from prism_bench.analysis.noise_file import stored_noise
+from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.trend import Breakpoint, Series, Step, Trend, trend
+from prism_bench.analysis.trend.floors import kept_floors
+from prism_bench.analysis.trend.series import series_of
+from prism_bench.analysis.trend.shifts import Shift, shifts
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import ResultsError
+from prism_bench.report.site.against import against
+from prism_bench.report.site.places import Places
+from prism_bench.report.site.told import Told, all_told, judged
+from prism_bench.run_record import RunRecord
+from prism_bench.store import History
+from prism_bench.store.points import Facts, utc
+
+
+@dataclass(frozen=True, eq=False)
+class Chronicle:
+    """`history`, `trend` and `all_series` are those of the machine, `own` its records of the backend, oldest first.
+
+    `reading` is the newest night, at `path`; `gate` is what was asked of it, `told` every case by name, `passed_by` are
+    the machine's records that could not be read, with the reason.
+    """
+
+    places: Places
+    catalogue: Catalogue | None
+    history: History
+    trend: Trend
+    all_series: tuple[Series, ...]
+    own: tuple[Facts, ...]
+    path: Path
+    reading: Reading
+    gate: Gate
+    told: Mapping[str, Told]
+    noise: Noise | None
+    passed_by: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> RunRecord:
+        return self.reading.record
+
+    @property
+    def machine(self) -> str:
+        return str(self.record.machine.get("id", "unnamed"))
+
+    @cached_property
+    def shifts(self) -> list[Shift]:
+        """The shifts of this backend, the newest first."""
+        found = [one for one in shifts(self.trend.steps) if one.first.key.backend == self.record.backend]
+        return found[::-1]
+
+    @cached_property
+    def steps(self) -> Mapping[str, list[Step]]:
+        """The steps of each case, the newest first."""
+        found: dict[str, list[Step]] = {}
+        for step in reversed(self.trend.steps):
+            if step.key.backend == self.record.backend:
+                found.setdefault(step.key.case, []).append(step)
+        return found
+
+    @property
+    def breakpoints(self) -> list[Breakpoint]:
+        """Where something changed that may move every series, the newest first."""
+        return [one for one in reversed(self.trend.breakpoints) if one.backend == self.record.backend]
+
+    @cached_property
+    def series(self) -> Mapping[str, list[Series]]:
+        """The series of each case, those with a trusted night."""
+        found: dict[str, list[Series]] = {}
+        for one in self.all_series:
+            if one.key.backend == self.record.backend and len(one.values):
+                found.setdefault(one.key.case, []).append(one)
+        return found
+
+    @cached_property
+    def nights(self) -> Mapping[int, int]:
+        """The number of a night, from 0, by its record's place in the history."""
+        places = [place for place, facts in enumerate(self.history.records) if facts.backend == self.record.backend]
+        return {place: night for night, place in enumerate(places)}
+
+    @cached_property
+    def comparisons(self) -> list[tuple[Facts, Comparison | str]]:
+        """The newest night against earlier ones, or why they do not compare."""
+        return list(against(self.record, self.earlier, self.places, self.noise, self.reading.promises.baseline))
+
+    @property
+    def earlier(self) -> list[Facts]:
+        """The records before the newest night; none where the history does not hold it."""
+        nights = [night for night, facts in enumerate(self.own) if same_run(facts, self.record)]
+        return list(self.own[: nights[0]]) if nights else []
+
+    def kernels(self) -> Iterator[tuple[str, list[Told]]]:
+        """Every kernel of the catalogue or of a record by name, with its cases; none where nothing was measured."""
+        found: dict[str, list[Told]] = {name: [] for name in (self.catalogue.kernels if self.catalogue else ())}
+        for one in self.told.values():
+            found.setdefault(one.case.kernel, []).append(one)
+        yield from sorted(found.items())
+
+
+def same_run(facts: Facts, record: RunRecord) -> bool:
+    """Whether the facts are those of the record."""
+    return (facts.created, facts.commit) == (utc(record.created), record.commit)
+
+
+def chronicle_of(
+    history: History, record: RunRecord, path: Path, places: Places, catalogue: Catalogue | None, *,
+    passed_by: Sequence[str] = (),
+) -> Chronicle:  # fmt: skip
+    """The chronicle whose newest night is `record`; `history` is that of its machine alone."""
+    reading, refusal = judged(record, catalogue)
+    floors, noise = kept_floors(history, places.noise), stored_noise(str(record.machine.get("id")), places.noise)
+    series = tuple(series_of(history))
+    found = trend(history, floors, known=series)
+    parts = [_baseline(reading, path, places, noise), trend_part(history, record, floors, found)]
+    passed = gate(reading, path, parts + ([Part("budgets of the device", silent=refusal)] if refusal else []))
+    own = tuple(facts for facts in history.records if facts.backend == record.backend)
+    told = all_told(reading, own, history, places, catalogue)
+    return Chronicle(
+        places, catalogue, history, found, series, own, path, reading, passed, told, noise, tuple(passed_by)
+    )
+
+
+def _baseline(reading, path, places, noise):
+    """The gate's questions against the baseline; a gap with its reason where the two do not compare."""
+    try:
+        return baseline_part(reading, path, places.runs, noise)
+    except ResultsError as error:
+        return Part("baseline", silent=str(error))

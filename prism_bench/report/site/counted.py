@@ -1,0 +1,45 @@
+"""What a profiler counted of a case, and what bounds it by that."""
+
+from functools import lru_cache
+
+from prism_bench import store
+from prism_bench.analysis.bound import bound_of, check_bytes, empty_duration
+from prism_bench.analysis.summary import cache_bytes
+from prism_bench.errors import ResultsError
+from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.told import Told
+
+
+def counted(chronicle: Chronicle, told: Told) -> dict:
+    """The counters of the case from its own record, else from the newest profile of its machine that has it.
+
+    `by` is None where nothing was counted, and `evidence` then says why; `source` is the record they are from.
+    """
+    for record, source in ((told.reading.record, None), *profiles(str(chronicle.places.profiles), chronicle.machine)):
+        case = told.case if source is None else record.case(told.case.name)
+        if case and case.profile.get("values"):
+            return _told(record, case, source)
+    return {"by": None, "evidence": "no profiler has counted it", "counters": {}, "source": None}
+
+
+def _told(record, case, source):
+    bound, checked = bound_of(case, empty_duration(record.cases)), check_bytes(case, cache_bytes(record.machine))
+    return {
+        "by": bound.by, "evidence": bound.evidence, "counters": case.profile["values"], "source": source,
+        "tool": case.profile.get("tool"), "created": record.created, "commit": record.commit,
+        "dram": {"verdict": checked.verdict, "words": checked.words, "counted": checked.counted,
+                 "ratio": checked.ratio},
+    }  # fmt: skip
+
+
+@lru_cache(8)
+def profiles(folder: str, machine: str) -> tuple:
+    """The records of profilers of a machine with the names of their files, the newest first; unreadable ones not."""
+    found = []
+    for path in reversed(store.records_in(folder)):
+        if path.parent.name == machine:
+            try:
+                found.append((store.read(path), path.name))
+            except ResultsError:
+                continue
+    return tuple(found)

@@ -1,0 +1,51 @@
+"""The newest night of each machine and backend; a record that cannot be read is passed by and told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench import store
+from prism_bench.errors import ResultsError
+from prism_bench.report.site.places import Places
+from prism_bench.run_record import RunRecord
+from prism_bench.store import History
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest readable `record` of a machine and backend, at `path`, and the newer files that were passed by."""
+
+    machine: str
+    record: RunRecord
+    path: Path
+    passed_by: tuple[str, ...] = ()
+
+
+def newest_of_each(history: History, places: Places, given: RunRecord | None, path: Path | None) -> list[Newest]:
+    """The newest of each machine and backend, the one to be told first ahead: the `given` one, or the newest of all.
+
+    A ResultsError where no record can be read.
+    """
+    found = [] if given is None else [_given(given, path, history)]
+    known = {(one.machine, one.record.backend) for one in found}
+    problems = tuple(f"{one.file}: {one.reason}" for one in history.problems)
+    for facts in reversed(history.records):
+        if (facts.machine, facts.backend) not in known and (places.runs / facts.file).is_file():
+            known.add((facts.machine, facts.backend))
+            record = store.read(places.runs / facts.file)
+            found.append(Newest(facts.machine, record, places.runs / facts.file, _of(facts.machine, problems)))
+    if not found:
+        store.newest(places.runs)
+        raise ResultsError(history.problems[0].reason)
+    return found
+
+
+def _given(record, path, history):
+    problems = tuple(f"{one.file}: {one.reason}" for one in history.problems)
+    machine = str(record.machine["id"])
+    return Newest(machine, record, path, _of(machine, problems))
+
+
+def _of(machine: str, problems: Sequence[str]):
+    """The problems of files in the machine's folder."""
+    return tuple(problem for problem in problems if problem.startswith(f"{machine}/"))

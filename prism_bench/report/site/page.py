@@ -1,0 +1,61 @@
+"""A page: what it shows as plain values, which lie beside it as JSON, and the template that shows them."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+# The pages that the navigation names, in its order, by the file they are.
+MENU = {
+    "index": "Overview", "catalogue": "Catalogue", "trend": "Trend", "compare": "Compare", "budgets": "Budgets",
+    "roofline": "Roofline", "speedup": "Speedup", "fusion": "Fusion", "tuning": "Tuning", "memory": "Memory",
+    "machine": "Machine", "method": "Method",
+}  # fmt: skip
+KERNELS = "kernels"
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page at `name` (a path without its ending), shown by the template of that name unless another is given.
+
+    `view` holds plain values and becomes the JSON beside the page; `shown` holds what only the template needs: charts
+    and rows that carry words. `scripts` are those it loads besides `site.js`.
+    """
+
+    name: str
+    title: str
+    view: Mapping[str, object]
+    shown: Mapping[str, object] = field(default_factory=dict)
+    template: str | None = None
+    scripts: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> str:
+        """The way from the page to the site's first folder."""
+        return "../" * self.name.count("/")
+
+    @property
+    def menu(self) -> str:
+        """The page of the menu that it belongs to."""
+        return "catalogue" if self.name.startswith(f"{KERNELS}/") else self.name
+
+
+def file_name(name: str) -> str:
+    """A name as part of a file's: itself where every file system takes it, else its letters and a digest."""
+    if re.fullmatch(r"[a-z0-9_][a-z0-9_.-]{0,80}", name):
+        return name
+    letters = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:40]
+    return f"{letters}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def kernel_page(kernel: str) -> str:
+    """The name of a kernel's page."""
+    return f"{KERNELS}/{file_name(kernel)}"
+
+
+def plain(view: object) -> bytes:
+    """The values as JSON, whose numbers are finite: what is none becomes null."""
+    options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps(view, default=str, option=options)

@@ -1,0 +1,65 @@
+"""Every promise: how much of it is used, whether it is kept, until when it binds; and the published figures."""
+
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+
+from prism_bench.analysis.budgets import absent
+from prism_bench.report.case_table import VERDICTS
+from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.page import Page
+from prism_bench.report.site.pages.overview import case_link
+
+NEAR = timedelta(days=30)  # a budget that ends within these is worth a word
+
+
+def page(chronicle: Chronicle) -> Page:
+    today = datetime.now(UTC).date()
+    found = sorted((_budget(chronicle, one, today) for one in verdicts(chronicle)), key=_rank)
+    counts = Counter(one["verdict"] for one in found)
+    reading = chronicle.reading
+    view = {
+        "night": chronicle.record.created, "device_file": reading.promises.path.name if reading.promises.path else None,
+        "counts": {word: counts[word] for word in VERDICTS if counts[word]}, "budgets": found,
+        "published": [_published(chronicle, one) for one in reading.published],
+    }  # fmt: skip
+    return Page("budgets", "Budgets", view)
+
+
+def verdicts(chronicle: Chronicle):
+    """The verdict on every promise, on cases that did not run too."""
+    promises = chronicle.reading.promises
+    source = promises.path.name if promises.path else ""
+    return [*chronicle.reading.budgets, *absent(chronicle.reading.frame, promises.budgets, source)]
+
+
+def _budget(chronicle, one, today: date):
+    budget, case = one.budget, chronicle.told.get(one.case)
+    return {
+        "case": one.case, "label": case.case.label if case else "", "link": case_link(chronicle, one.case),
+        "metric": budget.metric, "at_most": budget.at_most, "at_least": budget.at_least, "limit": budget.limit,
+        "value": one.value, "verdict": one.verdict, "use": use(budget, one.value), "source": one.source,
+        "owner": budget.owner, "reason": budget.reason,
+        "expires": budget.expires.isoformat() if budget.expires else None,
+        "near": bool(budget.expires and today <= budget.expires <= today + NEAR),
+    }  # fmt: skip
+
+
+def use(budget, value: float | None) -> float | None:
+    """How much of what the budget allows is used, above 1 where it is missed; None where nobody knows."""
+    if value is None:
+        return None
+    top, bottom = (value, budget.at_most) if budget.at_most is not None else (budget.at_least, value)
+    return top / bottom if bottom else None
+
+
+def _rank(one):
+    return VERDICTS.index(one["verdict"]), -(one["use"] or 0), one["case"]
+
+
+def _published(chronicle, one):
+    quoted = one.published
+    return {
+        "case": one.case, "link": case_link(chronicle, one.case), "kernel": quoted.kernel, "workload": quoted.workload,
+        "mean": [quoted.low, quoted.high], "budget": quoted.budget, "source": quoted.source, "clock": quoted.clock,
+        "end_to_end": one.end_to_end, "cold": one.cold, "verdict": one.verdict,
+    }  # fmt: skip

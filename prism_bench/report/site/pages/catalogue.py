@@ -1,0 +1,97 @@
+"""The catalogue: every kernel and variant with its times, its share of the limit, its rivals, budgets and trend."""
+
+from collections.abc import Sequence
+
+from prism_bench.analysis.summary import number
+from prism_bench.report.case_table import VERDICTS, Row, table_of
+from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.page import Page, kernel_page
+from prism_bench.report.site.sparkline import sparkline
+from prism_bench.report.site.told import Told
+from prism_bench.workload import LABELS
+
+_NIGHTS = 60  # of a sparkline
+
+
+def page(chronicle: Chronicle) -> Page:
+    rows = [row for kernel, told in chronicle.kernels() for row in _rows(chronicle, kernel, told)]
+    shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": LABELS,
+             "verdicts": [word for word in VERDICTS if any(row["budget"] == word for row in rows)]}  # fmt: skip
+    return Page("catalogue", "Catalogue", {"created": chronicle.record.created, "kernels": rows}, shown)
+
+
+def _rows(chronicle, kernel: str, told: Sequence[Told]):
+    """A row for the kernel and one for each variant of it."""
+    spec = chronicle.catalogue.kernels.get(kernel) if chronicle.catalogue else None
+    variants = [None, *(spec.variants if spec else ())]
+    variants += [one.case.variant for one in told if one.case.variant not in variants]
+    for variant in dict.fromkeys(variants):
+        own = {one.case.label: one for one in told if one.case.variant == variant}
+        family = spec.family if spec else next((one.case.family for one in told), "")
+        yield _row(chronicle, kernel, variant, family, own)
+
+
+def _row(chronicle, kernel, variant, family, own: dict[str, Told]):
+    largest = next((own[label] for label in reversed(LABELS) if label in own and _time(own[label])), None)
+    rest = [label for label in own if label not in LABELS]
+    largest = largest or next((own[label] for label in rest), None)
+    return {
+        "kernel": kernel, "variant": variant, "family": family, "link": f"{kernel_page(kernel)}.html",
+        "times": {label: _cell(own[label]) for label in (*LABELS, *rest) if label in own},
+        "limit": _limit(largest), "peer": _peer(largest), "budget": _budget(list(own.values())),
+        "trend": _trend(chronicle, largest), "state": _state(own),
+    }  # fmt: skip
+
+
+def _time(told: Told):
+    metric = "cold_time" if number(told.row["cold_time"]) else "wall_time"
+    return number(told.row[metric])
+
+
+def _cell(told: Told):
+    older = None if told.current else told.created
+    reason = told.case.reason if told.case.status != "ok" else told.row["invalid"]
+    return {"case": told.case.name, "workload": told.row["workload"], "seconds": _time(told),
+            "status": told.case.status, "reason": reason, "of": older}  # fmt: skip
+
+
+def _limit(told: Told | None):
+    share = number(told.row["bound_share"]) if told else None
+    return {"share": share, "by": told.row["bound"], "label": told.case.label} if share else None
+
+
+def _peer(told: Told | None):
+    ratio = number(told.row["peer_ratio"]) if told else None
+    return {"ratio": ratio, "name": told.row["best_peer"], "label": told.case.label} if ratio else None
+
+
+def _budget(told: Sequence[Told]) -> str:
+    """The worst verdict of all its cases; an empty word where nothing was promised."""
+    rows: Sequence[Row] = table_of([one.line for one in told]).rows
+    words = [row.budget.sort for row in rows if row.budget.sort]
+    return next((word for word in VERDICTS if word in words), "")
+
+
+def _state(own):
+    """`measured`, `older` where only an older night knows it, `unmeasured`, or what went wrong."""
+    if not own:
+        return "unmeasured"
+    wrong = [one.case.status for one in own.values() if one.case.status not in ("ok", "skipped")]
+    if wrong:
+        return wrong[0]
+    timed = [one for one in own.values() if _time(one)]
+    return ("measured" if any(one.current for one in timed) else "older") if timed else "unmeasured"
+
+
+def _trend(chronicle, told: Told | None):
+    """The last nights of its cold time and the newest step in it."""
+    if told is None:
+        return None
+    wanted = {("cold_time", "kernel"), ("wall_time", "kernel")}
+    series = [one for one in chronicle.series.get(told.case.name, ()) if (one.key.metric, one.key.subject) in wanted]
+    if not series:
+        return None
+    values = series[0].values[-_NIGHTS:]
+    steps = [step for step in chronicle.steps.get(told.case.name, ()) if step.key == series[0].key]
+    return {"label": told.case.label, "nights": len(series[0].values), "line": sparkline(values),
+            "step": steps[0].ratio if steps else None, "since": steps[0].since if steps else None}  # fmt: skip

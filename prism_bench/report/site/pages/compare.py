@@ -1,0 +1,45 @@
+"""The newest night beside earlier ones, case by case, with intervals."""
+
+from dataclasses import asdict
+from math import log
+
+from prism_bench.analysis.comparison import Compared, Comparison
+from prism_bench.report.comparison import comparison_json
+from prism_bench.report.site.against import name_of
+from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.page import Page
+from prism_bench.report.site.pages.overview import case_link
+
+_ORDER = ("slower", "faster", "inconclusive", "not compared", "same")
+_UNKNOWN = {"ratio": None, "low": None, "high": None, "floor": None}  # of a case that could not be compared
+_REACH = log(1.25)  # a whisker's picture ends here; what is beyond touches its edge
+
+
+def page(chronicle: Chronicle) -> Page:
+    pairs = [_pair(chronicle, facts, found) for facts, found in chronicle.comparisons]
+    return Page("compare", "Compare", {"night": chronicle.record.created, "against": pairs},
+                {"whisker": whisker, "order": _ORDER})  # fmt: skip
+
+
+def _pair(chronicle, facts, found: Comparison | str):
+    told = {**{key: value for key, value in asdict(facts).items() if key in ("file", "created", "commit")},
+            "name": name_of(facts)}  # fmt: skip
+    if isinstance(found, str):
+        return {**told, "reason": found}
+    ordered = sorted(found.cases, key=_rank)
+    plain = comparison_json(found)
+    rows = {one["case"]: one for one in plain.pop("cases")}
+    cases = [{**_UNKNOWN, **rows[one.case], "link": case_link(chronicle, one.case)} for one in ordered]
+    return {**told, "reason": None, **plain, "cases": cases}
+
+
+def _rank(one: Compared):
+    """Changes first, the largest ahead."""
+    size = abs(one.judgement.estimate.log) if one.judgement else 0.0
+    return _ORDER.index(one.verdict), -size
+
+
+def whisker(ratio: float, low: float | None, high: float | None) -> dict[str, float]:
+    """Places from 0 to 100 of the ratio and of its interval's ends, 50 for no change at all."""
+    ends = {"at": ratio, "low": low or ratio, "high": high or ratio}
+    return {name: round(50 + 50 * max(-1.0, min(1.0, log(value) / _REACH)), 1) for name, value in ends.items()}

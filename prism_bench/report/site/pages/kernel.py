@@ -1,0 +1,114 @@
+"""A kernel's page: its cases, and for each its past, its processes, its bound, evidence, accuracy and command."""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+
+from prism_bench.analysis.checks import Check
+from prism_bench.analysis.reproduce import command
+from prism_bench.analysis.roofline import roofs
+from prism_bench.analysis.summary import number
+from prism_bench.measurement import Measurement
+from prism_bench.metric import MEASURED
+from prism_bench.report.case_table import table_of
+from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.counted import counted
+from prism_bench.report.site.page import Page, kernel_page
+from prism_bench.report.site.resources import resources
+from prism_bench.report.site.told import Told
+from prism_bench.report.verification import checks_of
+from prism_bench.run_record import encode_measurement
+from prism_bench.workload import LABELS
+
+_DERIVED = ("bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time",
+            "bound_share", "best_peer", "best_peer_time", "peer_ratio", "cpu_time", "cpu_ratio",
+            "cpu_ratio_end_to_end", "error", "invalid", "throttled", "energy", "dram_bytes")  # fmt: skip
+
+
+def pages(chronicle: Chronicle, loads: Mapping[str, Sequence]) -> Iterator[Page]:
+    """One page for each kernel of the catalogue or of a record."""
+    compiled = resources(chronicle.places)
+    for kernel, told in chronicle.kernels():
+        yield _page(chronicle, kernel, sorted(told, key=_order), compiled.get(kernel), loads)
+
+
+def _order(told: Told):
+    """The kernel before its variants, small workloads before large ones."""
+    label = told.case.label
+    return told.case.variant or "", LABELS.index(label) if label in LABELS else len(LABELS), told.case.name
+
+
+def _page(chronicle, kernel, told, compiled, loads):
+    spec = chronicle.catalogue.kernels.get(kernel) if chronicle.catalogue else None
+    counts = {one.case.name: counted(chronicle, one) for one in told}
+    view = {
+        "kernel": kernel,
+        "family": spec.family if spec else next((one.case.family for one in told), ""),
+        "meaning": _meaning(spec),
+        "nights": len(chronicle.own),
+        "data": {"nights": loads[""], "series": loads[kernel]},
+        "roofs": {"bandwidth": chronicle.reading.limits.ceilings.get("bandwidth"), **roofs(chronicle.reading.limits)},
+        "cases": [_case(chronicle, one, counts[one.case.name]) for one in told],
+        "resources": compiled,
+    }
+    shown = {"told": told, "table": table_of([one.line for one in told]), "counts": counts, "spec": spec,
+             "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
+             "sources": _sources(spec), "steps": chronicle.steps, "edges": _edges(chronicle, kernel),
+             "checks": {one.case.name: checks_of(one.case) for one in told}}  # fmt: skip
+    return Page(kernel_page(kernel), kernel, view, shown, "kernel", ("plot.js", "kernel.js"))
+
+
+def _meaning(spec):
+    """The first paragraph of the spec's own words."""
+    if spec is None or spec.source is None:
+        return None
+    text = spec.source.with_suffix(".py").read_text("utf-8").lstrip()
+    quoted = text.split('"""')
+    return inspect.cleandoc(quoted[1]).split("\n\n")[0].replace("\n", " ") if text.startswith('"""') else None
+
+
+def _sources(spec):
+    """Name and text of the kernel's two files."""
+    if spec is None or spec.source is None:
+        return []
+    paths = [spec.source, spec.source.with_suffix(".py")]
+    return [(f"{spec.family}/{path.name}", path.read_text("utf-8", "replace")) for path in paths if path.is_file()]
+
+
+def _edges(chronicle, kernel):
+    """How many edge and golden cases of the newest night there were, and which went wrong."""
+    own = [case for case in chronicle.reading.edges if case.kernel == kernel]
+    return {"count": len(own), "wrong": [case for case in own if case.status not in ("ok", "skipped")]}
+
+
+def _case(chronicle, told: Told, counts):
+    case = told.case
+    return {
+        "name": case.name, "variant": case.variant, "label": case.label, "workload": case.workload,
+        "status": case.status, "reason": case.reason, "created": told.created, "commit": told.reading.record.commit,
+        "current": told.current, "bytes": case.bytes, "flops": case.flops, "code": case.code,
+        "derived": {name: _plain(told.row[name]) for name in _DERIVED},
+        "measurements": [_measurement(one) for one in case.measurements],
+        "verification": case.verification, "counters": counts,
+        "steps": [_step(chronicle, step) for step in chronicle.steps.get(case.name, ())],
+        "reproduce": command(told.reading.record, Check(case.name, None, case.status)),
+    }  # fmt: skip
+
+
+def _plain(value):
+    return value if isinstance(value, str) else number(value)
+
+
+def _measurement(one: Measurement):
+    """The measurement as it is stored, its samples in seconds."""
+    plain = encode_measurement(one)
+    plain["processes"] = [[float(f"{seconds:.4g}") for seconds in process] for process in one.processes]
+    return {**plain, "median": one.median, "spread": one.spread, "unit": MEASURED[one.metric].unit
+            if one.metric in MEASURED else None}  # fmt: skip
+
+
+def _step(chronicle, step):
+    night = next(n for n, facts in enumerate(chronicle.own) if facts.file == step.record)
+    return {"metric": step.key.metric, "subject": step.key.subject, "night": night, "nights": step.nights,
+            "before": step.before, "after": step.after, "ratio": step.ratio, "since": step.since, "worse": step.worse,
+            "recovered": step.recovered, "record": step.record, "commits": step.commits,
+            "cause": [step.cause.words, *step.cause.also]}  # fmt: skip

@@ -1,0 +1,51 @@
+"""The machine: what it can do, under which conditions it was measured, how much it differs from itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from prism_bench.analysis.summary import number
+from prism_bench.report.machine import facts, machine_name
+from prism_bench.report.noise import noise_json
+from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.page import Page
+from prism_bench.report.site.pages.overview import case_link
+
+_QUANTITIES = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
+
+
+def page(chronicle: Chronicle, loads: Mapping[str, Sequence]) -> Page:
+    reading, record = chronicle.reading, chronicle.record
+    noise = noise_json(chronicle.noise) if chronicle.noise else None
+    view = {
+        "machine": machine_name(record), "night": record.created, "backend": record.backend,
+        "floors": dict(reading.limits.floors), "ceilings": dict(reading.limits.ceilings),
+        "sources": dict(reading.limits.sources), "warm": reading.limits.warm,
+        "facts": {title: dict(pairs) for title, pairs in facts(record)},
+        "rulers": [_ruler(chronicle, told) for told in chronicle.told.values() if told.case.ceiling],
+        "noise": noise, "monitor": list(record.monitor), "telemetry": _telemetry(record),
+        "passed_by": list(chronicle.passed_by),
+        "records": [asdict(one) for one in chronicle.own[-30:]],
+    }  # fmt: skip
+    return Page("machine", "Machine", view, scripts=("plot.js", "pictures.js"))
+
+
+def _ruler(chronicle, told):
+    """A kernel that measures the machine."""
+    return {"case": told.case.name, "ceiling": told.case.ceiling, "label": told.case.label,
+            "cold": number(told.row["cold_time"]), "hot": number(told.row["hot_time"]),
+            "bandwidth": number(told.row["bandwidth"]), "flop_rate": number(told.row["flop_rate"]),
+            "link": case_link(chronicle, told.case.name)}  # fmt: skip
+
+
+def _telemetry(record):
+    """Each window of the run in the order of the record: its case and, by quantity, (lowest, median, highest)."""
+    windows = [
+        (case.name, one.metric, process, evidence)
+        for case in record.cases for one in case.measurements if one.metric != "launch_time"
+        for process, evidence in enumerate(one.evidence)
+    ]  # fmt: skip
+    quantities = [name for name in _QUANTITIES if any(name in evidence.spans for *_, evidence in windows)]
+    return {
+        "windows": [[case, metric, process] for case, metric, process, _ in windows],
+        "quantities": {name: [evidence.spans.get(name) for *_, evidence in windows] for name in quantities},
+    }

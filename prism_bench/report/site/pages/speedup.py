@@ -1,0 +1,48 @@
+"""Kernel against CPU and library, all of them measured, as a status report would claim it."""
+
+from statistics import geometric_mean, median
+
+from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.summary import number
+from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.page import Page
+from prism_bench.report.site.pages.overview import case_link
+
+_NUMBERS = ("cold_time", "end_to_end_time", "cpu", "cpu_ratio", "cpu_ratio_end_to_end", "best_peer_time", "peer_ratio")
+
+
+def page(chronicle: Chronicle) -> Page:
+    rows = compared(chronicle.reading)
+    cases = [_row(chronicle, row) for row in rows.to_dict("records")]
+    cases.sort(key=lambda row: -(row["cpu_ratio"] or 0))
+    view = {"night": chronicle.record.created, "device": bool(rows["cold_time"].notna().any()),
+            "summary": _summary(cases), "cases": cases}  # fmt: skip
+    return Page("speedup", "Speedup", view, scripts=("plot.js", "pictures.js"))
+
+
+def compared(reading: Reading):
+    """The rows of the summary with a kernel and a rival to it, or with the CPU alone where there was no device.
+
+    `cpu` is the CPU's wall time, whether it stood beside a device or was all that ran.
+    """
+    frame = reading.frame.assign(cpu=reading.frame["cpu_time"].fillna(reading.frame["wall_time"]))
+    beside = frame["cold_time"].notna() & (frame["best_peer_time"].notna() | frame["cpu"].notna())
+    alone = frame["cpu"].notna() & frame["cold_time"].isna().all()
+    return frame[(beside | alone) & frame["ceiling"].isna()]
+
+
+def _row(chronicle, row):
+    return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
+            "workload": row["workload"], "best_peer": row["best_peer"], "link": case_link(chronicle, row["case"]),
+            **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip
+
+
+def _summary(cases):
+    """Typical ratios: the median over the CPU, the geometric mean over libraries; None where nothing was compared."""
+    cpu, whole, peer = ([row[name] for row in cases if row[name]]
+                        for name in ("cpu_ratio", "cpu_ratio_end_to_end", "peer_ratio"))  # fmt: skip
+    return {"cpu": median(cpu) if cpu else None, "cpu_cases": len(cpu),
+            "end_to_end": median(whole) if whole else None, "end_to_end_cases": len(whole),
+            "slower_end_to_end": sum(ratio < 1 for ratio in whole),
+            "peer": geometric_mean(peer) if peer else None, "peer_cases": len(peer),
+            "faster_than_peer": sum(ratio >= 1 for ratio in peer)}  # fmt: skip

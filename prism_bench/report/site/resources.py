@@ -1,0 +1,22 @@
+"""What each kernel's entries take on each architecture, from the stored table of compiled resources."""
+
+from dataclasses import asdict
+
+from prism_bench.report.site.places import Places
+from prism_bench.workbench.compile_check import read_table
+
+
+def resources(places: Places) -> dict[str, dict]:
+    """By kernel: its `architectures`, and `entries` with what each takes on them, by architecture.
+
+    Empty where there is no table; a ResultsError where it cannot be read.
+    """
+    found: dict[str, dict[str, dict]] = {}
+    for row in read_table(places.resources):
+        facts = {name: value for name, value in asdict(row).items() if name not in ("kernel", "entry", "architecture")}
+        found.setdefault(row.kernel, {}).setdefault(row.entry, {})[row.architecture] = facts
+    return {kernel: {"architectures": _architectures(entries), "entries": entries} for kernel, entries in found.items()}
+
+
+def _architectures(entries):
+    return sorted({architecture for by in entries.values() for architecture in by}, key=int)

@@ -1,0 +1,74 @@
+"""The nights of every series as script files, which a page from disk may load where it may fetch nothing.
+
+The nights are cut into chunks of a fixed length, and a file is named after what it holds. So a new night makes one new
+file for each kernel, and the files of all full chunks stay as they are, however long the history grows.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy
+import orjson
+
+from prism_bench.analysis.trend import Series
+from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.page import file_name
+
+CHUNK = 128  # nights
+FOLDER = "data"
+
+
+@dataclass(frozen=True)
+class Data:
+    """One file: its place in the site and what is in it. `first` is the number of its first night."""
+
+    name: str
+    content: bytes
+    first: int
+
+
+def nights_data(chronicle: Chronicle) -> list[Data]:
+    """When each night was and what was measured: `[[created, commit], ...]`, chunk by chunk."""
+    told = [[facts.created, (facts.commit or "")[:8]] for facts in chronicle.own]
+    return [_data("nights", first, told[first : first + CHUNK]) for first in range(0, len(told), CHUNK)]
+
+
+def kernel_data(chronicle: Chronicle, kernel: str, cases: Sequence[str]) -> Iterator[Data]:
+    """The kernel's series, chunk by chunk: `{case: {"metric subject": [seconds or null, ...]}}`, a value a night."""
+    columns = {case: _columns(chronicle, case) for case in cases}
+    for first in range(0, len(chronicle.own), CHUNK):
+        chunk = slice(first, first + CHUNK)
+        told = {case: _cut(known, chunk) for case, known in columns.items()}
+        told = {case: known for case, known in told.items() if known}
+        if told:
+            yield _data(file_name(kernel), first, told)
+
+
+def _columns(chronicle, case) -> Mapping[str, numpy.ndarray]:
+    """The values of each series by night, NaN where the night has none that can be trusted."""
+    return {f"{one.key.metric} {one.key.subject}": _by_night(one, chronicle) for one in chronicle.series.get(case, ())}
+
+
+def _by_night(series: Series, chronicle: Chronicle):
+    values = numpy.full(len(chronicle.own), numpy.nan)
+    values[[chronicle.nights[place] for place in series.records.tolist()]] = _short(series.values)
+    return values
+
+
+def _short(values):
+    """Four digits, as many as samples have."""
+    scale = 10.0 ** (3 - numpy.floor(numpy.log10(values)))
+    return numpy.round(values * scale) / scale
+
+
+def _cut(columns, chunk):
+    parts = {name: values[chunk] for name, values in columns.items()}
+    return {name: values for name, values in parts.items() if not numpy.isnan(values).all()}
+
+
+def _data(name, first, told) -> Data:
+    text = orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
+    content = b"prism.give(%s, %d, %s);\n" % (orjson.dumps(name), first, text)
+    digest = hashlib.sha256(content).hexdigest()[:10]
+    return Data(f"{FOLDER}/{name}/{first:06}-{digest}.js", content, first)

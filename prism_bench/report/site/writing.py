@@ -1,0 +1,114 @@
+"""A site is written so that whoever looks at it, at any moment, sees pages that are whole and belong together.
+
+Everything is rendered and laid down beside the old site first; a report that is interrupted until then leaves the old
+one as it was. What changed is then moved into place in one short go that no signal interrupts: data, whose names tell
+their content, before the pages that load them, the first page last; and only afterwards goes what no page needs.
+"""
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_LIST = "site.json"  # which files of the folder are the site's: everything else in it is somebody else's
+_FIRST_PAGE = "index.html"
+
+
+@dataclass(frozen=True)
+class Written:
+    """How many files the site has, and the names of those that were `changed` and `removed` by this writing."""
+
+    files: int
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def write_site(folder: Path, files: Iterable[tuple[str, bytes]]) -> Written:
+    """Make the site in `folder` consist of these files, by name; what is not the site's own there stays.
+
+    A file whose content is there already is not touched. An OSError leaves the old site whole.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    stage = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
+    try:
+        names, changed = _staged(folder, stage, files)
+        removed = sorted(set(_own(folder)) - names)
+        if changed or removed:
+            _stage(stage / _LIST, json.dumps(sorted(names), indent=0).encode())
+            with _uninterrupted():
+                _move(folder, stage, [*changed, _LIST], removed)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return Written(len(names), tuple(changed), tuple(removed))
+
+
+def _staged(folder, stage, files: Iterable[tuple[str, bytes]]) -> tuple[set[str], list[str]]:
+    """The names of all files, and of those that were laid down in `stage` because they are new."""
+    names, changed = set(), []
+    for name, content in files:
+        names.add(name)
+        if not _is_there(folder / name, content):
+            _stage(stage / name, content)
+            changed.append(name)
+    return names, sorted(changed, key=_turn)
+
+
+def _is_there(path: Path, content: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(content) and path.read_bytes() == content
+    except OSError:
+        return False
+
+
+def _stage(path: Path, content: bytes):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _turn(name: str) -> tuple[bool, bool, str]:
+    """Pages after what they load, the first page last."""
+    return name.endswith(".html"), name == _FIRST_PAGE, name
+
+
+def _move(folder, stage, changed, removed):
+    for name in changed:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(stage / name, folder / name)
+    for name in removed:
+        (folder / name).unlink(missing_ok=True)
+    for parent in sorted({parent for name in removed for parent in _parents(name)}, key=len, reverse=True):
+        _remove_empty(folder / parent)
+
+
+def _parents(name: str) -> Iterator[str]:
+    return (parent.as_posix() for parent in Path(name).parents if parent != Path())
+
+
+def _remove_empty(folder: Path):
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _own(folder: Path) -> list[str]:
+    """The files that the last writing left; none where there is no list, or none that can be read."""
+    try:
+        listed = json.loads((folder / _LIST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return []
+    names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    return [name for name in names if (folder / name).resolve().is_relative_to(folder.resolve())]
+
+
+@contextmanager
+def _uninterrupted():
+    """Signals that ask for an end are answered when the files have been moved, which takes milliseconds."""
+    before: Mapping = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,61 @@
+"""Templates: one environment for every page, with the filters that turn SI values into words."""
+
+import re
+from datetime import UTC, datetime
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from prism_bench.analysis.findings import value_text
+from prism_bench.units import bytes_text, energy_text, rate_text, share_text, time_text
+
+
+def moment(created: str) -> str:
+    """`20 November 2026, 22:14 UTC`; the text itself where it is no ISO time."""
+    try:
+        time = datetime.fromisoformat(created.replace("Z", "+00:00"))
+    except ValueError:
+        return created
+    time = time.astimezone(UTC) if time.tzinfo else time
+    return f"{time.day} {time:%B %Y, %H:%M} UTC"
+
+
+def span(seconds: float) -> str:
+    """`2 min 23 s` for a run's duration."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else time_text(seconds)
+
+
+def micro(text: str) -> str:
+    """The text with the sign for a millionth that people write."""
+    return re.sub(r"(?<=\d) us\b", " µs", text)
+
+
+def quantity(text: str) -> Markup:
+    """A number with its unit set apart, so that numbers and units align in a column: `1.18 us` as `1.18` and `µs`."""
+    text = text.replace(" us", " µs")
+    found = re.fullmatch(r"(-?[\d.,]+) ?([^\d\s]\D*)", text)
+    if not found:
+        return Markup('<span class="q">{}</span>').format("–" if text == "-" else text)
+    number, unit = found.groups()
+    return Markup('<span class="q">{}<span class="u">{}</span></span>').format(number, unit)
+
+
+@cache
+def environment() -> Environment:
+    """The templates of every page, with the filters that they use."""
+    made = Environment(
+        loader=PackageLoader("prism_bench.report", "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    made.globals.update(
+        words=value_text, time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,
+        error_words=lambda value: f"{value:.1e}",
+    )  # fmt: skip
+    made.filters.update(
+        picked=lambda view, *names: {name: view[name] for name in names}, dict=dict,
+        time=lambda seconds: quantity(time_text(seconds)), rate=rate_text, share=share_text, bytes=bytes_text,
+        q=quantity, micro=micro, moment=moment, day=lambda created: created[:10],
+    )  # fmt: skip
+    return made

@@ -1,0 +1,198 @@
+"""Every page: whole, escaped, without a network, telling what there is and explaining what there is not."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from prism_bench.budget import Budget
+from prism_bench.catalogue import discover
+from prism_bench.evidence import Evidence
+from prism_bench.measurement import Measurement
+from prism_bench.report.site.page import MENU
+from tests.report.site.pages import nights, read, site_of
+from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
+
+NASTY = "<script>alert(1)</script>&\"'$x$"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+
+
+def pages_of(site):
+    return {path.relative_to(site).as_posix()[:-5]: read(site, path.relative_to(site).as_posix()[:-5])
+            for path in sorted(site.rglob("*.html"))}  # fmt: skip
+
+
+def test_every_page_of_the_menu_is_there_and_links_resolve(site):
+    pages = pages_of(site)
+    assert set(MENU) <= set(pages)
+    for name, page in pages.items():
+        for target in page.linked:
+            path = target.partition("#")[0]
+            if path and not target.startswith(("#", "data:")):
+                assert "//" not in target, f"{name} wants a network: {target}"
+                assert (site / name).parent.joinpath(path).resolve().is_file(), f"{name} links {target}"
+
+
+def test_headings_are_in_order(site):
+    for name, page in pages_of(site).items():
+        assert page.headings[0] == 1 and page.headings.count(1) == 1, name
+        steps = [b - a for a, b in zip(page.headings, page.headings[1:], strict=False)]
+        assert max(steps, default=0) <= 1, f"{name}: {page.headings}"
+
+
+def test_the_figures_behind_each_page_lie_beside_it(site):
+    for path in site.rglob("*.html"):
+        view = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        assert isinstance(view, dict)
+    assert 1.2 == pytest.approx(json.loads((site / "trend.json").read_text())["steps"][0]["ratio"], rel=0.02)
+
+
+def test_the_overview_tells_what_got_worse_and_why(site):
+    page = read(site, "index")
+    assert "Something cannot be trusted" in page.text
+    assert "worse by" in page.text and "the machine code changed" in page.text
+    for words in ("above the read ceiling", "it wanted 4.29 GB", "CUDA_ERROR_ILLEGAL_ADDRESS"):
+        assert words in page.text
+
+
+def test_what_became_faster_is_told_as_better(tmp_path):
+    text = read(site_of(tmp_path, *nights(gpu_record(), slower="softmax", by=0.8)), "index").text
+    assert "better by" in text[text.index("Better") :]
+
+
+def test_the_catalogue_has_a_row_for_every_implementation(site):
+    page = read(site, "catalogue")
+    kernels = {(case.kernel, case.variant) for case in gpu_record().cases}
+    assert len(kernels) == page.raw.count("<tr data-family")
+    assert "kernels/softmax.html" in page.linked
+
+
+def test_the_catalogue_names_what_nobody_measured(tmp_path):
+    catalogue = discover()
+    site = site_of(tmp_path, gpu_record(), catalogue=catalogue)
+    rows = json.loads((site / "catalogue.json").read_text())["kernels"]
+    assert set(catalogue.kernels) <= {row["kernel"] for row in rows}
+    assert "unmeasured" == next(row["state"] for row in rows if row["kernel"] == "digamma")
+    assert "No record of this machine has timed it" in read(site, "kernels/digamma").text
+    assert "__global__" in read(site, "kernels/digamma").text
+
+
+def test_a_kernel_tells_its_step_its_accuracy_and_how_to_see_it_again(site):
+    text = read(site, "kernels/softmax").text
+    assert "+20" in text and "the machine code changed" in text
+    assert "6.2e-08" in text and "passed" in text
+    assert "prism-bench run --backend cuda" in text
+
+
+def test_counters_and_evidence_are_shown_where_there_are_any(tmp_path):
+    values = {"dram_share": {"value": 0.91, "unit": "1"}, "profiler_duration": {"value": 1e-4, "unit": "s"},
+              "sectors": {"value": None, "unit": "1", "reason": "not on this chip"}}  # fmt: skip
+    seen = Evidence(0.2, 4, {"sm_clock": (1.9e9, 1.98e9, 1.98e9), "power": (300.0, 400.0, 500.0)})
+    case = case_result("k", times={"cold_time": 1e-4}, profile={"tool": "ncu", "values": values})
+    case = replace(case, measurements=(replace(case.measurements[0], evidence=(seen,)),))
+    site = site_of(tmp_path, record_of(case))
+    text = read(site, "kernels/k").text
+    assert "dram : DRAM 91 %" in text and "not on this chip" in text
+    assert "400 W" in text
+    assert [[300.0, 400.0, 500.0]] == json.loads((site / "machine.json").read_text())["telemetry"]["quantities"][
+        "power"
+    ]
+
+
+def test_markup_in_names_is_only_text(tmp_path):
+    case = case_result(
+        NASTY, times={"cold_time": 1e-5, "cold_time@peer:<b>": 2e-5}, workload={"<i>": 1}, flops=100, family=NASTY,
+        label="S1", reason=NASTY, verification=({"output": NASTY, "passed": False, "place": [0], "error": NASTY},),
+    )  # fmt: skip
+    wrong = case_result(NASTY, status="wrong", reason=NASTY, name=NASTY)
+    record = record_of(case, wrong, machine={"id": "x", "device": {"name": NASTY}}, commit=NASTY, catalogue=NASTY)
+    site = site_of(tmp_path, record)
+    for path in site.rglob("*.html"):
+        raw = path.read_text("utf-8")
+        assert "<script>alert" not in raw and "<b>" not in raw and "<i>=" not in raw, path
+    assert NASTY in read(site, "index").text
+    (kernel,) = (site / "kernels").glob("*.html")
+    assert NASTY in read(site, f"kernels/{kernel.stem}").text
+
+
+def test_a_cpu_record_explains_its_gaps(tmp_path):
+    site = site_of(tmp_path, cpu_record())
+    assert "All 12 cases verified and timed" in read(site, "index").text
+    assert "No roofline" in read(site, "roofline").text
+    assert "the wall time of the CPU reference stands alone" in read(site, "speedup").text
+    assert "no ceiling and no launch floor" in read(site, "machine").text
+    assert "Not measured: cold time" in read(site, "kernels/softmax").text
+
+
+def test_one_record_says_what_it_cannot_tell(tmp_path):
+    site = site_of(tmp_path, gpu_record())
+    assert "There is no earlier record" in read(site, "compare").text
+    assert "Too few records for a step" in read(site, "trend").text
+    assert (
+        "no record of this machine timed a chain"
+        in read(site_of(tmp_path, gpu_record(), catalogue=discover()), "fusion").text
+    )
+
+
+@pytest.mark.parametrize("record", [record_of(), record_of(complete=False), gpu_record(complete=False)])
+def test_empty_and_partial_records_give_whole_pages(record, tmp_path):
+    pages = pages_of(site_of(tmp_path, record))
+    assert ("This run was cut short" in pages["index"].text) == (not record.complete)
+
+
+def test_a_gap_points_at_its_reason(tmp_path):
+    empty = Measurement("hot_time", "kernel", (), reason="graph capture refused")
+    page = read(site_of(tmp_path, record_of(case_result("k", measurements=(empty,)))), "kernels/k")
+    assert "#note-1" in page.linked and "note-1" in page.ids
+    assert "graph capture refused" in page.text
+
+
+def test_budgets_of_the_catalogue_are_judged(tmp_path):
+    spec = SimpleNamespace(
+        budgets=(Budget("cold_time", at_most=1e-9),), variants={}, family="basic", source=None, chains=()
+    )
+    catalogue = SimpleNamespace(kernels={"k": spec}, folder=tmp_path, cases=list)
+    site = site_of(tmp_path, record_of(case_result("k", times={"cold_time": 1e-5})), catalogue=catalogue)
+    assert "1 budget missed" in read(site, "index").text
+    assert "1.00 ns" in read(site, "budgets").text
+
+
+def test_a_case_that_the_newest_night_left_out_is_told_from_an_older_one(tmp_path):
+    first, second = nights(gpu_record(), 2)
+    part = replace(second, cases=tuple(case for case in second.cases if case.kernel != "softmax"))
+    known = SimpleNamespace(kernels={}, folder=tmp_path, cases=lambda: first.cases)
+    rows = json.loads((site_of(tmp_path, first, part, catalogue=known) / "catalogue.json").read_text())["kernels"]
+    row = next(row for row in rows if row["kernel"] == "softmax")
+    assert "older" == row["state"]
+    assert {first.created} == {cell["of"] for cell in row["times"].values()}
+
+
+def test_each_machine_has_a_site_of_its_own(tmp_path):
+    laptop = replace(cpu_record(), created="2026-11-01T00:00:00")
+    site = site_of(tmp_path, laptop, gpu_record())
+    link = "machines/laptop-numpy_reference/index.html"
+    assert link in read(site, "index").linked
+    other = read(site, link[:-5])
+    assert "../../index.html" in other.linked and "All 12 cases" in other.text
+    assert "../../assets/site.js" in other.linked
+
+
+def test_a_record_that_cannot_be_read_harms_no_other(tmp_path):
+    first, second = nights(gpu_record(), 2)
+    site_of(tmp_path, first)
+    (tmp_path / "runs" / "nvidia-h200" / "20261002T221405Z-00000000.json.gz").write_bytes(b"cut")
+    text = read(site_of(tmp_path, first), "index").text
+    assert "not a readable run record" in text
+
+
+def test_nights_are_compared_with_intervals(site):
+    pairs = json.loads((site / "compare.json").read_text())["against"]
+    assert ["2026-10-13", "2026-10-07"] == [pair["created"][:10] for pair in pairs]
+    softmax = [case for case in pairs[1]["cases"] if case["case"].startswith("softmax[") and case["ratio"]]
+    assert all(case["low"] < case["ratio"] < case["high"] for case in softmax)
+    assert ["slower"] * 2 == [case["verdict"] for case in softmax]
