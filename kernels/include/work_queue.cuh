@@ -16,6 +16,8 @@ constexpr int MOST_PROGRAM_WORDS = 256;  // of all programs together: they lie i
 
 constexpr unsigned int KERNEL_ERRORS = 16;  // where the errors of kernels begin
 
+constexpr unsigned long long ONE_FAILED = 1ull << 32;  // in ARRIVED: a block that failed, above those that arrived
+
 enum DeskWord { ANNOUNCED, FINISHED, ARRIVED, FAILED, DESK_WORDS };
 enum ItemError { NO_ERROR, NO_SUCH_PROGRAM, NO_SUCH_KERNEL };
 
@@ -38,6 +40,7 @@ __device__ inline GridPlace& virtual_place() {
 __device__ inline Word ticket_of(Word message) { return message >> NUMBER_BITS; }
 __device__ inline Word number_of(Word message) { return message & ((1ull << NUMBER_BITS) - 1); }
 
+__device__ inline Word arrivals(Word arrived) { return arrived & (ONE_FAILED - 1); }
 __device__ inline int slot_of(Word ticket, int slots) { return static_cast<int>(ticket) & (slots - 1); }
 
 /// Between two looks at a word that another thread writes. The emulator's threads take turns here.
@@ -86,19 +89,12 @@ __device__ bool call_kernel(Word number, const Word* words, char* workspace) {
     return ((counted++ == number && (call<KERNELS>(KERNELS, words, workspace), true)) || ...);
 }
 
-/// A barrier of all blocks that work on an item, counted from 0 at the item's begin; true in thread 0 of the block that
-/// makes `arrived` full. WAIT: until it is.
-template <bool WAIT>
-__device__ bool meet(Word* arrived, Word full) {
+/// Between two kernels of an item: until all `full` blocks that work on it have arrived, counted from its begin.
+__device__ inline void meet(Word* arrived, Word full) {
     __syncthreads();
-    bool last = false;
-    if (threadIdx.x == 0) {
-        last = add_in_order(arrived, 1) + 1 == full;
-        if (WAIT && !last)
-            while (load_after(arrived) < full) wait_a_little();
-    }
-    if (WAIT) __syncthreads();
-    return last;
+    if (threadIdx.x == 0 && arrivals(add_in_order(arrived, 1)) + 1 != full)
+        while (arrivals(load_after(arrived)) < full) wait_a_little();
+    __syncthreads();
 }
 
 /// Every `apart`-th block of a stage's grid, from `first` on; the error, 0 for none, in thread 0.
@@ -123,16 +119,17 @@ struct Workplace {
     int slots;
 
     /// By thread 0 of the block that was the last to finish.
-    __device__ void answer(Word ticket) const {
-        const Word error = load_after(desk + FAILED);
+    __device__ void answer(Word ticket, bool failed) const {
+        const Word error = failed ? load_after(desk + FAILED) : NO_ERROR;
+        store_for_host(answers + slot_of(ticket, slots), ticket << NUMBER_BITS | error);
         put(desk + ARRIVED, 0);
         put(desk + FAILED, 0);
-        store_for_host(answers + slot_of(ticket, slots), ticket << NUMBER_BITS | error);
         store_in_order(desk + FINISHED, ticket);
     }
 };
 
-/// The block's part of an item: every kernel of the program, and then the answer, if nobody else is left to give it.
+/// The block's part of an item: every kernel of the program, and then the answer, if nobody else is left to give it. A
+/// block that works alone has nobody to meet.
 template <auto... KERNELS>
 __device__ void work_on(const Workplace& at, const Word* programs, Word item) {
     const Word number = number_of(item);
@@ -145,11 +142,15 @@ __device__ void work_on(const Workplace& at, const Word* programs, Word item) {
     const Word stages = known ? program[STAGE_COUNT] : 0;
     const Word* stage = program + PROGRAM_STAGES;
     for (Word s = 0; s < stages; ++s, stage += stage[STAGE_LENGTH]) {
-        if (s > 0) meet<true>(at.desk + ARRIVED, s * together);
+        if (s > 0 && together > 1) meet(at.desk + ARRIVED, s * together);
         error = max(error, run_blocks<KERNELS...>(stage, worker, together, at.workspace));
     }
-    if (error != NO_ERROR && threadIdx.x == 0) atomicMax(at.desk + FAILED, error);
-    if (meet<false>(at.desk + ARRIVED, max(stages, Word(1)) * together)) at.answer(ticket_of(item));
+    __syncthreads();
+    if (threadIdx.x > 0) return;
+    if (error != NO_ERROR) atomicMax(at.desk + FAILED, error);
+    Word arrived = error != NO_ERROR ? ONE_FAILED + 1 : 1;
+    if (together > 1) arrived += add_in_order(at.desk + ARRIVED, arrived);
+    if (together == 1 || arrivals(arrived) == stages * together) at.answer(ticket_of(item), arrived >= ONE_FAILED);
 }
 
 /// Block 0's thread 0: one request after another, each announced when the one before it is finished.
@@ -200,7 +201,7 @@ __global__ void __launch_bounds__(THREADS, 1)
         work_on<KERNELS...>(at, table, seen);
         __syncthreads();
     }
-    if (!meet<false>(desk + ARRIVED, gridDim.x - 1)) return;
-    at.answer(ticket_of(seen));
+    if (threadIdx.x > 0 || add_in_order(desk + ARRIVED, 1) + 1 < gridDim.x - 1) return;
+    at.answer(ticket_of(seen), false);
     for (int i = 0; i < DESK_WORDS; ++i) put(desk + i, 0);
 }

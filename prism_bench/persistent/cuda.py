@@ -10,6 +10,7 @@ from prism_bench.persistent.machine import Machine
 from prism_bench.persistent.program import ALIGNMENT, SOURCE
 
 MAPPED = 2  # cudaHostRegisterMapped
+DONE, NOT_READY = 0, 600  # what a stream's query answers; anything else is an error
 
 
 def open_machine() -> "CudaMachine":
@@ -48,7 +49,11 @@ class CudaMachine(Machine):
             kernel((self.device.sm_count,), (served.threads,), arguments, shared_mem=served.shared)
 
     def serving(self):
-        return not self._kernels.done
+        runtime = self._cupy.cuda.runtime
+        status = runtime.streamQuery(self._kernels.ptr)
+        if status not in (DONE, NOT_READY):
+            raise BackendUnavailable(f"the queue kernel ended: {runtime.CUDARuntimeError(status)}")
+        return status == NOT_READY
 
     def launcher(self, served, program):
         calls = [self._call(served, program, step) for step in program.steps]
