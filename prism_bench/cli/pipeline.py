@@ -58,7 +58,7 @@ def _measured(names, forms, backend, catalogue, effort):
     from prism_bench.pipelines.run import Plan, Side, measure, tasks_of
 
     label, processes, timed, limit = effort
-    tasks = tasks_of(pipelines(names or ()), forms or _forms(backend))
+    tasks = tasks_of(pipelines(names or ()), forms or _forms(backend), label, catalogue)
     with progress_bar() as report:
         plan = Plan(catalogue, backend, tasks, label, processes, timed, limit)
         return measure(plan, [Side("pipelines")], report)["pipelines"]

@@ -16,10 +16,15 @@ FORMS = ("per_call", "one_stream", "streams", "graph", "allocating")
 RESIDENT = ("one_stream", "streams", "graph")
 
 
-def form(name: str, prepared: Prepared) -> Callable[[], None]:
-    """One evaluation in that form. UsageError for an unknown one, BackendUnavailable without graphs."""
+def require_form(name: str) -> None:
+    """A UsageError unless there is such a form."""
     if name not in FORMS:
         raise unknown("form", name, FORMS)
+
+
+def form(name: str, prepared: Prepared) -> Callable[[], None]:
+    """One evaluation in that form. UsageError for an unknown one, BackendUnavailable without graphs."""
+    require_form(name)
     return {
         "per_call": lambda: _PerCall(prepared),
         "one_stream": lambda: _one_stream(prepared),

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from prism_bench.catalogue import Catalogue, default_folder
-from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.errors import BackendUnavailable
+from prism_bench.pipelines.forms import require_form
+from prism_bench.pipelines.pipeline import Pipeline, placed
 from prism_bench.pipelines.session import FAMILY
 from prism_bench.run_record import CaseResult, RunRecord, decode_case
 from prism_bench.workbench import Progress, identity
@@ -149,9 +151,10 @@ def _record(plan, side, started, seconds, complete):
     )  # fmt: skip
 
 
-def tasks_of(pipelines, forms) -> tuple[str, ...]:
-    """A task for each form of each pipeline."""
-    found = tuple(f"{pipeline.name}:{form}" for pipeline in pipelines for form in forms)
-    if not found:
-        raise PrismBenchError("no pipeline and no form is left to measure")
-    return found
+def tasks_of(pipelines: Sequence[Pipeline], forms: Sequence[str], label: str, catalogue: Catalogue) -> tuple[str, ...]:
+    """A task for each form of each pipeline. UsageError for an unknown form or label, SpecError where stages misfit."""
+    for name in forms:
+        require_form(name)
+    for pipeline in pipelines:
+        placed(pipeline, label, catalogue)
+    return tuple(f"{pipeline.name}:{form}" for pipeline in pipelines for form in forms)

@@ -6,10 +6,11 @@ allocator. Tasks are `pipeline:form`, `replay:PATH`, `record:pipelines=FOLDER` a
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.backends import open_backend
-from prism_bench.catalogue import discover
+from prism_bench.backends import Backend, open_backend
+from prism_bench.catalogue import Catalogue, discover
 from prism_bench.pipelines.known import KNOWN
 from prism_bench.pipelines.pipeline import placed
 from prism_bench.pipelines.session import Session
@@ -24,15 +25,29 @@ def main() -> None:
     order = json.load(sys.stdin)
     tell = private_output()
     opened = _install(order.get("allocator"))
-    backend, catalogue = open_backend(order["backend"]), discover(order["catalogue"])
-    tell({"facts": backend.facts(), "protocol": {"version": PROTOCOL}})
-    if backend.name == "cuda" and order["process"] == 0:
-        compile_ahead(_cases(order, catalogue), backend.device)
-    session = Session(backend, catalogue, order["label"], first=order["process"] == 0, timed=order["timed"])
+    hall = _Hall(order, open_backend(order["backend"]), discover(order["catalogue"]), opened)
+    tell({"facts": hall.backend.facts(), "protocol": {"version": PROTOCOL}})
+    if hall.backend.name == "cuda" and hall.first:
+        compile_ahead(_cases(order, hall.catalogue), hall.backend.device)
+    session = Session(hall.backend, hall.catalogue, order["label"], first=hall.first, timed=order["timed"])
     for task in order["tasks"]:
         tell({"begin": task})
-        tell(_done(task, order, session, opened, backend, catalogue))
+        tell(_done(task, hall, session))
     tell({"end": True, **({"allocator": opened.facts()} if opened else {})})
+
+
+@dataclass(frozen=True)
+class _Hall:
+    """What tasks need: the order, the backend and catalogue it names, the allocator it asks for."""
+
+    order: dict
+    backend: Backend
+    catalogue: Catalogue
+    opened: object
+
+    @property
+    def first(self) -> bool:
+        return self.order["process"] == 0
 
 
 def _cases(order, catalogue):
@@ -57,18 +72,18 @@ def _install(name):
     return opened
 
 
-def _done(task, order, session, opened, backend, catalogue):
+def _done(task, hall, session):
     kind, _, rest = task.partition(":")
     if kind == "replay":
         from prism_bench.pipelines.replays import replayed
 
-        return {"results": [encode_case(replayed(Path(rest), opened, backend, order["process"] == 0))]}
+        return {"results": [encode_case(replayed(Path(rest), hall.opened, hall.backend, hall.first))]}
     if kind == "record":
         from prism_bench.pipelines import replays
 
         what, _, folder = rest.partition("=")
         make = {"pipelines": replays.record_pipelines, "catalogue": replays.record_catalogue}[what]
-        return {"recorded": str(make(catalogue, backend, order["label"], Path(folder)))}
+        return {"recorded": str(make(hall.catalogue, hall.backend, hall.order["label"], Path(folder)))}
     return {"results": [encode_case(session.task(task))]}
 
 

@@ -1,0 +1,40 @@
+"""`prism-bench memory`: what it counts without a GPU, what it shows of records, what it refuses."""
+
+from prism_bench import store
+from prism_bench.memory import trace as traces
+from prism_bench.memory.synthetic import random_trace
+from tests.analysis.planted_allocators import program, record, trace
+
+
+def test_the_demo(shell):
+    found = shell("memory", "--demo", "--json")
+    assert (0, 53, True) == (found.code, found.json["published_demo"]["total_allocations"],
+                             found.json["published_demo"]["synthetic"])  # fmt: skip
+    assert "67.92 %" in shell("memory", "--demo").out
+
+
+def test_traces_are_counted_without_a_gpu(shell, tmp_path):
+    path = traces.save(random_trace(100), tmp_path / "random.json.gz")
+    assert 100 == shell("memory", "--count", "--trace", path, "--json").json["random"]["tracked"]["total_allocations"]
+    assert "100 allocations" in shell("memory", "--count", "--trace", path).out
+
+
+def test_kept_records_are_shown(shell, tmp_path):
+    for name, steady in (("cupy", 1e-4), ("size_class", 1.3e-4)):
+        kept = record(trace(), program(steady=steady, latency=2 * steady))
+        store.save(kept, store.path_for(kept, tmp_path / "kept" / name))
+    found = shell("memory", "--from", tmp_path / "kept", "--json")
+    assert (0, "cupy", "slower") == (found.code, found.json["default"], found.json["verdicts"]["size_class"])
+    assert "not measured in these records" == found.json["missing"]["rmm"]
+
+
+def test_a_folder_without_records(shell, tmp_path):
+    found = shell("memory", "--from", tmp_path)
+    assert 2 == found.code
+    assert "no records of allocators" in found.err
+
+
+def test_a_trace_that_is_none(shell, tmp_path):
+    found = shell("memory", "--count", "--trace", tmp_path / "none.json.gz")
+    assert (2, "") == (found.code, found.out)
+    assert "none.json.gz: no such trace" in found.err
