@@ -60,6 +60,7 @@ OUTSIDE = {
     "rich": ["cli", "report/terminal", "report/comparison", "report/noise", "report/trend", "report/gate/terminal",
              "report/fusion_terminal", "report/overlap", "report/precision", "report/tuning", "report/pipelines",
              "report/memory", "report/select"],
+    "rmm": ["memory/allocators"],
     "kernel_tuner": ["tuning/strategies"],
     "asv": ["suites", "report/asv_site"],
     "prometheus_client": ["monitor"],

@@ -2,6 +2,8 @@
 
 from itertools import count
 
+from prism_bench.memory import Limits, SizeClassPool
+
 
 class FakeDevice:
     """`done[s]` is how far stream s has worked, `enqueued[s]` how much it was given; `waits` what it must wait for."""
@@ -56,3 +58,9 @@ class FakeDevice:
 
     def now(self):
         return self.time
+
+
+def pool_on(device=None, **limits):
+    """A device and a pool on it."""
+    device = device or FakeDevice()
+    return device, SizeClassPool(device, Limits(**limits))
