@@ -63,7 +63,7 @@ class Collector:
             yield
         finally:
             end = self._api.get_timestamp()
-            self._ranges.append((start, end, self._name(name), 0, _thread(threading.get_native_id())))
+            self._ranges.append((start, end, self._name(name), 0, _thread(threading.get_ident())))
 
     def timeline(self) -> Timeline:
         """What was seen. MeasurementInvalid where CUPTI dropped records, or saw no work at all."""
@@ -129,7 +129,7 @@ def _call_name(numbering, number):
 
 
 def _thread(number):
-    """Thread ids may fill 64 bits; the lower 31 tell threads of one process apart."""
+    """CUPTI's ids are those of pthreads, cut to 32 bits; the lower 31 tell threads of one process apart."""
     return number & 0x7FFFFFFF
 
 

@@ -18,7 +18,7 @@ _OWN = {"memcheck": ("--padding", "256", "--report-api-errors", "no")}
 _LINE = re.compile(r"^========= ?(?P<words>.*)$")
 _FINDING = re.compile(
     r"(Error: |Warning: )?(Invalid __|Uninitialized |Race reported|Potential (RAW|WAR|WAW) hazard|Barrier error|"
-    r"Address |Misaligned|Malloc/Free|Leaked|Stack overflow|Hardware (exception|stack))"
+    r"Misaligned|Malloc/Free|Leaked|Stack overflow|Hardware (exception|stack))"
 )
 _PLACE = re.compile(r"\bat (?:0x[0-9a-f]+ in )?(?P<kernel>[^+]+?)(?:\+0x[0-9a-f]+)?(?: in (?P<source>[^ ]+:\d+))?$")
 _SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (?P<count>\d+)")

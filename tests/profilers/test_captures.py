@@ -9,6 +9,7 @@ from prism_bench.profilers import ncu_csv
 from prism_bench.profilers.failures import classify
 from prism_bench.profilers.sanitizer import parse
 
+CODE = 20e3  # bytes: caches are empty, so a kernel's instructions and parameters come from memory too
 CAPTURES = Path(__file__).parent / "captures"
 
 
@@ -33,7 +34,7 @@ def test_the_raw_page_reads_what_the_kernel_must_read(capture, kernel):
     case = next(case for case in discover().cases([kernel], ["S0"]) if not case.variant)
     counted = launch(capture("raw_ranges.csv"), kernel)
     read = sum(case.nbytes(array.name) for array in case.spec.inputs)
-    assert read == pytest.approx(counted.value("dram__bytes_read.sum"), rel=0.1)
+    assert read <= counted.value("dram__bytes_read.sum") <= read + CODE
     assert 0 < counted.value("gpu__time_duration.sum") < 1e-3
     assert "9.0" == counted.capability
 

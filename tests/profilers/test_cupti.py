@@ -1,5 +1,6 @@
 """The collector against a CUPTI that is played: records in, a timeline out."""
 
+import threading
 from enum import IntEnum
 from types import SimpleNamespace
 
@@ -95,6 +96,16 @@ def test_ranges_of_ours_need_no_marker():
         pass
     timeline = collector.timeline()
     assert [1000] == (timeline.ranges.end - timeline.ranges.start).tolist()
+
+
+def test_a_range_of_ours_holds_what_its_own_thread_launched():
+    """CUPTI tells threads by their pthread id, of which it keeps 32 bits."""
+    mine, others = call(1200, 1300, 1), call(1400, 1500, 2)
+    mine.thread_id, others.thread_id = threading.get_ident() & 0xFFFFFFFF, (threading.get_ident() + 64) & 0xFFFFFFFF
+    collector = Collector(api=Cupti(kernel(2000, 2100, 1), kernel(2100, 2200, 2), mine, others))
+    with collector, collector.range("ours"):
+        pass
+    assert [("ours", 1)] == [(row.name, row.kernels) for row in ledger(collector.timeline()).ranges]
 
 
 def test_the_runtimes_calls_are_recorded_only_when_asked_for():
