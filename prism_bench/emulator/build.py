@@ -106,7 +106,7 @@ def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
 
 def _runtime(compiler: Compiler, mode: str) -> Path:
     """The runtime's object file, built once per mode and compiler."""
-    built = cache_folder() / f"runtime-{mode}-{_digest(compiler.version, *COMMON, _own_content())}.o"
+    built = cache_folder() / f"{mode}-{_digest(compiler.version, *COMMON, _own_content())}.runtime.o"
     command = [compiler.command, *COMMON, "-O2", "-g1", "-c", str(RUNTIME / f"{mode}.cpp"), "-o"]
     return _once(built, lambda unit: _or_unavailable(compiler, [*command, str(unit)]))
 

@@ -1,7 +1,8 @@
 """The child process that kernels run in when a crash must not end the caller.
 
-Started as `python -m prism_bench.emulator.child LIBRARY IN OUT GUARDED`: the library, two inherited file descriptors,
-and whether buffers come from the sanitizer's allocator. A message is a method's name and its arguments, pickled.
+Started as `python -m prism_bench.emulator.child IN OUT KIND`: two inherited file descriptors, and whether buffers come
+from the sanitizer's allocator ("guarded"). A message is pickled: the libraries that nobody wants any more, the one that
+is asked, a method's name and its arguments.
 """
 
 import pickle
@@ -16,15 +17,26 @@ from prism_bench.errors import PrismBenchError
 
 
 class Service:
-    """What the parent may ask for, by method name."""
+    """What the parent may ask a library for, by method name."""
 
-    def __init__(self, library: Library, make_buffer):
-        self._library, self._make_buffer = library, make_buffer
+    def __init__(self, path: Path, guarded: bool):
+        self._library, self._guarded, self._users = Library(path), guarded, 0
+
+    def load(self):
+        """One more asks for it."""
+        self._users += 1
+
+    def leave(self) -> bool:
+        """One asks no more; whether that was the last."""
+        self._users -= 1
+        return self._users == 0
 
     def launch(self, request, arrays, arguments):
         """Runs a launch, in whose arguments a Place stands for one of the arrays. Gives report and arrays back."""
+        if not self._guarded:
+            self._library.tell_crashes()
         passed = [arrays[argument.index] if isinstance(argument, Place) else argument for argument in arguments]
-        report = execute(self._library, request, passed, self._make_buffer)
+        report = execute(self._library, request, passed, GuardedBuffer if self._guarded else DeviceBuffer)
         return report, arrays
 
     def entries(self):
@@ -40,30 +52,31 @@ class Service:
         return self._library.get_symbol(name)
 
 
-def serve(service: Service, questions, answers):
+def serve(guarded: bool, questions, answers):
     """Answers until the parent closes its end; an expected error is the answer itself."""
+    services = {}
     while True:
         try:
-            method, arguments = pickle.load(questions)
+            unwanted, path, method, arguments = pickle.load(questions)
         except EOFError:
             return
+        for one in unwanted:
+            if services[one].leave():
+                del services[one]
+        if path not in services:
+            services[path] = Service(path, guarded)
         try:
-            answer = getattr(service, method)(*arguments)
+            answer = getattr(services[path], method)(*arguments)
         except PrismBenchError as error:
             answer = error
         pickle.dump(answer, answers)
         answers.flush()
 
 
-def main(path, questions, answers, guarded):
-    """Loads the library and serves it."""
-    library = Library(Path(path))
-    is_guarded = guarded == "guarded"
-    if not is_guarded:
-        library.tell_crashes()
-    service = Service(library, GuardedBuffer if is_guarded else DeviceBuffer)
+def main(questions, answers, kind):
+    """Serves until there is nobody to ask."""
     with open(int(questions), "rb") as reading, open(int(answers), "wb") as writing:
-        serve(service, reading, writing)
+        serve(kind == "guarded", reading, writing)
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def compile_options(compiler: Compiler, mode: str) -> list[str]:
 def link_options(compiler: Compiler, mode: str) -> list[str]:
     """How its object and the runtime's become a library."""
     shared = ["-shared-libasan"] if compiler.is_clang and mode == "address" else []
-    return ["-shared", f"-Wl,-T,{RUNTIME / 'shared_memory.ld'}", *_LINK[mode], *shared]
+    return ["-shared", f"-Wl,-T,{RUNTIME / 'places.ld'}", *_LINK[mode], *shared]
 
 
 def complaint(command: list[str]) -> str:

@@ -1,10 +1,16 @@
-"""The parent's side of a child process: ask, and read what it said when it died."""
+"""The parent's side of the child processes that kernels run in: ask, and read what one said when it died.
 
+One process serves all libraries of its kind, with the sanitizers or without, until a finding ends it: to start Python
+takes far longer than to run a small kernel.
+"""
+
+import atexit
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
+import threading
 import weakref
 from contextlib import suppress
 from pathlib import Path
@@ -23,28 +29,26 @@ _SANITIZER = {
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+_ONE_AT_A_TIME = threading.RLock()
 
 
 class Child:
-    """A library in a process of its own. The process starts with the first question, and anew after each finding."""
+    """A library in another process. It is loaded with the first question, and anew after each finding."""
 
     def __init__(self, path: Path, guarded: bool):
         self._path, self._guarded = path, guarded
-        self._process = None
+        self._home, self._leave = None, None
         self._symbols = {}
 
     def launch(self, request, arguments) -> LaunchReport:
         """As Module.launch; a death of the child is a finding, with the place of its crash."""
         arrays, passed = _unique_arrays(arguments)
-        answer = self._ask("launch", request, [_content(array) for array in arrays], passed)
-        died = answer is None
-        status = self._process.wait() if died else None
-        told = read_last_words(self._path, self._process.words(), died, status)
+        with _ONE_AT_A_TIME:
+            answer = self._ask("launch", request, [_content(array) for array in arrays], passed)
+            told = self._last_words(died=answer is None)
         report, results = answer or (LaunchReport(request.entry), [])
         for array, result in zip(arrays, results, strict=False):
             _content(array)[...] = result
-        if told or died:
-            self.close()
         return LaunchReport(request.entry, (*report.findings, *told), report.traffic)
 
     @property
@@ -62,41 +66,78 @@ class Child:
         return self._ask("get_symbol", name)
 
     def close(self):
-        """Ends the process, if there is one."""
-        if self._process is not None:
-            self._end()
-            self._process = None
+        """Gives the library up; the process goes on with others."""
+        if self._leave is not None:
+            self._leave()
+        self._home = self._leave = None
 
     def _ask(self, method, *arguments):
         """The child's answer, or None when it died over the question. Errors that it answers with are raised here."""
-        self._start()
-        try:
-            answer = self._process.ask((method, arguments))
-        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-            return None
+        with _ONE_AT_A_TIME:
+            self._settle()
+            try:
+                answer = self._home.ask(self._path, method, arguments)
+            except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+                return None
         if isinstance(answer, PrismBenchError):
             raise answer
         return answer
 
-    def _start(self):
-        if self._process is not None:
+    def _settle(self):
+        """Loads the library in the process that serves now, unless it is there."""
+        process = _serving(self._guarded)
+        if process is self._home:
             return
-        self._process = _Process(self._path, self._guarded)
-        # The process goes when this object does, whoever forgets to close it.
-        self._end = weakref.finalize(self, self._process.end)
+        self._home = process
+        # Whoever forgets to close this: the library goes when this object does. Only noted here, since a question may
+        # be on its way.
+        self._leave = weakref.finalize(self, process.unwanted.append, self._path)
+        process.ask(self._path, "load", ())
         for name, content in self._symbols.items():
             self._ask("set_symbol", name, content)
+
+    def _last_words(self, died: bool):
+        """What the process said of the launch as findings; they are the end of it."""
+        status = self._home.wait() if died else None
+        told = read_last_words(self._path, self._home.words(), died, status)
+        if told or died:
+            _retire(self._home)
+        return told
+
+
+_SERVING: dict[tuple[int, bool], "_Process"] = {}  # by the process that asks, which may be a fork, and by kind
+
+
+def _serving(guarded: bool) -> "_Process":
+    key = (os.getpid(), guarded)
+    if key not in _SERVING:
+        _SERVING[key] = _Process(guarded)
+    return _SERVING[key]
+
+
+def _retire(process: "_Process"):
+    for key in [key for key, one in _SERVING.items() if one is process]:
+        del _SERVING[key]
+    process.end()
+
+
+@atexit.register
+def _retire_all():
+    for (asking, _), process in list(_SERVING.items()):
+        if asking == os.getpid():
+            _retire(process)
 
 
 class _Process:
     """A running child: a pipe there, a pipe back, and a file for what it says on standard error."""
 
-    def __init__(self, path: Path, guarded: bool):
+    def __init__(self, guarded: bool):
         child_reads, parent_writes = os.pipe()
         parent_reads, child_writes = os.pipe()
+        self.unwanted = []
         self._stderr = tempfile.TemporaryFile()
         self._to_child, self._from_child = open(parent_writes, "wb"), open(parent_reads, "rb")
-        command = [sys.executable, "-m", f"{__package__}.child", str(path), str(child_reads), str(child_writes)]
+        command = [sys.executable, "-m", f"{__package__}.child", str(child_reads), str(child_writes)]
         self._process = subprocess.Popen(
             [*command, "guarded" if guarded else "plain"],
             pass_fds=(child_reads, child_writes),
@@ -107,9 +148,10 @@ class _Process:
         os.close(child_reads)
         os.close(child_writes)
 
-    def ask(self, question):
-        """The answer; EOFError or BrokenPipeError when the child is no more."""
-        pickle.dump(question, self._to_child)
+    def ask(self, path: Path, method: str, arguments: tuple):
+        """The library's answer; EOFError or BrokenPipeError when the child is no more."""
+        unwanted = [self.unwanted.pop() for _ in range(len(self.unwanted))]
+        pickle.dump((unwanted, path, method, arguments), self._to_child)
         self._to_child.flush()
         return pickle.load(self._from_child)
 

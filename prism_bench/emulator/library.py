@@ -125,7 +125,7 @@ class Library:
         self.symbols = {symbol.name.decode(): (symbol.address, symbol.bytes) for symbol in found}
 
     def tell_crashes(self):
-        """From now on a crash inside a kernel is told on standard error before it ends this process."""
+        """From now on a crash inside one of its kernels is told on standard error before it ends this process."""
         if hasattr(self._so, "cuda_cpu_tell_crashes"):
             self._so.cuda_cpu_tell_crashes()
 

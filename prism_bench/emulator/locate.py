@@ -9,9 +9,9 @@ from prism_bench.emulator.compiler import INCLUDE, RUNTIME
 
 def locate(library: Path, offsets: set[int]) -> dict[int, tuple[str, int]]:
     """File and line of each code offset; the emulator's own inlined frames are skipped. Unknown ones are left out."""
-    tool = shutil.which("addr2line")
     ordered = sorted(offsets)
-    if not ordered or tool is None:
+    tool = shutil.which("addr2line") if ordered else None
+    if tool is None:
         return {}
     command = [tool, "-a", "-i", "-e", str(library), *map(hex, ordered)]
     lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()

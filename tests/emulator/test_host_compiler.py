@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +14,17 @@ from prism_bench.emulator.build import cache_folder
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable
 
+ROOT = Path(__file__).parents[2]
 SOURCE = "__global__ void k(float* y) { y[threadIdx.x] = 1; }\n"
+
+
+@pytest.fixture(scope="module")
+def empty_cache(tmp_path_factory):
+    """A cache that held nothing when the first test came."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("PRISM_BENCH_CACHE", str(folder))
+        yield folder / "emulator"
 
 
 def test_without_a_compiler_it_says_what_to_install(monkeypatch, tmp_path):
@@ -51,28 +64,48 @@ def test_compiler_that_is_too_old_is_refused(monkeypatch, tmp_path):
         compile_source(SOURCE, entries=["k"])
 
 
-def test_same_content_is_built_once(monkeypatch, tmp_path):
-    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
+def test_same_content_is_built_once(empty_cache):
     first = compile_source(SOURCE, entries=["k"]).path
     stamp = first.stat().st_mtime_ns
     assert compile_source(SOURCE, entries=["k"]).path == first
     assert first.stat().st_mtime_ns == stamp
     assert compile_source(SOURCE, entries=["k"], defines=("OTHER",)).path != first
-    assert first.parent == cache_folder() == tmp_path / "emulator"
-    assert {path.suffix for path in first.parent.iterdir() if path.is_file()} == {".so", ".o"}
+    assert first.parent == cache_folder() == empty_cache
+    assert {path.suffix for path in empty_cache.iterdir() if path.is_file()} == {".so", ".o"}
 
 
-def test_half_built_libraries_do_not_stay(monkeypatch, tmp_path):
-    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
+def test_processes_that_want_the_same_build_it_once(empty_cache, monkeypatch, tmp_path):
+    compiler = tmp_path / "counted"
+    log = tmp_path / "log"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec {find_compiler().command} "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    script = f"from prism_bench.emulator import compile_source; compile_source({SOURCE!r}, entries=['k'], mode='race')"
+    asking = [subprocess.Popen([sys.executable, "-c", script], cwd=ROOT) for _ in range(3)]
+    assert [0, 0, 0] == [process.wait() for process in asking]
+    built = [line.split()[-1] for line in log.read_text().splitlines() if line.split()[-1].endswith(".so")]
+    assert 1 == len(built)
+
+
+def test_half_built_libraries_do_not_stay(empty_cache):
     compile_source(SOURCE, entries=["k"])
-    before = set((tmp_path / "emulator").iterdir())
+    before = set(empty_cache.iterdir())
     with pytest.raises(Exception, match="nonsense"):
         compile_source("nonsense\n", entries=[])
-    assert set((tmp_path / "emulator").iterdir()) == before
+    assert set(empty_cache.iterdir()) == before
 
 
-def test_built_library_runs(monkeypatch, tmp_path):
-    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
+def test_built_library_runs(empty_cache):
     y = np.zeros(32, np.float32)
     assert compile_source(SOURCE, entries=["k"]).launch("k", 1, 32, [y]).is_clean
     assert y.sum() == 32
+
+
+@pytest.mark.parametrize("broken", [b"", b"gpch.014"], ids=["empty", "another compiler's"])
+def test_header_compiled_ahead_that_does_not_fit_is_left_out(empty_cache, broken):
+    compile_source(SOURCE, entries=["k"])
+    for ahead in empty_cache.glob("prelude-fast-*/*.gch"):
+        ahead.write_bytes(broken)
+    y = np.zeros(32, np.float32)
+    built = compile_source(SOURCE, entries=["k"], defines=(f"OTHER={len(broken)}",))
+    assert built.launch("k", 1, 32, [y]).is_clean

@@ -21,17 +21,22 @@ def end_child_processes():
             _build(mode, fixed).close()
 
 
+@cache
+def _found(mode, name):
+    return kinds_found(_build(mode, False), _build("fast", True), _by_name[name])
+
+
 @each_seed
 def test_bug_is_caught_by_the_modes_that_can(mode, name):
     seed = _by_name[name]
-    kinds, _ = kinds_found(_build(mode, False), _build("fast", True), seed)
+    kinds, _ = _found(mode, name)
     assert seed.caught_by.get(mode) in kinds if mode in seed.caught_by else not kinds - {"outputs"}
 
 
 @each_seed
 def test_finding_names_the_line_of_the_bug(mode, name):
     seed = _by_name[name]
-    _, findings = kinds_found(_build(mode, False), _build("fast", True), seed)
+    _, findings = _found(mode, name)
     told = {
         access.line for finding in findings if finding.kind == seed.caught_by.get(mode) for access in finding.accesses
     }

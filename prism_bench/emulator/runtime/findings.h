@@ -22,6 +22,7 @@ inline Access access_of(const Thread* thread, Site site) {
     }
     access.line = site.line;
     if (site.file) snprintf(access.file, sizeof access.file, "%s", site.file);
+    else if (thread) access.code = thread->spun_at;
     return access;
 }
 

@@ -4,7 +4,7 @@
 #include "copies.h"
 #include "waiting.h"
 
-// The bounds of all static shared memory, set by shared_memory.ld.
+// The bounds of all static shared memory, set by places.ld.
 extern "C" {
 extern char __start_cuda_cpu_shared[] __attribute__((visibility("hidden")));
 extern char __stop_cuda_cpu_shared[] __attribute__((visibility("hidden")));
@@ -83,6 +83,7 @@ inline void start_block(Block& block, uint64_t number) {
     for (Thread& thread : block.threads) {
         thread.state = State::New;
         thread.waiting_for = "";
+        thread.spun_at = 0;
     }
     for (size_t w = 0; w < block.warps.size(); ++w) {
         const size_t lanes = count - 32 * w;

@@ -40,10 +40,10 @@ long long nanoseconds() {
     abandon();
 }
 
-[[noreturn]] void end_without_progress(const void* code) {
+[[noreturn]] void end_without_progress(bool in_a_loop) {
     uninterruptible = 1;
     Thread* self = scheduler.current;
-    if (code) {
+    if (in_a_loop) {
         self->state = State::Spinning;
         self->waiting_for = "a loop";
         self->site = Site{nullptr, 0, 0};
@@ -53,10 +53,9 @@ long long nanoseconds() {
     snprintf(opening, sizeof opening, "%s %.3g s of CPU time", idle ? "no progress for" : "not ended after",
              scheduler.request.patience_seconds * (idle ? 1 : most_patiences));
     report_waiting("no progress", opening, grid.live);
-    if (code && !findings.empty()) {
+    if (in_a_loop && !findings.empty()) {
         findings.back().accesses = 1;
-        findings.back().access[0] = access_of(self, Site{nullptr, 0, 0});
-        findings.back().access[0].code = code_offset(code);
+        findings.back().access[0] = access_of(self, self->site);
     }
     abandon();
 }

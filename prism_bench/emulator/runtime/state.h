@@ -39,6 +39,7 @@ struct Thread {
     State state = State::New;
     const char* waiting_for = "";
     Site site{};
+    uint64_t spun_at = 0;  // where in the kernel's code a loop was last seen: as an access's code
 };
 
 struct Warp {

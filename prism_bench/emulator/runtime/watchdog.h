@@ -52,6 +52,12 @@ extern "C" const char _end[] __attribute__((visibility("hidden")));
 inline uint64_t code_offset(const void* code) { return static_cast<uint64_t>(static_cast<const char*>(code) - __ehdr_start); }
 inline bool is_own_code(const void* code) { return code >= __ehdr_start && code < _end; }
 
+// The bounds of the emulator's own code, set by places.ld.
+extern "C" const char __start_cuda_cpu_runtime[] __attribute__((visibility("hidden")));
+extern "C" const char __stop_cuda_cpu_runtime[] __attribute__((visibility("hidden")));
+
+inline bool is_runtime_code(const void* code) { return code >= __start_cuda_cpu_runtime && code < __stop_cuda_cpu_runtime; }
+
 inline const void* interrupted_at(void* context) {
     const mcontext_t& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
@@ -61,7 +67,7 @@ inline const void* interrupted_at(void* context) {
 #endif
 }
 
-[[noreturn]] void end_without_progress(const void* code);
+[[noreturn]] void end_without_progress(bool in_a_loop);
 
 // Runs on the stack of the kernel's thread; the handler is left by switching away, so the signal stays unblocked.
 static void tick(void* context) {
@@ -69,10 +75,14 @@ static void tick(void* context) {
     watchdog.all_ticks = watchdog.all_ticks + 1;
     watchdog.ticks_since_switch = watchdog.ticks_since_switch + 1;
     // Inside another library (printf, a sanitizer's report) a lock may be held.
-    if (uninterruptible || !scheduler.current || !is_own_code(interrupted_at(context))) return;
+    const void* code = interrupted_at(context);
+    if (uninterruptible || !scheduler.current || !is_own_code(code)) return;
+    // A late tick falls into the runtime: on the way back from it. As an access's code it lies behind what is meant.
+    if (!is_runtime_code(code)) scheduler.current->spun_at = code_offset(code) + 1;
     // A thread that polls is ended where it polls, which says more.
     if (watchdog.ticks_since_switch < (watchdog.preempted ? 1 : 5) && !out_of_time()) return;
-    if (out_of_patience()) end_without_progress(interrupted_at(context));
+    // Where no place is known yet, the next tick will find one.
+    if (out_of_time() || (out_of_patience() && scheduler.current->spun_at)) end_without_progress(true);
     watchdog.preempted = true;
     ++scheduler.current->block->spinning;
     suspend(State::Spinning, "a loop", Site{nullptr, 0, 0});
@@ -105,7 +115,7 @@ void yield(const char* waiting_for, Site site) {
     uninterruptible = 1;
     scheduler.current->waiting_for = waiting_for;
     scheduler.current->site = site;
-    if (out_of_patience()) end_without_progress(nullptr);
+    if (out_of_patience()) end_without_progress(false);
     ++scheduler.current->block->spinning;
     suspend(State::Spinning, waiting_for, site);
 }

@@ -21,6 +21,7 @@ static void volatile_access(void* address, size_t bytes, bool is_write, const vo
         Uninterruptible section;
         watch_access(address, bytes, is_write, code_of(code) | atomic_flag);
         pass_flag(*scheduler.current, address, is_write, !is_write);
+        scheduler.current->spun_at = code_of(code);
     }
     polled(address, is_write, Site{nullptr, 0, 0});
 }
