@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from prism_bench import Launch, Out, Scalar, Scratch, Size, Workload, Zero
-from prism_bench.case import Case, Device
-from prism_bench.catalogue import discover
+from prism_bench.case import Device
 from prism_bench.errors import UsageError
 from prism_bench.persistent.program import ALIGNMENT, program_of, served
 from tests.persistent.toys import COMPLAINING, DOUBLED, TURNED, N, case_of
@@ -60,27 +59,3 @@ def test_kernels_with_blocks_of_other_sizes_are_served_apart():
     small = case_of("small", (Size("n"),), lambda: Launch(1, 32))
     with pytest.raises(UsageError, match=r"blocks of one size, these have not \(complain: 256, small: 32\)"):
         served([program_of(name, case, DEVICE) for name, case in (("a", COMPLAINING), ("b", small))])
-
-
-def chain_cases():
-    """Every chain's persistent stage at S0, by the chain's name."""
-    found = {}
-    for spec in discover().kernels.values():
-        for chain in spec.chains:
-            variant = chain.stages.get("persistent")
-            if variant:
-                found[chain.name] = Case(spec.with_variant(variant), spec.workloads["S0"], "S0", variant)
-    return found
-
-
-CHAINS = chain_cases()
-
-
-@pytest.mark.parametrize("name", CHAINS)
-def test_every_chains_persistent_stage_can_be_served_on_a_large_device(name):
-    large = Device(sm_count=132, max_shared_bytes=227 << 10)
-    programs = [program_of("empty", None, large), program_of(name, CHAINS[name], large)]
-    order = served(programs)
-    assert {step.block for step in programs[1].steps} == {order.threads}
-    assert order.shared <= large.max_shared_bytes
-    assert all(step.entry in order.entry for step in programs[1].steps)
