@@ -45,3 +45,30 @@ def apart(space, own, xp):
     at = xp.arange(len(most))
     most[at, at + own.start] = xp.inf
     return xp.where(xp.isnan(most), xp.inf, most)
+
+
+def _space(arrays, xp):
+    """The points of several arrays, of a row or a number each, as one."""
+    return xp.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)
+
+
+def kth_distance(arrays, k, xp):
+    """The distance of each point's k-th neighbour, ties counted."""
+    space = _space(arrays, xp)
+    slab = [xp.sort(apart(space, own, xp), axis=1)[:, k - 1] for own in slabs(len(space))]
+    return xp.concatenate(slab)
+
+
+def nearer_than(arrays, radius, xp):
+    """How many other points are strictly nearer to each than its radius."""
+    space = _space(arrays, xp)
+    return xp.concatenate([(apart(space, own, xp) < radius[own, None]).sum(axis=1) for own in slabs(len(space))])
+
+
+def psi(n, special):
+    """The digamma function."""
+    return special.digamma(n)
+
+
+def psi_size(n, special):
+    return abs(special.digamma(n))

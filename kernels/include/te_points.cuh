@@ -2,8 +2,8 @@
 
 #include "ksg.cuh"
 
-// Transfer entropy by warps: a warp has OWN points, its lanes share the neighbours. In the order of Cloud the coordinates
-// are those of x's past, of y's future and of y's past. Samples are finite.
+// Neighbours by warps: a warp has OWN points, its lanes share the neighbours. For transfer entropy the coordinates, in the
+// order of Cloud, are those of x's past, of y's future and of y's past. Samples are finite.
 
 constexpr int TE_THREADS = 256, TE_TILE = TE_THREADS;
 
@@ -19,10 +19,9 @@ __device__ PointTile<D> tile_of_points() {
 
 /// Points of a warp and their coordinates, the same in all lanes. A cloud that fits in the tile is read once, and all visits
 /// find it there: a problem of a few hundred points then waits for memory once.
-template <int DX, int DY, int OWN>
+template <class Points, int OWN>
 struct WarpPoints {
-    static constexpr int D = DX + 1 + DY;
-    using Points = Cloud<DX, 1, DY>;
+    static constexpr int D = Points::D;
     float at[OWN][D];
     int first;
 
@@ -100,15 +99,20 @@ struct Smallest {
     }
 };
 
-/// eps of the warp's own points: the distance of the K-th neighbour in the joint space.
-template <int DX, int DY, int K, int OWN>
-__device__ void find_radii(const Cloud<DX, 1, DY>& points, const WarpPoints<DX, DY, OWN>& own, float (&eps)[OWN]) {
+/// eps of the warp's own points, in every lane: the K-th smallest of apart(p, coordinates of a neighbour).
+template <int K, class Points, int OWN, class Apart>
+__device__ void find_radii(const Points& points, const WarpPoints<Points, OWN>& own, Apart apart, float (&eps)[OWN]) {
     Smallest<K> nearest[OWN];
-    own.visit(points, [&](int p, int, const float(&other)[DX + 1 + DY]) {
-        nearest[p].offer(distance<0, DX + 1 + DY>(own.at[p], other));
-    });
+    own.visit(points, [&](int p, int, const float(&other)[Points::D]) { nearest[p].offer(apart(p, other)); });
 #pragma unroll
     for (int p = 0; p < OWN; ++p) eps[p] = nearest[p].kth_of_warp();
+}
+
+/// The same in the space of all coordinates.
+template <int K, class Points, int OWN>
+__device__ void find_radii(const Points& points, const WarpPoints<Points, OWN>& own, float (&eps)[OWN]) {
+    const auto apart = [&](int p, const float(&other)[Points::D]) { return distance<0, Points::D>(own.at[p], other); };
+    find_radii<K>(points, own, apart, eps);
 }
 
 /// Neighbours strictly nearer than eps in y (future and past), in xz (both pasts) and in z (y's past).
@@ -118,7 +122,7 @@ struct NeighbourCounts {
 
 /// The counts of the warp's own points, in every lane. The differences of z serve all three spaces.
 template <int DX, int DY, int OWN>
-__device__ void count_neighbours(const Cloud<DX, 1, DY>& points, const WarpPoints<DX, DY, OWN>& own,
+__device__ void count_neighbours(const Cloud<DX, 1, DY>& points, const WarpPoints<Cloud<DX, 1, DY>, OWN>& own,
                                  const float (&eps)[OWN], NeighbourCounts (&found)[OWN]) {
     own.visit(points, [&](int p, int, const float(&other)[DX + 1 + DY]) {
         const bool near = distance<DX + 1, DX + 1 + DY>(own.at[p], other) < eps[p];
@@ -141,8 +145,8 @@ __device__ inline double te_term(int k, int n_y, int n_xz, int n_z) {
 
 /// The mean of the terms of all points, in `mean`, by the last block to finish; `by_block` has room for all blocks. Lanes
 /// take a term's four parts side by side: lane 4 p + s those of point p.
-template <int DX, int DY, int OWN>
-__device__ void mean_of_terms(const WarpPoints<DX, DY, OWN>& own, const NeighbourCounts (&found)[OWN], double* by_block,
+template <class Points, int OWN>
+__device__ void mean_of_terms(const WarpPoints<Points, OWN>& own, const NeighbourCounts (&found)[OWN], double* by_block,
                               unsigned int* arrived, float* mean, int n, int k) {
     static_assert(OWN <= 8);
     const int lane = threadIdx.x % 32, which = lane % 4;

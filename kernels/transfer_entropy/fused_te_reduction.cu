@@ -5,8 +5,9 @@ template <int DX, int DY, int OWN>
 __global__ void __launch_bounds__(TE_THREADS)
     fused_te_reduction(const float* x_past, const float* y_past, const float* y_future, const float* eps, float* mean,
                        double* by_block, unsigned int* arrived, int n, int k) {
-    const Cloud<DX, 1, DY> points{x_past, y_future, y_past, n};
-    const WarpPoints<DX, DY, OWN> own(points);
+    using Points = Cloud<DX, 1, DY>;
+    const Points points{x_past, y_future, y_past, n};
+    const WarpPoints<Points, OWN> own(points);
     float radius[OWN];
 #pragma unroll
     for (int p = 0; p < OWN; ++p) radius[p] = own.first + p < n ? eps[own.first + p] : 0.0f;

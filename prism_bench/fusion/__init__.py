@@ -14,9 +14,9 @@ A program says once what is computed; `kernels/<family>/fusions/<name>.py` holds
 
 from prism_bench.fusion.expression import Choice, Function, Shared, names
 from prism_bench.fusion.program import ByHand, Form, Input, Program
-from prism_bench.fusion.stages import ColumnSums, Map, Product, Reduce, RowDots
+from prism_bench.fusion.stages import ColumnSums, Map, Nearest, Product, Reduce, RowDots, Within
 
 __all__ = [
-    "ByHand", "Choice", "ColumnSums", "Form", "Function", "Input", "Map", "Product", "Program", "Reduce", "RowDots",
-    "Shared", "names",
+    "ByHand", "Choice", "ColumnSums", "Form", "Function", "Input", "Map", "Nearest", "Product", "Program", "Reduce",
+    "RowDots", "Shared", "Within", "names",
 ]  # fmt: skip

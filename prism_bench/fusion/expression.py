@@ -210,8 +210,8 @@ def absolute(expression: Expression, positive=()) -> Expression:
     if isinstance(expression, Binary):
         left = absolute(expression.left, positive)
         if expression.sign == "/":
-            constant = isinstance(expression.right, Number)
-            return left / (absolute(expression.right) if constant else Call(ABSOLUTE, (expression.right,)))
+            plain = isinstance(expression.right, Number | Name)
+            return left / (absolute(expression.right, positive) if plain else Call(ABSOLUTE, (expression.right,)))
         return Binary("+" if expression.sign == "-" else expression.sign, left, absolute(expression.right, positive))
     if isinstance(expression.function, Function) and expression.function.stretch is None:
         function = expression.function

@@ -11,6 +11,12 @@ log_likelihood = Function(
 )  # fmt: skip
 
 
+psi = Function(  # of a whole number
+    "psi", "digamma_of", "ksg.cuh", Shared("neighbours", "psi", ("special",)),
+    size=Shared("neighbours", "psi_size", ("special",)), flops=30,
+)  # fmt: skip
+
+
 def _activation(name, cuda, flops, stretch=1.0, at_zero=0.0):
     value = Shared("activations", name, ("xp", "special"))
     return Function(name, f"{cuda}{{{{}}}}", "activations.cuh", value, stretch=stretch, at_zero=at_zero, flops=flops)

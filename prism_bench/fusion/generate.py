@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import PrismBenchError, SpecError, unknown
-from prism_bench.fusion import columns, products, references, rows, sums
+from prism_bench.fusion import columns, neighbours, products, references, rows, sums
 from prism_bench.fusion.layout import laid_out
 from prism_bench.fusion.literals import literal, mapping
 from prism_bench.fusion.plan import Plan, planned
@@ -74,9 +74,10 @@ def _load(path):
 def write(plan: Plan, entry: str) -> Written:
     """The kernel of a plan, by the stage that walks its matrix; maps and reductions alone walk vectors."""
     kinds = {ColumnSums: columns, RowDots: rows, Product: products}
-    kind = kinds.get(type(plan.tiled), sums)
-    if kind in (rows, products) and "float64" in plan.program.numbers:
-        raise SpecError(f"stage '{plan.tiled.name}' comes in float32 and, on tensor cores, less; not in float64")
+    kind = neighbours if plan.scans else kinds.get(type(plan.tiled), sums)
+    if kind in (rows, products, neighbours) and "float64" in plan.program.numbers:
+        stage = plan.tiled or plan.scans[0]
+        raise SpecError(f"stage '{stage.name}' comes in float32 and, on tensor cores, less; not in float64")
     return kind.write(plan, entry)
 
 

@@ -1,5 +1,7 @@
 """Python text in lines of at most 120 characters, laid out as the house's formatter lays it out."""
 
+from collections.abc import Iterator
+
 WIDTH = 120
 OPENING, CLOSING = "([{", ")]}"
 
@@ -13,15 +15,35 @@ def _laid_out(line):
     if len(line) <= WIDTH:
         return line
     begin, end = _last_group(line)
-    if end <= begin + 1:
-        return line
     indent = line[: len(line) - len(line.lstrip())]
+    if end <= begin + 1:
+        return _at_operators(line, indent)
     inner, before, after = line[begin + 1 : end].rstrip(","), line[: begin + 1], line[end:]
     whole = f"{indent}    {inner}"
     if len(whole) <= WIDTH and _comma_free(line, begin, end):
         return f"{before}\n{whole}\n{indent}{after}"
     parts = (_laid_out(f"{indent}    {part},") for part in _parts(inner))
     return "\n".join([before, *parts, f"{indent}{after}"])
+
+
+def _at_operators(line, indent):
+    """A call without arguments of what stands in brackets: a line for every term of that."""
+    begin, end = _last_group(line[: line.rindex("(")])
+    if end <= begin + 1:
+        return line
+    lines = "".join(f"\n{indent}    {term}" for term in terms(line[begin + 1 : end]))
+    return f"{line[: begin + 1]}{lines}\n{indent}{line[end:]}"
+
+
+def terms(text: str) -> Iterator[str]:
+    """The text cut before each + and - that stands in no bracket."""
+    depth, begin = 0, 0
+    for at, sign in _outside_strings(text):
+        depth += (sign in OPENING) - (sign in CLOSING)
+        if depth == 0 and text[at : at + 3] in (" + ", " - "):
+            yield text[begin:at]
+            begin = at + 1
+    yield text[begin:]
 
 
 def _comma_free(line, begin, end):

@@ -11,7 +11,7 @@ from prism_bench.errors import SpecError, unknown
 from prism_bench.fusion.expression import Choice, Expression, Name, functions_in, names_in, replaced
 from prism_bench.fusion.program import Program
 from prism_bench.fusion.shapes import axes_of, in_order, operands
-from prism_bench.fusion.stages import Anchor, ColumnSums, Map, Product, Reduce, RowDots
+from prism_bench.fusion.stages import Anchor, ColumnSums, Map, Nearest, Product, Reduce, RowDots, Scan
 
 Tiled = ColumnSums | RowDots | Product
 
@@ -35,6 +35,22 @@ class Plan:
     def local(self) -> str:
         """What the kernel calls the result of the stage that walks a matrix, beside an output of that name."""
         return f"{self.tiled.name}_sum" if self.tiled.name in self.outputs else self.tiled.name
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        """The stages that go over all pairs of points."""
+        return tuple(one for one in self.anchors if isinstance(one, Scan))
+
+    @property
+    def nearest(self) -> Nearest | None:
+        """The stage that looks for the k-th neighbour, if there is one."""
+        return next((one for one in self.scans if isinstance(one, Nearest)), None)
+
+    @property
+    def clouds(self) -> tuple[str, ...]:
+        """The inputs whose rows are points, in the program's order."""
+        used = {name for one in self.scans for name in one.points}
+        return tuple(one.name for one in self.program.inputs if one.name in used)
 
     @property
     def reduces(self) -> tuple[Reduce, ...]:

@@ -16,8 +16,8 @@ from prism_bench.fusion.expression import (
 )
 from prism_bench.fusion.expression import flops as operations
 from prism_bench.fusion.plan import Plan
-from prism_bench.fusion.shapes import operands
-from prism_bench.fusion.stages import AS_BITS, ColumnSums, Product, Reduce, RowDots
+from prism_bench.fusion.shapes import extents, operands
+from prism_bench.fusion.stages import AS_BITS, ColumnSums, Nearest, Product, Reduce, RowDots, Scan, Within
 
 
 def reference(plan: Plan, name: str) -> str:
@@ -47,7 +47,7 @@ def sizes(plan: Plan, suffix: str) -> dict[str, tuple[str, str]]:
 
 def _size(plan, output, name):
     needed = _needed(plan, plan.outputs[output])
-    known = tuple(one.name for one in needed)
+    known = (*(one.name for one in needed), *extents(plan.program, plan.stages))
     for expression in (plan.outputs[output], *(e for one in needed for e in one.expressions)):
         _refuse_unsized(plan, expression)
     result = absolute(plan.outputs[output], known)
@@ -61,7 +61,7 @@ def _size(plan, output, name):
 
 def _refuse_unsized(plan, expression):
     """The size of a function is taken at values; those of stages are not at hand where only their sizes are."""
-    stages = {one.name for one in plan.anchors}
+    stages = {one.name for one in plan.anchors if not isinstance(one, Scan)}  # a scan's result is exact
     for part in walk(expression):
         unsized = isinstance(part, Call) and isinstance(part.function, Function) and part.function.stretch is None
         if unsized and stages & set(names_in(part)):
@@ -96,6 +96,10 @@ def _text(stage, expressions, array, reduced):
         if stage.how == "sum":
             return f"({expression}).sum()" if isinstance(stage.expression, Binary) else f"{expression}.sum()"
         return f"{reduced}({expression}, {'reduce' if stage.chosen else repr(stage.how)}, xp)".replace("'", '"')
+    if isinstance(stage, Nearest):
+        return f"kth_distance({_tuple(stage.points)}, k, xp)"
+    if isinstance(stage, Within):
+        return f"nearer_than({_tuple(stage.points)}, {stage.radius}, xp)"
     if isinstance(stage, ColumnSums):
         return f"{array(stage.matrix)}.T @ ({expressions[0]})"
     if isinstance(stage, RowDots):
@@ -104,11 +108,17 @@ def _text(stage, expressions, array, reduced):
     return " @ ".join(array(one) for one in wide)
 
 
+def _tuple(names):
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
 def _function(plan, name, lines, anchors, expressions):
     """The function around the lines, asking for what they hold, in the program's order."""
     expressions = [*expressions, *(e for one in anchors for e in one.expressions)]
     read = {operand for one in anchors for operand in operands(one)} | set(names_in(*expressions))
-    given = [*(one.name for one in plan.program.inputs), *plan.program.scalars]
+    numbers = extents(plan.program, plan.stages)
+    given = [*(one.name for one in plan.program.inputs), *plan.program.scalars, *numbers]
+    read |= {"k"} if any(isinstance(one, Nearest) for one in anchors) else set()
     text = "\n".join(lines)
     chosen = [f.parameter for f in functions_in(*expressions) if isinstance(f, Choice)]
     chosen += ["reduce"] if any(isinstance(one, Reduce) and one.chosen for one in anchors) else []
@@ -131,6 +141,8 @@ def shared(plan: Plan) -> dict[str, set[str]]:
                 use(*(("", "") if part is None else (part.module, part.name)))
     if any(one.how != "sum" for one in plan.reduces):
         found.setdefault("grid_reduce", set()).update(("reduced", "reduced_size"))
+    for one in plan.scans:
+        use("neighbours", "kth_distance" if isinstance(one, Nearest) else "nearer_than")
     if isinstance(plan.tiled, Product) and set(AS_BITS) & set(plan.tiled.precisions):
         use("bfloat", "wide")
     return found
@@ -147,6 +159,8 @@ def flops(plan: Plan) -> str:
     for one in plan.anchors:
         if isinstance(one, Reduce):
             add(_axes(plan, one.expression), operations(one.expression) + (2 if one.how == "squares" else 1))
+        elif isinstance(one, Scan):
+            _add_pairs(plan, one, add)
         elif isinstance(one, Product):
             add((*plan.axes[one.left], plan.axes[one.right][1]), 2)
         else:
@@ -156,6 +170,14 @@ def flops(plan: Plan) -> str:
         add(plan.axes[name], operations(one))
     axes = tuple(dict.fromkeys(axis for term in counts for axis in term))
     return f"lambda {', '.join(axes)}: {' + '.join(' * '.join([str(n), *term]) for term, n in counts.items())}"
+
+
+def _add_pairs(plan, scan, add):
+    """Two operations a coordinate, and a comparison with the k nearest, or with the radius in every array."""
+    along = plan.axes[scan.name]
+    for name in scan.points:
+        add((*along, *plan.axes[name]), 2)
+    add((*along, *along), 1 if isinstance(scan, Nearest) else len(scan.points))
 
 
 def _axes(plan, expression):

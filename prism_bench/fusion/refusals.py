@@ -10,7 +10,7 @@ from prism_bench.errors import SpecError
 from prism_bench.fusion.expression import Binary, Call, Expression, Name, names_in, replaced
 from prism_bench.fusion.plan import Plan, Tiled
 from prism_bench.fusion.shapes import operands
-from prism_bench.fusion.stages import ColumnSums, Product, Reduce, RowDots
+from prism_bench.fusion.stages import ColumnSums, Nearest, Product, Reduce, RowDots, Scan, Within
 
 
 def cannot_fuse(stage: str, reason: str) -> SpecError:
@@ -23,6 +23,7 @@ def refuse(plan: Plan) -> None:
     _refuse_barriers(plan)
     _refuse_second_matrix(plan)
     _refuse_operands(plan)
+    _refuse_scans(plan)
     _refuse_by_kind(plan)
     _refuse_overwriting(plan)
     if plan.stages_are_the_programs:
@@ -73,6 +74,8 @@ def _in_memory(stage):
     """The operands that a stage reads as a whole."""
     if isinstance(stage, Reduce):
         return ()
+    if isinstance(stage, Scan):
+        return stage.points
     return (stage.matrix,) if isinstance(stage, ColumnSums) else operands(stage)
 
 
@@ -97,6 +100,32 @@ def _refuse_by_kind(plan):
             )
     if isinstance(tiled, RowDots) and len(plan.reduces) > 1 and plan.chosen:
         raise cannot_fuse(plan.chosen.name, "one parameter would choose two reductions")
+
+
+def _refuse_scans(plan):
+    """What goes over all pairs of points goes with nothing else, and gives numbers of each point."""
+    if not plan.scans:
+        return
+    first, others = plan.scans[0], [one for one in plan.scans if isinstance(one, Nearest)][1:]
+    if plan.tiled:
+        raise cannot_fuse(first.name, f"it goes over all pairs of points, '{plan.tiled.name}' over a matrix")
+    if others:
+        raise cannot_fuse(others[0].name, f"a kernel looks for one k-th neighbour, and '{plan.nearest.name}' does")
+    if len(plan.clouds) > 3:
+        raise cannot_fuse(first.name, f"points come from three arrays at most, not from {', '.join(plan.clouds)}")
+    if plan.choices or plan.chosen:
+        raise cannot_fuse(first.name, "parameters choose functions and reductions for RowDots and Product alone")
+    known = {one.name for one in (*plan.program.inputs, plan.nearest) if one}
+    for one in plan.scans:
+        if isinstance(one, Within) and one.radius not in known:
+            raise cannot_fuse(one.name, f"its radius '{one.radius}' is neither an input nor a neighbour's distance")
+    _refuse_other_axes(plan, plan.axes[first.name])
+
+
+def _refuse_other_axes(plan, along):
+    for name in names_in(*plan.expressions):
+        if plan.axes[name] not in ((), along):
+            raise cannot_fuse(name, f"it lies along {' '.join(plan.axes[name])}, the points along {' '.join(along)}")
 
 
 def epilogue(plan: Plan) -> tuple[Expression, str | None]:
@@ -127,7 +156,7 @@ def _folded(expression, pair):
 
 
 def _refuse_overwriting(plan):
-    elsewhere = {name for stage in plan.anchors for name in operands(stage)} if plan.tiled else set()
+    elsewhere = {name for stage in plan.anchors for name in operands(stage)} if plan.tiled or plan.scans else set()
     for name in plan.overwritten:
         if name in elsewhere or (not plan.tiled and len(plan.outputs) > 1):
             raise cannot_fuse(name, "it is overwritten while other blocks still read it; give it an output of its own")

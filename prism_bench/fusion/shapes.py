@@ -4,12 +4,12 @@ from keyword import iskeyword
 
 from prism_bench.errors import SpecError, unknown
 from prism_bench.fusion.expression import names_in
-from prism_bench.fusion.stages import ColumnSums, Product, Reduce, RowDots
+from prism_bench.fusion.stages import ColumnSums, Nearest, Product, Reduce, RowDots, Within
 
 # What generated sources and specs call things of their own.
-TAKEN = """T Op ROWS WIDTH arguments arrived blocks by_block by_hand column cuda device double dtype entry epilogue
-float int launch long op part parts passed reduce reference row spec special splits stages sums tile tiles tolerance
-weight xp""".split()
+TAKEN = """T Op OWN Points ROWS WIDTH apart arguments arrived blocks by_block by_hand column cuda device double dtype
+entry epilogue float int launch long op other own p part parts passed point points reduce reference row spec special
+splits stages sums tile tiles tolerance weight xp""".split()
 
 
 def operands(stage) -> tuple[str, ...]:
@@ -18,14 +18,23 @@ def operands(stage) -> tuple[str, ...]:
         return stage.left, stage.right
     if isinstance(stage, RowDots):
         return stage.matrix, stage.vector
+    if isinstance(stage, Nearest | Within):
+        return (*stage.points, *((stage.radius,) if isinstance(stage, Within) else ()))
     return (*((stage.matrix,) if isinstance(stage, ColumnSums) else ()), *names_in(*stage.expressions))
+
+
+def extents(program, stages) -> tuple[str, ...]:
+    """Whole numbers that expressions may name: the axes of the inputs, and `k` where neighbours are looked for."""
+    axes = dict.fromkeys(axis for one in program.inputs for axis in one.axes)
+    return (*axes, *(("k",) if any(isinstance(stage, Nearest) for stage in stages) else ()))
 
 
 def in_order(program, stages) -> tuple:
     """The stages, each after those that it reads; SpecError for a name twice or unknown, and for a circle."""
-    given = [*(one.name for one in program.inputs), *program.scalars]
-    named = [*given, *(stage.name for stage in stages)]
-    _check_names(named, {axis for one in program.inputs for axis in one.axes})
+    numbers = extents(program, stages)
+    named = [*(one.name for one in program.inputs), *program.scalars, *(stage.name for stage in stages)]
+    _check_names(named, numbers)
+    given = {*named, *numbers} - {stage.name for stage in stages}
     by_name, placed = {stage.name: stage for stage in stages}, {}
 
     def place(name, path):
@@ -53,7 +62,8 @@ def _check_names(named, axes):
 
 def axes_of(program, ordered) -> dict[str, tuple[str, ...]]:
     """The axes of every input, scalar and stage, none for one number; SpecError where operands do not fit."""
-    axes = {one.name: one.axes for one in program.inputs} | dict.fromkeys(program.scalars, ())
+    axes = dict.fromkeys([*program.scalars, *extents(program, ordered)], ())
+    axes |= {one.name: one.axes for one in program.inputs}
     for stage in ordered:
         axes[stage.name] = _result(stage, axes)
     return axes
@@ -72,10 +82,21 @@ def _result(stage, axes):
         rows, columns = _two(stage, stage.matrix, axes)
         _same(stage, f"rows of '{stage.matrix}'", rows, "its weights", *_joined(stage, stage.weights, axes))
         return (columns,)
+    if isinstance(stage, Nearest | Within):
+        return _points(stage, axes)
     joined = _joined(stage, stage.expression, axes)
     if isinstance(stage, Reduce) and not joined:
         raise SpecError(f"stage '{stage.name}' reduces what is one number already")
     return () if isinstance(stage, Reduce) else joined
+
+
+def _points(stage, axes):
+    along = axes[stage.points[0]][:1]
+    for name in operands(stage):
+        if axes[name][:1] != along or not along:
+            raise SpecError(f"stage '{stage.name}': points of '{stage.points[0]}' go along '{' '.join(along)}', "
+                            f"'{name}' along '{' '.join(axes[name][:1])}'")  # fmt: skip
+    return along
 
 
 def _two(stage, name, axes):

@@ -112,6 +112,8 @@ def spec(program: Program, parts: dict[str, Part], name: str) -> str:
         "aliases": literal(program.aliases),
         "replaces": literal(program.replaces),
     }
+    if main.plan.scans:
+        fields["traffic_factor"] = "None"
     variants = list(_variants(program, parts))
     kept = {key: value for key, value in fields.items() if value not in ("{}", "()", "")}
     return "\n".join([
@@ -132,6 +134,8 @@ def _peers(program, form="{}"):
 
 
 def _budgets(part):
+    if part.plan.scans:
+        return "()"
     metric = '"peer_ratio"' if part.is_product else '"bandwidth_share"'
     return f'tuple(Budget({metric}, at_least=0.85, label=label) for label in ("S1", "S2"))'
 
@@ -139,7 +143,8 @@ def _budgets(part):
 def _parameters(part):
     chosen = {choice.parameter: choice.default for choice in part.plan.choices}
     reduce = {"reduce": part.plan.chosen.hows[0]} if part.plan.chosen else {}
-    return {**({"tile": "auto"} if part.is_product else {}), **part.plan.program.scalars, **chosen, **reduce}
+    k = {"k": part.plan.nearest.k} if part.plan.nearest else {}
+    return {**({"tile": "auto"} if part.is_product else {}), **part.plan.program.scalars, **chosen, **reduce, **k}
 
 
 def rules(part: Part) -> list[str]:
@@ -148,6 +153,12 @@ def rules(part: Part) -> list[str]:
     for choice in part.plan.choices:
         known, parameter = ", ".join(choice.functions), choice.parameter
         found.append(f'Rule("{parameter} is one of {known}", lambda {parameter}: {parameter} in {parameter.upper()})')
+    if part.plan.nearest:
+        axis = part.plan.axes[part.plan.nearest.name][0]
+        found.append(f'Rule("1 <= k < {axis} and k <= 64", lambda {axis}, k: 1 <= k < {axis} and k <= 64)')
+    for name in part.plan.clouds:
+        for width in part.plan.axes[name][1:]:
+            found.append(f'Rule("{width} from 1 to 8", lambda {width}: 1 <= {width} <= 8)')
     if part.plan.chosen:
         hows = part.plan.chosen.hows
         found.append(f'Rule("reduce is one of {", ".join(hows)}", lambda reduce: reduce in REDUCE)')

@@ -100,4 +100,30 @@ class Product:
             raise SpecError(f"stage '{self.name}': precisions begin with float32, the kernel's own")
 
 
-Anchor = Reduce | ColumnSums | RowDots | Product
+@dataclass(frozen=True)
+class Nearest:
+    """`name`[i] = the distance of point i's k-th neighbour, in the maximum norm over all coordinates of `points`.
+
+    Those are inputs of one row (or one number) a point; `k` is a parameter of the kernel, here its default.
+    """
+
+    name: str
+    points: tuple[str, ...]
+    k: int = 4
+
+    expressions = ()
+
+
+@dataclass(frozen=True)
+class Within:
+    """`name`[i] = how many other points are strictly nearer to point i than `radius`[i], in the maximum norm."""
+
+    name: str
+    points: tuple[str, ...]
+    radius: str
+
+    expressions = ()
+
+
+Scan = Nearest | Within
+Anchor = Reduce | ColumnSums | RowDots | Product | Scan

@@ -1,6 +1,6 @@
 """What a kind of launch writes: the CUDA text, and the parts of the spec that go with it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from prism_bench.fusion.expression import Choice, Name, class_of, cuda, functions_in, names_in, replaced
@@ -38,6 +38,19 @@ def packed(opening: str, parts, closing: str) -> str:
             lines[-1] += part if first else f" {part}"
         else:
             lines.append(indent + part)
+    return "\n".join(lines) + closing
+
+
+def folded(opening: str, terms: Iterable[str], closing: str) -> str:
+    """opening + terms + closing, with a further line before a term that no longer fits."""
+    indent = " " * (len(opening) - len(opening.lstrip()) + 4)
+    lines = [opening]
+    for position, term in enumerate(terms):
+        fits = len(lines[-1]) + len(term) + len(closing) + 1 <= WIDTH
+        if position and not fits:
+            lines.append(indent + term)
+        else:
+            lines[-1] += f" {term}" if position else term
     return "\n".join(lines) + closing
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import SpecError
-from prism_bench.fusion import ColumnSums, Input, Map, Product, Reduce, RowDots, names
+from prism_bench.fusion import ColumnSums, Input, Map, Nearest, Product, Reduce, RowDots, Within, names
 from prism_bench.fusion.functions import activation, divergence
 from prism_bench.fusion.generate import write
 from prism_bench.fusion.plan import planned
@@ -146,3 +146,46 @@ def test_an_input_that_nobody_reads():
     made = program([Map("a", x)], ("a",))
     with pytest.raises(SpecError, match="input 'y' is read by no stage"):
         refuse(planned(made))
+
+
+CLOUD = (Input("u", "n d"), Input("z", "m"), Input("x", "n"), Input("y", "n"), Input("w", "m n"))
+
+
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        ([Nearest("a", ("u", "z"))], "stage 'a': points of 'u' go along 'n', 'z' along 'm'"),
+        ([Within("a", ("u",), "z")], "stage 'a': points of 'u' go along 'n', 'z' along 'm'"),
+        (
+            [Nearest("a", ("x",)), Nearest("b", ("y",))],
+            "'b' cannot be fused: a kernel looks for one k-th neighbour, and",
+        ),
+        (
+            [Within("b", ("x",), "y"), Within("a", ("x",), "b")],
+            "'a' cannot be fused: its radius 'b' is neither an input",
+        ),
+        ([Map("b", x * x), Nearest("a", ("b",))], "every block reads all of 'b', so it must stand in memory"),
+        ([Nearest("a", ("x",)), RowDots("b", "w", "x")], "it goes over all pairs of points, 'b' over a matrix"),
+        (
+            [Nearest("b", ("x",)), Reduce("total", "sum", z), Map("a", total + 0)],
+            "'z' cannot be fused: it lies along m",
+        ),
+        ([Nearest("b", ("x",)), Map("a", activation(b))], "parameters choose functions and reductions for RowDots and"),
+        ([Reduce("total", "sum", x), Within("a", ("x",), "total")], "points of 'x' go along 'n', 'total' along ''"),
+    ],
+)
+def test_what_a_scan_of_neighbours_cannot_do(stages, words):
+    outputs = ("a", "b") if len(stages) == 2 and stages[1].name == "b" else ("a",)
+    assert words in refusal(*stages, outputs=outputs, inputs=CLOUD)
+
+
+def test_points_come_from_three_arrays_at_most():
+    inputs = tuple(Input(name, "n") for name in "uvxy")
+    assert "points come from three arrays at most, not from u, v, x, y" in refusal(
+        Nearest("a", ("u", "v", "x", "y")), inputs=inputs
+    )
+
+
+def test_k_is_taken_where_neighbours_are_looked_for():
+    assert "two things are called 'k'" in refusal(Nearest("a", ("v",)), inputs=(Input("v", "k"),))
+    refuse(planned(program([Map("a", names("v")[0] * 2)], ("a",), inputs=(Input("v", "k"),))))

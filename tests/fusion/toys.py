@@ -1,11 +1,12 @@
 """Small programs, one for each kind of launch and for each thing that the generator may be asked."""
 
 from prism_bench import Workload
-from prism_bench.fusion import ColumnSums, Input, Map, Product, Program, Reduce, RowDots, names
+from prism_bench.fusion import ColumnSums, Input, Map, Nearest, Product, Program, Reduce, RowDots, Within, names
 from prism_bench.fusion.functions import relu
 
 x, y, a, b, total, most, summed = names("x y a b total most summed")
 dots, product, bias, scale = names("dots product bias scale")
+n, k, radius, distances, near, nearer = names("n k radius distances near nearer")
 LENGTHS = tuple(Workload(n=n) for n in (0, 1, 7, 1030))
 VECTORS = (Input("x", "n"), Input("y", "n"))
 
@@ -62,4 +63,26 @@ PRODUCT = program(
     inputs=(Input("w", "m k"), Input("v", "k n"), Input("bias", "n")),
     edges=tuple(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (17, 20, 9), (33, 35, 19))),
     scalars={"scale": 3.0},
+)
+CLOUD = (Input("u", "n d"), Input("v", "n"), Input("w", "n e"))
+POINTS = tuple(Workload(n=n, d=d, e=e) for n, d, e in ((5, 1, 2), (33, 3, 1), (260, 2, 2)))
+NEIGHBOURS = program(
+    [
+        Nearest("distances", ("u", "w"), k=2),
+        Within("near", ("u", "v"), "distances"),
+        Within("nearer", ("v", "w"), "distances"),
+        Map("a", near - nearer),
+        Reduce("total", "sum", near * 2 + k),
+        Reduce("most", "max", distances),
+        Map("b", total / n + most),
+    ],
+    ("distances", "a", "b"),
+    inputs=CLOUD,
+    edges=POINTS,
+)
+COUNTED = program(
+    [Within("near", ("u",), "radius"), Map("a", near * radius)],
+    ("near", "a"),
+    inputs=(Input("u", "n d"), Input("radius", "n")),
+    edges=tuple(Workload(n=n, d=2) for n in (1, 40, 300)),
 )
