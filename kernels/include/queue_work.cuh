@@ -3,7 +3,7 @@
 #include "work_queue.cuh"
 
 // Work to see the queue by: nothing at all, two kernels of which one reads what other blocks have written in the other,
-// one that complains, and one that never ends.
+// one that complains, one that never ends, and one that breaks down.
 extern "C" __global__ void no_work() {}
 
 extern "C" __global__ void twice(const float* x, float* y, int n) {
@@ -23,3 +23,5 @@ extern "C" __global__ void complain(int code) {
 extern "C" __global__ void never_end(const float* zero) {
     while (*static_cast<const volatile float*>(zero) == 0.0f) __nanosleep(1000);
 }
+
+extern "C" __global__ void break_down() { __trap(); }

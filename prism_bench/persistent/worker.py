@@ -90,6 +90,7 @@ def main(backend: str, channel: str, board: str, slots: str) -> None:
     except (EOFError, BrokenPipeError):
         os._exit(0)
     except PrismBenchError as error:
+        print(error, file=sys.stderr, flush=True)
         connection.send(error)
         os._exit(error.exit_code)
     except Exception as error:  # a device's own errors have no common type; the last line on standard error is told

@@ -9,7 +9,7 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable, ItemFailed, QueueFull, UsageError
 from prism_bench.persistent import FORMS, LAUNCHES, PERSISTENT, Executor, Settings
-from tests.persistent.toys import COMPLAINING, DOUBLED, ENDLESS, TURNED, N
+from tests.persistent.toys import BROKEN, COMPLAINING, DOUBLED, ENDLESS, TURNED, N
 
 ZERO, ONE = np.zeros(1, np.float32), np.ones(1, np.float32)
 
@@ -107,6 +107,25 @@ def test_an_endless_item_is_given_up_and_the_others_are_served_by_launches(opene
         assert [(1, "endless")] == [one.item for one in executor.incidents]
         assert [1] == [one.moved for one in executor.incidents]
         assert "no answer within 1 s" == executor.reason
+
+
+def test_a_kernel_that_breaks_down_is_reported_and_the_others_are_served(opened):
+    """As after a device's reset: every later call of the worker fails, so that it ends."""
+    with opened({"broken": BROKEN, "empty": None}, timeout=5.0) as executor:
+        broken, waiting = executor.submit("broken"), executor.submit("empty")
+        with pytest.raises(ItemFailed, match="given up: the worker process ended .*the queue kernel ended"):
+            broken.result(20)
+        waiting.result(20)
+        assert LAUNCHES == executor.form
+
+
+def test_an_endless_launch_is_given_up_too(opened):
+    with opened({"endless": ENDLESS, "empty": None}, LAUNCHES, timeout=1.0) as executor:
+        executor.write("endless", "zero", ZERO)
+        stuck, waiting = executor.submit("endless"), executor.submit("empty")
+        with pytest.raises(ItemFailed, match="given up: no answer within 1 s"):
+            stuck.result(20)
+        waiting.result(20)
 
 
 def test_a_killed_worker_is_replaced_and_its_item_reported(opened, form):

@@ -1,4 +1,4 @@
-"""Cases to serve: the kernels of `kernels/include/queue_work.cuh`, one of which complains and one never ends."""
+"""Cases to serve: the kernels of `kernels/include/queue_work.cuh`, of which some complain, never end or break down."""
 
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Scalar, Size, Workload, constant
 from prism_bench.case import Case
@@ -35,3 +35,4 @@ TURNED = case_of(
 )
 COMPLAINING = case_of("complain", (Scalar("code", "int32"),), lambda: Launch(3, 256), parameters={"code": 7})
 ENDLESS = case_of("never_end", (In("zero", "1", fill=constant(0.0)),), lambda: Launch(2, 256))
+BROKEN = case_of("break_down", (), lambda: Launch(2, 256))
