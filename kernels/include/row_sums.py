@@ -1,12 +1,16 @@
 """How many blocks share the rows that row_sums.cuh, or the arrays that vector_load.cuh, goes through to add them up."""
 
-from prism_bench import Launch, Tune
+from prism_bench import Launch, Rule, Tune
 
 MOST_BLOCKS = 8192  # for which specs have scratch
 
 
-# Blocks of an SM in all, and their threads.
-SHARED_TUNE = Tune(fill=(12, 4, 8, 16, 24, 32), block=(512, 128, 256))
+# Blocks of an SM in all, and their threads. What a float accumulator takes in decides how much it can lose.
+SHARED_TUNE = Tune(
+    fill=(12, 16, 24, 32, 48),
+    block=(512, 256),
+    rules=(Rule("no more elements a thread than by default", lambda fill, block: fill * block >= 12 * 512),),
+)
 
 
 def parts_of(rows, cols, device, unroll, *, fill=12, block=512):

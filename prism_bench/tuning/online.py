@@ -1,8 +1,8 @@
 """Tuning while the program runs: every execution is timed and recorded, and the quickest configuration is launched.
 
-As the design documents have it: moving averages with alpha 0.3, three samples before a configuration counts, all of it
-sampled again after a thousand executions. Beyond them: a choice stands for its size class and those near it; the default
-is left for a gain only; a single outlier counts as four times the average at most.
+As the design documents have it: moving averages with alpha 0.3, three samples before a configuration counts, all of
+them sampled again after a thousand executions. Beyond that a choice stands for its size class and those near it, the
+default is left for a gain only, and an outlier counts as four times the average at most.
 """
 
 from collections.abc import Mapping, Sequence
