@@ -6,10 +6,12 @@ instructions take tf32 only where both operands have their depth contiguous, and
 """
 
 import numpy as np
-from prism_bench_catalogue.include.bfloat import BFLOATS, wide
+from prism_bench_catalogue.include.bfloat import wide
+from prism_bench_catalogue.include.fused_product import ELEMENTS
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
 from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
 from prism_bench_catalogue.include.tensor_tile import WARPGROUPS, Operands, on_tensor_tiles
+from prism_bench_catalogue.include.torch_peers import in_tf32
 
 from prism_bench import (
     Budget,
@@ -20,17 +22,9 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
-    normal,
     normwise,
     product,
 )
-
-# Tensor-core forms: dtype of an input, fill, normwise bound. Bits of bfloat16 travel as uint16.
-ELEMENTS = {
-    "Half": ("float16", normal(), 1e-3),
-    "Bfloat": ("uint16", BFLOATS, 1e-2),
-    "Tf32": ("float32", normal(), 1e-3),
-}
 
 
 def launch(m, n, tile, device):
@@ -57,17 +51,9 @@ def torch_bfloat(torch, a, b):
     return torch_product(torch, a.view(torch.bfloat16), b.view(torch.bfloat16)).float()
 
 
-def torch_tf32(torch, a, b):
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
-        return torch_product(torch, a, b)
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = False
-
-
-def tensor_variant(element, peer, **changes):
-    """The same product with operands of that element on the tensor cores."""
-    dtype, fill, bound = ELEMENTS[element]
+def tensor_variant(precision, peer, **changes):
+    """The same product with operands of that precision on the tensor cores."""
+    element, dtype, fill, bound = ELEMENTS[precision]
     sizes = (Size("m"), Size("n"), Size("k"))
     plain = {
         "arguments": (In("a", "m k", dtype, fill), In("b", "k n", dtype, fill), Out("c", "m n"), *sizes),
@@ -82,17 +68,17 @@ def tensor_variant(element, peer, **changes):
             Workload(m=136, n=264, k=40, tile="Wide"),
             Workload(m=130, n=37, k=40, tile="Square"),
         ),
-        "golden": () if element == "Bfloat" else (spoiled_inputs,),
+        "golden": () if precision == "bfloat16" else (spoiled_inputs,),
         "budgets": (Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),
     }
-    return Variant(f"tensor cores, {element.lower()} operands, FP32 sums", **{**plain, **changes})
+    return Variant(f"tensor cores, {precision} operands, FP32 sums", **{**plain, **changes})
 
 
-def on_warpgroups(element, peer):
+def on_warpgroups(precision, peer):
     """Pinned to warpgroup instructions; without the FP32 form's goldens, whose rows are ragged."""
     edges = (*(Workload(m=m, n=n, k=k) for m, n, k in ((128, 256, 16), (128, 256, 320), (3, 8, 0), (150, 520, 136))),)
     pinned = {"parameters": {"tile": "Warpgroups"}, "requires": WARPGROUPS, "only_labels": ("S0",), "budgets": ()}
-    return tensor_variant(element, peer, edges=edges, golden=(), **pinned)
+    return tensor_variant(precision, peer, edges=edges, golden=(), **pinned)
 
 
 def magnitude(a, b, xp):
@@ -137,11 +123,13 @@ spec = KernelSpec(
     ),
     golden=(spoiled_inputs,),
     variants={
-        "half": tensor_variant("Half", torch_product),
-        "bfloat16_wgmma": on_warpgroups("Bfloat", torch_bfloat),
-        "bfloat16": tensor_variant("Bfloat", torch_bfloat),
+        "half": tensor_variant("float16", torch_product),
+        "bfloat16_wgmma": on_warpgroups("bfloat16", torch_bfloat),
+        "bfloat16": tensor_variant("bfloat16", torch_bfloat),
         "tf32": tensor_variant(
-            "Tf32", torch_tf32, budgets=tuple(Budget("peer_ratio", at_least=0.35, label=s) for s in ("S1", "S2"))
+            "tf32",
+            in_tf32(torch_product),
+            budgets=tuple(Budget("peer_ratio", at_least=0.35, label=s) for s in ("S1", "S2")),
         ),
     },
     budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),
