@@ -65,3 +65,15 @@ __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
                                out_cols,    k_rows,       k_cols, stride, padding, dilation};
     convolve_on_tensor_cores<T>(sizes, x, taps, bias, y, pixels, stages, Relu{});
 }
+
+// In half precision, channels last.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, 1)
+    fused_conv_relu_half(const __half* x, const __half* taps, const __half* bias, __half* y, int channels_in, int channels_out,
+                int groups, int rows, int cols, int out_rows, int out_cols, int k_rows, int k_cols, int stride,
+                int padding, int dilation, int batch) {
+    extern __shared__ uint4 on_chip[];
+    const Convolution sizes = {channels_in, channels_out, groups, rows,   cols,    out_rows,
+                               out_cols,    k_rows,       k_cols, stride, padding, dilation};
+    HalfConvolution<T>(sizes, x, taps, batch, reinterpret_cast<unsigned short*>(on_chip)).convolve(bias, y, Relu{});
+}

@@ -18,6 +18,7 @@ from prism_bench_catalogue.include.convolution import (
     torch_channels,
     torch_tf32,
 )
+from prism_bench_catalogue.include.half_convolution import correlated_halves, in_halves, torch_halves
 
 from prism_bench import Budget, Golden, KernelSpec, Workload, reduction
 
@@ -37,6 +38,14 @@ def torch_channels_relu(torch, x, taps, bias, stride, padding, dilation, groups)
 
 def torch_tf32_relu(torch, x, taps, bias, stride, padding, dilation, groups):
     return torch.relu_(torch_tf32(torch, x, taps, bias, stride, padding, dilation, groups))
+
+
+def reference_halves(x, taps, bias, stride, padding, dilation, groups, out_rows, out_cols, xp):
+    return xp.maximum(correlated_halves(x, taps, bias, stride, padding, dilation, groups, out_rows, out_cols, xp), 0)
+
+
+def torch_halves_relu(torch, x, taps, bias, stride, padding, dilation, groups):
+    return torch.relu_(torch_halves(torch, x, taps, bias, stride, padding, dilation, groups))
 
 
 def torch_conv_relu(torch, x, taps, stride, padding):
@@ -84,5 +93,6 @@ spec = KernelSpec(
     variants={
         "channels": channels("fused_conv_relu_channels", reference_channels, torch_channels_relu),
         "tf32": on_tensor_cores("fused_conv_relu_tf32", reference_channels, torch_tf32_relu),
+        "half": in_halves("fused_conv_relu_half", reference_halves, torch_halves_relu),
     },
 )  # fmt: skip

@@ -199,27 +199,22 @@ def torch_tf32(torch, *arguments):
 
 def channels(name, reference, peer, note="images of several channels, with bias", **changes):
     """The variant of a spec for images of several channels."""
-    defaults = {
+    fields = {
+        "entry": f"{name}<WideConvolution>",
+        "arguments": ARGUMENTS,
+        "parameters": PARAMETERS,
+        "derived": DERIVED,
+        "rules": RULES,
         "launch": launch_of(name),
         "tolerance": reduction(magnitude=magnitude_channels),
         "budgets": (Budget("peer_ratio", at_least=0.8, label="S2"),),
+        "flops": flops,
+        "workloads": WORKLOADS,
+        "edges": EDGES,
+        "golden": (),
+        "traffic_factor": None,
     }
-    return Variant(
-        note,
-        entry=f"{name}<WideConvolution>",
-        arguments=ARGUMENTS,
-        parameters=PARAMETERS,
-        derived=DERIVED,
-        rules=RULES,
-        reference=reference,
-        peers={"torch": peer},
-        flops=flops,
-        workloads=WORKLOADS,
-        edges=EDGES,
-        golden=(),
-        traffic_factor=None,
-        **defaults | changes,
-    )
+    return Variant(note, reference=reference, peers={"torch": peer}, **fields | changes)
 
 
 def on_tensor_cores(name, reference, peer):

@@ -71,10 +71,10 @@ __device__ inline unsigned int pair_of(const unsigned short* first, int apart) {
     return first[0] | static_cast<unsigned int>(first[apart]) << 16;
 }
 
-/// 16 lines whose depth is contiguous: `tile` holds line after line, `pitch` elements apart.
-__device__ inline void load_lines(unsigned int (&r)[4], const unsigned short* tile, int pitch) {
-    for (int i = 0; i < 4; ++i)
-        r[i] = pair_of(tile + (warp_lane() / 4 + i % 2 * 8) * pitch + i / 2 * 8 + warp_lane() % 4 * 2, 1);
+/// 16 lines whose depth is contiguous for 8 elements: at(line, depth) is where they stand, for depth 0 and 8.
+template <class At>
+__device__ void load_rows(unsigned int (&r)[4], At at) {
+    for (int i = 0; i < 4; ++i) r[i] = pair_of(at(warp_lane() / 4 + i % 2 * 8, i / 2 * 8) + warp_lane() % 4 * 2, 1);
 }
 
 /// 16 lines that are contiguous at each depth: `tile` holds depth after depth, `pitch` elements apart.
@@ -158,10 +158,11 @@ __device__ inline unsigned int shared_address(const void* p) {
     return static_cast<unsigned int>(__cvta_generic_to_shared(p));
 }
 
-__device__ inline void load_lines(unsigned int (&r)[4], const unsigned short* tile, int pitch) {
-    const unsigned int at = shared_address(tile + warp_lane() % 16 * pitch + warp_lane() / 16 * 8);
+template <class At>
+__device__ void load_rows(unsigned int (&r)[4], At at) {
+    const unsigned int from = shared_address(at(warp_lane() % 16, warp_lane() / 16 * 8));
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(from) : "memory");
 }
 
 __device__ inline void load_turned(unsigned int (&r)[4], const unsigned short* tile, int pitch) {
@@ -378,3 +379,8 @@ __device__ inline float reciprocal_fast(float x) {
 }
 
 #endif
+
+/// 16 lines whose depth is contiguous: `tile` holds line after line, `pitch` elements apart.
+__device__ inline void load_lines(unsigned int (&r)[4], const unsigned short* tile, int pitch) {
+    load_rows(r, [=](int line, int depth) { return tile + line * pitch + depth; });
+}

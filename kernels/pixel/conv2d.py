@@ -19,6 +19,7 @@ from prism_bench_catalogue.include.convolution import (
     tiles,
     torch_channels,
 )
+from prism_bench_catalogue.include.half_convolution import correlated_halves, in_halves, torch_halves
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, reduction
 
@@ -94,6 +95,7 @@ spec = KernelSpec(
     ),
     variants={
         "channels": channels("conv2d_channels", correlated_channels, torch_channels),
+        "half": in_halves("conv2d_half", correlated_halves, torch_halves),
         "naive": Variant(
             "one thread per output", launch=lambda out_rows, out_cols: any_taps("conv2d_any", out_rows, out_cols),
             only_labels=("S0", "S1"), traffic_factor=None,
