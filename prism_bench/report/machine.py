@@ -44,5 +44,6 @@ def _text(key, value):
     if isinstance(value, list | tuple):
         return ", ".join(str(item) for item in value)
     if isinstance(value, dict):
-        return ", ".join(f"{name} {item}" for name, item in value.items())
+        parts = {name: f"({_text('', item)})" if isinstance(item, dict) else item for name, item in value.items()}
+        return ", ".join(f"{name.replace('_', ' ')} {item}" for name, item in parts.items())
     return "-" if value is None else str(value)

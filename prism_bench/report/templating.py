@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from prism_bench.analysis.findings import value_text
+from prism_bench.report.cells import times_text
 from prism_bench.units import bytes_text, energy_text, rate_text, share_text, time_text
 
 
@@ -50,7 +51,7 @@ def environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     made.globals.update(
-        words=value_text, time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,
+        words=value_text, times=times_text, time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,
         error_words=lambda value: f"{value:.1e}",
     )  # fmt: skip
     made.filters.update(

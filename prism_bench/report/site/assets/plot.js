@@ -66,6 +66,7 @@
     svg.append(make("path", { d: `M${left} ${height - bottom}H${width - right}`, stroke: "var(--rule)", "stroke-width": 0.8 }));
     if (x.title) svg.append(make("text", { x: width - right, y: height - 3, "text-anchor": "end", fill: "var(--muted)" }, x.title));
     figure.querySelectorAll("svg, .missing").forEach((old) => old.remove());
+    figure.classList.remove("empty");
     figure.insertBefore(svg, figure.querySelector(".take, figcaption"));
     const add = (name, attributes, title) => {
       const made = make(name, attributes);
@@ -88,7 +89,7 @@
     made.className = "missing";
     made.textContent = text;
     figure.insertBefore(made, figure.querySelector(".take"));
-    figure.classList.toggle("empty", true);
+    figure.classList.add("empty");
   };
 
   // Names beside points, each at the first free place around its own; one without a free place is left out.
@@ -123,8 +124,10 @@
     add("path", { d: `M${across(start)} ${up(start * bandwidth)}L${across(ridge)} ${up(peak)}H${inner.right}`, fill: "none", stroke: "var(--ink)", "stroke-width": 1.3 });
     const slope = Math.atan2(up(start * 10 * bandwidth) - up(start * bandwidth), across(start * 10) - across(start)) * 180 / Math.PI;
     const [sx, sy] = [across(start * 1.3), up(start * 1.3 * bandwidth) - 6];
-    say(`memory ${words.rate("B/s")(bandwidth)}`, { x: sx, y: sy, transform: `rotate(${slope} ${sx} ${sy})`, "font-size": 10 });
-    const taken = [], places = points.map((one) => [across(one.intensity), up(one.flop_rate)]);
+    const memory = `memory ${words.rate("B/s")(bandwidth)}`, turn = slope * Math.PI / 180;
+    say(memory, { x: sx, y: sy, transform: `rotate(${slope} ${sx} ${sy})`, "font-size": 10 });
+    const taken = [...memory].map((_, index) => [sx + index * 6 * Math.cos(turn), sy + index * 6 * Math.sin(turn)]).map(([x, y]) => [x - 6, y - 12, x + 10, y + 4]);
+    const places = points.map((one) => [across(one.intensity), up(one.flop_rate)]);
     for (const [title, rate] of Object.entries(roofs)) {
       const text = `${title === "fp32" ? "FP32" : title} ${words.rate("FLOP/s")(rate)}`;
       if (title !== "fp32") add("path", { d: `M${inner.left} ${up(rate)}H${inner.right}`, stroke: "var(--muted)", "stroke-dasharray": "4 3", "stroke-width": 0.9 });

@@ -15,6 +15,7 @@ _NIGHTS = 60  # of a sparkline
 
 def page(chronicle: Chronicle) -> Page:
     rows = [row for kernel, told in chronicle.kernels() for row in _rows(chronicle, kernel, told)]
+    rows.sort(key=lambda row: row["state"] == "unmeasured")
     shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": LABELS,
              "verdicts": [word for word in VERDICTS if any(row["budget"] == word for row in rows)]}  # fmt: skip
     return Page("catalogue", "Catalogue", {"created": chronicle.record.created, "kernels": rows}, shown)

@@ -64,9 +64,14 @@ def _concern(chronicle, check: Check):
 
 def _note(chronicle, check: Check):
     return {
-        "kind": check.answer, "gravity": check.gravity, "case": check.case, "metric": check.metric,
-        "ratio": check.ratio, "message": check.message, "link": case_link(chronicle, check.case), "reproduce": None,
+        "kind": check.answer, "gravity": check.gravity, "metric": check.metric, "ratio": check.ratio,
+        "message": check.message, "cases": _cases(chronicle, check.cases or filter(None, [check.case])),
+        "reproduce": None,
     }  # fmt: skip
+
+
+def _cases(chronicle, names):
+    return [{"case": name, "link": case_link(chronicle, name)} for name in names]
 
 
 def _is_note(check):
@@ -93,5 +98,5 @@ def better(chronicle: Chronicle) -> list[dict]:
 
 
 def _improved(chronicle, kind, cases, ratio, message):
-    return {"kind": kind, "gravity": "good", "case": cases[0] if len(cases) == 1 else None, "metric": None,
-            "ratio": ratio, "message": message, "link": case_link(chronicle, cases[0]), "reproduce": None}  # fmt: skip
+    return {"kind": kind, "gravity": "good", "metric": None, "ratio": ratio, "message": message,
+            "cases": _cases(chronicle, cases), "reproduce": None}  # fmt: skip

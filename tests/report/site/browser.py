@@ -1,0 +1,54 @@
+"""A real browser on the site's files, without a network; whatever goes wrong in a page is kept."""
+
+import os
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+
+CHROMIUM = "PRISM_BENCH_CHROMIUM"  # names the browser where it has another name
+SCREENSHOTS = "PRISM_BENCH_SCREENSHOTS"  # a folder to keep a picture of every page in
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+HERE = Path(__file__).parent
+OVERLAPS, CONTRASTS = ((HERE / name).read_text("utf-8") for name in ("overlaps.js", "contrasts.js"))
+
+
+def installed() -> str | None:
+    """The path of a Chromium, None where there is none."""
+    named = os.environ.get(CHROMIUM)
+    return named or next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+@contextmanager
+def window(browser, width=1280, dark=False, **options):
+    """A window without a network. Its `problems` are errors of pages and requests that are no files."""
+    scheme = "dark" if dark else "light"
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, **options
+    )
+    context.set_default_timeout(10_000)
+    page = context.new_page()
+    page.problems, page.loaded = [], []
+    page.on("console", lambda said: page.problems.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("requestfailed", lambda request: page.problems.append(f"failed: {request.url}"))
+    page.on("request", lambda request: page.loaded.append(request.url))
+    try:
+        yield page
+    finally:
+        context.close()
+
+
+def opened(page, site: Path, name: str, state: str = ""):
+    """Show the page called `name`, with what a link to it remembers, and wait until its data is there."""
+    page.goto("about:blank")
+    page.goto((site / f"{name}.html").as_uri() + (f"#{state}" if state else ""))
+    if name.startswith("kernels/"):
+        page.wait_for_selector("body[data-loaded]")
+    return page
+
+
+def keep(page, name: str):
+    """A picture of the page, where somebody wants to look at it."""
+    folder = os.environ.get(SCREENSHOTS)
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name.replace('/', '-')}.png", full_page=True)

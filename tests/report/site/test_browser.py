@@ -1,0 +1,184 @@
+"""The site in a real browser, opened from disk with the network off."""
+
+import re
+from urllib.parse import unquote, urlparse
+
+import pytest
+
+from prism_bench.report.site.page import MENU
+from tests.report.site.browser import CONTRASTS, OVERLAPS, installed, keep, opened, window
+
+PAGES = (*MENU, "kernels/softmax", "kernels/null")
+LIMIT = 500_000  # bytes of the first page with all that it loads
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = installed()
+    if program is None:
+        pytest.skip("no Chromium is installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser):
+    with window(browser) as shown:
+        yield shown
+
+
+@pytest.mark.parametrize(
+    ("look", "width", "dark"), [("wide", 1280, False), ("narrow", 390, False), ("dark", 1280, True)]
+)
+def test_every_page_stands_without_errors_overlaps_or_a_network(browser, site, look, width, dark):
+    with window(browser, width, dark) as page:
+        for name in PAGES:
+            opened(page, site, name)
+            keep(page, f"{name}-{look}")
+            assert [] == page.evaluate(OVERLAPS), f"{name}, {look}: text on text"
+            assert width >= page.evaluate("document.documentElement.scrollWidth"), f"{name}, {look}: too wide"
+        assert [] == page.problems
+        assert {"file", "data", "about"} >= {urlparse(url).scheme for url in page.loaded}
+
+
+def test_the_first_page_is_light(page, site):
+    opened(page, site, "index")
+    files = {unquote(urlparse(url).path) for url in page.loaded if url.startswith("file:")}
+    assert 3 < len(files)
+    assert LIMIT > sum(site.joinpath(path).stat().st_size for path in files)
+
+
+def rows(page, table="catalogue"):
+    return page.locator(f"#{table} tbody tr:visible th").all_inner_texts()
+
+
+def test_the_catalogue_is_searched_filtered_and_sorted_and_the_link_remembers(page, site):
+    opened(page, site, "catalogue")
+    every = rows(page)
+    page.get_by_label("Search").fill("soft")
+    assert ["softmax"] == [row.split()[0] for row in rows(page)]
+    assert f"1 of {len(every)} rows" == page.locator("output").inner_text()
+    page.get_by_label("Search").fill("no such kernel")
+    page.get_by_role("button", name="Show all").click()
+    assert every == rows(page)
+    page.get_by_label("Family").select_option("tensor")
+    page.get_by_role("button", name="S1").click()
+    page.get_by_role("button", name="S1").click()
+    chosen, link = rows(page), page.url
+    assert 1 < len(chosen) < len(every)
+    times = [float(cell) for cell in page.locator("#catalogue tbody tr:visible td[data-title=S1]").evaluate_all(
+        "cells => cells.map((cell) => cell.dataset.sort).filter(Boolean)")]  # fmt: skip
+    assert sorted(times, reverse=True) == times
+    page.goto("about:blank")
+    page.goto(link)
+    assert chosen == rows(page)
+    assert "tensor" == page.get_by_label("Family").input_value()
+
+
+def test_the_keyboard_is_enough(page, site):
+    opened(page, site, "catalogue")
+    page.keyboard.press("Tab")
+    assert "Skip to the content" == page.evaluate("document.activeElement.textContent")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert "q" == page.evaluate("document.activeElement.name")
+    page.get_by_role("button", name="S0").focus()
+    page.keyboard.press("Enter")
+    assert "ascending" == page.locator("#catalogue th[data-key=S0]").get_attribute("aria-sort")
+
+
+def test_everything_has_a_name_to_be_read_aloud(page, site):
+    for name in PAGES:
+        opened(page, site, name)
+        unnamed = page.locator("svg.chart:not([aria-label]), img:not([alt]), html:not([lang]), button:empty")
+        assert 0 == unnamed.count(), name
+        controls = page.locator("input, select").evaluate_all("all => all.filter((one) => !one.labels.length).length")
+        assert 0 == controls, name
+        assert 0 == page.locator("thead th:not([scope])").count(), name
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_inks_stand_out_from_the_paper(browser, site, dark):
+    with window(browser, dark=dark) as page:
+        opened(page, site, "index")
+        inks = ["ink", "muted", "accent", "good", "bad", "warm"]
+        found = dict(zip(inks, page.evaluate(CONTRASTS, inks), strict=True))
+        assert all(ratio >= 4.5 for ratio in found.values()), found
+
+
+def test_light_and_dark_can_be_chosen_and_are_remembered(page, site):
+    opened(page, site, "index")
+    paper = "getComputedStyle(document.documentElement).backgroundColor"
+    light = page.evaluate(paper)
+    page.get_by_role("button", name="Switch between light and dark").click()
+    dark = page.evaluate(paper)
+    assert light != dark
+    opened(page, site, "budgets")
+    assert dark == page.evaluate(paper)
+
+
+def test_a_kernel_shows_the_case_that_is_chosen(page, site):
+    opened(page, site, "kernels/softmax")
+    assert 1 == page.locator("article.case:visible").count()
+    dots = page.locator("figure[data-plot=trend] circle")
+    assert 14 <= dots.count()
+    assert "+20" in page.locator("figure[data-plot=trend] svg").text_content()
+    before = page.locator("article.case:visible h2").inner_text()
+    page.locator("select[name=case]").select_option(index=1)
+    assert before != page.locator("article.case:visible h2").inner_text()
+    assert "case=" in page.url
+    page.get_by_label("Metric").select_option("launch_time")
+    link = page.url
+    opened(page, site, "index")
+    page.goto(link)
+    assert "launch_time" == page.get_by_label("Metric").input_value()
+    assert "launch time" in page.locator("figure[data-plot=trend] svg").get_attribute("aria-label")
+
+
+def test_following_a_finding_ends_at_its_case(page, site):
+    opened(page, site, "index")
+    page.locator("#worse .said a", has_text="softmax").first.click()
+    assert "softmax" == page.locator("h1").inner_text()
+    assert [] == page.problems
+
+
+def taken(page, button):
+    with page.expect_download() as waiting:
+        button.click()
+    return waiting.value.suggested_filename, waiting.value.path().read_bytes()
+
+
+def test_tables_and_pictures_can_be_taken_away(page, site):
+    opened(page, site, "catalogue")
+    page.get_by_label("Search").fill("softmax")
+    name, data = taken(page, page.get_by_role("button", name="take catalogue as CSV"))
+    head, row = data.decode().splitlines()
+    assert "catalogue.csv" == name
+    assert ["Kernel", "S0", "S1", "S2"] == head.split(",")[:4]
+    assert row.startswith("softmax") and 1e-6 < float(row.split(",")[1]) < 1e-3
+
+    opened(page, site, "kernels/softmax")
+    name, data = taken(page, page.get_by_role("button", name="take softmax-trend as SVG"))
+    assert "softmax-trend.svg" == name
+    assert b"var(--" not in data and re.match(rb"<svg[^>]*width", data)
+    name, data = taken(page, page.get_by_role("button", name="take softmax-trend as PNG"))
+    assert ("softmax-trend.png", b"\x89PNG") == (name, data[:4])
+
+
+def test_on_paper_there_is_no_menu(page, site):
+    opened(page, site, "index")
+    page.emulate_media(media="print")
+    assert not page.locator("nav.menu").is_visible()
+    assert page.locator("h1").is_visible()
+
+
+def test_a_scripts_absence_leaves_the_tables(browser, site):
+    with window(browser, java_script_enabled=False) as page:
+        opened(page, site, "catalogue")
+        assert "softmax" in " ".join(page.locator("#catalogue tbody th").all_inner_texts())
+        page.goto((site / "kernels/softmax.html").as_uri())
+        assert 3 <= page.locator("article.case:visible").count()
