@@ -6,6 +6,7 @@ Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 
 import numpy as np
 from prism_bench_catalogue.include import tensor_tile
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, TILES, on_tiles
+from prism_bench_catalogue.include.torch_peers import in_tf32
 
 from prism_bench import (
     Budget,
@@ -39,12 +40,8 @@ def possible_tf32(m, n, k, tile, device):
     return tile == "auto" or tensor_tile.fits(tile, TF32, (m, n, k), "auto", device)
 
 
-def torch_tf32(torch, a, b):
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
-        return torch.mm(a, b)
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = False
+def torch_product(torch, a, b):
+    return torch.mm(a, b)
 
 
 def reference(a, b):
@@ -73,7 +70,7 @@ spec = KernelSpec(
     tune=Tune(tile=("auto", *TILES)),
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda k: k),
-    peers={"torch": lambda torch, a, b: torch.mm(a, b), "cupy": lambda cupy, a, b: cupy.matmul(a, b)},
+    peers={"torch": torch_product, "cupy": lambda cupy, a, b: cupy.matmul(a, b)},
     flops=lambda m, n, k: 2 * m * n * k,
     workloads={
         "S0": Workload(m=256, n=256, k=256),
@@ -113,7 +110,7 @@ spec = KernelSpec(
             ),
             arithmetic="tensor",
             tolerance=normwise(1e-3),
-            peers={"torch": torch_tf32},
+            peers={"torch": in_tf32(torch_product)},
             peer_tolerance=normwise(1e-3),
             edges=(
                 *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
