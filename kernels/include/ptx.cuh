@@ -35,31 +35,37 @@ __device__ inline void store_for_host(unsigned long long* word, unsigned long lo
 
 #else
 
+/// The word as the instructions below name it: it lies in global memory, the device's or the host's.
+__device__ inline unsigned long long global_word(const unsigned long long* word) {
+    return static_cast<unsigned long long>(__cvta_generic_to_global(word));
+}
+
 __device__ inline unsigned long long load_after(const unsigned long long* word) {
     unsigned long long value;
-    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(global_word(word)) : "memory");
     return value;
 }
 
 __device__ inline void store_in_order(unsigned long long* word, unsigned long long value) {
-    asm volatile("st.release.gpu.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" : : "l"(global_word(word)), "l"(value) : "memory");
 }
 
 /// What stood there before.
 __device__ inline unsigned long long add_in_order(unsigned long long* word, unsigned long long value) {
     unsigned long long before;
-    asm volatile("atom.add.acq_rel.gpu.u64 %0, [%1], %2;" : "=l"(before) : "l"(word), "l"(value) : "memory");
+    asm volatile("atom.add.acq_rel.gpu.global.u64 %0, [%1], %2;" : "=l"(before) : "l"(global_word(word)), "l"(value)
+                 : "memory");
     return before;
 }
 
 __device__ inline unsigned long long load_from_host(const unsigned long long* word) {
     unsigned long long value;
-    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(global_word(word)) : "memory");
     return value;
 }
 
 __device__ inline void store_for_host(unsigned long long* word, unsigned long long value) {
-    asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
+    asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(global_word(word)), "l"(value) : "memory");
 }
 
 #endif
