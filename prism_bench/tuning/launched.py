@@ -6,8 +6,6 @@ A choice made for one such hash says nothing about another.
 import ast
 import hashlib
 import re
-from functools import cache
-from pathlib import Path
 
 from prism_bench.compilation import source_hash
 from prism_bench.files import shared_folder
@@ -18,11 +16,7 @@ _SHARED = re.compile(r"^from prism_bench_catalogue\.include\.(\w+) import", re.M
 
 def launched(spec: KernelSpec) -> str:
     """The hash of `spec`'s source, own headers and spec file, with what that imports from the catalogue."""
-    return _hash(spec.source.resolve())
-
-
-@cache
-def _hash(source: Path) -> str:
+    source = spec.source
     digest = hashlib.sha256(source_hash(source).encode())
     for text in _texts(source.with_suffix(".py"), shared_folder(source), set()):
         digest.update(_without_words(text).encode())

@@ -83,6 +83,12 @@ class OnlineTuner:
         near = [(apart, place) for apart, place in known if apart <= REACH]
         return dict(self._best(min(near, key=lambda pair: pair[0])[1])) if near else None
 
+    def seconds(self, kernel: str, workload: Mapping, configuration: Mapping) -> float | None:
+        """The moving average of a configuration, None where it was never launched."""
+        place = self._places.get(self._key(kernel, workload))
+        average = place.averages.get(tuple(configuration.items())) if place else None
+        return average.seconds if average and average.total else None
+
     def statistics(self) -> dict:
         """How much was tuned: places, distinct configurations measured, executions, and the mean of default over best
         (1 where nothing is tuned).

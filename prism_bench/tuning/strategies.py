@@ -4,6 +4,7 @@ B. van Werkhoven, Future Generation Computer Systems 90 (2019) 347. Only its sea
 """
 
 import random
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from os import devnull
@@ -25,7 +26,8 @@ def ask_strategy(name: str, space: Sequence[dict], measure: Callable[[dict], flo
     interface, searchspace, util = _library()
     runner = _Runner(space, measure)
     values = {key: list(dict.fromkeys(one[key] for one in space)) for key in space[0]}
-    with open(devnull, "w") as nowhere, redirect_stdout(nowhere):
+    with open(devnull, "w") as nowhere, redirect_stdout(nowhere), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a small space makes populations smaller
         random.seed(SEED)
         np.random.seed(SEED)
         known = {"tune_params": values, "cache": dict(enumerate(space))}
