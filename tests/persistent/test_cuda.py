@@ -1,0 +1,118 @@
+"""The CUDA machine on a stand-in for CuPy: what a device must offer, and what its errors become."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from prism_bench.errors import BackendUnavailable
+from prism_bench.persistent.board import Board
+from prism_bench.persistent.cuda import CudaMachine
+from prism_bench.persistent.program import served
+
+ORDER = served([])
+NAMES = ("cudaDevAttrCooperativeLaunch", "cudaDevAttrCanMapHostMemory", "cudaDevAttrCanUseHostPointerForRegisteredMem")
+
+
+class DeviceError(Exception):
+    """As CuPy's, made of a number or a text."""
+
+
+class Runtime:
+    """A device that offers what is not in `lacks`, and whose streams answer `status`."""
+
+    CUDARuntimeError = DeviceError
+
+    def __init__(self, lacks=(), status=0, refuses=None):
+        self._lacks, self._refuses, self.status = lacks, refuses, status
+        self.registered = []
+        for number, name in enumerate(NAMES):
+            setattr(self, name, number)
+
+    def deviceGetAttribute(self, attribute, device):  # noqa: N802 - the runtime's own names
+        return int(NAMES[attribute] not in self._lacks)
+
+    def getDeviceProperties(self, device):  # noqa: N802
+        return {"multiProcessorCount": 2, "sharedMemPerBlockOptin": 1 << 16, "major": 9, "minor": 0, "l2CacheSize": 1,
+                "totalGlobalMem": 1, "name": b"Toy"}  # fmt: skip
+
+    def hostRegister(self, address, nbytes, flags):  # noqa: N802
+        if self._refuses:
+            raise DeviceError(self._refuses)
+        self.registered.append((address, nbytes, flags))
+
+    def streamQuery(self, stream):  # noqa: N802
+        return self.status
+
+    def deviceSynchronize(self):  # noqa: N802
+        pass
+
+
+class Stream:
+    def __init__(self, non_blocking):
+        self.ptr = 7
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+def machine(**changes):
+    """The machine and its runtime."""
+    runtime = Runtime(**changes)
+    cuda = SimpleNamespace(runtime=runtime, Stream=Stream, Device=lambda: SimpleNamespace(id=0))
+    return CudaMachine(SimpleNamespace(cuda=cuda, zeros=np.zeros, asarray=np.asarray)), runtime
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """How the kernel is launched, for which nothing is compiled."""
+    launches = []
+
+    def kernel(grid, block, arguments, shared_mem):
+        launches.append((grid, block, arguments))
+
+    monkeypatch.setattr(CudaMachine, "_kernel", lambda *_, **__: kernel)
+    return launches
+
+
+@pytest.mark.parametrize(
+    ("lacks", "words"),
+    [
+        (NAMES[:1], "Toy offers no cooperative launches"),
+        (NAMES[1:], "Toy offers no memory of the host's in its own address space and no host pointers for it"),
+    ],
+)
+def test_what_a_device_lacks_is_said(lacks, words):
+    with pytest.raises(BackendUnavailable, match=words):
+        machine(lacks=lacks)[0].serve(ORDER, Board(2))
+
+
+def test_a_board_that_cannot_be_shared_is_said(launched):
+    with pytest.raises(BackendUnavailable, match="cannot be shared with Toy: not here"):
+        machine(refuses="not here")[0].serve(ORDER, Board(2))
+    assert [] == launched
+
+
+def test_the_kernel_is_launched_on_the_boards_own_addresses(launched):
+    board = Board(4)
+    ours, runtime = machine()
+    ours.settle_in(ORDER)
+    ours.serve(ORDER, board)
+    pulse, requests, answers = (array.ctypes.data for array in board.arrays())
+    ((grid, block, arguments),) = launched
+    assert ((2,), (256,), (requests, answers, pulse)) == (grid, block, tuple(map(int, arguments[:3])))
+    assert [4, ORDER.words.size] == list(arguments[-2:])
+    assert [(pulse, board.nbytes, 2)] == runtime.registered
+
+
+def test_a_streams_answer_is_work_an_end_or_an_error():
+    ours, runtime = machine(status=600)
+    assert ours.serving()
+    runtime.status = 0
+    assert not ours.serving()
+    runtime.status = 700
+    with pytest.raises(BackendUnavailable, match="the queue kernel ended: 700"):
+        ours.serving()
