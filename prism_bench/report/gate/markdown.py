@@ -19,7 +19,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
 
 def document(gate: Gate) -> str:
     """The Markdown text, ending with a newline."""
-    blocks = [MARK, f"## {_text(headline(gate))}", _text(origin(gate)), _parts(gate)]
+    blocks = [MARK, f"## {plain_text(headline(gate))}", plain_text(origin(gate)), _parts(gate)]
     room = _LONGEST - sum(map(len, blocks))
     for heading, rows in (("", _concern_rows(gate)), *_folded(gate)):
         block = _table(heading, rows, room)
@@ -29,7 +29,7 @@ def document(gate: Gate) -> str:
 
 
 def _parts(gate):
-    rows = [f"| {_text(title(part))} | {_text(answers(part))} |" for part in gate.parts]
+    rows = [f"| {plain_text(title(part))} | {plain_text(answers(part))} |" for part in gate.parts]
     return "\n".join(["| | |", "|---|---|", *rows])
 
 
@@ -51,7 +51,7 @@ def _others(part: Part):
 
 def _row(check: Check, more: str = "") -> str:
     ratio = ratio_text(check.ratio) if check.ratio else ""
-    return f"| {_text(check.answer)} | {_text(check.title)} | {ratio} | {_text(check.message)}{more} |"
+    return f"| {plain_text(check.answer)} | {plain_text(check.title)} | {ratio} | {plain_text(check.message)}{more} |"
 
 
 def _table(heading, rows, room):
@@ -75,7 +75,7 @@ def _fitting(rows, room):
     return fitting
 
 
-def _text(words: str) -> str:
+def plain_text(words: str) -> str:
     """Plain words in a table's cell, whatever is in them: no markup, no second line, nobody mentioned."""
     return _SPECIAL.sub(r"\\\1", " ".join(words.split())).replace("@", "@&#8203;")
 

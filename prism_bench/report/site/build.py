@@ -6,11 +6,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from prism_bench import store
-from prism_bench.analysis.trend.choice import chosen
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.report.site import pages
-from prism_bench.report.site.chronicle import Chronicle, chronicle_of
+from prism_bench.report.site.chronicle import Chronicle, chronicles
 from prism_bench.report.site.newest import Newest, newest_of_each
 from prism_bench.report.site.page import MENU, Page, file_name, plain
 from prism_bench.report.site.places import Places
@@ -54,11 +53,10 @@ def build_site(
 
 def _files(nights: list[Newest], history, places, catalogue, tell) -> Iterator[tuple[str, bytes]]:
     """Every file of the site: its name and its content."""
-    machines = [(place, one) for place, one in zip(_folders(nights), nights, strict=True)]
-    for place, one in machines:
+    machines = list(zip(_folders(nights), nights, strict=True))
+    told = chronicles(nights, history, places, catalogue)
+    for (place, one), chronicle in zip(machines, told, strict=True):
         tell(f"pages of {one.machine}, {one.record.backend}")
-        own = chosen(history, machines=[one.machine]) if len(machines) > 1 else history
-        chronicle = chronicle_of(own, one.record, one.path, places, catalogue, passed_by=one.passed_by)
         others = [_told_of(other, there, place) for there, other in machines if other is not one]
         for name, content in machine_files(chronicle, others, "../" * place.count("/")):
             yield place + name, content

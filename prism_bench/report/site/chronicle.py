@@ -13,12 +13,14 @@ from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.trend import Breakpoint, Series, Step, Trend, trend
+from prism_bench.analysis.trend.choice import chosen
 from prism_bench.analysis.trend.floors import kept_floors
 from prism_bench.analysis.trend.series import series_of
 from prism_bench.analysis.trend.shifts import Shift, shifts
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.report.site.against import against
+from prism_bench.report.site.newest import Newest
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.told import Told, all_told, judged
 from prism_bench.run_record import RunRecord
@@ -130,6 +132,16 @@ def chronicle_of(
     return Chronicle(
         places, catalogue, history, found, series, own, path, reading, passed, told, noise, tuple(passed_by)
     )
+
+
+def chronicles(
+    nights: Sequence[Newest], history: History, places: Places, catalogue: Catalogue | None
+) -> Iterator[Chronicle]:
+    """The chronicle of each newest night, made when it is asked for."""
+    machines = {facts.machine for facts in history.records}
+    for one in nights:
+        own = chosen(history, machines=[one.machine]) if len(machines) > 1 else history
+        yield chronicle_of(own, one.record, one.path, places, catalogue, passed_by=one.passed_by)
 
 
 def _baseline(reading, path, places, noise):

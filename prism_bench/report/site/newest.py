@@ -21,7 +21,9 @@ class Newest:
     passed_by: tuple[str, ...] = ()
 
 
-def newest_of_each(history: History, places: Places, given: RunRecord | None, path: Path | None) -> list[Newest]:
+def newest_of_each(
+    history: History, places: Places, given: RunRecord | None = None, path: Path | None = None
+) -> list[Newest]:
     """The newest of each machine and backend, the one to be told first ahead: the `given` one, or the newest of all.
 
     A ResultsError where no record can be read.

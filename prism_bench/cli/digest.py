@@ -1,0 +1,59 @@
+"""`prism-bench digest`: what happened since a day, for mail or a channel."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options
+from prism_bench.errors import ResultsError, UsageError
+
+NAME = "digest"
+
+
+def command(
+    since: Annotated[str, typer.Option(help="a day such as 2026-11-14, or 7d, 2w: so long ago")] = "7d",
+    markdown: Annotated[Path | None, typer.Option(help="write the Markdown to this file, and do not print it")] = None,
+    html: Annotated[Path | None, typer.Option(help="write HTML for mail to this file")] = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Tell what moved and why, what cannot be trusted, what is unmeasured, and which budgets end soon; in Markdown."""
+    from prism_bench.report import digest as forms
+    from prism_bench.report.digest.contents import parsed_since
+
+    today = datetime.now(UTC).date()
+    day = parsed_since(since, today)
+    if day is None:
+        raise UsageError(f"--since {since}: write a day such as {today}, or 7d or 2w for so long ago")
+    told = forms.digest(_chronicles(runs, options.open_catalogue(catalogue)), day, today)
+    _write(markdown, forms.markdown, told)
+    _write(html, forms.html, told)
+    if json:
+        options.print_json(told)
+    elif markdown is None:
+        typer.echo(forms.markdown(told), nl=False)
+
+
+def _chronicles(runs, catalogue):
+    from prism_bench import store
+    from prism_bench.report.site.chronicle import chronicles
+    from prism_bench.report.site.newest import newest_of_each
+    from prism_bench.report.site.places import Places
+
+    places = Places(runs)
+    with options.err().status("reading records"):
+        history = store.read_history(runs)
+        return list(chronicles(newest_of_each(history, places), history, places, catalogue))
+
+
+def _write(path, form, told):
+    from prism_bench.files import write_atomically
+
+    try:
+        if path:
+            write_atomically(path, form(told).encode())
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error

@@ -1,0 +1,51 @@
+"""`prism-bench digest`: printed, written, refused."""
+
+from pathlib import Path
+
+import pytest
+
+from prism_bench import store
+from tests.report.synthetic import gpu_record
+
+
+@pytest.fixture(autouse=True)
+def runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    store.save(gpu_record(), store.path_for(gpu_record(), tmp_path / "reports" / "runs"))
+
+
+def test_it_is_printed_as_markdown(shell, toys):
+    found = shell("digest", "--since", "2026-11-01", *toys)
+    assert 0 == found.code
+    assert found.out.startswith("# Prism Bench, 2026-11-01 to ")
+    assert "CUDA\\_ERROR\\_ILLEGAL\\_ADDRESS" in found.out
+
+
+def test_it_is_written_as_both(shell, toys):
+    found = shell("digest", "--markdown", "week.md", "--html", "week.html", *toys)
+    assert (0, "") == (found.code, found.out)
+    assert Path("week.md").read_text().startswith("# Prism Bench")
+    assert Path("week.html").read_text().startswith("<!doctype html>")
+
+
+def test_it_is_json_for_programs(shell, toys):
+    (machine,) = shell("digest", "--json", *toys).json["machines"]
+    assert ("NVIDIA H200", "cuda") == (machine["machine"], machine["backend"])
+
+
+def test_a_day_that_is_none_is_refused(shell, toys):
+    found = shell("digest", "--since", "yesterday", *toys)
+    assert 2 == found.code
+    assert "--since yesterday" in found.err and "7d" in found.err
+
+
+def test_without_records_the_next_step_is_said(shell, toys):
+    found = shell("digest", "--runs", "elsewhere", *toys)
+    assert (2, "prism-bench: no run record below elsewhere; 'prism-bench run' makes one\n") == (found.code, found.err)
+
+
+def test_a_file_in_the_way_is_named(shell, toys):
+    Path("file").write_text("in the way")
+    found = shell("digest", "--html", "file/week.html", *toys)
+    assert 2 == found.code
+    assert "cannot write file/week.html" in found.err
