@@ -36,6 +36,7 @@ ELSEWHERE = {
     for metric in (
         Metric("steady_time", "s", "host", "one evaluation of many enqueued without waiting, data on the device"),
         Metric("allocation_time", "s", "host", "one allocation, from Python"),
+        Metric("allocation_tail", "s", "host", "the 99th percentile of allocations, from Python"),
         Metric("release_time", "s", "host", "the end of one allocation, from Python"),
     )
 }

@@ -15,7 +15,8 @@ PROGRAM_METRICS = ("steady_time", "end_to_end_time")
 
 @dataclass(frozen=True)
 class TraceRow:
-    """One trace on one allocator: medians of single operations in seconds, bytes at their most, shares.
+    """One trace on one allocator: medians of single operations in seconds and the 99th percentile of allocations
+    (`tail`), bytes at their most, shares.
 
     `values` hold what the replay counted, None where the allocator does not tell; `compared` is the time of an
     allocation against CuPy's pool, None for that itself.
@@ -25,6 +26,7 @@ class TraceRow:
     allocator: str
     allocation: float | None
     release: float | None
+    tail: float | None
     values: Mapping[str, float | None]
     compared: Compared | None
     reason: str | None = None
@@ -94,5 +96,6 @@ def _row(case, allocator, compared):
     return TraceRow(
         trace=case.kernel.removeprefix("trace:"), allocator=allocator,
         allocation=valid_median(case, "allocation_time"), release=valid_median(case, "release_time"),
+        tail=valid_median(case, "allocation_tail"),
         values={name: one.get("value") for name, one in values.items()}, compared=compared, reason=case.reason,
     )  # fmt: skip

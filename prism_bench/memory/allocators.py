@@ -8,12 +8,14 @@ rmm           RAPIDS' pool, where it is installed
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 import cupy
 
 from prism_bench.errors import BackendUnavailable, unknown
+from prism_bench.memory.cupy_extents import watched_extents
 from prism_bench.memory.cupy_pool import PoolAllocator
 from prism_bench.memory.names import ALLOCATORS
 
@@ -21,14 +23,16 @@ from prism_bench.memory.names import ALLOCATORS
 @dataclass(frozen=True)
 class Opened:
     """`allocate` for `cupy.cuda.set_allocator`; `used` the bytes that it holds for what is in use, and `held` those it
-    has of the device, None where it does not tell; `close` gives back what is free.
+    has of the device, None where it does not tell; `close` gives back what is free. `watched` gives a function that
+    says meanwhile what share of the free memory lies outside its largest piece.
     """
 
     allocate: Callable
-    used: Callable[[], int | None]
-    held: Callable[[], int | None]
-    close: Callable[[], object]
+    used: Callable[[], int | None] = lambda: None
+    held: Callable[[], int | None] = lambda: None
+    close: Callable[[], object] = lambda: None
     facts: Callable[[], dict] = dict
+    watched: Callable[[], AbstractContextManager] = lambda: nullcontext(lambda: None)
 
 
 def open_allocator(name: str) -> Opened:
@@ -40,13 +44,16 @@ def open_allocator(name: str) -> Opened:
 
 def _cupy():
     pool = cupy.cuda.MemoryPool()
-    return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks)
+    return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks, watched=watched_extents)
 
 
 def _size_class():
     allocator = PoolAllocator()
     state = allocator.pool.state
-    return Opened(allocator, lambda: state().live, lambda: state().held, allocator.pool.clear, lambda: state().plain())
+    return Opened(
+        allocator, lambda: state().live, lambda: state().held, allocator.pool.clear, lambda: state().plain(),
+        lambda: nullcontext(lambda: state().external_fragmentation),
+    )  # fmt: skip
 
 
 def _async():
@@ -61,7 +68,7 @@ def _none():
     def allocate(size):
         return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
 
-    return Opened(allocate, lambda: None, lambda: None, lambda: None)
+    return Opened(allocate)
 
 
 def _rmm():
@@ -71,7 +78,7 @@ def _rmm():
     from rmm.allocators.cupy import rmm_cupy_allocator
 
     rmm.reinitialize(pool_allocator=True)
-    return Opened(rmm_cupy_allocator, lambda: None, lambda: None, lambda: None, lambda: {"rmm": rmm.__version__})
+    return Opened(rmm_cupy_allocator, facts=lambda: {"rmm": rmm.__version__})
 
 
 def device_used() -> int:

@@ -28,6 +28,11 @@ class Extents:
         """The piece is in use no more."""
         self._used.pop(address, None)
 
+    def fragmentation(self) -> float | None:
+        """The share of the free memory that does not lie in its largest piece; None where nothing is free."""
+        gaps = self.gaps()
+        return 1 - max(gaps) / sum(gaps) if gaps else None
+
     def gaps(self) -> list[int]:
         """The bytes of every free piece."""
         starts = sorted(self._used)

@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 
 import cupy
 
+from prism_bench.memory.cupy_extents import Addresses
 from prism_bench.memory.extents import Extents
 from prism_bench.memory.trace import Event, Trace
 from prism_bench.memory.tracker import Tracker
@@ -47,9 +48,9 @@ class Recorder:
         return self._streams.setdefault(cupy.cuda.get_current_stream().ptr, len(self._streams))
 
     def _look(self):
-        gaps = self._extents.gaps() if self._extents else ()
-        if gaps:
-            self.tracker.saw_free(max(gaps), sum(gaps))
+        share = self._extents.fragmentation() if self._extents else None
+        if share is not None:
+            self.tracker.saw_fragmentation(share)
 
 
 class _Watched(cupy.cuda.memory.BaseMemory):
@@ -64,26 +65,6 @@ class _Watched(cupy.cuda.memory.BaseMemory):
         self._recorder.forget(*self._told)
 
 
-class _Addresses(cupy.cuda.MemoryHook):
-    """Tells extents what CuPy's own pool does; other allocators do not call hooks."""
-
-    name = "prism-bench extents"
-
-    def __init__(self, extents):
-        self._extents = extents
-
-    def alloc_postprocess(self, **told):
-        if told["mem_ptr"]:  # else the device had no more
-            self._extents.came(told["mem_ptr"], told["mem_size"])
-
-    def malloc_postprocess(self, **told):
-        if told["mem_ptr"]:
-            self._extents.used(told["mem_ptr"], told["mem_size"])
-
-    def free_postprocess(self, **told):
-        self._extents.given(told["mem_ptr"])
-
-
 @contextmanager
 def recording(name: str, inner=None):
     """CuPy's allocator is a Recorder meanwhile, on a fresh pool of CuPy's own unless another allocator is given."""
@@ -92,7 +73,7 @@ def recording(name: str, inner=None):
     recorder = Recorder(inner or cupy.cuda.MemoryPool().malloc, name, extents)
     cupy.cuda.set_allocator(recorder)
     try:
-        with _Addresses(extents) if extents else nullcontext():
+        with Addresses(extents) if extents else nullcontext():
             yield recorder
     finally:
         cupy.cuda.set_allocator(before)

@@ -18,15 +18,27 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class Footprint:
-    """Bytes at their most while a trace is replayed: `asked` by the trace, `used` and `held` as the allocator tells
-    (None where it does not), and what the `device` gave up by its own account.
+class Books:
+    """Where to look: bytes `used` for what is in use and `held` of the device as the allocator tells, bytes that the
+    `device` has given away by its own account, and the share of the free memory outside its largest piece (`external`);
+    None where that is not told.
     """
+
+    used: Callable[[], int | None]
+    held: Callable[[], int | None]
+    device: Callable[[], int]
+    external: Callable[[], float | None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The books at their most while a trace is replayed, and bytes `asked` by the trace."""
 
     asked: int
     used: int | None
     held: int | None
     device: int
+    external: float | None = None
 
     @property
     def overhead(self) -> float | None:
@@ -72,18 +84,21 @@ def _by_lane(trace):
         yield number, stretch
 
 
-def footprint(trace: Trace, allocate: Callable, used: Callable, held: Callable, device: Callable[[], int]) -> Footprint:
+def footprint(trace: Trace, allocate: Callable, books: Books) -> Footprint:
     """The same on one stream, without a clock, looking at the books after every allocation."""
-    live, sizes, most, before = {}, {}, [0, 0, 0, 0], device()
+    live, seen, asked, before = {}, [], 0, books.device()
     for event in trace.events:
         if event.size:
-            live[event.id], sizes[event.id] = allocate(event.size), event.size
-            now = (sum(sizes.values()), used() or 0, held() or 0, device() - before)
-            most = [max(pair) for pair in zip(most, now, strict=True)]
+            live[event.id] = allocate(event.size), event.size
+            asked += event.size
+            seen.append((asked, books.used(), books.held(), books.device() - before, books.external()))
         else:
-            del live[event.id], sizes[event.id]
-    asked, most_used, most_held, most_device = most
-    return Footprint(asked, most_used or None, most_held or None, most_device)
+            asked -= live.pop(event.id)[1]
+    return Footprint(*(_most(values) for values in zip(*seen, strict=True))) if seen else Footprint(0, None, None, 0)
+
+
+def _most(values):
+    return max((value for value in values if value is not None), default=None)
 
 
 def summary(seconds: Sequence[float]) -> dict:

@@ -102,10 +102,9 @@ class Tracker:
             self._asked -= size
             self._held -= held or 0
 
-    def saw_free(self, largest: int, total: int) -> None:
-        """The allocator has `total` bytes free, `largest` of them in one piece."""
-        if total:
-            self._external = max(self._external or 0.0, 1 - largest / total)
+    def saw_fragmentation(self, share: float) -> None:
+        """That share of the allocator's free memory does not lie in its largest piece."""
+        self._external = max(self._external or 0.0, share)
 
     def tracked(self, synthetic: bool = False) -> Tracked:
         """The counts so far."""

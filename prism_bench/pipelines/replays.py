@@ -7,7 +7,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError
 from prism_bench.measurement import Measurement
 from prism_bench.memory import Trace, trace
-from prism_bench.memory.replay import footprint, replay, summary
+from prism_bench.memory.replay import Books, footprint, replay, summary
 from prism_bench.pipelines.forms import form
 from prism_bench.pipelines.known import INTEGRATION
 from prism_bench.pipelines.prepared import Prepared
@@ -21,51 +21,56 @@ LARGEST = 1 << 30  # bytes of a case; larger ones would make a trace of the memo
 
 
 def replayed(path: Path, opened, backend: Backend, first: bool) -> CaseResult:
-    """The trace's case on an opened allocator: medians of single allocations and releases, one sample a replay.
+    """The trace's case on an opened allocator.
 
-    In the first process the profile says what the trace holds at most, counted in a replay of its own.
+    In the first process the profile says what the trace holds at most; the others time single allocations and releases
+    and keep their median, one sample a replay.
     """
-    from prism_bench.memory.allocators import device_used
-
     found = trace.read(path)
-    flow = backend.flow()
-    lanes = [flow.lane(number) for number in range(found.streams)]
-    replay(found, opened.allocate, lanes)
-    rounds = [replay(found, opened.allocate, lanes) for _ in range(REPLAYS)]
-    allocations, releases = ([summary(getattr(one, name)) for one in rounds] for name in ("allocations", "releases"))
-    profile = {}
-    if first:
-        opened.close()
-        held = footprint(found, opened.allocate, opened.used, opened.held, device_used)
-        profile = {"tool": "replay", "values": _values(held, allocations[-1], opened)}
+    try:
+        if first:
+            return _result(found, "ok", profile={"tool": "replay", "values": _values(_held(found, opened))})
+        return _result(found, "ok", measurements=tuple(_times(found, opened.allocate, backend.flow())))
+    except MemoryError as error:
+        return _result(found, "skipped", reason=f"out of memory: {error}")
+
+
+def _result(found: Trace, status, **facts):
     return CaseResult(
         name=f"trace:{found.name}", kernel=f"trace:{found.name}", family=FAMILY, label="trace",
-        workload={"allocations": found.allocations}, bytes=held_bytes(found), flops=None, status="ok", profile=profile,
-        measurements=(_medians("allocation_time", allocations), _medians("release_time", releases)),
+        workload={"allocations": found.allocations}, bytes=found.tracked().peak, flops=None, status=status, **facts,
     )  # fmt: skip
 
 
-def held_bytes(found: Trace) -> int:
-    """What the trace has in use at most."""
-    return found.tracked().peak
+def _held(found, opened):
+    from prism_bench.memory.allocators import device_used
+
+    opened.close()
+    with opened.watched() as external:
+        return footprint(found, opened.allocate, Books(opened.used, opened.held, device_used, external))
 
 
-def _medians(metric, rounds):
-    return Measurement(metric, "kernel", (tuple(one["median"] for one in rounds),))
+def _times(found, allocate, flow):
+    lanes = [flow.lane(number) for number in range(found.streams)]
+    replay(found, allocate, lanes)
+    rounds = [replay(found, allocate, lanes) for _ in range(REPLAYS)]
+    for metric, part, word in (
+        ("allocation_time", "allocations", "median"), ("allocation_tail", "allocations", "p99"),
+        ("release_time", "releases", "median"),
+    ):  # fmt: skip
+        yield Measurement(metric, "kernel", (tuple(summary(getattr(one, part))[word] for one in rounds),))
 
 
-def _values(held, last, opened):
+def _values(held):
     """Bytes and shares with their units; what is not told has its reason."""
-    silent = "this allocator does not tell"
-    free = opened.facts().get("external_fragmentation")
     pairs = {
         "peak_asked": (held.asked, "B"), "peak_used": (held.used, "B"), "peak_held": (held.held, "B"),
         "peak_device": (held.device, "B"), "overhead": (held.overhead, "1"),
-        "internal_fragmentation": (held.internal, "1"), "external_fragmentation": (free, "1"),
-        "allocation_p99": (last["p99"], "s"),
+        "internal_fragmentation": (held.internal, "1"), "external_fragmentation": (held.external, "1"),
     }  # fmt: skip
     return {
-        name: {"value": value, "unit": unit, "source": "replay"} | ({"reason": silent} if value is None else {})
+        name: {"value": value, "unit": unit, "source": "replay"}
+        | ({"reason": "this allocator does not tell"} if value is None else {})
         for name, (value, unit) in pairs.items()
     }
 

@@ -33,6 +33,11 @@ class Plan:
     timed: bool = True
     limit: float | None = None
 
+    @property
+    def rounds(self) -> int:
+        """Processes of a side: the first one verifies."""
+        return 1 + (self.processes if self.timed else 0)
+
 
 @dataclass
 class Side:
@@ -55,7 +60,7 @@ def measure(plan: Plan, sides: Sequence[Side], report: Callable = lambda _: None
     no record; PrismBenchError where none could. Ctrl-C keeps what was measured, in records marked incomplete.
     """
     started, before, complete = datetime.now(UTC), time.perf_counter(), True
-    bar = _Bar(report, len(plan.tasks) * len(sides) * (plan.processes if plan.timed else 1))
+    bar = _Bar(report, len(plan.tasks) * len(sides) * plan.rounds)
     try:
         _rounds(plan, sides, bar, before)
     except KeyboardInterrupt:
@@ -68,7 +73,7 @@ def measure(plan: Plan, sides: Sequence[Side], report: Callable = lambda _: None
 
 
 def _rounds(plan, sides, bar, before):
-    for number in range(plan.processes if plan.timed else 1):
+    for number in range(plan.rounds):
         begun = time.perf_counter()
         for side in sides if number % 2 == 0 else sides[::-1]:
             if not side.missing:

@@ -1,7 +1,5 @@
 """What one measuring process does with one form of a pipeline."""
 
-import platform
-
 from prism_bench.backends import Backend
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import Catalogue
@@ -20,15 +18,17 @@ ON_CPU = "one_stream"  # the form beside which the CPU is timed
 
 
 class Session:
-    """A backend that stays open; the first process verifies, traces, and times the CPU."""
+    """A backend that stays open. The first process verifies, traces and times the CPU, and nothing else: a tracer stays
+    in its process when it has done its work. The others only time.
+    """
 
     def __init__(self, backend: Backend, catalogue: Catalogue, label: str, *, first: bool, timed: bool = True):
         self._backend, self._catalogue, self._label = backend, catalogue, label
-        self._first, self._timed, self._tracer = first, timed, Tracer()
+        self._first, self._watches, self._tracer = first, timed and first and backend.name == "cuda", Tracer()
         self._stages: dict[str, list[dict]] = {}
 
     def task(self, name: str) -> CaseResult:
-        """`pipeline:form`, verified in the first process and timed in each, if it is right."""
+        """`pipeline:form`, verified in the first process, timed in the others."""
         pipeline, _, form_name = name.partition(":")
         pipeline = pipelines([pipeline])[0]
         try:
@@ -46,14 +46,16 @@ class Session:
         entries = self._verified(prepared, name) if self._first else []
         wrong = next((entry for entry in entries if not entry["passed"]), None)
         if wrong:
-            return self._result(pipeline, name, "wrong", _complaint(pipeline, wrong), verification=tuple(entries))
+            reason = self._complaint(pipeline, wrong)
+            return self._result(pipeline, name, "wrong", reason, verification=tuple(entries))
         evaluate = form(name, prepared)
-        measurements, code = self._times(prepared, evaluate, name), _moved(prepared, evaluate, name)
-        traced = self._first and self._timed and self._backend.name == "cuda"
-        profile = self._tracer.profile(f"{pipeline.name}:{name}", prepared, evaluate) if traced else {}
+        if not self._first:
+            return self._result(pipeline, name, "ok", measurements=tuple(self._times(prepared, evaluate, name)))
+        code = _moved(prepared, evaluate, name)
+        profile = self._tracer.profile(f"{pipeline.name}:{name}", prepared, evaluate) if self._watches else {}
         return self._result(
-            pipeline, name, "ok", verification=tuple(entries), measurements=tuple(measurements), code=code,
-            profile=profile,
+            pipeline, name, "ok", verification=tuple(entries), code=code, profile=profile,
+            measurements=tuple(self._on_cpu(pipeline)) if self._watches and name == ON_CPU else (),
         )  # fmt: skip
 
     def _verified(self, prepared, name):
@@ -64,18 +66,23 @@ class Session:
         return known + check_results(prepared, name)
 
     def _times(self, prepared, evaluate, name):
-        if not self._timed:
-            return []
         if self._backend.name != "cuda":
             return timed("wall_time", EndToEnd(prepared, evaluate, moves=name != "per_call"))
-        found = end_to_end(prepared, evaluate, name)
-        found += steady(prepared, evaluate) if name != "per_call" else []
-        return found + (self._on_cpu(prepared.pipeline) if self._first and name == ON_CPU else [])
+        return end_to_end(prepared, evaluate, name) + (steady(prepared, evaluate) if name != "per_call" else [])
 
     def _on_cpu(self, pipeline):
         """The float64 references one after the other, on NumPy."""
         with Prepared(pipeline, self._label, self._catalogue, NumpyBackend()) as prepared:
             return timed("wall_time", EndToEnd(prepared, form(ON_CPU, prepared)), "cpu")
+
+    def _complaint(self, pipeline, entry):
+        where = f"{pipeline.name} on {self._backend.name}: {entry['output']}"
+        if entry.get("error"):
+            return f"{where}: {entry['error']}"
+        return (
+            f"{where}: {entry['differing']} of {entry['compared']} elements differ, the worst is "
+            f"{entry['actual']:.9g}, reference {entry['expected']:.9g} ({entry['tolerance']})"
+        )
 
     def _result(self, pipeline: Pipeline, name, status, reason=None, **facts) -> CaseResult:
         workload = dict(pipeline.workloads.get(self._label, {}))
@@ -95,13 +102,3 @@ def _moved(prepared, evaluate, name):
     moved = {key: value - before[key] for key, value in vars(prepared.transfers).items()}
     launches = sum(runnable.evidence().get("launches", 0) for runnable in prepared.runnables.values())
     return {"transfers": moved, "launches": launches, "lanes": 1 + max(lane.number for lane in prepared.lanes)}
-
-
-def _complaint(pipeline, entry):
-    where = f"{pipeline.name} on {platform.node()}: {entry['output']}"
-    if entry.get("error"):
-        return f"{where}: {entry['error']}"
-    return (
-        f"{where}: {entry['differing']} of {entry['compared']} elements differ, the worst is {entry['actual']:.9g}, "
-        f"reference {entry['expected']:.9g} ({entry['tolerance']})"
-    )

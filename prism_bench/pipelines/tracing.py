@@ -1,6 +1,5 @@
 """What CUPTI sees of a form: kernels, copies, and how much of it ran side by side."""
 
-from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.pipelines.prepared import Prepared
 from prism_bench.profilers.overlap import overlap
 
@@ -11,14 +10,15 @@ class Tracer:
     """One for a process, as CUPTI allows; without CUPTI it says why of everything."""
 
     def __init__(self):
-        self._collector, self._missing = None, None
+        self._collector = None
 
     def profile(self, name: str, prepared: Prepared, evaluate) -> dict:
         """The profile of the form, as records keep it: values of one evaluation, or null with the reason."""
         try:
             return _profile(overlap(self._watched(name, prepared, evaluate), name))
-        except (BackendUnavailable, MeasurementInvalid) as error:
-            return {"tool": "cupti", "values": {"overlap_share": {"value": None, "unit": "1", "reason": str(error)}}}
+        except Exception as error:  # CUPTI has errors of its own kinds; a tool that fails costs its values alone
+            reason = str(error) or type(error).__name__
+            return {"tool": "cupti", "values": {"overlap_share": {"value": None, "unit": "1", "reason": reason}}}
 
     def _watched(self, name, prepared, evaluate):
         from prism_bench.profilers.cupti import Collector

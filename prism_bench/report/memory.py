@@ -69,7 +69,7 @@ def _traces(found):
     for row in found.traces:
         get = row.values.get
         table.add_row(
-            row.trace, row.allocator, time_text(row.allocation), time_text(get("allocation_p99")),
+            row.trace, row.allocator, time_text(row.allocation), time_text(row.tail),
             time_text(row.release), *(bytes_text(get(name)) for name in ("peak_asked", "peak_held", "peak_device")),
             ratio_text(get("overhead")), share_text(get("internal_fragmentation")),
             share_text(get("external_fragmentation")), _ratio(row.compared),
@@ -106,7 +106,8 @@ def contest_json(found: Contest) -> dict:
         "missing": dict(found.missing),
         "traces": [
             {"trace": row.trace, "allocator": row.allocator, "allocation_seconds": row.allocation,
-             "release_seconds": row.release, **row.values, "against_base": _plain(row.compared)}
+             "release_seconds": row.release, "allocation_p99_seconds": row.tail, **row.values,
+             "against_base": _plain(row.compared)}
             for row in found.traces
         ],
         "programs": [{"allocator": one.allocator, "case": one.compared.case, **_plain(one.compared)}

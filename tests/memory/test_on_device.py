@@ -104,7 +104,7 @@ def test_every_allocator_serves_a_trace(cupy):
     from prism_bench.errors import BackendUnavailable
     from prism_bench.memory.allocators import device_used, open_allocator
     from prism_bench.memory.names import ALLOCATORS
-    from prism_bench.memory.replay import footprint, replay
+    from prism_bench.memory.replay import Books, footprint, replay
     from prism_bench.memory.synthetic import random_trace
 
     trace, served = random_trace(300), 0
@@ -114,7 +114,8 @@ def test_every_allocator_serves_a_trace(cupy):
         except BackendUnavailable:
             continue
         replayed = replay(trace, opened.allocate)
-        held = footprint(trace, opened.allocate, opened.used, opened.held, device_used)
+        with opened.watched() as external:
+            held = footprint(trace, opened.allocate, Books(opened.used, opened.held, device_used, external))
         assert 300 == len(replayed.allocations) == len(replayed.releases)
         assert trace.tracked().peak == held.asked
         served += 1

@@ -74,6 +74,7 @@ def test_free_pieces_are_the_gaps_between_pieces_in_use():
     for address, size in ((1000, 30), (1050, 10), (2000, 50)):
         extents.used(address, size)
     assert [20, 40] == extents.gaps()
+    assert 1 - 40 / 60 == extents.fragmentation()
     extents.given(1050)
     extents.given(2000)
     assert [50, 70] == sorted(extents.gaps())
@@ -88,7 +89,6 @@ def test_a_chunk_in_the_place_of_another_ends_it():
 
 def test_the_worst_external_fragmentation_is_kept():
     tracker = Tracker()
-    tracker.saw_free(50, 100)
-    tracker.saw_free(100, 100)
-    tracker.saw_free(0, 0)
+    for share in (0.5, 0.0):
+        tracker.saw_fragmentation(share)
     assert 0.5 == tracker.tracked().external

@@ -11,6 +11,7 @@ from tests.memory.fake_device import FakeDevice
 cupy = pytest.importorskip("cupy")
 
 from prism_bench.memory import cupy_pool, recorder  # noqa: E402
+from prism_bench.memory.cupy_extents import Addresses  # noqa: E402
 from prism_bench.memory.pool import SizeClassPool  # noqa: E402
 
 
@@ -112,7 +113,7 @@ def test_the_hook_tells_extents_what_cupys_pool_does():
     from prism_bench.memory.extents import Extents
 
     extents = Extents()
-    hook = recorder._Addresses(extents)
+    hook = Addresses(extents)
     hook.alloc_postprocess(device_id=0, mem_size=1024, mem_ptr=4096)
     hook.malloc_postprocess(device_id=0, size=100, mem_size=512, mem_ptr=4096, pmem_id=1)
     assert [512] == extents.gaps()
