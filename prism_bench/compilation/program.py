@@ -83,7 +83,7 @@ def source_hash(source: Path) -> str:
     """A hash of the source and of the catalogue's own headers that it includes, directly or not."""
     text = source.read_text()
     digest = hashlib.sha256(text.encode())
-    for part in _included(source, text, set()):
+    for part in _included(source, source, text, set()):
         digest.update(part.encode())
     return digest.hexdigest()
 
@@ -107,21 +107,21 @@ def _own_includes(source):
 
 def _key(source, text, entries, flags, version):
     digest = hashlib.sha256(repr((tuple(entries), flags, version)).encode())
-    for part in (text, *_included(source, text, set())):
+    for part in (text, *_included(source, source, text, set())):
         digest.update(part.encode())
     return digest.hexdigest()[:20]
 
 
-def _included(source, text, seen):
-    """The texts of the catalogue's own headers that `text` includes, directly or not."""
+def _included(source, path, text, seen):
+    """The texts of the catalogue's own files that `path`, with that text, includes for `source`, directly or not."""
     for name in _INCLUDE.findall(text):
-        for folder in (source.parent, *_own_includes(source)):
+        for folder in (path.parent, source.parent, *_own_includes(source)):
             header = (folder / name).resolve()
             if header.is_file() and header not in seen:
                 seen.add(header)
                 body = header.read_text()
                 yield body
-                yield from _included(source, body, seen)
+                yield from _included(source, header, body, seen)
 
 
 def _from_cache(path):

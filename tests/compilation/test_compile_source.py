@@ -174,5 +174,18 @@ def test_a_damaged_cache_is_compiled_again(folder):
     assert first.resources == again.resources
 
 
+@needs_nvrtc
+def test_a_file_beside_an_included_one_is_noticed_too(folder):
+    other = folder / "other"
+    other.mkdir()
+    (other / "near.cuh").write_text("constexpr float NEAR = 2.0f;\n")
+    (other / "far.cuh").write_text('#include "near.cuh"\n')
+    scale = folder / "plain" / "scale.cu"
+    scale.write_text('#include "../other/far.cuh"\n' + scale.read_text())
+    compiled(folder)
+    (other / "near.cuh").write_text("constexpr float NEAR = 3.0f;\n")
+    assert not compiled(folder).cached
+
+
 def test_the_folders_of_headers_are_there():
     assert all(Path(folder).is_dir() for folder in include_folders())
