@@ -26,7 +26,7 @@ def command(
     peers: Annotated[bool, typer.Option(help="time the library peers beside the kernels")] = True,
     hertz: Annotated[float, typer.Option(min=0, max=100, help="how often the GPU's state is read; 0: never")] = HERTZ,
     tuned: TunedOption = True,
-    energy: Annotated[bool, typer.Option(help="measure the energy of one launch of S1 and S2")] = True,
+    energy: Annotated[bool, typer.Option(help="measure the energy of one launch of S1")] = True,
     output: Annotated[Path | None, typer.Option(help="file, not <runs>/<machine>/<UTC>-<commit>.json.gz")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
@@ -43,14 +43,24 @@ def command(
     settings = workbench.Settings(
         processes=processes, lanes=lanes, seed=seed, timeout=timeout, peers=peers, watching=watching
     )
+    keep = _keeping(output, runs, dict(chosen.told))
     with progress_bar() as report:
-        record = workbench.run(found, opened.name, list(chosen.cases), settings, report)
-    _keep(replace(record, tuning=dict(chosen.told)), found, output, runs, json)
+        record = workbench.run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
+    _tell(record, found, json)
+    path = keep(record)
+    if not json:
+        options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
+    raise SystemExit(_code(record, found))
 
 
-def _keep(record, found, output, runs, json):
-    """Print the record and write it; ends with the command's exit code."""
+def _keeping(output, runs, tuning):
+    """What writes the record, with the choices that its launches were tuned by, to its place."""
     from prism_bench import store
+
+    return lambda record: store.save(replace(record, tuning=tuning), output or store.path_for(record, runs))
+
+
+def _tell(record, found, json):
     from prism_bench.report.json_view import view
     from prism_bench.report.terminal import summary_view
 
@@ -58,10 +68,6 @@ def _keep(record, found, output, runs, json):
         options.print_json(view(record, found))
     else:
         options.out().print(summary_view(record, found))
-    path = store.save(record, output or store.path_for(record, runs))
-    if not json:
-        options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
-    raise SystemExit(_code(record, found))
 
 
 def _code(record, found):

@@ -26,6 +26,12 @@ class Conversation:
             self._end()
             raise
 
+    def interrupt(self) -> None:
+        """End the process from another thread than the one that asks; that one is told how it died."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def __enter__(self):
         return self
 

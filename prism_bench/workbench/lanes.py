@@ -1,28 +1,16 @@
-"""Measuring processes side by side, each with its own list of tasks: only for what is not timed."""
+"""Measuring processes side by side that take task after task from one list: only for what is not timed."""
 
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from queue import SimpleQueue
-from subprocess import Popen
 from threading import Thread
 
-from prism_bench.workbench.process import HERE, Place, WorkerDied, work
+from prism_bench.workbench.conversation import Conversation
+from prism_bench.workbench.process import HERE, Place, WorkerDied
+from prism_bench.workbench.session import OUT_OF_MEMORY
 
 WORTH_A_START = 8  # tasks
-
-
-@dataclass
-class Lane:
-    """The `tasks` of one process: those `finished`, and the one it is `at`."""
-
-    tasks: list[str]
-    finished: list[str] = field(default_factory=list)
-    at: str | None = None
-
-    def left(self) -> "Lane":
-        """A lane with what is not finished."""
-        return Lane([task for task in self.tasks if task not in self.finished])
 
 
 def lanes_for(backend: str) -> int:
@@ -33,55 +21,69 @@ def lanes_for(backend: str) -> int:
     return {"cuda": max(1, min(6, cores // 2)), "emulator": cores}.get(backend, 1)
 
 
-def dealt(tasks: Sequence[str], number: int) -> list[Lane]:
-    """The tasks dealt in turn to at most `number` lanes, as many as are worth their start."""
-    number = min(number, -(-len(tasks) // WORTH_A_START))
-    return [Lane(list(tasks[start::number])) for start in range(number)]
+def worth(lanes: int, tasks: Sequence[str]) -> int:
+    """How many of the lanes these tasks are worth starting, one at least."""
+    return max(1, min(lanes, -(-len(tasks) // WORTH_A_START)))
 
 
 def side_by_side(
-    orders: Sequence[dict], timeout: float, place: Place = HERE
-) -> Iterator[tuple[int, dict | WorkerDied]]:
-    """Every process's events as they come, with the number of its order; how it died is the last one of a process.
+    order: dict, tasks: Sequence[str], lanes: int, timeout: float, place: Place = HERE
+) -> Iterator[dict | WorkerDied]:
+    """{"begin": task}, then its {"results": [...]} or how its process died, as they come; {"facts"} besides.
 
-    Whoever stops listening, by Ctrl-C too, ends all of the processes.
+    What found too little memory beside the others is done again alone. Whoever stops listening, by Ctrl-C too, ends all
+    of the processes.
     """
-    if len(orders) == 1:
-        yield from _one(orders[0], timeout, place)
-        return
+    left, crowded = deque(tasks), []
+    for event in _together(order, left, lanes, timeout, place):
+        if lanes > 1 and _lacked_memory(event):
+            crowded.append(event["task"])
+        else:
+            yield event
+    if crowded:
+        yield from _together(order, deque(crowded), 1, timeout, place)
+
+
+def _together(order, left, lanes, timeout, place):
     told: SimpleQueue = SimpleQueue()
-    processes: list[Popen] = []
-    over = False
-
-    def started(process):
-        processes.append(process)
-        if over:
-            process.kill()
-
-    def listen(number, order):
-        for event in _one(order, timeout, place, started):
-            told.put((number, event[1]))
-        told.put((number, None))
-
-    for number, order in enumerate(orders):
-        Thread(target=listen, args=(number, order), daemon=True).start()
-    open_lanes = len(orders)
+    talks = [Conversation(order, place) for _ in range(lanes)]
+    for talk in talks:
+        Thread(target=_listen, args=(talk, left, timeout, told.put), daemon=True).start()
     try:
-        while open_lanes:
-            number, event = told.get()
+        while lanes:
+            event = told.get()
             if event is None:
-                open_lanes -= 1
+                lanes -= 1
             else:
-                yield number, event
+                yield event
     finally:
-        over = True
-        for process in processes:
-            process.kill()
+        left.clear()
+        for talk in talks:
+            talk.interrupt()
 
 
-def _one(order, timeout, place, started=lambda _: None):
-    try:
-        for event in work(order, timeout, place, started):
-            yield 0, event
-    except WorkerDied as error:
-        yield 0, error
+def _listen(talk, left, timeout, tell):
+    """One lane: the next task of all that are left, until there is none or no process starts."""
+    with talk:
+        while left:
+            try:
+                task = left.popleft()
+            except IndexError:  # another lane was quicker
+                break
+            tell({"begin": task})
+            try:
+                results = talk.ask(task, timeout)
+            except WorkerDied as death:
+                tell(death)
+                if death.task is None:
+                    break
+            else:
+                tell({"facts": talk.facts})
+                tell({"task": task, "results": results})
+    tell(None)
+
+
+def _lacked_memory(event):
+    """Whether a case was left out for memory that other processes may have held."""
+    results = event.get("results", ()) if isinstance(event, dict) else ()
+    return any(one["status"] == "skipped" and OUT_OF_MEMORY in one["reason"] for one in results)

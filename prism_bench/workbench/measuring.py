@@ -28,9 +28,8 @@ def measure_kernel(runnable: Runnable, settings: Settings, witness: Witness, pro
     """
     watching = settings.watching
     spent = watching.energy and process == 0 and runnable.case.label in watching.energy_labels
-    return _measure(
-        runnable, "kernel", settings, witness, skipped=settings.first_process_only if process else (), energy=spent
-    )
+    skipped = settings.left_out(runnable.case, process)
+    return _measure(runnable, "kernel", settings, witness, skipped=skipped, energy=spent)
 
 
 def measure_peers(
@@ -96,7 +95,7 @@ def _measure(runnable, subject, settings, witness, *, skipped: Sequence[str] = (
             continue
         try:
             once = set_up()
-            measure = partial(measure_metric, metric, subject, once, settings.criteria[metric], witness.gate)
+            measure = partial(measure_metric, metric, subject, once, settings.criterion(metric, subject), witness.gate)
             found += witness.watched(measure)
         except MeasurementInvalid as error:
             found.append(empty(metric, subject, str(error)))

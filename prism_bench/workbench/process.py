@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -46,18 +46,14 @@ class WorkerDied(Exception):
         self.task, self.status, self.reason = task, status, reason
 
 
-def work(
-    order: dict, timeout: float, place: Place = HERE, started: Callable[[subprocess.Popen], None] = lambda _: None
-) -> Iterator[dict]:
+def work(order: dict, timeout: float, place: Place = HERE) -> Iterator[dict]:
     """Start a process at `place` on `order` and yield its events; WorkerDied when it crashes or a task takes too long.
 
-    `started` is told the process. Python looks into the current folder before anything else, so a process of another
-    checkout stands in that.
+    Python looks into the current folder before anything else, so a process of another checkout stands in that.
     """
     with tempfile.TemporaryFile() as words:
         process = start(place, words)
         try:
-            started(process)
             _hand_over(process, order)
             yield from _events(process, timeout, words)
         finally:

@@ -15,10 +15,12 @@ from prism_bench.measurement import merged
 from prism_bench.monitor.executions import Execution, Journal
 from prism_bench.run_record import CaseResult, RunRecord, decode_case
 from prism_bench.workbench import identity
-from prism_bench.workbench.lanes import Lane, dealt, side_by_side
-from prism_bench.workbench.process import HERE, Place, WorkerDied, died_at_start
-from prism_bench.workbench.session import OUT_OF_MEMORY, result_of
+from prism_bench.workbench.lanes import side_by_side, worth
+from prism_bench.workbench.process import HERE, Place, WorkerDied, died_at_start, work
+from prism_bench.workbench.session import result_of
 from prism_bench.workbench.settings import Settings, to_plain
+
+KEEP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -95,29 +97,33 @@ class Run:
     def _ahead(self, tasks):
         """Have the tasks' code compiled by all cores before several processes want it at once."""
         order = self._order_for(0, [], timed=False, verifies=False) | {"ahead": tasks}
-        for _, event in side_by_side([order], self._settings.timeout, self._place):
-            if isinstance(event, WorkerDied):
-                raise died_at_start(event, self._backend)
-            self._take(event, 0, Lane([]))
+        self._follow(work(order, self._settings.timeout, self._place), 0, [])
 
     def _work(self, process, tasks, timed, verifies=True):
         """Send the tasks to a process, or to several where nothing is timed; when one dies, mark what it was doing and
-        go on with the rest in another. What found too little memory beside the others is done again alone.
+        go on with the rest in another.
         """
-        crowd = 1 if timed else self._settings.lanes
-        lanes, crowded = dealt(tasks, crowd), []
-        while lanes:
-            orders = [self._order_for(process, lane.tasks, timed, verifies) for lane in lanes]
-            for number, event in side_by_side(orders, self._settings.timeout, self._place):
+        lanes = 1 if timed else worth(self._settings.lanes, tasks)
+        if lanes > 1:
+            order = self._order_for(process, [], timed, verifies)
+            self._follow(side_by_side(order, tasks, lanes, self._settings.timeout, self._place), process, [])
+            return
+        while tasks:
+            finished = []
+            order = self._order_for(process, tasks, timed, verifies)
+            self._follow(work(order, self._settings.timeout, self._place), process, finished)
+            tasks = [task for task in tasks if task not in finished]
+
+    def _follow(self, events, process, finished):
+        """Take what comes until the end; where the last or only process died, bury its task."""
+        try:
+            for event in events:
                 if isinstance(event, WorkerDied):
-                    self._died(event, lanes[number])
-                elif len(lanes) > 1 and _lacked_memory(event):
-                    crowded.append(lanes[number].at)
-                    lanes[number].finished.append(lanes[number].at)
+                    self._bury(event, finished)
                 else:
-                    self._take(event, process, lanes[number])
-            lanes = [left for lane in lanes if (left := lane.left()).tasks] or dealt(crowded, 1)
-            crowded = [] if len(lanes) < 2 else crowded
+                    self._take(event, process, finished)
+        except WorkerDied as death:
+            self._bury(death, finished)
 
     def _order_for(self, process, tasks, timed, verifies):
         return {
@@ -131,36 +137,32 @@ class Run:
             "ahead": tasks if process == 0 and self._settings.lanes == 1 else [],
         }
 
-    def _take(self, event, process, lane):
+    def _take(self, event, process, finished):
         self._facts = event.get("facts", self._facts)
         self._protocol = event.get("protocol", self._protocol)
         self._monitor += [event["monitor"]] if "monitor" in event else []
         if "begin" in event:
             self._report(Progress(process, self._done, self._total, event["begin"]))
-            lane.at = event["begin"]
+            self._current = event["begin"]
         for plain in event.get("results", ()):
             result = decode_case(plain)
             self._results.setdefault(result.name, []).append(result)
             if self._facts.get("uuid"):
                 self._journal.append(executions_of(result))
         if "results" in event:
-            lane.finished.append(lane.at)
+            finished.append(self._current)
             self._done += 1
 
-    def _died(self, death, lane):
+    def _bury(self, death, finished):
+        """What the process was doing is a result too; one that never came so far as to do anything is an error."""
         if death.task is None:
             raise died_at_start(death, self._backend)
-        self._bury(death)
-        lane.finished.append(death.task)
-
-    def _bury(self, died):
+        finished.append(death.task)
         self._done += 1
-        if not died.task.startswith("edges:"):
-            case = self._catalogue.anywhere(died.task)
-            self._results.setdefault(case.name, []).append(_buried(case, died))
-            return
-        for case in self._catalogue.edges_of(died.task.removeprefix("edges:"))[:1]:
-            self._results.setdefault(case.name, []).append(_buried(case, died))
+        edges = death.task.startswith("edges:")
+        case = None if edges else self._catalogue.anywhere(death.task)
+        for one in self._catalogue.edges_of(death.task.removeprefix("edges:"))[:1] if edges else [case]:
+            self._results.setdefault(one.name, []).append(_buried(one, death))
 
     def record(self, started: datetime, seconds: float, complete: bool) -> RunRecord:
         """What was measured so far, as a record; impossible measurements are marked."""
@@ -185,18 +187,30 @@ class Run:
 
 
 def run(
-    catalogue, backend: str, cases: list[Case], settings: Settings, report=lambda _: None, *, timed=True, others=()
-) -> RunRecord:
+    catalogue, backend: str, cases: list[Case], settings: Settings, report=lambda _: None, *, timed=True, others=(),
+    keep: Callable[[RunRecord], None] = lambda _: None,
+) -> RunRecord:  # fmt: skip
     """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
 
     Ctrl-C, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked incomplete.
+    Such a record goes to `keep` every KEEP_SECONDS too, for the day when the machine itself is lost.
     """
     if backend == "numpy_reference":  # a variant's reference is its kernel's
         cases, others = [case for case in cases if not case.variant], [name for name in others if ":" not in name]
     if not cases:
         raise PrismBenchError("no case is left to run: every filter and label together exclude all of them")
     started, before = datetime.now(UTC), time.perf_counter()
-    session, complete = Run(catalogue, backend, settings, report), True
+    kept = before
+
+    def told(progress):
+        nonlocal kept
+        report(progress)
+        now = time.perf_counter()
+        if session.has_results and now - kept >= KEEP_SECONDS:
+            kept = now
+            keep(session.record(started, now - before, complete=False))
+
+    session, complete = Run(catalogue, backend, settings, told), True
     rulers = ceiling_cases(catalogue) if timed and backend == "cuda" else []
     try:
         session.measure(list(dict.fromkeys([*rulers, *cases])), timed, others)
@@ -226,11 +240,6 @@ def executions_of(result: CaseResult) -> list[Execution]:
     metrics = ("cold_time", "hot_time")
     timed = [one for one in result.measurements if one.metric in metrics and one.subject == "kernel"]
     return [Execution(result.name, time.time(), seconds, result.bytes) for one in timed for seconds in one.samples]
-
-
-def _lacked_memory(event):
-    """Whether a case was left out for memory that other processes may have held."""
-    return any(one["status"] == "skipped" and OUT_OF_MEMORY in one["reason"] for one in event.get("results", ()))
 
 
 def _shelf(case):

@@ -1,25 +1,27 @@
 """How a run measures: everything that a series of results must share to be compared."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from prism_bench.case import Case
 from prism_bench.measure import Criterion
 from prism_bench.monitor import Rules
 from prism_bench.monitor.sampler import HERTZ
 
+KEPT = ("processes", "seed", "seeds", "criteria")  # in a record
 PROTOCOL = 1  # raise it when the same kernel on the same machine would read differently
 
 
 @dataclass(frozen=True)
 class Watching:
     """How the device is watched meanwhile: `hertz` of the sampler (0: not at all), the `rules` for what it saw, and
-    whether the `energy` of a launch is measured, in the first process, for cases of `energy_labels`.
+    whether the `energy` of a launch is measured, in the first process, for cases of `energy_labels`: S0 is over before
+    the counter moves, and S2 asks no other question than S1.
     """
 
     hertz: float = HERTZ
     rules: Rules = field(default_factory=Rules)
     energy: bool = True
-    energy_labels: tuple[str, ...] = ("S1", "S2")
+    energy_labels: tuple[str, ...] = ("S1",)
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Settings:
     """Criteria by metric; `seeds` of verification; `processes` that measure; `timeout` in seconds for one case.
 
     `lanes` processes verify side by side before anything is timed; with one, the first measuring process verifies.
+    Metrics of `smallest_only` are the same at every size, so S1 and S2 go without. A peer's time, which ends in a ratio
+    of two digits, is known well enough at `peer_precision`.
     """
 
     processes: int = 3
@@ -46,16 +50,30 @@ class Settings:
         }
     )
     first_process_only: tuple[str, ...] = ("first_call_time",)
+    smallest_only: tuple[str, ...] = ("first_call_time",)
+    peer_precision: float = 0.01
     watching: Watching = field(default_factory=Watching)
 
     def seeds_of(self, case: Case) -> tuple[int, ...]:
         """The seeds to verify the case with: the first one alone at the large sizes, which edges and S0 precede."""
         return self.seeds[:1] if case.label in ("S1", "S2") else self.seeds
 
+    def left_out(self, case: Case, process: int) -> tuple[str, ...]:
+        """The metrics that this process does not measure of the case."""
+        large = case.label in ("S1", "S2")
+        return (self.first_process_only if process else ()) + (self.smallest_only if large else ())
+
+    def criterion(self, metric: str, subject: str) -> Criterion:
+        """When a metric of the kernel, a peer or the CPU has enough samples."""
+        chosen = self.criteria[metric]
+        if not subject.startswith("peer:"):
+            return chosen
+        return replace(chosen, precision=max(chosen.precision, self.peer_precision), seconds=chosen.seconds / 2)
+
     def protocol(self) -> dict:
         """What the run record keeps of the settings, as JSON gives it back."""
         plain = {**asdict(self), "seeds": list(self.seeds)}
-        return {"version": PROTOCOL, **{key: plain[key] for key in ("processes", "seed", "seeds", "criteria")}}
+        return {"version": PROTOCOL, **{key: plain[key] for key in KEPT}}
 
 
 def to_plain(settings: Settings) -> dict:
@@ -74,5 +92,5 @@ def from_plain(plain: dict) -> Settings:
         labels, rules = tuple(watching["energy_labels"]), Rules(**watching["rules"])
         plain["watching"] = Watching(**{**watching, "energy_labels": labels, "rules": rules})
     criteria = {metric: Criterion(**values) for metric, values in plain["criteria"].items()}
-    lists = {key: tuple(plain[key]) for key in ("seeds", "first_process_only")}
+    lists = {key: tuple(plain[key]) for key in ("seeds", "first_process_only", "smallest_only") if key in plain}
     return Settings(**{**plain, **lists, "criteria": criteria})

@@ -14,21 +14,30 @@ TOYS = Path(__file__).parent.parent / "toys"
 QUICK = dict.fromkeys(("cold_time", "hot_time", "wall_time"), Criterion(min_samples=3, max_samples=3))
 
 
-def _run(catalogue, filters, labels, report, settings):
+def _run(catalogue, filters, labels, report, settings, **more):
     found = discover(catalogue)
     chosen = workbench.Settings(**{"processes": 1, "criteria": QUICK, "timeout": 20.0, **settings})
-    return workbench.run(found, "null", found.cases(filters, labels), chosen, report)
+    return workbench.run(found, "null", found.cases(filters, labels), chosen, report, **more)
 
 
 @pytest.fixture
 def play(tmp_path, monkeypatch):
     """A function that runs the toys on the null backend by a script, and gives the record."""
 
-    def run(script=None, *, filters=(), labels=("S0",), report=lambda _: None, catalogue=TOYS, **settings):
+    def run(
+        script=None,
+        *,
+        filters=(),
+        labels=("S0",),
+        report=lambda _: None,
+        catalogue=TOYS,
+        keep=lambda _: None,
+        **settings,
+    ):
         path = tmp_path / "script.json"
         path.write_text(json.dumps(script or {}))
         monkeypatch.setenv(SCRIPT, str(path))
-        return _run(catalogue, filters, labels, report, settings)
+        return _run(catalogue, filters, labels, report, settings, keep=keep)
 
     return run
 

@@ -39,13 +39,13 @@ def whole(tmp_path_factory):
     """Both records of a comparison of three processes a side, every process that it started, and its progress."""
     started, seen, really = [], [], process.work
 
-    def work(order, timeout, place, told):
+    def work(order, timeout, place):
         started.append((Path(place.environment[SCRIPT]).stem, order["process"], order["timed"]))
-        yield from really(order, timeout, place, told)
+        yield from really(order, timeout, place)
 
     scripts = {"*": {"seconds": 1e-5, "noise": 0}}, {"*": {"seconds": 3e-5, "noise": 0}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_module("prism_bench.workbench.lanes"), "work", work)
+        patch.setattr(import_module("prism_bench.workbench.run"), "work", work)
         records = played(tmp_path_factory.mktemp("whole"), *scripts, processes=3, report=seen.append)
     return records, started, seen
 

@@ -5,7 +5,7 @@ from threading import enumerate as threads
 import pytest
 
 from prism_bench.workbench import lanes_for
-from prism_bench.workbench.lanes import Lane, dealt
+from prism_bench.workbench.lanes import worth
 
 TOYS = ["double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing[blocks=1]"]
 
@@ -21,17 +21,8 @@ def plain(record):
     return {case.name: (case.status, len(case.verification), len(case.measurements)) for case in record.cases}
 
 
-def test_tasks_are_dealt_in_turn():
-    tasks = [str(number) for number in range(20)]
-    assert [tasks[0::3], tasks[1::3], tasks[2::3]] == [lane.tasks for lane in dealt(tasks, 6)]
-
-
-def test_few_tasks_are_one_lane_and_none_is_none():
-    assert ([Lane(["a", "b"])], []) == (dealt(["a", "b"], 6), dealt([], 6))
-
-
-def test_a_lane_goes_on_with_what_it_did_not_finish():
-    assert ["b", "c"] == Lane(["a", "b", "c"], ["a"]).left().tasks
+def test_few_tasks_are_worth_one_lane():
+    assert (1, 1, 2, 6) == (worth(6, []), worth(6, ["a"] * 8), worth(6, ["a"] * 9), worth(6, ["a"] * 100))
 
 
 def test_nothing_but_a_device_and_the_emulator_has_more_than_one():

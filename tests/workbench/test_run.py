@@ -1,6 +1,7 @@
 """A run through real processes: what crashes or hangs takes nothing else with it, and what was measured is kept."""
 
 import shutil
+from importlib import import_module
 from pathlib import Path
 from threading import enumerate as threads
 
@@ -166,6 +167,17 @@ def test_ctrl_c_before_anything_gives_an_empty_record(play, tmp_path):
     record = play(filters=["double"], report=interrupt_at("edges:double"))
     assert ((), False) == (record.cases, record.complete)
     assert record == store.read(store.save(record, tmp_path / "record.json.gz"))
+
+
+def test_what_was_measured_is_kept_along_the_way(play, monkeypatch):
+    monkeypatch.setattr(import_module("prism_bench.workbench.run"), "KEEP_SECONDS", 0.0)
+    kept = []
+    record = play(filters=["double"], processes=2, keep=kept.append)
+    assert {False} == {one.complete for one in kept}
+    assert [len(one.cases) for one in kept] == sorted(len(one.cases) for one in kept)
+    last, case = kept[-1], shuffled(["double[n=1000]", "double:by_adding[n=1000]"], 0, 1)[0]
+    assert record.case(case).measurements == last.case(case).measurements
+    assert (record.created, record.machine) == (last.created, last.machine)
 
 
 def test_no_process_and_no_listener_is_left_behind(play):
