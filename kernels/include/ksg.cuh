@@ -145,3 +145,14 @@ extern "C" __global__ void __launch_bounds__(256)
     const double total = block_sum(part);
     if (threadIdx.x == 0) estimates[blockIdx.y] = static_cast<float>(total / n);
 }
+
+// The share of runs that reach the one of the points as they are, itself counted: (1 + #{I_s >= I}) / (1 + surrogates).
+extern "C" __global__ void __launch_bounds__(256)
+    ksg_significance(const float* estimates, float* estimate, float* p_value, int surrogates) {
+    int reached = 0;
+    for (int s = threadIdx.x; s < surrogates; s += blockDim.x) reached += estimates[s + 1] >= estimates[0];
+    const int all = block_reduce(reached, Sum{}, 0);
+    if (threadIdx.x > 0) return;
+    *estimate = estimates[0];
+    *p_value = (1.0f + all) / (1.0f + surrogates);
+}

@@ -51,6 +51,18 @@ def plan(axes, dims, points, *, mean="estimate", second=False):
     )  # fmt: skip
 
 
+def significance(steps):
+    """The estimates of all runs, whose number of surrogates reaches the first one."""
+    last = ("estimates", "estimate", "p_value", "surrogates")
+    return (*steps, Launch(1, TERMS, entry="ksg_significance", arguments=last))
+
+
+def p_value(local, surrogates):
+    """The estimate, its terms, and the share of surrogates' terms whose mean reaches it, itself counted."""
+    reached = sum(other.mean() >= local.mean() for other in surrogates)
+    return local.mean(), local, (1.0 + reached) / (1.0 + len(surrogates))
+
+
 def kth_smallest(table, k, xp):
     """k times the smallest, which then counts no more."""
     table, at = table.copy(), xp.arange(len(table))

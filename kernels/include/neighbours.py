@@ -47,6 +47,23 @@ def apart(space, own, xp):
     return xp.where(xp.isnan(most), xp.inf, most)
 
 
+def nearest(x, k, xp):
+    """Distances and indices of the k nearest in order: k times the smallest. Of equal distances the lower index comes
+    first."""
+    n = len(x)
+    x = xp.where(xp.isfinite(x).all(axis=1)[:, None], x, xp.nan)
+    distances, indices = xp.empty((n, k), "float32"), xp.empty((n, k), "int32")
+    for own in slabs(n):
+        table = apart(x, own, xp)
+        at = xp.arange(len(table))
+        for q in range(k):
+            index = table.argmin(axis=1)
+            distances[own, q] = table[at, index]
+            indices[own, q] = xp.where(xp.isfinite(distances[own, q]), index, -1)
+            table[at, index] = xp.inf
+    return distances, indices
+
+
 def _space(arrays, xp):
     """The points of several arrays, of a row or a number each, as one."""
     return xp.concatenate([array.reshape(len(array), -1) for array in arrays], axis=1)

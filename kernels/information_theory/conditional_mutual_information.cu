@@ -1,1 +1,34 @@
+#include "knn_distances_chebyshev.cu"
 #include "ksg.cuh"
+#include "philox.cuh"
+
+// Surrogates that keep what z tells of x (Runge 2018): in `orders` of each surrogate, point i gets the x of one of the
+// points nearest to it in z, itself among them, that no other has yet, or of any of them when all are taken. Points take
+// turns in steps of `step`, from a drawn one on. A warp for each surrogate; a candidate a lane; a bit for each point taken.
+extern "C" __global__ void __launch_bounds__(32)
+    local_orders(const int* nearest, int* orders, int n, int nearby, int step, unsigned long long seed) {
+    extern __shared__ unsigned int taken[];
+    const int lane = threadIdx.x, surrogate = blockIdx.x, others = nearby - 1;
+    const unsigned long long key = seed + surrogate;
+    for (int i = lane; i < (n + 31) / 32; i += 32) taken[i] = 0;
+    __syncwarp();
+    const unsigned int drawn = philox(static_cast<unsigned long long>(n) * nearby, key).word[0];
+    int point = static_cast<int>(drawn % static_cast<unsigned int>(n));
+    for (int turn = 0; turn < n; ++turn) {
+        const long long at = static_cast<long long>(point);
+        int candidate = lane > 0 && lane < nearby ? nearest[at * others + lane - 1] : point;
+        if (candidate < 0) candidate = point;
+        unsigned int rank = philox(static_cast<unsigned long long>(at) * nearby + lane, key).word[0] >> 1;
+        rank |= (taken[candidate / 32] >> candidate % 32 & 1u) << 31;
+        if (lane >= nearby) rank = ~0u;
+        __syncwarp();
+        const unsigned int best = __reduce_min_sync(FULL_WARP, rank);
+        const int chosen = __shfl_sync(FULL_WARP, candidate, __ffs(static_cast<int>(__ballot_sync(FULL_WARP, rank == best))) - 1);
+        if (lane == 0) {
+            orders[static_cast<long long>(surrogate) * n + point] = chosen;
+            taken[chosen / 32] |= 1u << chosen % 32;
+        }
+        __syncwarp();
+        point = point + step < n ? point + step : point + step - n;
+    }
+}

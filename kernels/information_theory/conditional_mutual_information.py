@@ -3,17 +3,89 @@ psi(n_yz + 1)], the counts of neighbours nearer in each space than the k-th is i
 
 Floor of S2 on an H200: 37 operations a pair of 256 a clock and SM: 9.8 ms. In instructions, 13.3 for the distances and
 17.9 for the counts, of 128 a clock: 16.5 ms; few bytes. Without z (dz = 0) this is ksg_mutual_information to the bit.
-Estimates may be negative; a point that is not finite makes them NaN.
+Estimates may be negative; a point that is not finite makes them NaN. `significance` is Runge's local permutation test.
 """
 
-import numpy as np
-from prism_bench_catalogue.include.ksg import ALONE, DERIVED, PARAMETERS, RULES, WORK, estimate, plan
+from math import gcd
 
-from prism_bench import Golden, In, KernelSpec, Out, Rule, Workload, absolute
+import numpy as np
+from prism_bench_catalogue.include.ksg import (
+    ALONE,
+    DERIVED,
+    PARAMETERS,
+    RULES,
+    WORK,
+    estimate,
+    p_value,
+    plan,
+    significance,
+    terms,
+)
+from prism_bench_catalogue.include.neighbours import nearest, pairs, warps
+from prism_bench_catalogue.include.philox import philox
+
+from prism_bench import (
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    absolute,
+    elementwise,
+)
 
 
 def launch(n, dx, dy, dz, k, splits, blocks, runs):
     return plan((n, k, splits, blocks, runs), (dx, dy, dz), ("x", "y", "z", "no_starts"))
+
+
+def launch_tested(n, dx, dy, dz, k, splits, blocks, runs, surrogates, nearby):
+    """Neighbours in z, an order of x for each surrogate, and all their estimates."""
+    points = ("z", "minima", "no_eps", "nearest", "n", "group")
+    orders = ("nearest", "orders", "n", "nearby", "step", "seed")
+    return (
+        pairs(f"knn_minima<{dz}>", ("z", "minima", "n", "group", "splits"), n, splits),
+        warps(f"knn_nearest<{dz}, {nearby - 1}, true>", points, n),
+        Launch(surrogates, 32, shared=4 * -(-n // 32), entry="local_orders", arguments=orders),
+        *significance(plan((n, k, splits, blocks, runs), (dx, dy, dz), ("x", "y", "z", "orders"), mean="estimates")),
+    )
+
+
+def coprime_step(n):
+    """Near the golden section of n, so that turns are spread, and coprime to it, so that each point has one."""
+    return next(step for step in range(max(1, round(0.618 * n)), 2 * n) if gcd(step, n) == 1) % max(n, 1)
+
+
+def local_orders(z, n, nearby, step, surrogates, seed, xp):
+    """Of which point each surrogate gives x to each point: all surrogates at once, point after point."""
+    others = nearest(z, nearby - 1, xp)[1]
+    candidates = xp.concatenate((xp.arange(n)[:, None], others), axis=1)
+    candidates = xp.where(candidates < 0, xp.arange(n)[:, None], candidates)
+    every = xp.arange(surrogates)
+    keys = (every.astype("uint64") + np.uint64(seed))[:, None]
+    ranks = philox(xp.arange(n * nearby, dtype="uint64")[None], keys, xp)[0].reshape(surrogates, n, nearby) >> 1
+    point = (philox(xp.full((1, 1), n * nearby, dtype="uint64"), keys, xp)[0][:, 0] % n).astype("int64")
+    taken, orders = xp.zeros((surrogates, n), dtype=bool), xp.zeros((surrogates, n), dtype="int64")
+    for _ in range(n):
+        near = candidates[point]
+        rank = ranks[every, point].astype("int64") + (taken[every[:, None], near] << 31)
+        chosen = near[every, rank.argmin(axis=1)]
+        orders[every, point], taken[every, chosen] = chosen, True
+        point = (point + step) % n
+    return orders
+
+
+def reference_tested(x, y, z, n, k, nearby, step, surrogates, seed, scale, xp, special):
+    orders = local_orders(z, n, nearby, step, surrogates, seed, xp)
+    return p_value(
+        terms(x, y, z, k, scale, xp, special), [terms(x[order], y, z, k, scale, xp, special) for order in orders]
+    )
 
 
 def normal(seed, n, width):
@@ -83,4 +155,50 @@ spec = KernelSpec(
         Golden(Workload(n=130), {"x": 1.0, "y": 1.0, "z": 1.0}, {}, source="points that coincide: eps = 0"),
         Golden(Workload(n=130, dz=2), {"x": x_alone, "y": y_alone, "z": odd}, {}, source="heavy tails, NaN, infinity"),
     ),
+    variants={
+        "significance": Variant(
+            "p-value against local permutations: each point gets the x of one of the `nearby` points nearest in z",
+            arguments=(
+                In("x", "n dx"), In("y", "n dy"), In("z", "n dz"), Out("estimate", "1"), Out("local", "n"),
+                Out("p_value", "1"), Scratch("estimates", "runs"), Scratch("orders", "surrogates n", dtype="int32"),
+                Scratch("nearest", "n others", dtype="int32"), Scratch("no_eps", "n"), *WORK, Size("surrogates"),
+                Size("nearby"), Size("step"), Scalar("seed", "uint64"),
+            ),
+            parameters={"dx": 1, "dy": 1, "dz": 1, "surrogates": 100, "nearby": 5, "seed": 7, **PARAMETERS},
+            derived={
+                **DERIVED, "runs": lambda surrogates: 1 + surrogates, "length": lambda: 1, "step": coprime_step,
+                "others": lambda nearby: nearby - 1,
+            },
+            rules=(
+                *RULES,
+                Rule("dx >= 1, dy >= 1, dz >= 1", lambda dx, dy, dz: min(dx, dy, dz) >= 1),
+                Rule("1 <= surrogates < 65,535", lambda surrogates: 1 <= surrogates < 65_535),
+                Rule("2 <= nearby <= 32, no more than n", lambda n, nearby: 2 <= nearby <= min(n, 32)),
+                Rule("n <= 2^20, whose bits shared memory holds", lambda n: n <= 1 << 20),
+            ),
+            launch=launch_tested,
+            reference=reference_tested,
+            tolerance={"estimate": absolute(1e-4), "local": absolute(1e-4), "p_value": elementwise()},
+            flops=lambda n, dx, dy, dz, runs: runs * n * n * (4 * (dx + dy + dz) + 9) + n * n * (2 * dz + 1),
+            workloads={"S0": Workload(n=200), "S1": Workload(n=4096)},
+            edges=(
+                Workload(n=130, surrogates=5), Workload(n=2, k=1, nearby=2, surrogates=3),
+                Workload(n=60, surrogates=3, nearby=32, dz=2), Workload(n=97, surrogates=2, nearby=7, dx=2, seed=2**63),
+            ),
+            golden=(
+                Golden(
+                    Workload(n=300, surrogates=19), {"x": x_alone, "y": lambda n, dy: x_alone(n, 1), "z": cause},
+                    {"p_value": 0.05}, source="y is x: no surrogate reaches that",
+                ),
+                Golden(
+                    Workload(n=130, surrogates=4, dz=2), {"x": x_alone, "y": y_alone, "z": odd}, {},
+                    source="points without neighbours keep their own x",
+                ),
+                Golden(
+                    Workload(n=120, surrogates=4), {"x": x_alone, "y": y_alone, "z": 1.0}, {},
+                    source="all candidates alike: those of lower index",
+                ),
+            ),
+        ),
+    },
 )  # fmt: skip

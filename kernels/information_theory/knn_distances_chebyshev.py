@@ -6,7 +6,7 @@ A point with a coordinate that is not finite has no neighbours (eps is NaN) and 
 """
 
 import numpy as np
-from prism_bench_catalogue.include.neighbours import BLOCK, apart, group_of, pairs, slabs, splits_of, warps
+from prism_bench_catalogue.include.neighbours import BLOCK, group_of, nearest, pairs, splits_of, warps
 
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, exact
 
@@ -22,23 +22,6 @@ def launches(indices):
         )
 
     return launch
-
-
-def nearest(x, k, xp):
-    """Distances and indices of the k nearest in order: k times the smallest. Of equal distances the lower index comes
-    first."""
-    n = len(x)
-    x = xp.where(xp.isfinite(x).all(axis=1)[:, None], x, xp.nan)
-    distances, indices = xp.empty((n, k), "float32"), xp.empty((n, k), "int32")
-    for own in slabs(n):
-        table = apart(x, own, xp)
-        at = xp.arange(len(table))
-        for q in range(k):
-            index = table.argmin(axis=1)
-            distances[own, q] = table[at, index]
-            indices[own, q] = xp.where(xp.isfinite(distances[own, q]), index, -1)
-            table[at, index] = xp.inf
-    return distances, indices
 
 
 def reference(x, k, xp):

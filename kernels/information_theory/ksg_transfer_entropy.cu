@@ -11,14 +11,3 @@ extern "C" __global__ void te_embed(const float* source, const float* target, fl
     for (int e = 0; e < l; ++e) y_past[static_cast<long long>(i) * l + e] = target[now - e * delay];
     y_future[i] = target[now + 1];
 }
-
-// The share of runs that reach the unshifted one, itself counted: (1 + #{TE_s >= TE}) / (1 + surrogates).
-extern "C" __global__ void __launch_bounds__(256)
-    te_significance(const float* estimates, float* estimate, float* p_value, int surrogates) {
-    int reached = 0;
-    for (int s = threadIdx.x; s < surrogates; s += blockDim.x) reached += estimates[s + 1] >= estimates[0];
-    const int all = block_reduce(reached, Sum{}, 0);
-    if (threadIdx.x > 0) return;
-    *estimate = estimates[0];
-    *p_value = (1.0f + all) / (1.0f + surrogates);
-}

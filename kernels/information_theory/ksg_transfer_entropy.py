@@ -7,7 +7,18 @@ Floor of S2 on an H200: 37 operations a pair of 256 a clock and SM: 9.8 ms. In i
 """
 
 import numpy as np
-from prism_bench_catalogue.include.ksg import ALONE, DERIVED, PARAMETERS, RULES, WORK, estimate, plan, terms
+from prism_bench_catalogue.include.ksg import (
+    ALONE,
+    DERIVED,
+    PARAMETERS,
+    RULES,
+    WORK,
+    estimate,
+    p_value,
+    plan,
+    significance,
+    terms,
+)
 
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, absolute
 from prism_bench import elementwise as nearly
@@ -26,9 +37,7 @@ def plan_of(starts, mean):
 
 
 def launch_tested(n, dx, dy, k, splits, blocks, runs):
-    last = ("estimates", "estimate", "p_value", "surrogates")
-    steps = plan_of("starts", "estimates")(n, dx, dy, k, splits, blocks, runs)
-    return (*steps, Launch(1, 256, entry="te_significance", arguments=last))
+    return significance(plan_of("starts", "estimates")(n, dx, dy, k, splits, blocks, runs))
 
 
 def launch_series(n, dx, dy, k, splits, blocks, runs):
@@ -45,8 +54,7 @@ def reference_tested(x_past, y_past, y_future, starts, n, length, k, scale, xp, 
     local = terms(x_past, y_future, y_past, k, scale, xp, special)
     at = xp.arange(n)
     taken = [(own[at // length] + at % length) % n for own in starts]
-    reached = sum(terms(x_past[rows], y_future, y_past, k, scale, xp, special).mean() >= local.mean() for rows in taken)
-    return local.mean(), local, (1.0 + reached) / (1.0 + len(starts))
+    return p_value(local, [terms(x_past[rows], y_future, y_past, k, scale, xp, special) for rows in taken])
 
 
 def reference_series(source, target, n, dx, dy, delay, k, scale, xp, special):
