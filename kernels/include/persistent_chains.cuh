@@ -7,4 +7,3 @@
 #include "../linear_algebra/linear_algebra_chain.cu"
 #include "../pixel/image_chain.cu"
 #include "../transfer_entropy/transfer_entropy_chain.cu"
-#include "queue_work.cuh"

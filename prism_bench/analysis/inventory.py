@@ -18,6 +18,7 @@ CLAIMS = {
     "definitions unused": ("34", "GPU optimisation master plan"),
 }
 _DEFINITION = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\s*\(")
+_NAME = re.compile(r"\w+")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -43,8 +44,8 @@ class Item:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Definitions that no case launches."""
-        names = {instance.split("<")[0] for instance in self.launched}
+        """Definitions that no case launches, nor names as a part of what it launches."""
+        names = {name for instance in self.launched for name in _NAME.findall(instance)}
         return tuple(name for name in self.definitions if name not in names)
 
     @property

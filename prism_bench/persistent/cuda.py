@@ -7,7 +7,7 @@ from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable
 from prism_bench.persistent.layout import DESK_WORDS
 from prism_bench.persistent.machine import Machine
-from prism_bench.persistent.program import ALIGNMENT, SOURCE
+from prism_bench.persistent.program import ALIGNMENT
 
 MAPPED = 2  # cudaHostRegisterMapped
 DONE, NOT_READY = 0, 600  # what a stream's query answers; anything else is an error
@@ -38,7 +38,7 @@ class CudaMachine(Machine):
 
     def serve(self, served, board):
         self._refuse()
-        kernel = self._kernel(SOURCE, (), served.entry, served.shared, cooperative=True)
+        kernel = self._kernel(served.source, (), served.entry, served.shared, cooperative=True)
         self._share(board)
         pulse, requests, answers = (np.uint64(part.ctypes.data) for part in board.arrays())
         desk, words = self._held = self._cupy.zeros(DESK_WORDS, np.uint64), self._cupy.asarray(served.words)

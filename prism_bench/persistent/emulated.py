@@ -10,7 +10,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.files import shared_folder
 from prism_bench.persistent.layout import DESK_WORDS
 from prism_bench.persistent.machine import Machine
-from prism_bench.persistent.program import ALIGNMENT, SOURCE
+from prism_bench.persistent.program import ALIGNMENT
 
 UNLIMITED = 1e7  # seconds of patience: a queue kernel that waits for work makes no progress, and the watchdog is ours
 
@@ -35,7 +35,7 @@ class EmulatedMachine(Machine):
 
     def serve(self, served, board):
         self._error = None
-        module = compile_source(SOURCE, (SOURCE.parent,), (served.entry,))
+        module = compile_source(served.source, (shared_folder(served.source),), (served.entry,))
         pulse, requests, answers = map(HostBuffer, board.arrays())
         desk = np.zeros(DESK_WORDS, np.uint64)
         words = [requests, answers, pulse, desk, served.words, HostBuffer(self._workspace)]

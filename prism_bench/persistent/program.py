@@ -14,8 +14,7 @@ from prism_bench.persistent.layout import Stage, table
 
 ALIGNMENT = 256
 DEFAULT_THREADS = 256
-# The source of the queue kernel: the chains, all of whose kernels it can serve.
-SOURCE = default_folder() / "include" / "persistent_chains.cuh"
+CHAINS = default_folder() / "include" / "persistent_chains.cuh"  # every kernel of the chains, to be served
 
 
 @dataclass(frozen=True)
@@ -92,12 +91,13 @@ def _three(extent):
 
 @dataclass(frozen=True)
 class Served:
-    """Programs as one queue kernel: `entry` of SOURCE, its block and shared memory, and the words of the programs.
+    """Programs as one queue kernel: `entry` of `source`, its block and shared memory, and the words of the programs.
 
     `offsets` says where in the workspace each (program, array) lies.
     """
 
     programs: tuple[Program, ...]
+    source: Path
     entry: str
     threads: int
     shared: int
@@ -106,20 +106,23 @@ class Served:
     workspace_bytes: int
 
 
-def served(programs: Sequence[Program]) -> Served:
-    """All programs in one kernel; a UsageError where their blocks differ, SpecError where they are too many."""
+def served(programs: Sequence[Program], source: Path = CHAINS) -> Served:
+    """All programs in one kernel; a UsageError where their blocks differ, SpecError where they are too many.
+
+    `source` includes `virtual_grid.cuh` and then the programs' kernels.
+    """
     steps = [step for program in programs for step in program.steps]
     sizes = sorted({step.block for step in steps})
     if len(sizes) > 1:
         told = ", ".join(f"{step.entry}: {step.block}" for step in steps)
         raise UsageError(f"a queue's kernels have blocks of one size, these have not ({told}): serve them apart")
-    kernels = tuple(dict.fromkeys(step.entry for step in steps)) or ("no_work",)
+    kernels = tuple(dict.fromkeys(step.entry for step in steps))
     offsets, total = _offsets(programs)
     words = table([[_stage(program, step, kernels, offsets) for step in program.steps] for program in programs])
     threads = sizes[0] if sizes else DEFAULT_THREADS
-    entry = f"serve_queue<{threads}, {', '.join(kernels)}>"
+    entry = f"serve_queue<{', '.join((str(threads), *kernels))}>"
     shared = max((step.shared for step in steps), default=0)
-    return Served(tuple(programs), entry, threads, shared, words, offsets, max(total, ALIGNMENT))
+    return Served(tuple(programs), source, entry, threads, shared, words, offsets, max(total, ALIGNMENT))
 
 
 def _offsets(programs):

@@ -25,8 +25,9 @@ class Service:
         try:
             device = self.process.receive()
             self.programs = {name: program_of(name, case, device) for name, case in cases.items()}
-            served(tuple(self.programs.values()))  # what cannot be served is refused here, not in another process
-            self.process.send((tuple(self.programs.values()), form))
+            programs = tuple(self.programs.values())
+            served(programs)  # what cannot be served is refused here, not in another process
+            self.process.send((programs, settings.source, form))
             self.form, self.reason = self.process.receive()
         except BaseException:
             self.process.end()

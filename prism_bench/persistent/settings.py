@@ -1,8 +1,10 @@
 """How the executor serves, and what it tells of trouble."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from prism_bench.errors import UsageError, unknown
+from prism_bench.persistent.program import CHAINS
 
 LAUNCHES, PERSISTENT = "launches", "persistent"
 FORMS = (PERSISTENT, LAUNCHES)
@@ -10,14 +12,16 @@ FORMS = (PERSISTENT, LAUNCHES)
 
 @dataclass(frozen=True)
 class Settings:
-    """How many items may wait (2, 4, 8 ...), how long one may take, how long `submit` waits for a slot (seconds), and
-    the form in which items are served: `persistent`, or `launches` of the same kernels.
+    """How many items may wait (2, 4, 8 ...), how long one may take, how long `submit` waits for a slot (seconds), the
+    form in which items are served: `persistent`, or `launches` of the same kernels; and the `source` of the queue
+    kernel, in which `virtual_grid.cuh` stands before all kernels that are served.
     """
 
     slots: int = 64
     timeout: float = 5.0
     patience: float = 1.0
     form: str = PERSISTENT
+    source: Path = CHAINS
 
     def __post_init__(self):
         if self.form not in FORMS:

@@ -50,8 +50,8 @@ class Worker:
 
     def start(self) -> None:
         """Take the order, settle in and begin to serve; tells the form, and why it is not the one asked for."""
-        programs, form = self._channel.recv()
-        self._order, self._server, reason = served(programs), None, None
+        programs, source, form = self._channel.recv()
+        self._order, self._server, reason = served(programs, source), None, None
         self._machine.settle_in(self._order)
         if form == PERSISTENT:
             try:

@@ -9,7 +9,7 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable, ItemFailed, QueueFull, UsageError
 from prism_bench.persistent import FORMS, LAUNCHES, PERSISTENT, Executor, Settings
-from tests.persistent.toys import BROKEN, COMPLAINING, DOUBLED, ENDLESS, TURNED, N
+from tests.persistent.toys import BROKEN, COMPLAINING, DOUBLED, ENDLESS, SERVED, TURNED, N
 
 ZERO, ONE = np.zeros(1, np.float32), np.ones(1, np.float32)
 
@@ -19,7 +19,7 @@ def opened(request):
     """A function that opens an executor on each backend in turn."""
 
     def open_one(programs, form=PERSISTENT, **settings):
-        executor = Executor(programs, request.param, Settings(form=form, **settings))
+        executor = Executor(programs, request.param, Settings(form=form, source=SERVED, **settings))
         assert (form, None) == (executor.form, executor.reason)
         return executor
 

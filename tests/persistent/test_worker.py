@@ -9,7 +9,7 @@ from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.persistent.board import Board
 from prism_bench.persistent.layout import NO_SUCH_PROGRAM, STOP_PROGRAM, message
 from prism_bench.persistent.machine import Machine, open_machine
-from prism_bench.persistent.program import Program, served
+from prism_bench.persistent.program import CHAINS, Program, served
 from prism_bench.persistent.settings import LAUNCHES, PERSISTENT
 from prism_bench.persistent.worker import LaunchingServer, Worker
 
@@ -43,7 +43,7 @@ class OldMachine(Machine):
 
 def test_where_a_queue_kernel_cannot_be_had_the_kernels_are_launched():
     ours, theirs = Pipe()
-    ours.send(((Program("first"), Program("second")), PERSISTENT))
+    ours.send(((Program("first"), Program("second")), CHAINS, PERSISTENT))
     board, machine = Board(4), OldMachine()
     worker = Worker(theirs, machine, board)
     worker.start()

@@ -1,10 +1,12 @@
-"""Cases to serve: the kernels of `kernels/include/queue_work.cuh`, of which some complain, never end or break down."""
+"""Cases to serve: the kernels of `work.cuh`, of which some complain, never end or break down."""
+
+from pathlib import Path
 
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Scalar, Size, Workload, constant
 from prism_bench.case import Case
-from prism_bench.catalogue import default_folder
 
-SOURCE = default_folder() / "include" / "queue_work.cuh"
+HERE = Path(__file__).parent
+SOURCE, SERVED = HERE / "work.cuh", HERE / "served.cu"
 N = 1000
 
 

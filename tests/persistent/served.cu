@@ -1,0 +1,3 @@
+#include "../../kernels/include/virtual_grid.cuh"
+
+#include "work.cuh"
