@@ -109,6 +109,8 @@ def _recorded(catalogue, backend, folder):
     tasks = (f"record:pipelines={kept}", f"record:catalogue={kept}")
     with options.err().status("recording traces"):
         measure(Plan(catalogue, backend, tasks, timed=False), [side])
+    for failed in (one for results in side.results.values() for one in results):
+        options.err().print(f"not recorded: {failed.name}: {failed.reason}", markup=False, soft_wrap=True)
     return [*map(Path, side.recorded), trace.save(random_trace(), kept / "random.json.gz")]
 
 

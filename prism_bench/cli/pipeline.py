@@ -15,7 +15,7 @@ DEFAULT_KEPT = Path("reports/pipelines")
 def command(
     names: Annotated[list[str] | None, typer.Argument(help="pipelines; those that are measured without")] = None,
     form: Annotated[list[str] | None, typer.Option(help="per_call, one_stream, streams, graph or allocating")] = None,
-    label: Annotated[str, typer.Option("--label", "-l", help="S0, or small")] = "S0",
+    label: Annotated[str | None, typer.Option("--label", "-l", help="S0, or small, as on the emulator")] = None,
     backend: options.BackendOption = None,
     processes: Annotated[int, typer.Option(min=1, help="fresh processes that measure")] = 3,
     verify_only: Annotated[bool, typer.Option("--verify-only", help="no times")] = False,
@@ -36,7 +36,7 @@ def command(
         record = _read(source)
     else:
         opened = options.choose_backend(backend, quiet=json).name
-        effort = (label, processes, not verify_only, limit_seconds)
+        effort = (label or ("small" if opened == "emulator" else "S0"), processes, not verify_only, limit_seconds)
         record = _measured(names, form, opened, options.open_catalogue(catalogue), effort)
         _keep(record, keep or (DEFAULT_KEPT if opened == "cuda" and not verify_only else None))
     found = rows(record)
