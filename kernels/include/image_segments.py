@@ -3,13 +3,13 @@
 import numpy as np
 from prism_bench_catalogue.include.convolution import correlated_one
 from prism_bench_catalogue.include.label_vote import labels_of, neighbours, vote
-from prism_bench_catalogue.include.window_entropy import COUNTERS, entropies, table_bytes
+from prism_bench_catalogue.include.window_entropy import counters_of, entropies, table_bytes
 
 from prism_bench import Golden, In, Launch, Rule, Workload, exact_except
 from prism_bench.inputs import Fill, integers
 
 STRIP = 126  # labels of a warp in a row
-WARPS = 6
+WARPS, FEW_WARPS = 12, 6  # of a block, where taps and windows are small, and else
 NEAR = 1e-5  # bits: what rounding may do to an entropy
 
 # Whole numbers, so that every convolution is exact and a level is what it is; flat patches beside noisy ones.
@@ -62,15 +62,15 @@ GOLDEN = (
 def fused_launch(entry, label="int", arguments=None):
     """A warp walks down a strip of labels; strips of four rows at least, as many as fill the device."""
 
-    def launch(rows, cols, k, window, rule, device):
+    def launch(rows, cols, k, window, bins, rule, device):
         ring = 2 * (window + 1) * (124 + 2 * ((window + 6) // 4 * 2))
-        tables = 2 * table_bytes(window)
-        warps = min(WARPS, (device.max_shared_bytes - tables) // (COUNTERS + ring))
+        tables, each = 2 * table_bytes(window), counters_of(bins) + ring
+        warps = min(WARPS if k == 3 and window <= 8 else FEW_WARPS, (device.max_shared_bytes - tables) // each)
         across = -(-cols // STRIP)
         strips = max(1, min(warps * device.sm_count // across, -(-rows // 4)))
         warps = min(warps, -(-across * strips // device.sm_count))
         return Launch(
-            grid=-(-across * strips // warps), block=32 * warps, shared=tables + warps * (COUNTERS + ring),
+            grid=-(-across * strips // warps), block=32 * warps, shared=tables + warps * each,
             entry=f"{entry}<{k}, {window}, {str(rule == 'ge').lower()}, {label}>", arguments=arguments,
         )  # fmt: skip
 

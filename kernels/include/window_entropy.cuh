@@ -90,11 +90,12 @@ struct Histogram {
     using In = Windows<W>;
     char* counters;            // the word of code c stands c bytes further
     const unsigned int* gain;  // gain[c]: what the sum gains when a count rises from c to c + 1
-    unsigned int sum[In::COUNT];
+    unsigned int none, sum[In::COUNT];  // `none` is the code of no pixel, above that of all levels
 
-    __device__ Histogram(char* counters, const unsigned int* gain) : counters(counters), gain(gain), sum{} {
+    __device__ Histogram(char* counters, const unsigned int* gain, unsigned int none = NONE)
+        : counters(counters), gain(gain), none(none), sum{} {
 #pragma unroll 8
-        for (unsigned int code = 0; code <= NONE; code += STEP) word(code) = 0;
+        for (unsigned int code = 0; code <= none; code += STEP) word(code) = 0;
     }
 
     __device__ unsigned int& word(unsigned int code) const { return *reinterpret_cast<unsigned int*>(counters + code); }
@@ -131,15 +132,15 @@ struct Histogram {
     /// The entropies in units of 1/`unit` bits; 0 where the window holds no pixel. table[c] is c log2 c.
     template <class Read = Cached>
     __device__ void entropies(const unsigned int* table, float unit, float (&result)[In::COUNT], Read read = {}) const {
-        const unsigned int without = word(NONE);
+        const unsigned int without = word(none);
         unit *= 1.0f / (1 << In::FRACTION);
 #pragma unroll
         for (int i = 0; i < In::COUNT; ++i) {
             if (without == 0) {
                 result[i] = (read(table + In::AREA) - sum[i]) * (unit / In::AREA);
             } else {
-                const unsigned int none = In::offset(without, i) / 4, n = In::AREA - none;
-                const unsigned int bits = read(table + n) - (sum[i] - read(table + none));
+                const unsigned int outside = In::offset(without, i) / 4, n = In::AREA - outside;
+                const unsigned int bits = read(table + n) - (sum[i] - read(table + outside));
                 result[i] = n > 0 ? bits * unit / n : 0.0f;
             }
         }

@@ -4,7 +4,13 @@ import numpy as np
 
 from prism_bench import Launch
 
-COUNTERS = 257 * 128  # bytes of a warp: a word for each level, or none, and lane
+
+def counters_of(levels):
+    """Bytes of a warp: a word for each level, or none, and lane."""
+    return (levels + 1) * 128
+
+
+COUNTERS = counters_of(256)
 
 
 def warps_that_fit(window, device):

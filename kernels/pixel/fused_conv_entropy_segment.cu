@@ -56,16 +56,17 @@ template <int W>
 struct CodeRing {
     static constexpr int ROWS = W + 1, PITCH = 4 * 31 + 2 * Codes<W>::WORDS, EACH = (PITCH + 31) / 32;
     unsigned short* codes;
+    unsigned int none;
     int next = 0, oldest = 0;
 
-    /// Writes the next row's codes of the levels of `value`; no code outside the image.
+    /// Writes the next row's codes of the levels of `value`, `none` outside the image.
     __device__ void push(const float (&value)[EACH], bool inside, int first, int cols, float lo, float hi, int bins) {
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < EACH; ++i) {
             const int place = threadIdx.x % 32 + 32 * i, col = first + place;
             const bool is_level = inside && col >= 0 && col < cols && !isnan(value[i]);
-            if (place < PITCH) codes[next * PITCH + place] = is_level ? level_of(value[i], lo, hi, bins) * STEP : NONE;
+            if (place < PITCH) codes[next * PITCH + place] = is_level ? level_of(value[i], lo, hi, bins) * STEP : none;
         }
         next = next + 1 == ROWS ? 0 : next + 1;
         __syncwarp();
@@ -128,10 +129,10 @@ __device__ void segment_strips(const float* x, const float* taps, Label* labels,
     const int height = (rows + strips - 1) / strips, begin = task / across * height, end = min(rows, begin + height);
     if (task >= across * strips || begin >= end) return;
     const int strip = task % across * STRIP - 1, first = strip - W / 2, col = strip + threadIdx.x % 32 * 4;
-    char* const counters = reinterpret_cast<char*>(table + In::TABLE) + warp * (NONE + STEP);
-    Histogram<W> histogram(counters + threadIdx.x % 32 * 4, shared);
-    Ring ring{reinterpret_cast<unsigned short*>(reinterpret_cast<char*>(table + In::TABLE) + warps * (NONE + STEP))
-              + warp * Ring::ROWS * Ring::PITCH};
+    const unsigned int none = bins * STEP, size = none + STEP;  // as many counters as there are levels: more warps
+    char* const counters = reinterpret_cast<char*>(table + In::TABLE);
+    Histogram<W> histogram(counters + warp * size + threadIdx.x % 32 * 4, shared, none);
+    Ring ring{reinterpret_cast<unsigned short*>(counters + warps * size) + warp * Ring::ROWS * Ring::PITCH, none};
     int code_row = begin - 1 - W / 2;
     FilteredRows<K, Ring::EACH> filtered(x, taps, code_row, first, rows, cols);
     const auto push = [&]() {
@@ -172,16 +173,20 @@ __device__ void segment_strips(const float* x, const float* taps, Label* labels,
     }
 }
 
+/// Threads of a block at most: small taps and windows leave registers for twice as many.
+template <int K, int W>
+constexpr int MOST_THREADS = K == 3 && W <= 8 ? 384 : 192;
+
 // K x K taps, windows of W x W.
 template <int K, int W, bool INCLUSIVE, class Label>
-__global__ void __launch_bounds__(192, 1)
+__global__ void __launch_bounds__(MOST_THREADS<K, W>, 1)
     fused_conv_entropy_segment(const float* x, const float* taps, Label* labels, float lo, float hi, float threshold,
                                int bins, int majority, int rows, int cols) {
     segment_strips<K, W, INCLUSIVE, false>(x, taps, labels, nullptr, lo, hi, threshold, bins, majority, rows, cols);
 }
 
 template <int K, int W, bool INCLUSIVE, class Label>
-__global__ void __launch_bounds__(192, 1)
+__global__ void __launch_bounds__(MOST_THREADS<K, W>, 1)
     fused_conv_entropy_map(const float* x, const float* taps, Label* labels, float* entropy, float lo, float hi,
                            float threshold, int bins, int majority, int rows, int cols) {
     segment_strips<K, W, INCLUSIVE, true>(x, taps, labels, entropy, lo, hi, threshold, bins, majority, rows, cols);

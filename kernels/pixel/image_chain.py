@@ -40,10 +40,10 @@ def baseline(rows, cols, k, window, pitch, rule, device):
     )
 
 
-def full(rows, cols, k, window, rule, device):
+def full(rows, cols, k, window, bins, rule, device):
     """One launch."""
     passed = ("x", "taps", "labels", "lo", "hi", "threshold", "bins", "majority", "rows", "cols")
-    return fused_launch("fused_conv_entropy_segment", arguments=passed)(rows, cols, k, window, rule, device)
+    return fused_launch("fused_conv_entropy_segment", arguments=passed)(rows, cols, k, window, bins, rule, device)
 
 
 spec = KernelSpec(
