@@ -24,7 +24,8 @@ __device__ float four(float4 x, float4 w) {
 }
 
 /// This lane's part of the sums of the first AHEAD of `branches` branches; 16-byte loads where lengths allow them.
-template <Kind KIND>
+/// Inputs that all neurons share stay in the caches.
+template <Kind KIND, bool SHARED>
 __device__ void add_synapses(const float* x, const float* w, int branches, int inputs, float (&sum)[AHEAD]) {
     const int lane = threadIdx.x % LANES;
     if (inputs % 4 == 0) {
@@ -33,7 +34,7 @@ __device__ void add_synapses(const float* x, const float* w, int branches, int i
 #pragma unroll
             for (int b = 0; b < AHEAD; ++b) {
                 const long long at = static_cast<long long>(b < branches ? b : 0) * inputs + i;
-                xs[b] = load4_streamed(x + at);
+                xs[b] = SHARED ? load4(x + at) : load4_streamed(x + at);
                 ws[b] = load4_streamed(w + at);
             }
 #pragma unroll
@@ -67,7 +68,7 @@ __device__ float branch_output(float synapses, float v, const Constants& k) {
     return k.gain * tanhf(drive);
 }
 
-template <int KIND>
+template <int KIND, bool SHARED>
 __global__ void __launch_bounds__(256, 3)
 dendritic_integration(const float* x, const float* w, const float* v, float* y, int neurons, int dendrites, int inputs,
                       float coupling, float slope, float threshold, float gain, float decay, float magnesium,
@@ -78,7 +79,7 @@ dendritic_integration(const float* x, const float* w, const float* v, float* y, 
     const long long neuron = grid_thread() / LANES;
     if (neuron >= neurons) return;
     const float potential = v[neuron];
-    x += neuron * dendrites * inputs;
+    if (!SHARED) x += neuron * dendrites * inputs;
     w += neuron * dendrites * inputs;
     float soma = 0.0f;
     for (int first = 0; first < dendrites; first += LANES) {
@@ -87,7 +88,7 @@ dendritic_integration(const float* x, const float* w, const float* v, float* y, 
         for (int d = first; d < last; d += AHEAD) {
             const long long from = static_cast<long long>(d) * inputs;
             float sum[AHEAD] = {};
-            add_synapses<kind>(x + from, w + from, last - d, inputs, sum);
+            add_synapses<kind, SHARED>(x + from, w + from, last - d, inputs, sum);
 #pragma unroll
             for (int b = 0; b < AHEAD; ++b) {
                 const float branch = warp_reduce(sum[b], Sum{});

@@ -9,6 +9,7 @@ Branch d of neuron n is driven by s = sum_i w x + coupling v, and y = mean over 
   saturating       gain tanh(s)
   nmda_compat      gain (reversal - s) / (1 + magnesium exp(-0.062 s)): the older form, the drive for a potential
   sigma_pi         gain tanh(s) with s = sum over neighbouring pairs of (w x)(w x) + coupling v
+The variant `shared` has one set of inputs for all neurons: half the bytes.
 """
 
 import numpy as np
@@ -46,8 +47,12 @@ REDUCTION = 1e-6
 UNDERFLOW = 1e-30
 
 
-def launch(neurons, kind):
-    return Launch(grid=-(-neurons // 8), block=256, entry=f"dendritic_integration<{KINDS.index(kind)}>")
+def launch_of(shared):
+    def launch(neurons, kind):
+        entry = f"dendritic_integration<{KINDS.index(kind)}, {str(shared).lower()}>"
+        return Launch(grid=-(-neurons // 8), block=256, entry=entry)
+
+    return launch
 
 
 def synapses(x, w, kind, xp):
@@ -119,28 +124,32 @@ def torch_sigmoid(torch, x, w, v, coupling, slope, threshold):
     return torch.sigmoid(slope * (drive - threshold)).mean(1)
 
 
+def torch_shared(torch, x, w, v, coupling, slope, threshold):
+    drive = torch.einsum("di,ndi->nd", x, w) + coupling * v[:, None]
+    return torch.sigmoid(slope * (drive - threshold)).mean(1)
+
+
+def arguments(inputs):
+    return (
+        In("x", inputs), In("w", "neurons dendrites inputs", fill=WEIGHTS), In("v", "neurons", fill=POTENTIALS),
+        Out("y", "neurons"), Size("neurons"), Size("dendrites"), Size("inputs"),
+        *(Scalar(name) for name in ("coupling", "slope", "threshold", "gain", "decay", "magnesium", "reversal")),
+    )  # fmt: skip
+
+
 def other(meaning, kind, **constants):
     return Variant(meaning, parameters={**SIGMOID, "kind": kind, **constants}, only_labels=("S0", "S1"))
 
 
 spec = KernelSpec(
     entry="dendritic_integration",
-    arguments=(
-        In("x", "neurons dendrites inputs"),
-        In("w", "neurons dendrites inputs", fill=WEIGHTS),
-        In("v", "neurons", fill=POTENTIALS),
-        Out("y", "neurons"),
-        Size("neurons"),
-        Size("dendrites"),
-        Size("inputs"),
-        *(Scalar(name) for name in ("coupling", "slope", "threshold", "gain", "decay", "magnesium", "reversal")),
-    ),
+    arguments=arguments("neurons dendrites inputs"),
     parameters=SIGMOID,
     rules=(
         Rule(f"kind to be one of {', '.join(KINDS)}", lambda kind: kind in KINDS),
         Rule("at least one dendrite", lambda dendrites: dendrites >= 1),
     ),
-    launch=launch,
+    launch=launch_of(shared=False),
     reference=reference,
     tolerance=reduction(magnitude=spread, terms=REDUCTION),
     peers={"torch": torch_sigmoid},
@@ -190,6 +199,25 @@ spec = KernelSpec(
         "backpropagating": other("active back-propagation", "backpropagating", threshold=0.3, gain=2.0),
         "saturating": other("saturating sum, the public project's 'multiplicative'", "saturating"),
         "sigma_pi": other("sigma-pi unit with clusters of two", "sigma_pi"),
+        "shared": Variant(
+            "inputs shared by all neurons",
+            arguments=arguments("dendrites inputs"),
+            launch=launch_of(shared=True),
+            peers={"torch": torch_shared},
+            edges=(
+                *(Workload(neurons=n, dendrites=d, inputs=i) for n, d, i in ((1, 1, 1), (0, 2, 3), (17, 33, 7))),
+                Workload(neurons=9, dendrites=70, inputs=4),
+                *(Workload(neurons=11, dendrites=6, inputs=130, kind=kind) for kind in KINDS),
+            ),
+            golden=(
+                Golden(
+                    Workload(neurons=10, dendrites=8, inputs=16),
+                    {"x": 0.5, "w": 0.1, "v": 0.0},
+                    {"y": 0.952574127},
+                    source="profiling guide: x = 0.5, w = 0.1, v = 0, type 0",
+                ),
+            ),
+        ),
     },
     budgets=(
         Budget("bandwidth_share", at_least=0.85, label="S1"),
