@@ -61,13 +61,13 @@ class Case:
 
     @property
     def task(self) -> str:
-        """The name, with what was chosen for the launch: `softmax[rows=32,cols=1000]@block=128`."""
-        return f"{self.name}@{written(self.choice)}" if self.choice else self.name
+        """The name, with the whole configuration where one was chosen: `softmax[rows=32,cols=1000]@block=128`."""
+        return f"{self.name}@{written(self.configuration)}" if self.choice else self.name
 
     @property
     def edges_task(self) -> str:
         """What has the kernel's edges verified as this case is launched."""
-        return f"edges:{self.kernel}@{written(self.choice)}" if self.choice else f"edges:{self.kernel}"
+        return f"edges:{self.kernel}@{written(self.configuration)}" if self.choice else f"edges:{self.kernel}"
 
     @cached_property
     def axes(self) -> Mapping[str, object]:

@@ -1,0 +1,168 @@
+"""`prism-bench tune` and what it leaves behind: adopted beyond the noise, kept, used by a run, stale, refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from prism_bench import store
+from prism_bench.catalogue import discover
+from prism_bench.tuning.kept import Kept, path_for, write_kept
+from prism_bench.tuning.launched import launched as launched_hash
+from prism_bench.workbench import identity
+from tests.tuning.choices import choice
+
+TUNABLE = Path(__file__).parent.parent / "tunable"
+HALF = {"*@block=64,items=1": {"seconds": 5e-7, "noise": 0.0}, "*": {"seconds": 1e-6, "noise": 0.0}}
+
+
+@pytest.fixture
+def tune(shell, script):
+    """A function that tunes the toy on the null backend by a script."""
+
+    def run(behaviours, *words, catalogue=TUNABLE):
+        script(behaviours)
+        return shell("tune", "-b", "null", "--processes", "2", "--catalogue", catalogue, *words)
+
+    return run
+
+
+def kept():
+    (path,) = Path("reports/tuning").glob("*.json")
+    return json.loads(path.read_text())
+
+
+def test_what_is_faster_is_adopted_kept_and_reported(tune):
+    found = tune(HALF, "--output", "report.json")
+    assert 0 == found.code
+    assert "1 of 1 cases leave their default: 2.00x among themselves, 2.00x over all" in found.out
+    assert "block=64,items=1" in found.out
+    (choice,) = kept()["choices"]
+    assert ("tripled", {"block": 64, "items": 1}, 5) == (choice["kernel"], choice["configuration"], choice["tried"])
+    (case,) = json.loads(Path("report.json").read_text())["cases"]
+    assert (True, 5, {}) == (case["adopted"], case["space"], case["refused"])
+    assert 2.0 == pytest.approx(case["speedup"], rel=0.05)
+    assert case["interval"][0] <= case["speedup"] <= case["interval"][1]
+
+
+def test_json_is_the_report_and_nothing_else(tune):
+    found = tune({}, "--json", "--dry-run")
+    assert 5 == len(found.json["cases"][0]["searched"])
+    assert not Path("reports").exists()
+
+
+def test_where_nothing_is_faster_the_default_is_kept_and_that_is_remembered(tune):
+    found = tune({})
+    assert (0, True) == (found.code, "0 of 1 cases leave their default" in found.out)
+    assert {"block": 128, "items": 1} == kept()["choices"][0]["configuration"]
+
+
+def test_wrong_ones_are_refused_however_quick(tune):
+    fast_and_wrong = {"tripled[n=1000]@block=64,items=1": {"seconds": 1e-7, "wrong": True}}
+    at_an_edge = {"tripled[n=300]@block=256,items=1": {"wrong": True}, "*@block=256,items=1": {"seconds": 2e-7}}
+    found = tune({**fast_and_wrong, **at_an_edge})
+    assert "0 of 1 cases leave their default" in found.out
+    assert "5, 2 refused" in found.out
+    assert "refused: tripled[n=1000]@block=64,items=1: tripled[n=1000] on null: y[" in found.out
+
+
+def test_a_default_without_a_time_ends_with_1(tune):
+    found = tune({"*": {"wrong": True}})
+    assert 1 == found.code
+    assert not Path("reports/tuning").exists()
+
+
+def test_a_strategy_tries_as_many_as_the_budget_allows(tune):
+    found = tune({}, "--strategy", "random_sample", "--budget", "3", "--json")
+    assert 2 <= found.json["cases"][0]["tried"] <= 3
+
+
+def test_time_that_runs_out_leaves_cases_untuned_and_ends_with_2(tune):
+    found = tune({}, "tripled", "-l", "S0", "-l", "S1", "--limit-seconds", "1")
+    assert 2 == found.code
+    assert "not tuned, for lack of time: tripled[n=100000]" in found.out
+
+
+@pytest.mark.parametrize(
+    "words, complaint",
+    [
+        (("--strategy", "luck"), "unknown strategy 'luck'"),
+        (("tripled:plain",), "none of these cases can be tuned"),
+        (("trippled",), "unknown kernel, family or case 'trippled'; did you mean tripled"),
+    ],
+)
+def test_a_wrong_word_ends_with_2_and_says_so(tune, words, complaint):
+    found = tune({}, *words)
+    assert 2 == found.code
+    assert complaint in found.err
+
+
+def test_an_impossible_space_is_the_kernels_problem(tune, tmp_path):
+    folder = tmp_path / "mine"
+    shutil.copytree(TUNABLE, folder)
+    spec = folder / "arith" / "tripled.py"
+    spec.write_text(spec.read_text().replace("block * items <= 256", "block * items <= 1"))
+    found = tune({}, catalogue=folder)
+    assert 2 == found.code
+    assert "tune: the default block=128,items=1 needs at most 256 elements a block" in found.err
+
+
+@pytest.fixture
+def launched(shell, script):
+    """A function that runs the toy with the choice of block 64 in the store, whose text may be changed before."""
+
+    def run(*words, catalogue=TUNABLE, change=lambda text: text):
+        script(HALF)
+        found = choice(
+            workload={"n": 1000}, toolchain={}, source=launched_hash(discover(TUNABLE).kernel("tripled"))
+        )  # fmt: skip
+        machine = identity.machine({})["id"]
+        path = write_kept(Kept(machine, "no device (scripted times)", "null", (found,)), path_for(machine))
+        path.write_text(change(path.read_text()))
+        where = ("-b", "null", "-l", "S0", "--processes", "1", "--catalogue", catalogue, "--output", "r.json.gz")
+        return shell("run", "-f", "tripled", *where, *words)
+
+    return run
+
+
+def recorded():
+    record = store.read(Path("r.json.gz"))
+    return record, record.case("tripled[n=1000]")
+
+
+def test_a_run_launches_by_the_choice_and_its_record_says_so(launched):
+    assert "tuned: 1 of 2 cases by reports/tuning/" in launched().err
+    record, case = recorded()
+    assert ({"block": 64, "items": 1}, ["tripled[n=1000]"]) == (case.configuration, list(record.tuning["choices"]))
+    assert pytest.approx(5e-7, rel=0.05) == case.measurement("cold_time").median
+
+
+def test_an_untuned_run_launches_as_the_spec_says(launched):
+    assert "" == launched("--untuned").err
+    record, case = recorded()
+    assert ({"block": 128, "items": 1}, {"asked": "untuned"}) == (case.configuration, record.tuning)
+    assert pytest.approx(1e-6, rel=0.05) == case.measurement("cold_time").median
+
+
+def test_a_changed_source_makes_the_choice_stale_and_a_run_says_so(launched, tmp_path):
+    folder = tmp_path / "mine"
+    shutil.copytree(TUNABLE, folder)
+    source = folder / "arith" / "tripled.cu"
+    source.write_text(source.read_text().replace("3.0f", "3.f"))
+    found = launched(catalogue=folder)
+    assert "stale choices, the default is launched: tripled[n=1000]: the source changed" in found.err
+    record, case = recorded()
+    assert {"tripled[n=1000]": "the source changed"} == record.tuning["stale"]
+    assert {"block": 128, "items": 1} == case.configuration
+
+
+def test_a_store_of_another_device_is_told_and_not_used(launched):
+    found = launched(change=lambda text: text.replace("no device (scripted times)", "NVIDIA A100"))
+    assert "untuned: the stored choices are of device NVIDIA A100, not no device (scripted times)" in found.err
+    assert "unused" in recorded()[0].tuning
+
+
+def test_a_store_that_is_cut_ends_with_2(launched):
+    found = launched(change=lambda text: text[:100])
+    assert (2, True) == (found.code, "not a readable store of choices" in found.err)
