@@ -49,12 +49,14 @@ class Contest:
     missing: Mapping[str, str]
 
     def verdict(self, allocator: str) -> str:
-        """`faster`, `slower`, `same`, or `mixed`: what the programs notice; `unmeasured` where none was."""
-        words = {one.compared.verdict for one in self.programs if one.allocator == allocator}
+        """What the programs notice: `faster`, `slower`, `same`, `mixed`, `inconclusive` where none changed and not all
+        are known to be the same, `unmeasured` where none was compared.
+        """
+        words = {one.compared.verdict for one in self.programs if one.allocator == allocator} - {"not compared"}
         changed = words & {"faster", "slower"}
-        if not words - {"not compared"}:
-            return "unmeasured"
-        return "mixed" if len(changed) == 2 else next(iter(changed), "same")
+        if changed:
+            return "mixed" if len(changed) > 1 else changed.pop()
+        return "unmeasured" if not words else "same" if words == {"same"} else "inconclusive"
 
     @property
     def default(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prism_bench.measure.limits import valid_median
+from prism_bench.pipelines.session import FAMILY
 from prism_bench.run_record import CaseResult, RunRecord
 
 ASKED_PER_SECOND = 50  # operations, as the documents ask of their pipelines
@@ -60,9 +61,9 @@ class PipelineRow:
 
 
 def rows(record: RunRecord) -> tuple[PipelineRow, ...]:
-    """A row for every form of the record."""
+    """A row for every form of the record; a record of kernels has none."""
     on_cpu = {case.kernel: seconds for case in record.cases if (seconds := valid_median(case, "wall_time", "cpu"))}
-    return tuple(_row(case, on_cpu.get(case.kernel)) for case in record.cases)
+    return tuple(_row(case, on_cpu.get(case.kernel)) for case in record.cases if case.family == FAMILY)
 
 
 def _row(case: CaseResult, cpu):
@@ -99,8 +100,9 @@ PHASES = (
 
 
 def phases(found: Sequence[PipelineRow], steps: int) -> tuple[Phase, ...]:
-    """The phases that the rows hold, in the documents' order; `steps` of a sequence. The CPU's time is the better one of
-    its two ways to compute the sequence.
+    """The phases that the rows hold, in the documents' order; `steps` of a sequence.
+
+    The CPU's time is the better one of its two ways to compute the sequence.
     """
     by_word = {row.word: row for row in found if row.status == "ok"}
     cpu = min((row.cpu for row in found if row.pipeline in ("lstm", "lstm_sequence") and row.cpu), default=None)

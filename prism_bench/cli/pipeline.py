@@ -49,8 +49,14 @@ def command(
 
 def _read(source):
     from prism_bench import store
+    from prism_bench.analysis.pipelines import rows
+    from prism_bench.errors import ResultsError
 
-    return store.read(store.newest(source) if source.is_dir() else source)
+    path = store.newest(source) if source.is_dir() else source
+    record = store.read(path)
+    if not rows(record):
+        raise ResultsError(f"{path}: a record without pipelines; 'prism-bench show' shows records of kernels")
+    return record
 
 
 def _measured(names, forms, backend, catalogue, effort):

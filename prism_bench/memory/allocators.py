@@ -42,6 +42,13 @@ def open_allocator(name: str) -> Opened:
     return {"cupy": _cupy, "size_class": _size_class, "async": _async, "none": _none, "rmm": _rmm}[name]()
 
 
+def install(name: str) -> Opened:
+    """The allocator, as `open_allocator` gives it; everything that CuPy allocates from now on comes from it."""
+    opened = open_allocator(name)
+    cupy.cuda.set_allocator(opened.allocate)
+    return opened
+
+
 def _cupy():
     pool = cupy.cuda.MemoryPool()
     return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks, watched=watched_extents)

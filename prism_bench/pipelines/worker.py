@@ -60,16 +60,12 @@ def _cases(order, catalogue):
 
 
 def _install(name):
-    """CuPy's allocator is from now on the one of that name."""
+    """CuPy's allocator is from now on the one of that name; without a name it stays what it was."""
     if not name:
         return None
-    import cupy
+    from prism_bench.memory.allocators import install
 
-    from prism_bench.memory.allocators import open_allocator
-
-    opened = open_allocator(name)
-    cupy.cuda.set_allocator(opened.allocate)
-    return opened
+    return install(name)
 
 
 def _done(task, hall, session):

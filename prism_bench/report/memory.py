@@ -46,14 +46,21 @@ def contest_view(found: Contest) -> RenderableType:
     return Group(*parts)
 
 
+_WORDS = {
+    "same": "as fast as CuPy's own",
+    "faster": "faster than CuPy's own",
+    "slower": "slower than CuPy's own",
+    "mixed": "faster than CuPy's own for some programs and slower for others",
+    "inconclusive": "not to be told from CuPy's own by these programs",
+    "unmeasured": "not measured against CuPy's own",
+}
+
+
 def _conclusion(found):
-    ours = found.verdict("size_class")
-    word = {"same": "as fast as", "mixed": "faster for some programs and slower for others than"}.get(
-        ours, f"{ours} than"
+    default = (
+        "CuPy's stays the default" if found.default == BASE else f"{found.default} is what these programs should use"
     )
-    said = "not measured against" if ours == "unmeasured" else word
-    stays = "stays the default" if found.default == BASE else "gives way to " + found.default
-    return f"the size-class pool is {said} CuPy's own, which {stays}"
+    return f"the size-class pool is {_WORDS[found.verdict('size_class')]}; {default}"
 
 
 def _grid(*columns):

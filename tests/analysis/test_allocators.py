@@ -1,5 +1,7 @@
 """Which allocator a program should use: planted records, where the answer is known."""
 
+from dataclasses import replace
+
 import pytest
 
 from prism_bench.analysis.allocators import contest
@@ -35,6 +37,13 @@ def test_faster_here_and_slower_there_is_mixed():
     ours = record(program("image", steady=0.8e-4), program("time_series", steady=1.2e-4))
     found = contest({"cupy": base, "size_class": ours}, {})
     assert ("mixed", "cupy") == (found.verdict("size_class"), found.default)
+
+
+def test_what_cannot_be_told_is_not_the_same():
+    one = contest({"cupy": side(), "size_class": side(steady=1.004e-4)}, {})
+    unknown = replace(one.programs[0].compared, verdict="inconclusive")
+    found = replace(one, programs=(*one.programs, replace(one.programs[0], compared=unknown)))
+    assert ("inconclusive", "cupy") == (found.verdict("size_class"), found.default)
 
 
 def test_of_two_that_are_faster_the_faster_one():

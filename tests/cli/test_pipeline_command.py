@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench import store
-from tests.analysis.planted_allocators import program, record
+from tests.analysis.planted_allocators import program, record, trace
 
 
 def test_pipelines_on_numpy(shell, tmp_path):
@@ -29,6 +29,13 @@ def test_a_record_is_shown_and_its_wrong_form_ends_with_one(shell, tmp_path):
     found = shell("pipeline", "--from", kept)
     assert 1 == found.code
     assert "image:graph: scripted" in found.out
+
+
+def test_a_record_of_kernels_is_refused(shell, tmp_path):
+    kept = store.save(record(trace()), tmp_path / "one.json.gz")
+    found = shell("pipeline", "--from", kept)
+    assert (2, "") == (found.code, found.out)
+    assert "one.json.gz: a record without pipelines" in found.err
 
 
 @pytest.mark.parametrize(

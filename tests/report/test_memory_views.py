@@ -29,14 +29,14 @@ def measured(steady=1e-4):
 
 def test_where_ours_brings_nothing_that_is_what_it_says():
     text = shown(contest_view(measured()))
-    assert "the size-class pool is as fast as CuPy's own, which stays the default" in text
+    assert "the size-class pool is as fast as CuPy's own; CuPy's stays the default" in text
     assert "rmm: RMM is not installed here" in text
     assert "2.00x" in text and "image:allocating" in text
 
 
 def test_where_ours_is_faster_it_gives_way():
     text = shown(contest_view(measured(0.7e-4)))
-    assert "the size-class pool is faster than CuPy's own, which gives way to size_class" in text
+    assert "the size-class pool is faster than CuPy's own; size_class is what these programs should use" in text
 
 
 def test_a_contest_as_json_has_intervals():
