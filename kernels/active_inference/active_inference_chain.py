@@ -11,7 +11,7 @@ The kernel itself is the chain's baseline, twelve steps each in a launch of its 
 
 import math
 
-from prism_bench_catalogue.include.column_sums import derived, derived_by_lanes, lanes_of
+from prism_bench_catalogue.include.column_sums import LANES, derived, derived_by_lanes, lanes_of
 from prism_bench_catalogue.include.gaussian import divergence, likelihood_size, log_likelihood, spreads
 from prism_bench_catalogue.include.gemv import launches as products
 from prism_bench_catalogue.include.gemv import splits as product_splits
@@ -158,17 +158,22 @@ def partial(dtype):
     return launch
 
 
-def full(dtype):
+def full(dtype, lanes=lanes_of):
     """One launch: a block for the observations, then those of the columns."""
     passed = ("level", "o", "g", "precision", "jacobian", "mu", "var_q", "var_p", "before", "next", "velocity", *PARTS,
               "parts", "by_tile", "arrived", "kappa", "dt", "alpha", "beta", "length", "m", "n",
               "splits")  # fmt: skip
 
     def launch(m, n, tiles, splits):
-        entry = f"fused_active_inference<{NUMBERS[dtype]}, {lanes_of(m, n)}>"
+        entry = f"fused_active_inference<{NUMBERS[dtype]}, {lanes(m, n)}>"
         return Launch(tiles * splits + 1, 256, entry=entry, arguments=passed)
 
     return launch
+
+
+def full_wide(dtype):
+    """The same with wide tiles, whose blocks share the rows, at any size."""
+    return full(dtype, lambda m, n: LANES)
 
 
 def prior_of(level, n, length, xp):
@@ -269,6 +274,7 @@ spec = KernelSpec(
         "full": stage(
             "one launch", full, budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=x) for x in ("S1", "S2"))
         ),
+        "full_wide": stage("one launch of wide tiles", full_wide, only_labels=("S0",)),
         "f64": stage("in double precision", baseline, "float64", peers=PEERS),
         "f64_partial": stage("the documents' fused kernels in double precision", partial, "float64"),
         "f64_full": stage("one launch in double precision", full, "float64"),
