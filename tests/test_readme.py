@@ -1,4 +1,4 @@
-"""The README's kernel of one's own is real: both files are taken from the page and verified."""
+"""The README's kernel of one's own is real: both files are taken from the page and verified. Its items are served."""
 
 import re
 from pathlib import Path
@@ -38,3 +38,10 @@ def test_the_printed_kernel_is_right(catalogue, backend):
         pytest.skip(str(error))
     for case in [*catalogue.edges(), *catalogue.cases(labels=["S0"])]:
         assert passed(verify(opened, case)), case.name
+
+
+def test_the_printed_item_is_served(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    (code,) = [block for block in blocks if "Executor(" in block]
+    exec(compile(code, "README.md", "exec"), {})
+    assert re.fullmatch(r"\[-?\d+\.\d+\]\n", capsys.readouterr().out)

@@ -147,7 +147,7 @@ class Executor:
             self._service = Service(self._cases, self.backend, self.settings, LAUNCHES)
             for (name, array), values in self._written.items():
                 self._service.ask("write", name, array, values)
-        except PrismBenchError as error:
+        except (PrismBenchError, OSError) as error:
             self.closed = f"{trouble}; then no other worker came up: {error}"
             self._fail(waiting, self.closed)
             return
