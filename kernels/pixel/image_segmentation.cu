@@ -1,5 +1,6 @@
 #include "label_vote.cuh"
 #include "reduce.cuh"
+#include "union_find.cuh"
 #include "vector_load.cuh"
 
 constexpr int SPAN = 4, HEIGHT = 8;  // neighbouring columns and rows of a thread
@@ -104,5 +105,82 @@ __global__ void __launch_bounds__(128, 6)
             above = here;
             here = below;
         }
+    }
+}
+
+// Regions: pixels of one label that hang together.
+
+/// The labels as an image; what is beyond it has none.
+struct Labels {
+    const int* label;
+    int rows, cols;
+
+    __device__ long long at(int row, int column) const { return static_cast<long long>(row) * cols + column; }
+    __device__ bool same(int own, int row, int column) const {
+        return row >= 0 && column >= 0 && column < cols && label[at(row, column)] == own;
+    }
+};
+
+/// A thread's pixel; a row begins with a warp of its own, so that lanes are neighbours.
+struct RegionPixel {
+    int row = blockIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
+};
+
+// parent[p] becomes the first pixel of p's run, as far as the warp sees it; sizes become 0.
+extern "C" __global__ void __launch_bounds__(256) region_runs(const int* label, int* parent, int* sizes, int rows, int cols) {
+    const Labels image = {label, rows, cols};
+    const RegionPixel pixel;
+    const int lane = threadIdx.x % 32;
+    for (int row = pixel.row; row < rows; row += gridDim.y) {
+        const bool there = pixel.column < cols;
+        const long long at = image.at(row, pixel.column);
+        const bool begins = lane == 0 || !there || !image.same(label[at], row, pixel.column - 1);
+        const unsigned int starts = __ballot_sync(FULL_WARP, begins) & (2u << lane) - 1;
+        if (there) parent[at] = static_cast<int>(at) - lane + 31 - __clz(static_cast<int>(starts)), sizes[at] = 0;
+    }
+}
+
+// Joins runs with those before them, each pair as rarely as the neighbours tell.
+template <bool EIGHT>
+__global__ void __launch_bounds__(256) region_join(const int* label, int* parent, int rows, int cols) {
+    const Labels image = {label, rows, cols};
+    const RegionPixel pixel;
+    const int column = pixel.column;
+    if (column >= cols) return;
+    for (int row = pixel.row; row < rows; row += gridDim.y) {
+        const long long at = image.at(row, column);
+        const int own = label[at];
+        const bool left = image.same(own, row, column - 1), up_left = image.same(own, row - 1, column - 1);
+        if (left && threadIdx.x % 32 == 0) join(parent, at, at - 1);
+        if (image.same(own, row - 1, column)) {
+            if (!(left && up_left)) join(parent, at, at - cols);
+        } else if (EIGHT) {
+            if (up_left && !left) join(parent, at, at - cols - 1);
+            if (image.same(own, row - 1, column + 1) && !image.same(own, row, column + 1)) join(parent, at, at - cols + 1);
+        }
+    }
+}
+
+// regions[p]: one more than the index of the first pixel of p's region; sizes[r]: how many pixels has that of first pixel r.
+extern "C" __global__ void __launch_bounds__(256)
+    region_sizes(const int* parent, int* regions, int* sizes, int rows, int cols) {
+    const RegionPixel pixel;
+    for (int row = pixel.row; row < rows; row += gridDim.y) {
+        const long long at = static_cast<long long>(row) * cols + pixel.column;
+        const int root = pixel.column < cols ? settled_root(parent, static_cast<int>(at)) : -1;
+        if (root >= 0) regions[at] = root + 1;
+        const unsigned int alike = __match_any_sync(FULL_WARP, root);
+        if (root >= 0 && __ffs(static_cast<int>(alike)) - 1 == static_cast<int>(threadIdx.x % 32)) atomicAdd(sizes + root, __popc(alike));
+    }
+}
+
+// Regions of fewer than `least` pixels lose their label.
+extern "C" __global__ void __launch_bounds__(256)
+    region_labels(const int* label, const int* regions, const int* sizes, int* labels, int least, int rows, int cols) {
+    const RegionPixel pixel;
+    if (pixel.column >= cols) return;
+    for (int row = pixel.row; row < rows; row += gridDim.y) {
+        const long long at = static_cast<long long>(row) * cols + pixel.column;
+        labels[at] = sizes[regions[at] - 1] >= least ? label[at] : 0;
     }
 }

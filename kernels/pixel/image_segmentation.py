@@ -1,7 +1,11 @@
 """Label an image by three cuts around a threshold, then give each pixel the label that most of its neighbours share.
 
 Label 1 above 1.5 t, 2 above t, 3 above 0.5 t, else 0 (NaN too); by the rule `ge` a pixel on a cut lies above it.
+The variant `regions` goes on: pixels of one label that hang together are a region, and one of fewer than
+`min_region_size` pixels loses its label, which becomes 0.
 """
+
+from importlib import import_module
 
 import numpy as np
 from prism_bench_catalogue.include.label_vote import labels_of, launch_of, vote
@@ -11,9 +15,11 @@ from prism_bench import (
     Golden,
     In,
     KernelSpec,
+    Launch,
     Out,
     Rule,
     Scalar,
+    Scratch,
     Size,
     Variant,
     Workload,
@@ -37,6 +43,49 @@ def cupy_segment(cupy, x, threshold, rule, majority):
 
 def torch_segment(torch, x, threshold, rule, majority):
     return vote(labels_of(x, threshold, rule, torch.where).to(torch.int8), majority, torch).int()
+
+
+def launch_regions(rows, cols, rule, connectivity):
+    """The vote into `voted`, runs of equal labels, their joins, sizes, and what labels remain."""
+    vote_first = launch_of("int")(rows, cols, rule)
+    names = ("x", "voted", "threshold", "majority", "rows", "cols")
+    grid = (-(-cols // 256), min(rows, 65_535))
+
+    def step(entry, *arguments):
+        return Launch(grid, 256, entry=entry, arguments=(*arguments, "rows", "cols"))
+
+    return (
+        Launch(vote_first.grid, vote_first.block, entry=vote_first.entry, arguments=names),
+        step("region_runs", "voted", "parent", "sizes"),
+        step(f"region_join<{str(connectivity == 8).lower()}>", "voted", "parent"),
+        step("region_sizes", "parent", "regions", "sizes"),
+        step("region_labels", "voted", "regions", "sizes", "labels", "min_region_size"),
+    )
+
+
+def reference_regions(x, threshold, rule, majority, min_region_size, connectivity, xp):
+    """Components label by label, renamed after their first pixels."""
+    voted = reference(x, threshold, rule, majority, xp)
+    regions = xp.zeros(voted.shape, dtype="int32")
+    structure = xp.ones((3, 3)) if connectivity == 8 else xp.asarray([[0, 1, 0], [1, 1, 1], [0, 1, 0]])
+    components = import_module("scipy.ndimage" if xp is np else "cupyx.scipy.ndimage").label
+    for label in range(4 if voted.size else 0):
+        members, count = components(voted == label, structure)
+        first = xp.full(int(count) + 1, voted.size, dtype="int32")
+        xp.minimum.at(first, members.reshape(-1), xp.arange(voted.size, dtype="int32"))
+        regions = xp.where(members > 0, first[members] + 1, regions)
+    sizes = xp.bincount(regions.reshape(-1), minlength=1)
+    return xp.where(sizes[regions] >= min_region_size, voted, 0), regions
+
+
+def speckled(rows, cols):
+    """Regions of one pixel to many, some of which touch at corners only."""
+    return np.random.default_rng(7).choice([40.0, 70.0, 120.0, 200.0], size=(rows, cols), p=[0.4, 0.1, 0.1, 0.4])
+
+
+def stripes(rows, cols):
+    """Diagonal stripes, which hang together by corners."""
+    return np.where(np.indices((rows, cols)).sum(axis=0) % 5 < 2, 200.0, 60.0)
 
 
 def thirds(rows, cols):
@@ -71,16 +120,17 @@ def arguments(label):
     )  # fmt: skip
 
 
+RULES = (
+    Rule("rule to be gt or ge", lambda rule: rule in ("gt", "ge")),
+    Rule("4 <= majority <= 8, so that no two labels can win", lambda majority: 4 <= majority <= 8),
+)
 guide = Workload(rows=256, cols=256, threshold=100.0)
 
 spec = KernelSpec(
     entry="image_segmentation<false, true, int>",
     arguments=arguments("int32"),
     parameters={"threshold": 100.0, "rule": "gt", "majority": 5},
-    rules=(
-        Rule("rule to be gt or ge", lambda rule: rule in ("gt", "ge")),
-        Rule("4 <= majority <= 8, so that no two labels can win", lambda majority: 4 <= majority <= 8),
-    ),
+    rules=RULES,
     launch=launch_of("int"),
     reference=reference,
     tolerance=exact(),
@@ -124,6 +174,43 @@ spec = KernelSpec(
             golden=(),
             only_labels=("S0", "S1"),
             budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
+        ),
+        "regions": Variant(
+            "regions besides; those of fewer than `min_region_size` pixels become 0",
+            arguments=(
+                In("x", "rows cols", fill=normal(100, 60)), Out("labels", "rows cols", dtype="int32"),
+                Out("regions", "rows cols", dtype="int32"), Scratch("voted", "rows cols", dtype="int32"),
+                Scratch("parent", "rows cols", dtype="int32"), Scratch("sizes", "rows cols", dtype="int32"),
+                Scalar("threshold"), Size("majority"), Size("min_region_size"), Size("rows"), Size("cols"),
+            ),
+            parameters={"threshold": 100.0, "rule": "gt", "majority": 5, "min_region_size": 16, "connectivity": 8},
+            rules=(
+                *RULES,
+                Rule("connectivity to be 8 or 4", lambda connectivity: connectivity in (8, 4)),
+                Rule("min_region_size >= 1", lambda min_region_size: min_region_size >= 1),
+                Rule("rows x cols < 2^31, as regions are 32-bit", lambda rows, cols: rows * cols < 1 << 31),
+            ),
+            launch=launch_regions,
+            reference=reference_regions,
+            edges=(
+                *(Workload(rows=r, cols=c) for r, c in ((0, 5), (5, 0), (1, 1), (1, 131), (131, 1))),
+                *(Workload(rows=37, cols=c, connectivity=n, min_region_size=m)
+                  for c, n, m in ((40, 8, 3), (300, 8, 20), (41, 4, 2), (132, 4, 1))),
+            ),
+            golden=(
+                Golden(
+                    Workload(rows=2, cols=4, majority=8, min_region_size=3, connectivity=4),
+                    {"x": [[200, 200, 60, 200], [200, 60, 60, 200]]},
+                    {"labels": [[1, 1, 3, 0], [1, 3, 3, 0]], "regions": [[1, 1, 3, 4], [1, 3, 3, 4]]},
+                    source="by hand: one of two pixels goes",
+                ),
+                *(
+                    Golden(Workload(rows=70, cols=90, majority=8, min_region_size=m, connectivity=n), {"x": draw}, {},
+                           source=draw.__doc__)
+                    for draw in (speckled, stripes) for n, m in ((8, 5), (4, 2))
+                ),
+            ),
+            only_labels=("S0", "S1"), traffic_factor=None, peers={}, budgets=(),
         ),
     },
 )  # fmt: skip
