@@ -58,7 +58,7 @@ class SizeClassPool:
                 self._take_late()
             block = self._shelf.take_newest(wanted, stream)
             if block is None:
-                block = self._from_elsewhere(wanted, stream)
+                block = self._from_elsewhere(wanted, stream, size)
             else:
                 self._hits += 1
             self._hand_out(block, size, stream)
@@ -123,16 +123,16 @@ class SizeClassPool:
                 "fork: start processes with 'spawn', or make a pool of their own before they use the device"
             )
 
-    def _from_elsewhere(self, size, stream):
+    def _from_elsewhere(self, size, stream, asked):
         """A block that another stream is done with, else a new one."""
         self._expire()
         block = self._from_another(size, stream)
         if block:
             self._hits += 1
             return block
-        block = self._grown(size, stream)
+        block = self._grown(size, stream, asked)
         self._misses += 1
-        self._peak_held = max(self._peak_held, self._live + self._shelf.bytes + size)
+        self._peak_held = max(self._peak_held, self._live + self._shelf.bytes + block.size)
         return block
 
     def _from_another(self, size, stream):
@@ -145,20 +145,22 @@ class SizeClassPool:
                 return block
         return None
 
-    def _grown(self, size, stream):
+    def _grown(self, size, stream, asked):
         """A new block; older ones go first where more would be held than the limits allow."""
         most = (1 + self.limits.slack) * max(self._peak_live, self._live + size)
         while self._shelf.bytes and self._live + self._shelf.bytes + size > most:
             self._evict(self._shelf.oldest(), "slack")
-        return Block(self._from_device(size), size, stream)
-
-    def _from_device(self, size):
         try:
-            return self._source.allocate(size)
+            return Block(self._source.allocate(size), size, stream)
         except MemoryError:
             self._evict_all("memory")
+        return self._grown_exactly(asked, stream)
+
+    def _grown_exactly(self, asked, stream):
+        """A last try, for what was asked alone: a class may be too large for a device that has room for the request."""
+        size = -(-asked // self.limits.least) * self.limits.least
         try:
-            return self._source.allocate(size)
+            return Block(self._source.allocate(size), size, stream)
         except MemoryError as error:
             error.add_note(f"size-class pool: {self._state()}; it gave everything free back and tried again")
             raise
@@ -188,7 +190,7 @@ class SizeClassPool:
         self._releases += 1
         self._asked -= lease.asked
         self._live -= block.size
-        if self._shelf.put(block) > self.limits.per_class:
+        if self._shelf.put(block) > self.limits.per_class or not _is_class(block.size):
             self._evict(self._shelf.oldest(block.size), "class")
         while self._shelf.bytes > self.limits.cap:
             self._evict(self._shelf.oldest(), "cap")
@@ -230,6 +232,10 @@ class SizeClassPool:
         """Nothing here may be given to a CUDA that is not there; in a forked child the lock may have been held."""
         self._owner, self._lock = None, threading.Lock()
         self._late.clear()
+
+
+def _is_class(size):
+    return size & (size - 1) == 0
 
 
 _POOLS: "weakref.WeakSet[SizeClassPool]" = weakref.WeakSet()

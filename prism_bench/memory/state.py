@@ -10,9 +10,9 @@ from prism_bench.units import bytes_text, share_text
 class PoolState:
     """Bytes: `asked` of what is in use, `live` with their classes' rounding, `free` kept; peaks likewise.
 
-    `evictions` are by cause: too old (`age`), too many bytes free (`cap`) or blocks of a `class`, much more held than
-    was ever in use (`slack`), the device out of `memory`, or `cleared` by the user. `waits` are hits that had to wait
-    for another stream, `refused` releases that came twice where nobody could be told.
+    `evictions` are by cause: too old (`age`), too many bytes free (`cap`), too many blocks of a `class` or one of none,
+    much more held than was ever in use (`slack`), the device out of `memory`, or `cleared` by the user. `waits` are
+    hits that had to wait for another stream, `refused` releases that came twice where nobody could be told.
     """
 
     releases: int = 0

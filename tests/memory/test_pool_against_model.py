@@ -20,7 +20,7 @@ class PoolMachine(RuleBasedStateMachine):
 
     @property
     def rounded(self):
-        return sum(class_of(lease.asked, self.limits.least) for lease in self.leases)
+        return sum(lease.held for lease in self.leases)
 
     def __init__(self):
         super().__init__()
@@ -36,10 +36,12 @@ class PoolMachine(RuleBasedStateMachine):
             lease = self.pool.allocate(size)
         except MemoryError:
             assert 0 == self.pool.state().free
-            assert CAPACITY < self.rounded + class_of(size, self.limits.least)
+            assert CAPACITY < self.rounded + size + self.limits.least
             return
         self._is_free_to_use(lease, stream, self.device.waits[waits:])
         assert lease.held == self.device.blocks[lease.address] >= size
+        roomy = self.rounded + class_of(size, self.limits.least) <= CAPACITY
+        assert not roomy or lease.held == class_of(size, self.limits.least)
         assert all(lease.address != other.address for other in self.leases)
         self.leases.append(lease)
         self.requests += 1

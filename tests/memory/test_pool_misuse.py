@@ -19,6 +19,14 @@ def test_out_of_memory_gives_everything_back_and_tries_once_more():
     assert 1 == device.failures
 
 
+def test_a_class_that_does_not_fit_gives_way_to_what_was_asked():
+    device, pool = pool_on(FakeDevice(capacity=3 << 20))
+    lease = pool.allocate((2 << 20) + 1)
+    assert ((2 << 20) + 512, (2 << 20) + 512) == (lease.held, device.held)
+    pool.free(lease)
+    assert (0, 0, {"class": 1}) == (device.held, pool.state().live, pool.state().evictions)
+
+
 def test_out_of_memory_for_good_is_the_devices_own_error_with_the_pools_state():
     device, pool = pool_on(FakeDevice(capacity=1 << 20))
     pool.allocate(1000)

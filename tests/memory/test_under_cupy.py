@@ -82,7 +82,7 @@ def test_out_of_memory_is_cupys_error(monkeypatch):
     pool = SizeClassPool(cupy_pool.CudaSource())
     monkeypatch.setattr(cupy_pool.CudaSource, "stream", lambda self: 0)
     with pytest.raises(
-        cupy.cuda.memory.OutOfMemoryError, match="allocating 8,192 bytes .allocated so far: 4,000"
+        cupy.cuda.memory.OutOfMemoryError, match="allocating 5,120 bytes .allocated so far: 4,000"
     ) as caught:
         pool.allocate(5000)
     assert "size-class pool:" in caught.value.__notes__[0]
