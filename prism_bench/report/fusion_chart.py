@@ -39,7 +39,7 @@ def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
     if not shown:
         raise ResultsError("no chain has cold times of its baseline and of a fused stage: there is nothing to draw")
     lines = -(-len(shown) // _COLUMNS)
-    most = max(len(one.rows) for one in shown)
+    most = max(len(_launched(one)) for one in shown)
     with matplotlib.rc_context(dict(_SETTINGS)):
         figure = FigureCanvasAgg(Figure((_WIDTH, lines * (most * _BAR + _AROUND)), dpi=150)).figure
         panels = list(figure.subplots(lines, _COLUMNS, squeeze=False).flat)
@@ -52,6 +52,11 @@ def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
         stream = io.BytesIO()
         figure.savefig(stream, format="png", metadata={"Software": None})
     return stream.getvalue()
+
+
+def _launched(ledger: ChainLedger) -> list[StageRow]:
+    """The stages that are launched: what is served has another clock, and stands in the tables."""
+    return [row for row in ledger.rows if row.plan.launches]
 
 
 def _measured(ledger: ChainLedger) -> bool:
@@ -68,7 +73,7 @@ def _legend(figure):
 
 
 def _panel(axes, ledger, most):
-    rows = ledger.rows
+    rows = _launched(ledger)
     unit, scale = ("ms", 1e3) if max(_longest(row) for row in rows) >= 1e-3 else ("µs", 1e6)
     for place, row in enumerate(rows):
         _bar(axes, place, row, scale)

@@ -20,6 +20,7 @@ from tests.analysis.fusion.toy_chain import (
     MEASURED,
     ROWS,
     SERVED,
+    TOY,
     latencies,
     record,
     result,
@@ -113,6 +114,12 @@ def test_json_is_plain_and_holds_all_of_it():
 def size(png):
     assert b"\x89PNG" == png[:4]
     return struct.unpack(">II", png[16:24])
+
+
+def test_the_picture_shows_what_is_launched():
+    """An item that is served has no bar, and no place for one."""
+    served, plain = (fusion_picture([toy_ledger(chain=chain)]) for chain in (SERVED, TOY))
+    assert size(served) == size(plain)
 
 
 def test_the_picture_grows_with_the_panels_and_is_the_same_twice():
