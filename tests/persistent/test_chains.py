@@ -14,14 +14,19 @@ from prism_bench.workbench.verification import complaint, passed, verify_prepare
 
 
 def chain_cases():
-    """Every chain's persistent stage at S0, by the chain's name."""
+    """Every chain's persistent stage at S0, by the chain's name; and one that is two kernels with a barrier between."""
     found = {}
     for spec in discover().kernels.values():
         for chain in spec.chains:
-            variant = chain.stages.get("persistent")
-            if variant:
-                found[chain.name] = Case(spec.with_variant(variant), spec.workloads["S0"], "S0", variant)
+            if "persistent" in chain.stages:
+                found[chain.name] = at_s0(spec, chain.stages["persistent"])
+            if chain.name == "transfer_entropy":
+                found["two kernels"] = at_s0(spec, chain.stages["partial"])
     return found
+
+
+def at_s0(spec, variant):
+    return Case(spec.with_variant(variant), spec.workloads["S0"], "S0", variant)
 
 
 CHAINS = chain_cases()
@@ -38,6 +43,7 @@ def by_blocks(device):
 
 def test_there_are_chains_to_serve():
     assert {"active_inference", "transfer_entropy", "linear_algebra"} <= set(CHAINS)
+    assert 2 == len(program_of("te", CHAINS["two kernels"], LARGE).steps)
 
 
 @pytest.mark.parametrize("name", CHAINS)

@@ -1,0 +1,33 @@
+"""`scripts/persistent` on the emulator: served, verified, timed, and found by the ledger."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from prism_bench.persistent import FORMS
+from prism_bench.persistent.record import EMPTY, newest, read_latencies
+
+HOUSE = Path(__file__).resolve().parents[2]
+
+
+def script(*words):
+    command = [sys.executable, HOUSE / "scripts" / "persistent", "--backend", "emulator", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=HOUSE)
+
+
+def test_a_chain_and_the_empty_item_are_timed_in_every_form(tmp_path):
+    done = script("transfer_entropy", "--rounds", "1", "--answers", "2", "--output", tmp_path)
+    assert 0 == done.returncode, done.stderr
+    found = read_latencies(newest(tmp_path))
+    (chain,) = {row.case for row in found.rows} - {EMPTY}
+    assert chain.startswith("transfer_entropy_chain:")
+    assert {(case, form) for case in (EMPTY, chain) for form in FORMS} == {(row.case, row.form) for row in found.rows}
+    assert all(found.row(chain, form).error < 1e-4 for form in FORMS)
+    assert f"record: {newest(tmp_path)}" in done.stdout
+
+
+def test_an_unknown_chain_ends_with_what_is_near():
+    done = script("transfer_entrpy")
+    assert 2 == done.returncode
+    assert "scripts/persistent: unknown chain 'transfer_entrpy'; did you mean transfer_entropy" in done.stderr
+    assert "Traceback" not in done.stderr
