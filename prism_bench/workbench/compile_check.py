@@ -55,13 +55,13 @@ def compile_check(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES,
         for source, groups in launched(catalogue, filters, architecture).items()
         for options, entries in groups.items()
     ]
-    jobs.sort(key=lambda job: job.source)
+    jobs.sort(key=lambda job: (-len(job.entries), job.source))  # the longest first, so that no core waits for the last
     rows, complaints = [], []
     for job, (found, complaint) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
         report(job.source.stem)
         rows += found
         complaints += [Complaint(job.source.stem, complaint)] if complaint else []
-    return rows, complaints
+    return sorted(rows, key=lambda row: row.key), sorted(complaints, key=lambda one: one.kernel)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,13 @@ for _case in CATALOGUE.cases(labels=("S0",)):
         S0.setdefault(_case.kernel, []).append(_case)
 
 
+def by_source(names):
+    """Parameters for the names; those of one source go to one test worker, which builds their library once."""
+    source = {name: names[name][0].spec.source.stem for name in names}
+    marked = [pytest.param(name, marks=pytest.mark.xdist_group(source[name])) for name in names]
+    return pytest.mark.parametrize("name", marked)
+
+
 @pytest.fixture(scope="module")
 def emulator():
     """The emulator; without a C++ compiler nothing here can run."""
@@ -66,20 +73,19 @@ def few(cases):
     return list(dict.fromkeys([*moderate[-SANITIZED_LARGE:], by_size[0]]))
 
 
-@pytest.mark.parametrize("name", EDGES)
+@by_source(EDGES)
 def test_its_edges_are_right_in_every_order_and_without_a_race(emulator, name):
     passes = watched_first(emulator.passes())
     assert ["race", "fast, forward", "fast, reverse", "fast, shuffled"] == list(passes)
     assert [] == [words for case in EDGES[name] for words in wrong(case, passes)]
 
 
-@pytest.mark.parametrize("name", S0)
+@by_source(S0)
 def test_its_documents_size_is_right_on_the_emulator(emulator, name):
     assert [] == [words for case in S0[name] for words in wrong(case, {"fast, forward": emulator})]
 
 
-# Variants are watched access by access above; a sanitized library for each of them as well takes minutes.
-@pytest.mark.parametrize("name", [name for name in EDGES if ":" not in name])
+@by_source(EDGES)
 def test_some_of_its_edges_are_clean_under_the_sanitizers(sanitizers, name):
     assert [] == [words for case in few(EDGES[name]) for words in wrong(case, {"address": sanitizers})]
 
