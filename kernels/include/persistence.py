@@ -1,6 +1,8 @@
 """Persistence of superlevel sets for the reference of persistence.cuh: basins of maxima, merged in falling order."""
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
 
 
 def order_of(x):
@@ -12,45 +14,83 @@ def order_of(x):
     return np.where(np.isnan(flat), -1, rank).reshape(x.shape)
 
 
+def steps(connectivity):
+    return [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i or j) and (connectivity == 8 or not (i and j))]
+
+
 def shifted(array, i, j, outside):
     """What stands i rows below and j columns to the right of each pixel."""
-    padded = np.pad(array, 1, constant_values=outside)
-    return padded[1 + i : 1 + i + array.shape[0], 1 + j : 1 + j + array.shape[1]]
+    result = np.full_like(array, outside)
+    rows, cols = array.shape
+    to = slice(max(0, -i), rows - max(0, i)), slice(max(0, -j), cols - max(0, j))
+    result[to] = array[max(0, i) : rows + min(0, i), max(0, j) : cols + min(0, j)]
+    return result
+
+
+def basins(rank, connectivity):
+    """The local maximum that steepest ascent from each pixel ends at."""
+    above, best = np.arange(rank.size, dtype="int32").reshape(rank.shape), rank.copy()
+    place = above.copy()
+    for i, j in steps(connectivity):
+        other = shifted(rank, i, j, -1)
+        above = np.where(other > best, shifted(place, i, j, -1), above)
+        best = np.maximum(best, other)
+    above = np.where(rank < 0, place, above).reshape(-1)
+    while (above[above] != above).any():
+        above = above[above]
+    return above
+
+
+def passes(rank, basin, connectivity):
+    """Pairs of basins that meet, and the rank of the first pixel at which they do."""
+    own, size = basin.reshape(rank.shape), rank.size
+    entering = np.argsort(-rank.reshape(-1), kind="stable")[: (rank > 0).sum()]
+    others = np.empty((len(entering), len(steps(connectivity))), dtype="int32")
+    for k, (i, j) in enumerate(steps(connectivity)):
+        earlier = shifted(rank, i, j, -1) > rank
+        others[:, k] = np.where(earlier, shifted(own, i, j, -1), own).reshape(-1)[entering]
+    mine = basin[entering][:, None]
+    pixel, k = np.nonzero(others != mine)  # the first to enter first
+    one, two = basin[entering[pixel]].astype("int64"), others[pixel, k].astype("int64")
+    pairs, first = np.unique(np.minimum(one, two) * size + np.maximum(one, two), return_index=True)
+    return pairs // size, pairs % size, rank.reshape(-1)[entering[pixel[first]]]
+
+
+def merges(low, high, ranks, pixels):
+    """Those of a spanning forest, by the highest pixels: no other joins what is apart. In falling order."""
+    weights = coo_array((pixels + 1.0 - ranks, (low, high)), shape=(pixels, pixels))
+    forest = minimum_spanning_tree(weights.tocsr()).tocoo()
+    order = np.argsort(forest.data, kind="stable")
+    return forest.row[order], forest.col[order], (pixels + 1 - forest.data[order]).astype("int64")
 
 
 def deaths(x, least, connectivity):
     """When the component of each local maximum dies by the elder rule; other pixels die as they enter."""
-    death = x.reshape(-1).copy()
+    flat, death = x.reshape(-1), x.reshape(-1).copy()
     if x.size == 0:
         return death.reshape(x.shape)
-    rank, place = order_of(x), np.arange(x.size).reshape(x.shape)
-    steps = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i or j) and (connectivity == 8 or not (i and j))]
-    ranks = np.stack([rank, *(shifted(rank, i, j, -1) for i, j in steps)])
-    places = np.stack([place, *(shifted(place, i, j, -1) for i, j in steps)])
-    above = np.take_along_axis(places, ranks.argmax(axis=0)[None], axis=0)[0].reshape(-1)
-    while (above[above] != above).any():
-        above = above[above]
-    flat = rank.reshape(-1)
-    maxima = np.flatnonzero((above == place.reshape(-1)) & (flat > 0))
-    death[maxima] = -np.inf
-    older = {int(p): int(p) for p in maxima}
+    ranked = order_of(x)
+    rank, pixel_of = ranked.reshape(-1), np.zeros(x.size + 1, "int64")
+    pixel_of[rank[rank > 0]] = np.flatnonzero(rank > 0)
+    basin = basins(ranked, connectivity)
+    death[(basin == np.arange(x.size)) & (rank > 0)] = -np.inf
+    older = {}
 
     def oldest(p):
-        while older[p] != p:
+        while p in older:
             p = older[p]
         return p
 
-    meetings = [
-        (flat[p], p, q)
-        for k in range(1, len(ranks))
-        for p, q in zip(*(part[(ranks[k] > rank) & (rank > 0)].tolist() for part in (place, places[k])), strict=True)
-        if above[p] != above[q]
-    ]
-    for _, p, q in sorted(meetings, reverse=True):
-        one, other = sorted((oldest(int(above[p])), oldest(int(above[q]))), key=lambda m: flat[m])
-        if one != other:
-            older[one] = other
-            death[one] = x.reshape(-1)[one] if x.reshape(-1)[one] - x.reshape(-1)[p] < least else x.reshape(-1)[p]
+    low, high, ranks = merges(*passes(ranked, basin, connectivity), x.size)
+    values = flat[pixel_of[ranks]]
+    for p, q, value in zip(low.tolist(), high.tolist(), values.tolist(), strict=True):
+        a, b = oldest(p), oldest(q)
+        young, old = (a, b) if rank[a] < rank[b] else (b, a)
+        older[young] = old
+        for passed in (p, q):  # a shorter way next time
+            if passed != old:
+                older[passed] = old
+        death[young] = flat[young] if flat[young] - value < least else value
     return death.reshape(x.shape)
 
 
