@@ -85,16 +85,25 @@ def _by_lane(trace):
 
 
 def footprint(trace: Trace, allocate: Callable, books: Books) -> Footprint:
-    """The same on one stream, without a clock, looking at the books after every allocation."""
-    live, seen, asked, before = {}, [], 0, books.device()
+    """The same on one stream, without a clock, looking at the books after every allocation.
+
+    What was in use before, of others, does not count.
+    """
+    live, seen, asked = {}, [], 0
+    before = [books.used() or 0, books.held() or 0, books.device()]
     for event in trace.events:
         if event.size:
             live[event.id] = allocate(event.size), event.size
             asked += event.size
-            seen.append((asked, books.used(), books.held(), books.device() - before, books.external()))
+            seen.append((asked, *_since(before, books), books.external()))
         else:
             asked -= live.pop(event.id)[1]
     return Footprint(*(_most(values) for values in zip(*seen, strict=True))) if seen else Footprint(0, None, None, 0)
+
+
+def _since(before, books):
+    now = books.used(), books.held(), books.device()
+    return [None if value is None else value - begun for value, begun in zip(now, before, strict=True)]
 
 
 def _most(values):

@@ -25,7 +25,7 @@ def main() -> None:
     order = json.load(sys.stdin)
     tell = private_output()
     opened = _install(order.get("allocator"))
-    hall = _Hall(order, open_backend(order["backend"]), discover(order["catalogue"]), opened)
+    hall = _Hall(order, open_backend(order["backend"]), discover(order["catalogue"]))
     tell({"facts": hall.backend.facts(), "protocol": {"version": PROTOCOL}})
     if hall.backend.name == "cuda" and hall.first:
         compile_ahead(_cases(order, hall.catalogue), hall.backend.device)
@@ -38,12 +38,11 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class _Hall:
-    """What tasks need: the order, the backend and catalogue it names, the allocator it asks for."""
+    """What tasks need: the order, and the backend and catalogue it names."""
 
     order: dict
     backend: Backend
     catalogue: Catalogue
-    opened: object
 
     @property
     def first(self) -> bool:
@@ -71,9 +70,11 @@ def _install(name):
 def _done(task, hall, session):
     kind, _, rest = task.partition(":")
     if kind == "replay":
+        from prism_bench.memory.allocators import open_allocator
         from prism_bench.pipelines.replays import replayed
 
-        return {"results": [encode_case(replayed(Path(rest), hall.opened, hall.backend, hall.first))]}
+        fresh = open_allocator(hall.order["allocator"])  # the backend's own buffers are in the one that is installed
+        return {"results": [encode_case(replayed(Path(rest), fresh, hall.backend, hall.first))]}
     if kind == "record":
         from prism_bench.pipelines import replays
 

@@ -61,7 +61,7 @@ def test_the_footprint_is_what_was_held_at_most():
         TOY,
         lambda size: Held(pool, size),
         Books(
-            used=lambda: pool.state().live, held=lambda: pool.state().held,
+            used=lambda: 5 + pool.state().live, held=lambda: 6 + pool.state().held,
             device=lambda: 7 + sum(source.held.values()), external=lambda: pool.state().external_fragmentation,
         ),
     )  # fmt: skip
