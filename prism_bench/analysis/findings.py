@@ -40,7 +40,7 @@ def findings(
     )
     for case in record.cases:
         found += _of_case(case)
-    found += _watched(record)
+    found += [*_watched(record), *_tuned(record)]
     found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
     found += [_expired(verdict) for verdict in verdicts if verdict.verdict == "expired"]
     found += [_against_the_guide(one) for one in guide if one.kept is False and one.rule in DETECTED]
@@ -74,6 +74,14 @@ def _watched(record):
     for note, count in noted(record).items():
         words = "1 measurement" if count == 1 else f"{count} measurements"
         yield Finding("note", "evidence", None, f"{note} ({words})")
+
+
+def _tuned(record):
+    """Which choices did not count: all of another device's, or some that are stale."""
+    if record.tuning.get("unused"):
+        yield Finding("note", "untuned", None, record.tuning["unused"])
+    for case, reason in record.tuning.get("stale", {}).items():
+        yield Finding("note", "stale", case, f"launched by default, its choice is stale: {reason}")
 
 
 def _gravity(one):

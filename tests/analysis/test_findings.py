@@ -1,5 +1,7 @@
 """What a run has to say, and what a command ends with for it."""
 
+from dataclasses import replace
+
 from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.findings import exit_code, findings, value_text
 from prism_bench.budget import Budget
@@ -25,6 +27,15 @@ def test_every_mishap_is_told_with_its_reason():
 def test_an_incomplete_run_says_so():
     (finding,) = findings(record_of(complete=False))
     assert (finding.kind, finding.case) == ("incomplete", None)
+
+
+def test_choices_that_did_not_count_are_told_and_are_no_fault():
+    record = replace(record_of(case_result("a")), tuning={"asked": "tuned", "stale": {"a[n=1]": "the source changed"}})
+    (found,) = findings(record)
+    assert ("note", "stale", "a[n=1]") == (found.gravity, found.kind, found.case)
+    assert "launched by default, its choice is stale: the source changed" == found.message
+    (unused,) = findings(replace(record, tuning={"asked": "tuned", "unused": "of another device"}))
+    assert ("untuned", "of another device", 0) == (unused.kind, unused.message, exit_code([unused, found]))
 
 
 def test_a_missed_budget_names_value_and_promise():
