@@ -45,8 +45,11 @@ class CudaMachine(Machine):
         sizes = (np.int32(board.slots), np.int32(served.words.size))
         arguments = (requests, answers, pulse, desk, words, self._workspace, *sizes)
         self._cupy.cuda.runtime.deviceSynchronize()
-        with self._kernels:
-            kernel((self.device.sm_count,), (served.threads,), arguments, shared_mem=served.shared)
+        try:
+            with self._kernels:
+                kernel((self.device.sm_count,), (served.threads,), arguments, shared_mem=served.shared)
+        except self._cupy.cuda.driver.CUDADriverError as error:
+            raise BackendUnavailable(f"{self.device.name} does not launch the queue kernel: {error}") from error
 
     def serving(self):
         runtime = self._cupy.cuda.runtime

@@ -63,11 +63,7 @@ class Executor:
         if number is None:
             raise unknown("program", name, self._numbers)
         item = Pending(name, number)
-        with self._lock:
-            if self.closed:
-                raise BackendUnavailable(f"the executor serves no more: {self.closed}")
-            placed = self._service.place(item)
-        if not placed:
+        if not self._place(item):
             self._press(item)
         return item
 
@@ -111,14 +107,19 @@ class Executor:
     def __exit__(self, *exception):
         self.close()
 
+    def _place(self, item):
+        with self._lock:
+            if self.closed:
+                raise BackendUnavailable(f"the executor serves no more: {self.closed}")
+            return self._service.place(item)
+
     def _press(self, item):
         """Back-pressure: as long as the queue is full, its callers wait, and then are told."""
         limit = time.monotonic() + self.settings.patience
         while time.monotonic() < limit:
             time.sleep(REST_SECONDS)
-            with self._lock:
-                if self._service.place(item):
-                    return
+            if self._place(item):
+                return
         raise QueueFull(f"all {self.settings.slots} slots of the queue are taken, and none became free within "
                         f"{self.settings.patience:g} s; wait for results, or give it more slots")  # fmt: skip
 

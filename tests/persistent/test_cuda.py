@@ -62,7 +62,8 @@ class Stream:
 def machine(**changes):
     """The machine and its runtime."""
     runtime = Runtime(**changes)
-    cuda = SimpleNamespace(runtime=runtime, Stream=Stream, Device=lambda: SimpleNamespace(id=0))
+    driver = SimpleNamespace(CUDADriverError=DeviceError)
+    cuda = SimpleNamespace(runtime=runtime, driver=driver, Stream=Stream, Device=lambda: SimpleNamespace(id=0))
     return CudaMachine(SimpleNamespace(cuda=cuda, zeros=np.zeros, asarray=np.asarray)), runtime
 
 
@@ -94,6 +95,17 @@ def test_a_board_that_cannot_be_shared_is_said(launched):
     with pytest.raises(BackendUnavailable, match="cannot be shared with Toy: not here"):
         machine(refuses="not here")[0].serve(ORDER, Board(2))
     assert [] == launched
+
+
+def test_a_launch_that_is_refused_is_said(monkeypatch):
+    def refuse(*_, **__):
+        raise DeviceError("too large")
+
+    monkeypatch.setattr(CudaMachine, "_kernel", lambda *_, **__: refuse)
+    ours, _ = machine()
+    ours.settle_in(ORDER)
+    with pytest.raises(BackendUnavailable, match="Toy does not launch the queue kernel: too large"):
+        ours.serve(ORDER, Board(2))
 
 
 def test_the_kernel_is_launched_on_the_boards_own_addresses(launched):

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -58,6 +59,19 @@ def test_more_items_than_slots_go_round_the_ring(opened, form):
         for item in items:
             item.result(10)
         assert list(range(1, 51)) == [item.ticket for item in items]
+
+
+def test_any_thread_may_ask(opened):
+    with opened({"empty": None}, slots=8, patience=20) as executor:
+
+        def ask(_):
+            item = executor.submit("empty")
+            item.result(20)
+            return item.ticket
+
+        with ThreadPoolExecutor(4) as threads:
+            tickets = list(threads.map(ask, range(100)))
+    assert list(range(1, 101)) == sorted(tickets)
 
 
 def test_an_items_error_is_its_own(opened):

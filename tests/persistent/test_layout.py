@@ -1,5 +1,7 @@
 """The queue's words: read from the header, packed and taken apart."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,15 @@ def test_a_boards_parts_do_not_share_a_line(slots):
     begins = [array.ctypes.data for array in ours.arrays()]
     assert [0, 0, 0] == [begin % (8 * LINE_WORDS) for begin in begins]
     assert 3 == len(set(begins))
+    ours.close()
+
+
+def test_where_memory_without_a_name_cannot_be_had_a_removed_file_serves(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    ours = Board(2)
+    theirs = Board(2, ours.handle)
+    ours.requests[0] = 5
+    assert 5 == theirs.requests[0]
     ours.close()
 
 
