@@ -7,6 +7,8 @@ so real fragmentation stands beside it, where the allocator lets it be known.
 from collections import Counter
 from dataclasses import dataclass
 
+from prism_bench.memory.limits import class_of
+
 LEAST = 4096  # bytes; the published tracker looks away from less
 HIGH, MEDIUM = 50.0, 25.0  # per cent of reuse potential
 TOP_IN_JSON = 10
@@ -15,8 +17,10 @@ _PUBLISHED_WARNING = 50.0
 
 @dataclass(frozen=True)
 class Tracked:
-    """Counts of allocations of at least the tracker's least size. `allocated_bytes` is over all of them, `current` and
-    `peak` are bytes in use. `synthetic` says that no program asked for this.
+    """Counts of allocations of at least the tracker's least size, of `unique` sizes in `classes` of powers of two.
+
+    `allocated_bytes` is over all of them, `current` and `peak` are bytes in use. `synthetic` says that no program asked
+    for this.
 
     `internal` is the share of the memory in use at the peak that rounding adds, `external` the share of the free memory
     that does not lie in one piece, at its worst; None where the allocator does not tell.
@@ -29,6 +33,7 @@ class Tracked:
     current: int
     peak: int
     top: tuple[tuple[int, int], ...]
+    classes: int = 0
     ignored: int = 0
     internal: float | None = None
     external: float | None = None
@@ -38,6 +43,11 @@ class Tracked:
     def reuse_potential(self) -> float:
         """Per cent of the allocations whose size was asked for before; 0 of none."""
         return 100 * self.repeated / self.allocations if self.allocations else 0.0
+
+    @property
+    def class_reuse(self) -> float:
+        """Per cent of the allocations whose size class was asked for before, which a pool of classes could reuse."""
+        return 100 * (1 - self.classes / self.allocations) if self.allocations else 0.0
 
     @property
     def unique_percent(self) -> float:
@@ -68,6 +78,7 @@ class Tracked:
             "current_memory_bytes": self.current,
             "peak_memory_bytes": self.peak,
             "top_allocation_sizes": [list(pair) for pair in self.top],
+            "class_reuse_percent": self.class_reuse,
             "ignored_allocations": self.ignored,
             "internal_fragmentation": self.internal,
             "external_fragmentation": self.external,
@@ -113,8 +124,9 @@ class Tracker:
         return Tracked(
             allocations=count, repeated=count - len(self._sizes), unique=len(self._sizes),
             allocated_bytes=sum(size * times for size, times in self._sizes.items()), current=self._asked,
-            peak=self._peak, top=tuple(self._sizes.most_common(TOP_IN_JSON)), ignored=self._ignored,
-            internal=rounding, external=self._external, synthetic=synthetic,
+            peak=self._peak, top=tuple(self._sizes.most_common(TOP_IN_JSON)),
+            classes=len({class_of(size) for size in self._sizes}), ignored=self._ignored, internal=rounding,
+            external=self._external, synthetic=synthetic,
         )  # fmt: skip
 
 

@@ -27,7 +27,8 @@ def tracked_view(name: str, found: Tracked, plan: PoolState | None = None) -> Re
     )
     lines = [
         f"{found.allocations:,} allocations of {found.unique:,} sizes, {found.repeated:,} of a size seen before: "
-        f"reuse potential {found.reuse_potential:.2f} %, so {_ADVICE[found.advice]}",
+        f"reuse potential {found.reuse_potential:.2f} %, so {_ADVICE[found.advice]}; "
+        f"{found.class_reuse:.2f} % where sizes are rounded to powers of two",
         f"{bytes_text(found.allocated_bytes)} in all, {bytes_text(found.peak)} in use at most, "
         f"{bytes_text(found.current)} at the end; {found.ignored:,} smaller ones left out",
         f"fragmentation: internal {share_text(found.internal)}, external {share_text(found.external)} at its worst "

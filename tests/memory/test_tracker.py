@@ -36,8 +36,14 @@ def test_advice_by_the_published_thresholds(sizes, advice):
     assert advice == told(*(size * 1024 for size in sizes)).advice
 
 
+def test_sizes_that_never_come_again_may_share_a_class():
+    found = told(5000, 6000, 7000, 9000)
+    assert (0.0, 50.0) == (found.reuse_potential, found.class_reuse)
+
+
 def test_nothing_told_is_no_percentage():
-    assert (0.0, 0.0, 0, None) == (told().reuse_potential, told().unique_percent, told().peak, told().internal)
+    assert (0.0, 0.0, 0.0) == (told().reuse_potential, told().unique_percent, told().class_reuse)
+    assert (0, None) == (told().peak, told().internal)
 
 
 def test_ends_of_what_was_ignored_are_ignored_too():
