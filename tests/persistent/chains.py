@@ -1,0 +1,24 @@
+"""What the chains have served."""
+
+from prism_bench.case import Case, Device
+from prism_bench.catalogue import discover
+
+
+def chain_cases():
+    """Every chain's persistent stage at S0, by the chain's name; and one that is two kernels with a barrier between."""
+    found = {}
+    for spec in discover().kernels.values():
+        for chain in spec.chains:
+            if "persistent" in chain.stages:
+                found[chain.name] = at_s0(spec, chain.stages["persistent"])
+            if chain.name == "transfer_entropy":
+                found["two kernels"] = at_s0(spec, chain.stages["partial"])
+    return found
+
+
+def at_s0(spec, variant):
+    return Case(spec.with_variant(variant), spec.workloads["S0"], "S0", variant)
+
+
+CHAINS = chain_cases()
+LARGE = Device(sm_count=132, max_shared_bytes=227 << 10)
