@@ -22,7 +22,8 @@ class PipelineRow:
 
     `latency` is from the host's memory to the host's memory, `steady` without waiting, `launch` the host's part of it;
     `cpu` what the float64 references take on the CPU. `overlap` is the share of the device's busy time in which two or
-    more pieces of work ran; `moved` counts copies between host and device. On a CPU `latency` is the wall time.
+    more pieces of work ran, `traced` what the tracer counted of one evaluation on the device (kernels, copies, times);
+    `moved` counts copies between host and device where they are enqueued. On a CPU `latency` is the wall time.
     """
 
     pipeline: str
@@ -37,6 +38,7 @@ class PipelineRow:
     launches: int | None
     lanes: int | None
     moved: dict = field(default_factory=dict)
+    traced: dict = field(default_factory=dict)
     missing: str | None = None
 
     @property
@@ -68,12 +70,15 @@ def rows(record: RunRecord) -> tuple[PipelineRow, ...]:
 
 def _row(case: CaseResult, cpu):
     latency = valid_median(case, "end_to_end_time") or valid_median(case, "wall_time")
-    overlap = case.profile.get("values", {}).get("overlap_share", {})
+    values = case.profile.get("values", {})
+    overlap = values.get("overlap_share", {})
     return PipelineRow(
         pipeline=case.kernel, form=case.variant or "", status=case.status, reason=case.reason, latency=latency,
         steady=valid_median(case, "steady_time"), launch=valid_median(case, "launch_time"), cpu=cpu,
         overlap=overlap.get("value"), launches=case.code.get("launches"), lanes=case.code.get("lanes"),
-        moved=case.code.get("transfers", {}), missing=overlap.get("reason"),
+        moved=case.code.get("transfers", {}),
+        traced={name: one["value"] for name, one in values.items() if one.get("value") is not None},
+        missing=overlap.get("reason"),
     )  # fmt: skip
 
 

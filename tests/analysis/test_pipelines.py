@@ -16,6 +16,7 @@ LSTM = record(
 def test_one_form():
     row = rows(record(program("together", "graph", steady=2e-4, latency=5e-4, overlap=0.25)))[0]
     assert ("together:graph", 4, 2, 0.25, 2000.0) == (row.word, row.launches, row.lanes, row.overlap, row.goal)
+    assert {"overlap_share": 0.25} == row.traced
     assert 5000 == pytest.approx(row.per_second, rel=0.01)
     assert 1e-4 == pytest.approx(row.launch, rel=0.01)
 
