@@ -8,7 +8,7 @@ import typer
 from prism_bench.cli import options
 
 NAME = "fusion"
-ITEMS = Path("reports/persistent")
+ITEMS, PROFILES = Path("reports/persistent"), Path("reports/profiles")
 
 
 def command(
@@ -16,6 +16,7 @@ def command(
     record: Annotated[Path | None, typer.Option(help="a run record; without it the newest that timed a chain")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     latencies: Annotated[Path | None, typer.Option(help="times of served items; without it the newest")] = None,
+    counters: Annotated[Path | None, typer.Option(help="a record of counters; without it the newest")] = None,
     label: options.LabelOption = None,
     emulate: Annotated[bool, typer.Option("--emulate", help="count traffic on the emulator, at S0")] = False,
     picture: Annotated[Path | None, typer.Option(help="draw before and after into this PNG file")] = None,
@@ -36,7 +37,7 @@ def command(
     labels = options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}
     uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
-    sources = fusion.Sources(read, traffic, missing, uncounted, _latencies(latencies))
+    sources = fusion.Sources(read, traffic, missing, uncounted, _latencies(latencies), _counters(chains, counters))
     found = fusion.ledgers(chains, labels, sources)
     table = fusion.compared(found)
     if picture:
@@ -62,6 +63,17 @@ def _record(chains, path, runs):
             return found, ""
     names = " ".join(f"--filter {name}" for name in sorted(kernels))
     return None, f"no record of a GPU below {runs} timed it; 'prism-bench run {names}' on a GPU makes one"
+
+
+def _counters(chains, path):
+    """The record of counters that is named, or the newest that has some of a chain's kernels."""
+    from prism_bench import store
+
+    if path:
+        return store.read(path)
+    kernels = {spec.name for spec, _ in chains}
+    read = map(store.read, reversed(store.records_in(PROFILES)))
+    return next((one for one in read if any(case.kernel in kernels and case.profile for case in one.cases)), None)
 
 
 def _latencies(path):

@@ -161,4 +161,4 @@ def _plan(table, notes):
         for ours in one.ours:
             cells = (_cell(ours.stages[stage], words, notes) for stage in STAGES)
             grid.add_row(f"    ours, {ours.what}", *cells, "", _judged(verdict(ours.met, "missed")))
-    return Group(grid, Text(f"  published: {source()}; ours: cold times of this record", style="dim"))
+    return Group(grid, Text(f"  published: {source()}; ours: cold times and counters of these records", style="dim"))

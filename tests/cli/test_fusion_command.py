@@ -114,11 +114,23 @@ def test_a_picture_is_drawn(shell, chained, tmp_path):
     assert b"\x89PNG" == (tmp_path / "out" / "fusion.png").read_bytes()[:4]
 
 
-def test_a_picture_without_times_ends_with_2(shell, chained, tmp_path):
+def test_without_times_the_picture_is_of_bytes(shell, chained, tmp_path):
     path = store.save(record(), tmp_path / "empty.json.gz")
-    found = shell("fusion", "--record", path, "--picture", tmp_path / "fusion.png", *chained)
-    assert (2, "") == (found.code, found.out)
-    assert "nothing to draw" in found.err
+    timed = store.save(MEASURED, tmp_path / "here.json.gz")
+    for one, picture in ((path, "bytes.png"), (timed, "times.png")):
+        assert 0 == shell("fusion", "--record", one, "--picture", tmp_path / picture, *chained).code
+    assert (tmp_path / "bytes.png").read_bytes() != (tmp_path / "times.png").read_bytes()
+
+
+def test_counters_of_another_record_stand_in_the_ledger(shell, chained, tmp_path):
+    counted = {"tool": "ncu", "values": {f"dram_{way}_bytes": {"value": 4e6} for way in ("read", "write")}}
+    stale = {**counted, "values": {**counted["values"], "launches": {"value": 7}}}
+    found = record(result(profile=counted), result("full", profile=stale))
+    store.save(found, tmp_path / "reports" / "profiles" / "toy" / "20260101T000000Z-0.json.gz")
+    path = store.save(MEASURED, tmp_path / "here.json.gz")
+    before, full = shell("fusion", "--record", path, "--json", *chained).json["chains"][0]["rows"]
+    assert {"value": 8e6, "source": "counters of ncu", "reason": None} == before["figures"]["dram_bytes"]
+    assert "counted in 7 launches, today's plan makes 1" == full["figures"]["dram_bytes"]["reason"]
 
 
 def test_a_picture_that_cannot_be_written_ends_with_2(shell, chained, tmp_path):

@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -10,6 +11,7 @@ from rich.console import Console
 from prism_bench.analysis.fusion import Sources, compared
 from prism_bench.analysis.fusion.saving import Speedup
 from prism_bench.errors import ResultsError
+from prism_bench.report.fusion_bars import Moved, Times
 from prism_bench.report.fusion_chart import fusion_picture
 from prism_bench.report.fusion_json import fusion_json
 from prism_bench.report.fusion_terminal import fusion_view
@@ -134,11 +136,38 @@ def test_a_stage_without_a_time_changes_nothing_but_its_own_bar():
     assert fusion_picture([toy_ledger()]) != fusion_picture([toy_ledger(slower)])
 
 
-def test_without_times_there_is_nothing_to_draw():
-    with pytest.raises(ResultsError, match="nothing to draw"):
-        fusion_picture([toy_ledger(None)])
-    with pytest.raises(ResultsError, match="nothing to draw"):
-        fusion_picture([toy_ledger(record(result(times=BEFORE_TIMES)))])
+def test_without_times_bars_are_of_bytes():
+    bare = fusion_picture([toy_ledger(None)])
+    assert bare == fusion_picture([toy_ledger(record(result(times=BEFORE_TIMES)))])
+    assert bare != fusion_picture([toy_ledger()])
+    panel = Moved().panel(toy_ledger(None))
+    assert "kB per evaluation, by the plans" == panel.axis
+    before, after = panel.bars
+    assert ("16.0 kB\n1 temporary, 4.00 kB", "8.00 kB, -50 %\nno temporaries") == (before.words, after.words)
+    assert (((16.0, "before"),), ((8.0, "after"),)) == (before.lengths, after.lengths)
+
+
+def test_bars_of_times_have_the_hosts_behind_them():
+    panel = Times().panel(toy_ledger())
+    before, after = panel.bars
+    assert "µs per evaluation" == panel.axis
+    assert panel.under_title.endswith("published, without a size: 1800, 900, 250 µs")
+    assert [("pale", 20), ("before", 12)] == [(colour, pytest.approx(length)) for length, colour in before.lengths]
+    assert "12 µs\n20 µs issued, 16.0 kB" == before.words
+    assert ["after"] == [colour for _, colour in after.lengths]
+
+
+def test_bytes_are_those_that_all_stages_know():
+    counted = {"tool": "ncu", "values": {f"dram_{way}_bytes": {"value": 5e5} for way in ("read", "write")}}
+    both = [result(profile=counted), result("full", profile=counted)]
+    assert "MB per evaluation, counted in memory" == Moved().panel(toy_ledger(record(*both))).axis
+    assert "kB per evaluation, by the plans" == Moved().panel(toy_ledger(record(both[0], result("full")))).axis
+
+
+def test_a_chain_of_which_nothing_is_fused_is_not_drawn():
+    ledger = toy_ledger()
+    with pytest.raises(ResultsError, match="no chain has a baseline and a fused stage: there is nothing to draw"):
+        fusion_picture([replace(ledger, rows=ledger.rows[:1])])
 
 
 def test_words():

@@ -23,8 +23,8 @@ from prism_bench.workload import LABELS
 
 @dataclass(frozen=True)
 class Sources:
-    """What the ledger is read from: a run record of a GPU, traffic on the emulator by the case's name, and the times of
-    served items.
+    """What the ledger is read from: a run record of a GPU, traffic on the emulator by the case's name, the times of
+    served items, and a record of `counters` for cases of which the first holds none.
 
     `missing` says why there is no record, `uncounted` why a stage has no traffic.
     """
@@ -34,11 +34,13 @@ class Sources:
     missing: str = "no record of a GPU was read"
     uncounted: str = "not counted: --emulate counts it"
     latencies: LatencyRecord | None = None
+    counters: RunRecord | None = None
 
     @property
     def device(self) -> Device:
-        """The device that the plans are made for: the record's, or one like the emulator's."""
-        facts = self.record.machine if self.record else {}
+        """The device that the plans are made for: a record's, or one like the emulator's."""
+        known = self.record or self.counters
+        facts = known.machine if known else {}
         known = {name: int(facts[name]) for name in ("sm_count", "compute_capability") if name in facts}
         return Device(**known)
 
@@ -116,7 +118,8 @@ def _seen(stage, case, chain, sources):
     result = sources.record.case(case.name) if sources.record else None
     missing = "the record does not hold this case" if sources.record else sources.missing
     plan = planned(case, chain, sources.device)
-    return Seen(stage, case, plan, result, sources.traffic.get(case.name), missing, sources.uncounted)
+    counted = sources.counters.case(case.name) if sources.counters else None
+    return Seen(stage, case, plan, result, sources.traffic.get(case.name), missing, sources.uncounted, counted)
 
 
 def _served(case, chain, sources):

@@ -50,7 +50,8 @@ class StageRow:
 class Seen:
     """What is known of one stage: its `case` and `plan`, the record's `result` and the emulator's `traffic`.
 
-    `missing` says why there is no result, `uncounted` why no traffic.
+    `missing` says why there is no result, `uncounted` why no traffic. `counted` is the case where a profiler counted it
+    in another record.
     """
 
     stage: str
@@ -60,6 +61,7 @@ class Seen:
     traffic: CaseTraffic | None
     missing: str
     uncounted: str
+    counted: CaseResult | None = None
 
     def timed(self, clock: str) -> Timed:
         """Its time by `clock`."""
@@ -102,12 +104,17 @@ def _emulated(seen):
 
 
 def _counted(seen, name):
-    if seen.result is None:
-        return absent(seen.missing)
-    found = dram_bytes(seen.result) if name == "dram_bytes" else value(seen.result, name)
-    if found is None:
-        return absent("the record holds no counters of it; 'prism-bench profile' reads them")
-    return Figure(found, f"counters of {seen.result.profile.get('tool', 'a profiler')}")
+    """By the record's own counters, or by those of another record, if that launched what today's plan launches."""
+    for one in filter(None, (seen.result, seen.counted)):
+        found = dram_bytes(one) if name == "dram_bytes" else value(one, name)
+        launched = value(one, "launches")
+        if found is None:
+            continue
+        if launched not in (None, seen.plan.launches):
+            return absent(f"counted in {launched:.0f} launches, today's plan makes {seen.plan.launches}")
+        return Figure(found, f"counters of {one.profile.get('tool', 'a profiler')}")
+    known = seen.result or seen.counted
+    return absent("no record holds counters of it; 'prism-bench profile' reads them" if known else seen.missing)
 
 
 def _energy(seen):

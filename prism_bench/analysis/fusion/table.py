@@ -54,7 +54,7 @@ def _launches(row, mine):
     """Of all the row's chains together; no sum where one has no such stage."""
     stages = {stage: _sum(stage, mine) for stage in STAGES}
     whole = len(mine) == len(row.chains)
-    what = " + ".join(one.chain for one in mine)
+    what = " + ".join(one.chain for one in mine) or "none of them"
     return Ours(f"{what}, S0", stages, row.met(stages["full"].value) if whole else None)
 
 
