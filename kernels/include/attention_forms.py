@@ -1,0 +1,97 @@
+"""The forms of attention that both attention kernels have as variants, and the data that both are held to.
+
+`sized(batch, heads, length, width, **more)` is the kernel's workload of those sizes, `shape` that of its q, k and v.
+"""
+
+from functools import wraps
+from math import sqrt
+
+import numpy as np
+from prism_bench_catalogue.include.attention import arguments, launcher, launcher_fp32, row_closed
+from prism_bench_catalogue.include.bfloat import BFLOATS
+from prism_bench_catalogue.include.tensor_tile import WARPGROUPS
+
+from prism_bench import Budget, Golden, Variant, normwise
+
+PARAMETERS = {"causal": 0, "masked": 0, "scaling": None, "shape": None}
+DERIVED = {
+    "mask_extent": lambda length, masked: length if masked else 0,
+    "scale": lambda width, scaling: 1 / sqrt(width) if scaling is None else scaling,
+}
+
+
+def ladder(sized):
+    """Pinned to warpgroup instructions: from one tile to several, ragged, causal and masked ones."""
+    return (
+        *(sized(1, 1, length, width) for length in (128, 64, 255, 256, 640, 1) for width in (64, 128)),
+        *(sized(1, 2, 200, width) for width in (8, 40, 72)),
+        *(sized(2, 1, length, width, causal=1) for length, width in ((128, 64), (333, 128), (1000, 64))),
+        *(sized(1, 1, length, width, masked=1) for length, width in ((130, 64), (300, 128))),
+        sized(1, 1, 400, 104, causal=1, masked=1),
+        sized(3, 5, 1030, 128, scaling=0.5),
+    )
+
+
+def closed(sized):
+    return Golden(
+        sized(1, 1, 20, 8, masked=1),
+        inputs={"q": 1.0, "k": 1.0, "v": lambda length: np.arange(length)[:, None], "mask": row_closed},
+        expected={"o": lambda length: np.array([length - 1, 9.5, 0] + [9.5] * (length - 3))[:, None]},
+        source="by hand: a closed row gives zeros, equal scores the mean",
+    )
+
+
+def goldens(sized):
+    none = np.zeros((0, 0))
+    return (
+        closed(sized),
+        Golden(
+            sized(1, 1, 20, 64, causal=1),
+            inputs={"q": 60.0, "k": 60.0, "v": lambda length: np.arange(length)[:, None], "mask": none},
+            expected={"o": lambda length: np.arange(length)[:, None] / 2},
+            source="by hand: scores of 230,400 do not overflow before they are scaled",
+        ),
+        Golden(
+            sized(1, 1, 3, 2),
+            inputs={
+                "q": [[1, 0], [np.nan, 0], [2, 0]], "k": [[1, 0], [0, 1], [1, 1]], "v": [[1, 2], [3, 4], [5, 6]],
+                "mask": none,
+            },
+            expected={},
+            source="NaN passes in its own row",
+        ),
+    )  # fmt: skip
+
+
+def of_bfloats(peer):
+    """The same call on the bits of bfloat16 numbers, its output in FP32."""
+
+    @wraps(peer)
+    def call(torch, q, k, v, **others):
+        return peer(torch, *(x.view(torch.bfloat16) for x in (q, k, v)), **others).float()
+
+    return call
+
+
+def forms(entry, shape, sized, peer):
+    """The variants that differ in instruction or precision."""
+    return {
+        "wgmma": Variant(
+            "warpgroup instructions (wgmma), compute capability 9.0 only",
+            parameters={**PARAMETERS, "shape": "warpgroups"}, requires=WARPGROUPS, edges=ladder(sized), golden=(),
+            budgets=(), only_labels=("S0",),
+        ),
+        "bfloat16": Variant(
+            "bfloat16 operands, FP32 output",
+            arguments=arguments(shape, "uint16", "float32", BFLOATS), launch=launcher(entry, "BfloatHead"),
+            tolerance=normwise(1e-2), peer_tolerance=normwise(1e-2), peers={"torch": of_bfloats(peer)},
+            only_labels=("S0", "S1"), golden=(), budgets=(Budget("peer_ratio", at_least=0.5, label="S1"),),
+            edges=(sized(2, 2, 70, 40, causal=1), sized(1, 1, 129, 9, masked=1), sized(1, 3, 131, 128)),
+        ),
+        "float32": Variant(
+            "FP32 throughout, on the ordinary cores",
+            arguments=arguments(shape, "float32"), launch=launcher_fp32(f"{entry}_fp32"), arithmetic="fp32",
+            tolerance=normwise(1e-5), peers={"torch": peer}, only_labels=("S0", "S1"),
+            budgets=(Budget("peer_ratio", at_least=0.8, label="S1"),),
+        ),
+    }  # fmt: skip
