@@ -6,11 +6,23 @@ memory: a tile is read at 80 bytes a clock by the matrix pipe and written at 48,
 `layout` says for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
 """
 
-from prism_bench_catalogue.include.tensor_tile import TILE_RULE, TILES, Operands, fits, on_tensor_tiles, on_warpgroups
+from prism_bench_catalogue.include.half_product import (
+    ARGUMENTS,
+    DERIVED,
+    EDGES,
+    LAYOUTS,
+    PEERS,
+    RULES,
+    SIZES,
+    WORKLOADS,
+    flops,
+    operands_of,
+    reference,
+)
+from prism_bench_catalogue.include.tensor_tile import TILE_RULE, TILES, fits, on_tensor_tiles, on_warpgroups
 
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
 
-LAYOUTS = ("nn", "nt", "tn", "tt")
 # From one tile of one depth, over the ring of stages, to ragged sizes: what goes wrong first shows where.
 LADDER = (
     *(Workload(m=128, n=256, k=k) for k in (16, 64, 128, 192, 320, 1024)),
@@ -23,7 +35,7 @@ LADDER = (
 
 
 def launch(m, n, k, layout, tile, stages, device):
-    operands = Operands("Half", left_along=layout[0] == "n", right_along=layout[1] == "t")
+    operands = operands_of(layout)
     return on_tensor_tiles("tensor_core_matmul<{}>", operands, (m, n, k), device, tile=tile, stages=stages)
 
 
@@ -40,46 +52,15 @@ def launch_with_casts(m, n, k, a_count, b_count, layout, tile, stages, device):
 def possible(m, n, k, layout, tile, stages, device):
     if tile == "auto":
         return stages == "auto"
-    return fits(tile, Operands("Half", layout[0] == "n", layout[1] == "t"), (m, n, k), stages, device)
+    return fits(tile, operands_of(layout), (m, n, k), stages, device)
 
-
-def stored(matrix, flag):
-    return matrix.T if flag == "t" else matrix
-
-
-def reference(a, b, layout):
-    return stored(a, layout[0]) @ stored(b, layout[1])
-
-
-def torch_product(torch, a, b, layout):
-    return torch.mm(stored(a, layout[0]), stored(b, layout[1]))
-
-
-def cupy_product(cupy, a, b, layout):
-    return cupy.matmul(stored(a, layout[0]), stored(b, layout[1]))
-
-
-SIZES = (Size("m"), Size("n"), Size("k"))
 
 spec = KernelSpec(
     entry="tensor_core_matmul",
-    arguments=(
-        In("a", "a_rows a_cols", dtype="float16"), In("b", "b_rows b_cols", dtype="float16"), Out("c", "m n"), *SIZES,
-    ),
+    arguments=ARGUMENTS,
     parameters={"layout": "nn"},
-    derived={
-        "a_rows": lambda m, k, layout: m if layout[0] == "n" else k,
-        "a_cols": lambda m, k, layout: k if layout[0] == "n" else m,
-        "b_rows": lambda n, k, layout: k if layout[1] == "n" else n,
-        "b_cols": lambda n, k, layout: n if layout[1] == "n" else k,
-        "a_count": lambda m, k: m * k,
-        "b_count": lambda n, k: n * k,
-    },
-    rules=(
-        TILE_RULE,
-        Rule("layout is nn, nt, tn or tt", lambda layout: layout in LAYOUTS),
-        Rule("stages is auto, 2, 3 or 4", lambda stages: stages in ("auto", 2, 3, 4)),
-    ),
+    derived={**DERIVED, "a_count": lambda m, k: m * k, "b_count": lambda n, k: n * k},
+    rules=(TILE_RULE, *RULES),
     launch=launch,
     tune=Tune(
         tile=("auto", *TILES),
@@ -89,22 +70,11 @@ spec = KernelSpec(
     reference=reference,
     tolerance=normwise(1e-3),
     traffic_factor=6.0,  # tiles of 64 read each operand of S0 eight times; the L2 cache has it
-    peers={"torch": torch_product, "cupy": cupy_product},
-    flops=lambda m, n, k: 2 * m * n * k,
+    peers=PEERS,
+    flops=flops,
     arithmetic="tensor",
-    workloads={
-        "S0": Workload(m=512, n=512, k=512),
-        "S1": Workload(m=4096, n=4096, k=4096),
-        "S2": Workload(m=8192, n=8192, k=8192),
-    },
-    edges=(
-        *(Workload(m=s, n=s, k=s) for s in (64, 128, 1, 16)),
-        *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (40, 24, 200), (17, 67, 33), (65, 8, 40))),
-        *(Workload(m=m, n=72, k=40, layout=layout) for layout in ("nt", "tn", "tt") for m in (24, 25)),
-        *(Workload(m=136, n=n, k=72, tile="Wide") for n in (264, 37)),
-        Workload(m=130, n=264, k=48, tile="Wide", layout="nt", stages=2),
-        *(Workload(m=136, n=n, k=72, tile="Square", layout="tn") for n in (136, 37)),
-    ),
+    workloads=WORKLOADS,
+    edges=EDGES,
     variants={
         "casts": Variant(
             "from float32, rounded to half first: three launches",
