@@ -19,57 +19,106 @@ from difflib import get_close_matches
 
 
 class PrismBenchError(Exception):
-    """Base of all errors that the program raises on purpose; `exit_code` is what a command ends with."""
+    """Base of all errors that the program raises on purpose; `exit_code` is what a command ends with.
+
+    Each one's docstring has a paragraph `Cause:` and a paragraph `Cure:`, which the troubleshooting page shows.
+    """
 
     exit_code = 2
 
 
 class UsageError(PrismBenchError):
-    """The caller asked for something that is not there."""
+    """The caller asked for something that is not there.
+
+    Cause: a kernel, case, label, option or file was named that does not exist, or a value is out of its range.
+    Cure: take one of the names that the message offers; `prism-bench list` has the kernels, `--help` the options.
+    """
 
 
 class SpecError(PrismBenchError):
-    """A kernel's spec contradicts itself or its source."""
+    """A kernel's spec contradicts itself or its source.
+
+    Cause: a shape names no axis, a rule is broken at a workload, a function asks for a name that nobody offers, or
+    one of the two files is missing.
+    Cure: correct the line that the message names; the other kernels of the catalogue go on working meanwhile.
+    """
 
     exit_code = 1
 
 
 class CompilationFailed(PrismBenchError):
-    """The compiler refused a kernel's source; the message holds its words, with file and line."""
+    """The compiler refused a kernel's source; the message holds its words, with file and line.
+
+    Cause: the source is not C++17 as NVRTC takes it (no standard library, no host code), or uses what the emulator
+    has not, such as inline PTX without a branch for CPU_CUDA.
+    Cure: correct the line; `prism-bench compile --filter NAME` asks the compiler again, without a GPU.
+    """
 
     exit_code = 1
 
 
 class VerificationFailed(PrismBenchError):
-    """A kernel's output differs from its reference."""
+    """A kernel's output differs from its reference.
+
+    Cause: an index beyond the ragged end, a missing barrier, an element that is never written, a sum in too low a
+    precision; or the reference is wrong.
+    Cure: `prism-bench verify --filter NAME --backend emulator` runs the source in three thread orders and watches
+    every access. A tolerance is never loosened to pass.
+    """
 
     exit_code = 1
 
 
 class BackendUnavailable(PrismBenchError):
-    """A backend cannot be opened here; the message says what is missing and what works without it."""
+    """A backend cannot be opened here; the message says what is missing and what works without it.
+
+    Cause: no GPU, no driver, a package that is not installed, or no C++ compiler for the emulator.
+    Cure: `prism-bench doctor` names what is missing and how to get it; `--backend numpy_reference` needs nothing.
+    """
 
 
 class MeasurementInvalid(PrismBenchError):
-    """What was measured cannot be trusted."""
+    """What was measured cannot be trusted.
+
+    Cause: a time below the floor or a bandwidth above the ceiling, a clock held down throughout, a neighbour that
+    worked on the same GPU, a call that waits for the device or works on another stream.
+    Cure: measure again on a quiet machine; where it comes back, correct the bytes of the spec, or let the callable
+    enqueue its work on the current stream and return.
+    """
 
     exit_code = 3
 
 
 class ProfilerError(PrismBenchError):
-    """A profiler could not do its work; the message holds the cause and the cure."""
+    """A profiler could not do its work; the message holds the cause and the cure.
+
+    Cause: counters are closed to users, the tool does not fit driver or chip, or another tool holds the counters.
+    Cure: what the message says; `--tool cupti` counts launches and gaps without any permission.
+    """
 
 
 class ResultsError(PrismBenchError):
-    """A run record cannot be read or written."""
+    """A run record cannot be read or written.
+
+    Cause: a file that is missing, cut short, of a newer version or of another tool; or a disk that takes no more.
+    Cure: name a file below `reports/runs`, upgrade prism-bench for a newer one, measure again for a damaged one.
+    """
 
 
 class QueueFull(PrismBenchError):
-    """The persistent executor's queue has no slot left for one more item, and none became free in time."""
+    """The persistent executor's queue has no slot left for one more item, and none became free in time.
+
+    Cause: items are asked for more quickly than the device serves them.
+    Cure: wait for results before asking for more, or open the executor with more `slots`.
+    """
 
 
 class ItemFailed(PrismBenchError):
-    """An item of the persistent executor has no result; the message says which, and what became of it."""
+    """An item of the persistent executor has no result; the message says which, and what became of it.
+
+    Cause: the kernel reported an error, did not answer in time, or its process was ended while the item was under way.
+    Cure: `executor.incidents` says which; submit the item again, it may have happened in part.
+    """
 
 
 def unknown(kind: str, name: str, known) -> UsageError:

@@ -1,0 +1,30 @@
+"""The pages that nobody writes: each is read off the program when the documentation is built."""
+
+from docs.generated import catalogue, commands, examples, names, python, troubleshooting
+
+__all__ = ["navigation", "pages"]
+
+
+def pages() -> dict[str, str]:
+    """Markdown by the path of its page, below the folder of those that people write."""
+    return {
+        **catalogue.pages(),
+        "reference/commands.md": commands.page(),
+        "reference/python.md": python.page(),
+        "reference/examples.md": examples.page(),
+        "reference/troubleshooting.md": troubleshooting.page(),
+        "reference/names.md": names.page(),
+    }
+
+
+def navigation() -> list[dict]:
+    """The same pages as an entry of the menu each, in the order in which a reader comes to need them."""
+    families = [{path.split("/")[-1][:-3]: path} for path in catalogue.pages() if path != catalogue.PATH]
+    return [
+        {"Examples": "reference/examples.md"},
+        {"Troubleshooting": "reference/troubleshooting.md"},
+        {"Catalogue": [catalogue.PATH, *families]},
+        {"Commands": "reference/commands.md"},
+        {"Python": "reference/python.md"},
+        {"Index": "reference/names.md"},
+    ]

@@ -1,0 +1,49 @@
+"""The index: every name of the program, and where it is told about."""
+
+from itertools import groupby
+
+from docs.generated import commands, python
+from docs.generated.markdown import code, joined, table
+from prism_bench import errors
+from prism_bench.catalogue import discover
+
+CATALOGUE = "catalogue"
+
+
+def page() -> str:
+    """All names by their first letter."""
+    entries = sorted({*_kernels(), *_commands(), *_errors(), *_python()}, key=lambda one: (one[0].lower(), one))
+    groups = groupby(entries, key=lambda one: one[0][0].upper())
+    sections = [joined([f"## {letter}", table(("name", "what it is"), map(_row, group))]) for letter, group in groups]
+    return joined(["# Index", "Kernels with their aliases and variants, commands, errors and Python names.", *sections])
+
+
+def _row(entry):
+    name, kind, link = entry
+    return f"[{code(name)}]({link})", kind
+
+
+def _kernels():
+    for spec in discover().kernels.values():
+        link = f"{CATALOGUE}/{spec.family}.md#{spec.name}"
+        yield spec.name, f"kernel of {spec.family}", link
+        yield from ((alias, f"another name of {code(spec.name)}", link) for alias in spec.aliases)
+        yield from ((f"{spec.name}:{variant}", f"variant of {code(spec.name)}", link) for variant in spec.variants)
+
+
+def _commands():
+    return [(name, "command", f"commands.md#{name}") for name in commands.commands()]
+
+
+def _errors():
+    kinds = errors.PrismBenchError.__subclasses__()
+    return [
+        (kind.__name__, "error", f"troubleshooting.md#{kind.__name__.lower()}")
+        for kind in kinds
+        if kind.__module__ == errors.__name__
+    ]
+
+
+def _python():
+    for module, names in python.public().items():
+        yield from ((name, f"of {code(module)}", f"python.md#{path}") for name, path in names.items())
