@@ -55,6 +55,7 @@ def environment() -> Environment:
         error_words=lambda value: f"{value:.1e}",
     )  # fmt: skip
     made.filters.update(
+        capitalized=lambda text: text[:1].upper() + text[1:],
         picked=lambda view, *names: {name: view[name] for name in names}, dict=dict,
         time=lambda seconds: quantity(time_text(seconds)), rate=rate_text, share=share_text, bytes=bytes_text,
         q=quantity, micro=micro, moment=moment, day=lambda created: created[:10],

@@ -15,6 +15,20 @@ class Places:
         return self.runs.parent / "noise"
 
     @property
+    def rounds(self) -> Path:
+        """Records of the rounds in which kernels were made faster: true figures, but no night."""
+        return self.runs.parent / "rounds"
+
+    @property
+    def tuning(self) -> Path:
+        return self.runs.parent / "tuning"
+
+    @property
+    def memory(self) -> Path:
+        """What `prism-bench memory --json` and `prism-bench pipeline --json` printed, and their records."""
+        return self.runs.parent / "memory"
+
+    @property
     def resources(self) -> Path:
         """The table of compiled resources."""
         return self.runs.parent / "compile" / "resources.csv"

@@ -1,6 +1,6 @@
 """Every case as the newest record that holds it tells it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prism_bench import store
@@ -18,14 +18,15 @@ from prism_bench.store.points import Facts
 class Told:
     """A case with its row of the summary, its line of the table, and the reading that they are of.
 
-    `current` is whether that is the newest night, and not an older one because the newest left the case out.
+    `origin` is `night` for the newest one, `older` for a night before that left fewer cases out, `round` where only a
+    round of making kernels faster has timed it: one process, and no night.
     """
 
     case: CaseResult
     row: Mapping[str, object]
     line: Line
     reading: Reading
-    current: bool
+    origin: str
 
     @property
     def created(self) -> str:
@@ -36,21 +37,25 @@ class Told:
         return self.row["implementation"]
 
 
-def told_by(reading: Reading, current: bool, wanted: Sequence[str] | None = None) -> Iterator[Told]:
+def told_by(reading: Reading, origin: str, wanted: Collection[str] | None = None) -> Iterator[Told]:
     """The cases of a reading, only the `wanted` ones if there are any named."""
     rows = reading.frame.to_dict("records")
     for row, line in zip(rows, lines(reading), strict=True):
         if wanted is None or line.case.name in wanted:
-            yield Told(line.case, row, line, reading, current)
+            yield Told(line.case, row, line, reading, origin)
 
 
 def all_told(reading: Reading, own: Sequence[Facts], history: History, places: Places, catalogue: Catalogue | None):
-    """By name: the newest night's cases, then those of the catalogue that an older record of `own` timed last."""
-    found = {one.case.name: one for one in told_by(reading, current=True)}
+    """By name: the newest night's cases, then those of the catalogue that an older night or a round timed last."""
+    found = {one.case.name: one for one in told_by(reading, "night")}
     known = {case.name for case in catalogue.cases()} if catalogue else set()
     for facts, names in _elsewhere(history, own, known - set(found)):
         older = _read(places.runs / facts.file, catalogue)
-        found |= {one.case.name: one for one in told_by(older, False, names)} if older else {}
+        found |= {one.case.name: one for one in told_by(older, "older", names)} if older else {}
+    for path in reversed(store.records_in(places.rounds)):
+        missing = known - set(found)
+        if missing and path.parent.name == reading.record.machine.get("id"):
+            found |= {one.case.name: one for one in told_by(_read(path, catalogue), "round", missing)}
     return found
 
 

@@ -1,7 +1,6 @@
 """The digest: what moved in its days and nothing older, whatever is missing, and only text in both forms."""
 
 import re
-from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 

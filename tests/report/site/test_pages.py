@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from prism_bench import store
 from prism_bench.budget import Budget
 from prism_bench.catalogue import discover
 from prism_bench.evidence import Evidence
@@ -169,7 +170,18 @@ def test_a_case_that_the_newest_night_left_out_is_told_from_an_older_one(tmp_pat
     rows = json.loads((site_of(tmp_path, first, part, catalogue=known) / "catalogue.json").read_text())["kernels"]
     row = next(row for row in rows if row["kernel"] == "softmax")
     assert "older" == row["state"]
-    assert {first.created} == {cell["of"] for cell in row["times"].values()}
+    assert {(first.created, "older")} == {(cell["created"], cell["origin"]) for cell in row["times"].values()}
+
+
+def test_a_case_that_only_a_round_has_timed_is_told_as_that(tmp_path):
+    record = gpu_record()
+    part = replace(record, cases=tuple(case for case in record.cases if case.kernel != "softmax"))
+    store.save(record, store.path_for(record, tmp_path / "rounds"))
+    known = SimpleNamespace(kernels={}, folder=tmp_path, cases=lambda: record.cases)
+    site = site_of(tmp_path, part, catalogue=known)
+    rows = json.loads((site / "catalogue.json").read_text())["kernels"]
+    assert "round" == next(row["state"] for row in rows if row["kernel"] == "softmax")
+    assert "in a round of making it faster" in read(site, "kernels/softmax").text
 
 
 def test_each_machine_has_a_site_of_its_own(tmp_path):

@@ -116,7 +116,7 @@
     if (!points.length || !bandwidth) return gap(figure, points.length ? "The run measured no memory ceiling." : "Without declared operations and a cold time on a device there is no place under the roofs.");
     const rates = points.map((one) => one.flop_rate), reach = points.map((one) => one.intensity);
     const peak = roofs.fp32 || Math.max(...rates), ridge = peak / bandwidth;
-    const x = [Math.min(...reach) / 2.5, Math.max(...reach, ridge * 4) * 2], y = [Math.min(...rates) / 3, Math.max(...rates, ...Object.values(roofs)) * 2.5];
+    const x = [Math.min(...reach) / 2.5, Math.max(...reach, ridge * 4) * 2], y = [Math.min(...rates, ...Object.values(roofs)) / 3, Math.max(...rates, ...Object.values(roofs)) * 2.5];
     const plot = chart(figure, `Roofline of ${points.length} cases`, {
       height, x: { kind: "log", domain: x, words: words.rate(""), title: "operations per compulsory byte" }, y: { kind: "log", domain: y, words: words.rate("") },
     });

@@ -10,6 +10,7 @@ from prism_bench.report.site.sparkline import sparkline
 from prism_bench.report.site.told import Told
 from prism_bench.workload import LABELS
 
+_ORIGINS = {"night": "measured", "older": "older", "round": "round"}  # the best first: it stands for the row
 _NIGHTS = 60  # of a sparkline
 
 
@@ -50,10 +51,9 @@ def _time(told: Told):
 
 
 def _cell(told: Told):
-    older = None if told.current else told.created
     reason = told.case.reason if told.case.status != "ok" else told.row["invalid"]
     return {"case": told.case.name, "workload": told.row["workload"], "seconds": _time(told),
-            "status": told.case.status, "reason": reason, "of": older}  # fmt: skip
+            "status": told.case.status, "reason": reason, "created": told.created, "origin": told.origin}  # fmt: skip
 
 
 def _limit(told: Told | None):
@@ -74,14 +74,15 @@ def _budget(told: Sequence[Told]) -> str:
 
 
 def _state(own):
-    """`measured`, `older` where only an older night knows it, `unmeasured`, or what went wrong."""
+    """`measured`, `older` or `round` where only those know it, `unmeasured`, or what went wrong."""
     if not own:
         return "unmeasured"
     wrong = [one.case.status for one in own.values() if one.case.status not in ("ok", "skipped")]
     if wrong:
         return wrong[0]
     timed = [one for one in own.values() if _time(one)]
-    return ("measured" if any(one.current for one in timed) else "older") if timed else "unmeasured"
+    origins = {one.origin for one in timed}
+    return next((word for origin, word in _ORIGINS.items() if origin in origins), "unmeasured")
 
 
 def _trend(chronicle, told: Told | None):

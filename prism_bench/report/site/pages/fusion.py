@@ -22,7 +22,7 @@ def page(chronicle: Chronicle) -> Page:
     table = fusion.compared(found)
     kernels = {chain.name: f"{kernel_page(spec.name)}.html" for spec, chain in chains}
     shown = {"ledgers": found, "table": table, "figures": _figures(found), "kernels": kernels, "legend": LEGEND,
-             "verdict": verdict, "quantity_text": quantity_text}  # fmt: skip
+             "verdict": verdict, "quantity_text": quantity_text, "timed": sources.record is not None}  # fmt: skip
     return Page("fusion", "Fusion", fusion_json(found, table, sources), shown)
 
 
@@ -38,8 +38,7 @@ def _sources(chronicle, kernels) -> Sources:
     told = [one for one in chronicle.told.values() if one.case.kernel in kernels and one.case.measurements]
     newest = max(told, key=lambda one: one.created, default=None)
     if newest is None:
-        names = " ".join(f"--filter {name}" for name in sorted(kernels))
-        return Sources(missing=f"no record of this machine timed a chain; 'prism-bench run {names}' does")
+        return Sources(missing="no record of this machine timed a chain")
     return Sources(newest.reading.record)
 
 

@@ -85,7 +85,7 @@ def _case(chronicle, told: Told, counts):
     return {
         "name": case.name, "variant": case.variant, "label": case.label, "workload": case.workload,
         "status": case.status, "reason": case.reason, "created": told.created, "commit": told.reading.record.commit,
-        "current": told.current, "bytes": case.bytes, "flops": case.flops, "code": case.code,
+        "origin": told.origin, "bytes": case.bytes, "flops": case.flops, "code": case.code,
         "derived": {name: _plain(told.row[name]) for name in _DERIVED},
         "measurements": [_measurement(one) for one in case.measurements],
         "verification": case.verification, "counters": counts,

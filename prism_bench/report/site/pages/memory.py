@@ -1,8 +1,30 @@
-"""How device memory is handed out, and what the ways of doing so cost."""
+"""How device memory is handed out, and what the ways of doing so cost; pipelines that live on it."""
+
+import orjson
 
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page
 
+_FILES = {"contest": "memory.json", "pipelines": "pipelines.json"}
+_PARTS = {"contest": ("traces", "programs", "verdicts"), "pipelines": ("pipelines", "lstm_phases")}
+
 
 def page(chronicle: Chronicle) -> Page:
-    return Page("memory", "Memory", {"night": chronicle.record.created, "pools": []})
+    problems = []
+    found = {name: _read(chronicle.places.memory / file, _PARTS[name], problems) for name, file in _FILES.items()}
+    return Page("memory", "Memory", {"night": chronicle.record.created, **found, "problems": problems})
+
+
+def _read(path, parts, problems):
+    """What a command printed as JSON; None where it is not kept, or is something else, which is told."""
+    try:
+        plain = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        problems.append(f"{path.name}: not readable ({error})")
+        return None
+    missing = [name for name in parts if name not in plain] if isinstance(plain, dict) else list(parts)
+    if missing:
+        problems.append(f"{path.name}: it has no {', '.join(missing)}")
+    return None if missing else plain

@@ -1,8 +1,54 @@
-"""What was tried and won when launches were tuned."""
+"""What was tried and won when launches were tuned, and what the published rules of choice would have cost."""
 
+from dataclasses import asdict
+from statistics import geometric_mean
+
+import orjson
+
+from prism_bench.errors import ResultsError
+from prism_bench.report.select import Asked, measured_json
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page
+from prism_bench.tuning.crossover import FORMS, POLICIES
+from prism_bench.tuning.kept import path_for as kept_path
+from prism_bench.tuning.kept import read_kept
+from prism_bench.tuning.measured import path_for as measured_path
+from prism_bench.tuning.measured import read_measured
+
+_PARTS = ("matmul", "windows", "batches")
 
 
 def page(chronicle: Chronicle) -> Page:
-    return Page("tuning", "Tuning", {"night": chronicle.record.created, "tuned": []})
+    folder, problems = chronicle.places.tuning, []
+    kept = _asked(read_kept, kept_path(chronicle.machine, folder), problems)
+    measured = _asked(read_measured, measured_path(chronicle.machine, folder), problems)
+    choices = [{**asdict(one), "adopted": one.adopted} for one in kept.choices] if kept else []
+    adopted = [one["speedup"] for one in choices if one["adopted"]]
+    view = {
+        "night": chronicle.record.created, "choices": sorted(choices, key=lambda one: -one["speedup"]),
+        "adopted": len(adopted), "gain": geometric_mean(adopted) if adopted else None,
+        "tried": _sessions(folder, problems), "policies": measured_json(measured, Asked(_PARTS)) if measured else None,
+        "problems": problems,
+    }  # fmt: skip
+    return Page("tuning", "Tuning", view, {"forms": list(FORMS), "rules": list(POLICIES)})
+
+
+def _asked(read, path, problems):
+    """What is kept at the path; a file that cannot be read is told and harms no page."""
+    try:
+        return read(path)
+    except ResultsError as error:
+        problems.append(str(error))
+        return None
+
+
+def _sessions(folder, problems):
+    """By case, every configuration that a session tried with its seconds, from what `prism-bench tune` printed."""
+    found = {}
+    for path in sorted(folder.glob("tune-*.json")):
+        try:
+            found |= {one["case"]: {"searched": one["searched"], "refused": one["refused"]}
+                      for one in orjson.loads(path.read_bytes())["cases"]}  # fmt: skip
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            problems.append(f"{path.name}: not what 'prism-bench tune --output' writes ({error})")
+    return found
