@@ -10,10 +10,17 @@ One launch is possible although a softmax waits for all tiles of its rows: the l
 from dataclasses import replace
 
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, TILES, on_tiles
-from prism_bench_catalogue.include.gemv import launches as products
+from prism_bench_catalogue.include.loss_launches import (
+    ACTIVATIONS,
+    STEP,
+    loss_gradient,
+    row_shape,
+    separate_steps,
+    softmax,
+)
 from prism_bench_catalogue.include.loss_steps import gradient_size, reference, step_size, total_size
 from prism_bench_catalogue.include.row_products import row_blocks, row_template
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, parts_of
+from prism_bench_catalogue.include.row_sums import MOST_BLOCKS
 from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
 from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles, staged_bytes
 from prism_bench_catalogue.include.torch_peers import compiled
@@ -32,7 +39,6 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
-    Zero,
     integers,
     normal,
     reduction,
@@ -40,11 +46,6 @@ from prism_bench import (
 
 # S1 on an H200: 275 GFLOP / 64.8 TFLOP/s = 4.2 ms in FP32, 0.35 ms on the tensor cores; all else moves 0.27 GB, 63 us,
 # once fused, and 1.6 GB, 0.38 ms, in separate launches: fusion is worth a tenth in FP32, half in half precision.
-ACTIVATIONS = {  # functor, launch of the separate step: entry, elements a block, threads
-    "relu": ("Relu", "relu_in_place<Relu>", 1024, 256),
-    "sigmoid": ("Sigmoid", "sigmoid_in_place", 512, 128),
-    "tanh": ("Tanh", "tanh_in_place", 1024, 256),
-}
 IN_REGISTERS = 16_384  # columns of a row that a block holds
 SHORT_ROWS = 1024  # columns that the last block of a row of tiles takes on
 ROW_TILE = (16, 256, 256)  # rows, columns and bytes of depth of a tile of whole rows, 256 threads
@@ -79,40 +80,7 @@ DERIVED = {
     "wide_rows": lambda rows: rows,
     "elements": lambda rows, cols: rows * cols,
 }
-STEP = ("alpha", "beta")
 ROW_STEPS = ("label", "direction", "before", "gradient", "steps", "total")
-
-
-def by_columns(entry, rows, cols, each, arguments):
-    """256 threads, as wide as the rows, for the maps of columns.cuh."""
-    width = 1 if cols % 4 else 4
-    across = min(256, 1 << max(0, cols // width - 1).bit_length())
-    tiles = (-(-rows // (each * 256 // across)), -(-cols // (width * across)))
-    return Launch(tiles, (across, 256 // across), entry=f"{entry}<{width}, {each}>", arguments=arguments)
-
-
-def row_shape(cols):
-    """Threads and items of each that hold a row of at most 8192 columns (256 threads), or 16,384."""
-    block = next((b for b in (32, 64, 128, 256) if 4 * b >= cols), 256 if cols <= 8192 else 512)
-    return block, next(i for i in (4, 8, 16, 32) if i * block >= min(cols, 8192 * block // 256))
-
-
-def activate(activation, elements):
-    _, entry, per_block, threads = ACTIVATIONS[activation]
-    return Launch(-(-elements // per_block), threads, entry=entry, arguments=("logits", "elements"))
-
-
-def softmax(rows, cols, parts):
-    block, items = row_shape(min(cols, 8192))
-    passed = ("logits", "p", "states", "cols", "size", "parts", "temperature")
-    entry = f"softmax<{items}, {1 if cols % 4 else 4}>"
-    step = Launch(rows * parts, block, entry=entry, arguments=passed)
-    return (Zero("states"), step) if parts > 1 else (step,)
-
-
-def loss_gradient(rows, cols):
-    passed = ("p", "label", "gradient", "wide_rows", "cols", "weight")
-    return by_columns("la_cross_entropy_grad", rows, cols, 4, passed)
 
 
 PRODUCT = ("x", "w", "logits", "rows", "cols", "inputs")
@@ -130,22 +98,6 @@ def half_baseline(rows, cols, inputs, parts, elements, activation, tile, device)
     entry = "half_matmul<{}>"
     product = replace(on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile), arguments=PRODUCT)
     return (product, *separate_steps(rows, cols, parts, elements, activation, device))
-
-
-def separate_steps(rows, cols, parts, elements, activation, device):
-    """What follows the product."""
-    given = ("gradient", "direction", "product", "p", "one", "none", "rows", "cols", "splits")
-    return (
-        by_columns("broadcast_add_in_place", rows, cols, 1 if elements < 1 << 20 else 4,
-                   ("logits", "bias", "wide_rows", "cols")),
-        activate(activation, elements),
-        *softmax(rows, cols, parts),
-        loss_gradient(rows, cols),
-        *products(rows, cols, "float32", transpose=False, splits=1, arguments=given),
-        Launch(-(-rows // 1024), 256, entry="axpby", arguments=("product", "before", "steps", *STEP, "wide_rows")),
-        Launch(parts_of(1, rows, device, unroll=8), 512, entry="reduce_sum<Plain<float>, float>",
-               arguments=("steps", "total", "by_row", "wide_rows")),
-    )  # fmt: skip
 
 
 LAYER = ("x", "w", "bias", "logits", "rows", "cols", "inputs")
