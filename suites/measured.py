@@ -72,10 +72,10 @@ def _measured():
     catalogue = discover()
     processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
     settings = workbench.Settings(processes=processes, peers=False, cpu_baseline=False)
-    return workbench.run(catalogue, backend, _launched(catalogue.cases(labels=labels), backend), settings)
+    return workbench.run(catalogue, backend, launched(catalogue.cases(labels=labels), backend), settings)
 
 
-def _launched(cases, backend):
+def launched(cases, backend: str) -> list:
     """The cases by this machine's choices, unless PRISM_BENCH_TUNED is 0."""
     from prism_bench.backends import open_backend
     from prism_bench.tuning.applied import Machine, applied

@@ -31,7 +31,8 @@ class Searched:
 class Decided:
     """What is launched from now on: `chosen`, the default where nothing beat it beyond the noise, and why.
 
-    `seconds` are the medians of default and chosen; `speedup` is the first over the second.
+    `seconds` are the medians of default and chosen; `speedup` is the first over the second. `judged` is False where
+    candidates were left without new times.
     """
 
     searched: Searched
@@ -40,6 +41,12 @@ class Decided:
     seconds: tuple[float, float]
     speedup: float = 1.0
     interval: tuple[float, float] = (1.0, 1.0)
+    judged: bool = True
+
+    @property
+    def settled(self) -> bool:
+        """Whether anything was found out: the default has a time, and what was quicker in the search has a new one."""
+        return self.judged and self.seconds[0] == self.seconds[0]
 
     @property
     def adopted(self) -> bool:
@@ -76,7 +83,8 @@ def _decided(one, judgements, again):
     usual = again[one.default.task].median if one.default.task in again else one.seconds.get(one.default.task)
     if not faster:
         seconds = usual if usual is not None else float("nan")
-        return Decided(one, one.default, _why_not(one, judgements), (seconds, seconds))
+        judged_one = not one.best or any(case.task in judgements for case in one.best)
+        return Decided(one, one.default, _why_not(one, judgements), (seconds, seconds), judged=judged_one)
     chosen = min(faster, key=lambda case: judgements[case.task].estimate.ratio)
     found = judgements[chosen.task].estimate
     low, high = found.interval()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from prism_bench.case import Case
@@ -77,7 +78,7 @@ class Measuring:
 
     def _measured(self, cases: Mapping[tuple, Case]):
         """The trials that verified the cases and their medians over fresh processes."""
-        total, done = len(cases) * (1 + self._processes), iter(range(10**9))
+        total, done = len(cases) * (1 + self._processes), count()
 
         def report(process, case):
             self._report(Progress(process, next(done), total, case.task))
@@ -90,7 +91,7 @@ class Measuring:
                 if trials[key].seconds is None:
                     raise MeasurementInvalid(f"{case.name} has no time: {trials[key].reason}")
             self.facts = trial.facts
-        again = timed_in_turn(self._bench, [list(cases.values())], self._processes, report=report)
+        *_, again = timed_in_turn(self._bench, [list(cases.values())], self._processes, report=report)
         return trials, {key: again[case.task].median for key, case in cases.items()}
 
 

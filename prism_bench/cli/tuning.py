@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from prism_bench.analysis.noise_file import stored_noise
@@ -52,88 +53,92 @@ class Tuning:
 
     def __init__(self, bench: Bench, device, plan: Plan, report: Callable[[Progress], None]):
         self._bench, self._device, self._plan, self._report = bench, device, plan, report
-        self._begun = time.perf_counter()
+        self._begun, self._searched, self._again = time.perf_counter(), [], {}
+        self._facts: dict = {}
 
     def run(self, cases: Sequence[Case], noise: Path) -> Session:
-        """Ctrl-C keeps what is decided by then: the cases that were searched, each on the times that there are."""
-        searched: list[Searched] = []
-        spaces = {case.name: case.configurations(self._device) for case in cases}
-        total = sum(min(len(space), self._plan.budget) for space in spaces.values())
-        again, complete, facts = {}, True, {}
+        """Ctrl-C keeps what was found out by then: the cases that were searched, each on the times that there are."""
+        spaces, complete = [case.configurations(self._device) for case in cases], True
         try:
-            with Trials(self._bench, [one for space in spaces.values() for one in space]) as trials:
-                for space in spaces.values():
-                    if self._out_of(SEARCH_SHARE):
-                        break
-                    searched.append(self._search(space, trials, total))
-                    facts = trials.facts
-            again = self._again(searched)
+            self._search_all(spaces)
+            self._time_again()
         except KeyboardInterrupt:
             complete = False
-        machine = identity.machine(facts)["id"]
-        floors = stored_noise(machine, noise)
-        clocks = {one.default.name: _clock_of(again, one) for one in searched}
-        known = {name: floors.spread(name, clock) for name, clock in clocks.items()} if floors else {}
-        left = tuple(cases[len(searched) :])
-        return Session(tuple(decided(searched, again, known)), left, facts, self._elapsed(), complete and not left)
+        decisions = decided(self._searched, self._again, self._known(noise))
+        left = tuple(cases[len(self._searched) :])
+        return Session(tuple(decisions), left, self._facts, self._elapsed(), complete and not left)
 
     def _elapsed(self):
         return time.perf_counter() - self._begun
 
-    def _out_of(self, share):
-        return self._plan.seconds is not None and self._elapsed() > share * self._plan.seconds
+    def _search_all(self, spaces):
+        """Case by case, until their share of the time is over. What is tried whole is compiled by all cores before."""
+        whole = [case for space in spaces if len(space) <= self._plan.budget for case in space]
+        tried, total = count(), sum(min(len(space), self._plan.budget) for space in spaces)
+        with Trials(self._bench, whole) as trials:
 
-    def _search(self, space, trials, total):
-        """Every configuration that the search asks for, tried; the best few are right at the edges too."""
-        by_choice = {tuple(case.configuration.items()): case for case in space}
-        seconds, refused = {}, {}
+            def trial(case):
+                self._report(Progress(0, min(next(tried), total), total, case.task))
+                return trials(case)
 
-        def measure(configuration):
-            case = by_choice[tuple(configuration.items())]
-            self._report(Progress(0, self._tried, total, case.task))
-            self._tried += 1
-            trial = trials(case)
-            (seconds if trial.seconds is not None else refused)[case.task] = trial.seconds or trial.reason
-            return trial.seconds
+            for space in spaces:
+                if self._plan.seconds is not None and self._elapsed() > SEARCH_SHARE * self._plan.seconds:
+                    return
+                self._searched.append(_search(space, trial, trials.at_edges, self._plan))
+                self._facts = trials.facts
 
-        search([case.configuration for case in space], measure, self._plan.strategy, self._plan.budget)
-        tasks = {case.task: case for case in space}
-        tried = len(seconds) + len(refused)
-        best = []
-        for task in best_few(seconds, space[0].task, len(seconds)):
-            wrong = trials.at_edges(tasks[task]) if len(best) < self._plan.few else None
-            if wrong:
-                refused[task] = wrong
-            elif len(best) < self._plan.few:
-                best.append(tasks[task])
-        return Searched(space[0], tried, refused, seconds, tuple(best), len(space))
-
-    _tried = 0
-
-    def _again(self, searched):
+    def _time_again(self):
         """Fresh processes for the default, for the best, for the second best ... in turn."""
-        with_best = [one for one in searched if one.best]
+        with_best = [one for one in self._searched if one.best]
         sides = [[one.default for one in with_best]]
         sides += [[one.best[k] for one in with_best if len(one.best) > k] for k in range(self._plan.few)]
-        total, done = sum(map(len, sides)) * self._plan.processes, iter(range(10**9))
+        total, done = sum(map(len, sides)) * self._plan.processes, count()
 
         def report(process, case):
             self._report(Progress(process, next(done), total, case.task))
 
         end = None if self._plan.seconds is None else self._begun + self._plan.seconds
-        return timed_in_turn(self._bench, sides, self._plan.processes, end=end, report=report)
+        for times in timed_in_turn(
+            self._bench, sides if with_best else [], self._plan.processes, end=end, report=report
+        ):
+            self._again = times
+
+    def _known(self, noise):
+        """The noise of the cases on this machine, by name."""
+        floors = stored_noise(identity.machine(self._facts)["id"], noise)
+        names = {one.default.name: self._again.get(one.default.task) for one in self._searched}
+        return {name: floors.spread(name, found.metric) for name, found in names.items() if found} if floors else {}
 
 
-def _clock_of(again, one):
-    found = again.get(one.default.task)
-    return found.metric if found else "cold_time"
+def _search(space, trial, at_edges, plan):
+    """Every configuration that the search asks for, tried; the best few are right at the edges too."""
+    by_choice = {tuple(case.configuration.items()): case for case in space}
+    tasks = {case.task: case for case in space}
+    seconds, refused = {}, {}
+
+    def measure(configuration):
+        found = trial(by_choice[tuple(configuration.items())])
+        (refused if found.seconds is None else seconds)[found.case.task] = found.seconds or found.reason
+        return found.seconds
+
+    search([case.configuration for case in space], measure, plan.strategy, plan.budget)
+    tried, best = len(seconds) + len(refused), []
+    for task in best_few(seconds, space[0].task):
+        if len(best) == plan.few:
+            break
+        wrong = at_edges(tasks[task])
+        if wrong:
+            refused[task] = wrong
+        else:
+            best.append(tasks[task])
+    return Searched(space[0], tried, refused, seconds, tuple(best), len(space))
 
 
 def keep(session: Session, bench: Bench, folder: Path) -> Path | None:
-    """Put what was decided into the machine's store; the path, None where nothing was. A store of another device of the
+    """Put what was settled into the machine's store; the path, None where nothing was. A store of another device of the
     same name makes way.
     """
-    found = [_choice(one, session.facts, bench) for one in session.decisions if one.seconds[0] == one.seconds[0]]
+    found = [_choice(one, session.facts, bench) for one in session.decisions if one.settled]
     if not found:
         return None
     machine, device = identity.machine(session.facts)["id"], session.facts.get("device", "")

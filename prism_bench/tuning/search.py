@@ -34,10 +34,10 @@ def search(space: Sequence[dict], measure: Measure, strategy: str = AUTO, budget
     ask_strategy("genetic_algorithm" if strategy == AUTO else strategy, space, measure, budget)
 
 
-def best_few(seconds: dict[str, float], default: str, few: int) -> list[str]:
-    """The quickest `few` of the tasks, best first; only those that beat the default by `LEAST_GAIN`."""
+def best_few(seconds: dict[str, float], default: str) -> list[str]:
+    """The tasks that beat the default by `LEAST_GAIN`, best first: those that are worth fresh processes."""
     usual = seconds.get(default)
     if usual is None:
         return []
     quicker = [task for task, took in seconds.items() if took < usual * (1 - LEAST_GAIN) and task != default]
-    return sorted(quicker, key=seconds.get)[:few]
+    return sorted(quicker, key=seconds.get)

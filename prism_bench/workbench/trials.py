@@ -113,10 +113,10 @@ def _dead(case, died, bench):
 def timed_in_turn(
     bench: Bench, sides: Sequence[Sequence[Case]], processes: int, *, end: float | None = None,
     report: Callable[[int, Case], None] = lambda process, case: None,
-) -> dict[str, Measurement]:  # fmt: skip
+) -> Iterator[dict[str, Measurement]]:  # fmt: skip
     """Every case of every side timed in `processes` fresh processes of its side, the sides in turn: A B C, C B A, ...
 
-    By task, the measurements of all processes together. No further round starts that would not be over by `end`, as
+    After each round it yields, by task, the measurements of all processes so far together. No further round starts that would not be over by `end`, as
     long as the last one took. The cases are right already; a case that fails all the same has no entry.
     """
     found: dict[str, list[Measurement]] = {}
@@ -125,10 +125,10 @@ def timed_in_turn(
         for side in sides if number % 2 else sides[::-1]:
             for trial in _round(bench, shuffled(side, 0, number), lambda case, n=number: report(n, case)):
                 found.setdefault(trial.case.task, []).append(trial.measured)
+        yield {task: merged(parts) for task, parts in found.items() if None not in parts}
         now = time.perf_counter()
         if end is not None and now + (now - begun) > end:
-            break
-    return {task: merged(parts) for task, parts in found.items() if None not in parts}
+            return
 
 
 def _round(bench, cases, report) -> Iterator[Trial]:

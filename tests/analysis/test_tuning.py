@@ -70,6 +70,7 @@ def test_known_noise_withholds_what_few_processes_would_call():
 def test_why_there_was_nothing_to_judge(one, reason):
     (found,) = decided([one], {})
     assert (False, reason, (1e-6, 1e-6)) == (found.adopted, found.reason, found.seconds)
+    assert (not one.best) == found.settled
 
 
 def test_the_mean_is_geometric_and_counts_the_defaults_that_stay():

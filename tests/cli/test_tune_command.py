@@ -67,6 +67,17 @@ def test_wrong_ones_are_refused_however_quick(tune):
     assert "refused: tripled[n=1000]@block=64,items=1: tripled[n=1000] on null: y[" in found.out
 
 
+def test_what_ctrl_c_left_open_is_not_kept(tune, monkeypatch):
+    monkeypatch.setattr("prism_bench.cli.tuning.timed_in_turn", interrupted)
+    found = tune(HALF)
+    assert (2, True) == (found.code, "the candidates were not timed again" in found.out)
+    assert not Path("reports/tuning").exists()
+
+
+def interrupted(*words, **more):
+    raise KeyboardInterrupt
+
+
 def test_a_default_without_a_time_ends_with_1(tune):
     found = tune({"*": {"wrong": True}})
     assert 1 == found.code

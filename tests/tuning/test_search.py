@@ -61,10 +61,10 @@ def test_an_empty_space_and_an_unknown_strategy_are_refused():
 @pytest.mark.parametrize(
     "seconds, expected",
     [
-        ({"d": 1.0, "a": 0.9, "b": 0.8, "c": 0.7}, ["c", "b"]),
+        ({"d": 1.0, "a": 0.9, "b": 0.8, "c": 0.7}, ["c", "b", "a"]),
         ({"d": 1.0, "a": 0.999, "b": 1.2}, []),
         ({"a": 0.5}, []),
     ],
 )
 def test_only_what_beats_the_default_is_worth_fresh_processes(seconds, expected):
-    assert expected == best_few(seconds, "d", 2)
+    assert expected == best_few(seconds, "d")

@@ -75,14 +75,16 @@ def test_sides_take_turns_in_fresh_processes(bench):
     seen = []
     script = {"*@block=64,*": {"seconds": 5e-7}, "*@block=256,*": {"memory": True}}
     sides = [[CASE], [block(64)], [block(256)], []]
-    found = timed_in_turn(bench(script), sides, 2, report=lambda number, case: seen.append((number, case.task)))
+    told = lambda number, case: seen.append((number, case.task))  # noqa: E731
+    first, found = timed_in_turn(bench(script), sides, 2, report=told)
     tasks = [side[0].task for side in sides[:3]]
     assert [*((1, task) for task in tasks), *((2, task) for task in tasks[::-1])] == seen
     assert set(tasks[:2]) == set(found), "what does not fit has no time"
+    assert [1, 1] == [len(one.processes) for one in first.values()]
     assert [2, 2] == [len(one.processes) for one in found.values()]
     assert 0.5 == pytest.approx(found[tasks[1]].median / found[tasks[0]].median, rel=0.02)
 
 
 def test_no_round_starts_that_would_end_too_late(bench):
-    found = timed_in_turn(bench(), [[CASE]], 5, end=0.0)
+    (found,) = timed_in_turn(bench(), [[CASE]], 5, end=0.0)
     assert 1 == len(found[CASE.task].processes)
