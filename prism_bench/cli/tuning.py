@@ -98,9 +98,8 @@ class Tuning:
             self._report(Progress(process, next(done), total, case.task))
 
         end = None if self._plan.seconds is None else self._begun + self._plan.seconds
-        for times in timed_in_turn(
-            self._bench, sides if with_best else [], self._plan.processes, end=end, report=report
-        ):
+        rounds = self._plan.processes if with_best else 0
+        for times in timed_in_turn(self._bench, sides, rounds, end=end, report=report):
             self._again = times
 
     def _known(self, noise):

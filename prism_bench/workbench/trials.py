@@ -116,8 +116,9 @@ def timed_in_turn(
 ) -> Iterator[dict[str, Measurement]]:  # fmt: skip
     """Every case of every side timed in `processes` fresh processes of its side, the sides in turn: A B C, C B A, ...
 
-    After each round it yields, by task, the measurements of all processes so far together. No further round starts that would not be over by `end`, as
-    long as the last one took. The cases are right already; a case that fails all the same has no entry.
+    After each round it yields, by task, the measurements of all processes so far together. No further round starts that
+    would not be over by `end`, as long as the last one took. The cases are right already; a case that fails all the
+    same has no entry.
     """
     found: dict[str, list[Measurement]] = {}
     for number in range(1, processes + 1):
