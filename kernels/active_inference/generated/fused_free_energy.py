@@ -60,10 +60,10 @@ def tolerance(dtype):
 
 
 def torch_free_energy(torch, mu_q, mu_p, var_q, var_p, o, g, precision):
-    normal = torch.distributions.Normal
-    q, p = normal(mu_q, var_q.sqrt()), normal(mu_p, var_p.sqrt())
+    normal = torch.distributions.Normal  # to validate its arguments it would wait for the device
+    q, p = (normal(mu, var.sqrt(), validate_args=False) for mu, var in ((mu_q, var_q), (mu_p, var_p)))
     complexity = torch.distributions.kl_divergence(q, p).sum()
-    accuracy = normal(g, precision.rsqrt()).log_prob(o).sum()
+    accuracy = normal(g, precision.rsqrt(), validate_args=False).log_prob(o).sum()
     return complexity - accuracy, complexity, accuracy
 
 

@@ -42,7 +42,8 @@ def tolerance(dtype):
 
 def torch_complexity(torch, mu_q, mu_p, var_q, var_p):
     normal = torch.distributions.Normal
-    return torch.distributions.kl_divergence(normal(mu_q, var_q.sqrt()), normal(mu_p, var_p.sqrt())).sum()
+    q, p = (normal(mu, var.sqrt(), validate_args=False) for mu, var in ((mu_q, var_q), (mu_p, var_p)))
+    return torch.distributions.kl_divergence(q, p).sum()
 
 
 spec = KernelSpec(
