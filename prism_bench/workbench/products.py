@@ -1,6 +1,7 @@
 """A product of matrices by whichever form was measured to be quickest for its shape within a tolerance."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from prism_bench.backends import Backend, Runnable, open_backend
@@ -37,8 +38,11 @@ class Matmul:
         found = read_measured(path_for(machine(facts)["id"], Path(folder)))
         fits = found and (found.device, found.backend) == (facts["device"], self._backend.name)
         self._rows, self._tolerance = found.matmul if fits else (), tolerance
-        self._catalogue: Catalogue = discover()
         self._prepared: dict[tuple, Runnable] = {}
+
+    @cached_property
+    def _catalogue(self) -> Catalogue:
+        return discover()
 
     def picked(self, a, b) -> Picked:
         """The form that these operands get, and why."""
