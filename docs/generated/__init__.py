@@ -1,6 +1,6 @@
 """The pages that nobody writes: each is read off the program when the documentation is built."""
 
-from docs.generated import catalogue, commands, examples, names, python, troubleshooting
+from docs.generated import catalogue, commands, examples, metrics, names, python, troubleshooting
 
 __all__ = ["navigation", "pages"]
 
@@ -10,6 +10,7 @@ def pages() -> dict[str, str]:
     return {
         **catalogue.pages(),
         "reference/commands.md": commands.page(),
+        "reference/metrics.md": metrics.page(),
         "reference/python.md": python.page(),
         "reference/examples.md": examples.page(),
         "reference/troubleshooting.md": troubleshooting.page(),
@@ -25,6 +26,7 @@ def navigation() -> list[dict]:
         {"Troubleshooting": "reference/troubleshooting.md"},
         {"Catalogue": [catalogue.PATH, *families]},
         {"Commands": "reference/commands.md"},
+        {"Metrics": "reference/metrics.md"},
         {"Python": "reference/python.md"},
         {"Index": "reference/names.md"},
     ]
