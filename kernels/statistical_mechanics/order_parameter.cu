@@ -88,9 +88,10 @@ __device__ bool add_phases(PartialSums<2>& partial, Phasor phasor, const float* 
 }
 
 // r exp(i psi) = the mean of exp(i m theta). A thread that meets a far angle begins anew.
-template <class Phasor>
-__global__ void __launch_bounds__(512) order_parameter(const float* theta, float* re, float* im, float* r, float* psi,
-                                                          double* by_block, long long n, int harmonic) {
+template <class Phasor, int RESIDENT>
+__global__ void __launch_bounds__(512, RESIDENT)
+    order_parameter(const float* theta, float* re, float* im, float* r, float* psi, double* by_block, long long n,
+                    int harmonic) {
     const float times = static_cast<float>(harmonic);
     PartialSums<2> partial;
     if (add_phases<4>(partial, Phasor{times}, theta, n)) {

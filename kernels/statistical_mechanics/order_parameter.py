@@ -16,6 +16,7 @@ from prism_bench import (
     Rule,
     Scratch,
     Size,
+    Tune,
     Variant,
     Workload,
     absolute,
@@ -23,15 +24,16 @@ from prism_bench import (
     uniform,
 )  # fmt: skip
 
-# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us: memory; of
-# `accurate` 24 instructions = 54 us. 74 us in fact, 0.84 of a copy's rate, where entropy_production, of one sum and no
-# functions, takes 67 us; which of the two costs it no counter has told yet.
+# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us; of
+# `accurate` 24 instructions = 54 us. 74 us in fact, 0.84 of a copy's rate: DRAM 74 %, issue slots 52 %, special
+# functions 48 %, with 40 registers and so 3/4 of the warps that an SM can hold; sums that hold all of them (32
+# registers: `resident` 4) reach DRAM 84 to 87 %. Of `accurate` issue slots are 73 % busy.
 
 
 def launch_of(phasor):
-    def launch(n, device, fill, block):
+    def launch(n, device, fill, block, resident):
         parts = parts_of(1, n, device, unroll=4, fill=fill, block=block)
-        return Launch(grid=(1, parts), block=block, entry=f"order_parameter<{phasor}>")
+        return Launch(grid=(1, parts), block=block, entry=f"order_parameter<{phasor}, {resident}>")
 
     return launch
 
@@ -63,7 +65,7 @@ def cupy_order(cupy, theta, harmonic):
 unit_terms = reduction(lambda xp: xp.ones(1))
 
 spec = KernelSpec(
-    entry="order_parameter<Reduced>",
+    entry="order_parameter<Reduced, 1>",
     arguments=(
         In("theta", "n", fill=uniform(-2, 3)), Out("re", "1"), Out("im", "1"), Out("r", "1"), Out("psi", "1"),
         Scratch("by_block", str(2 * MOST_BLOCKS), dtype="float64"), Size("n", "int64"), Size("harmonic"),
@@ -71,7 +73,7 @@ spec = KernelSpec(
     parameters={"harmonic": 1},
     rules=(Rule("|harmonic| <= 2^24", lambda harmonic: abs(harmonic) <= 1 << 24),),
     launch=launch_of("Reduced"),
-    tune=SHARED_TUNE,
+    tune=Tune(**SHARED_TUNE.values, resident=(1, 4), rules=SHARED_TUNE.rules),
     reference=reference,
     tolerance={"re": unit_terms, "im": unit_terms, "r": unit_terms, "psi": reduction(per_r)},
     peers={"torch": torch_order, "cupy": cupy_order},

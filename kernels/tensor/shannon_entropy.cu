@@ -21,7 +21,7 @@ struct QuickTerms {
 };
 
 // entropy[r] = -unit times the sum of p log2 p over row r.
-extern "C" __global__ void __launch_bounds__(512) shannon_entropy(const float* p, float* entropy, double* by_block,
+extern "C" __global__ void __launch_bounds__(512, 4) shannon_entropy(const float* p, float* entropy, double* by_block,
                                                                   unsigned int* arrived, long long cols, double unit) {
     const float* const row = p + blockIdx.x * cols;
     PartialSums<1> partial;

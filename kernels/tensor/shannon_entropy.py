@@ -23,7 +23,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
-# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 14 instructions an element = 32 us: bound by memory.
+# S1 on an H200: 268 MB / 4.45 TB/s = 60 us. It took 81 us, DRAM 69 %, issue slots 57 %, at half of the warps that an
+# SM can hold, while each term branched on its size; terms without branches in 32 registers are not measured yet.
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
 tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20")
 
