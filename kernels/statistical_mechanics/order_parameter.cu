@@ -88,6 +88,7 @@ __device__ bool add_phases(PartialSums<2>& partial, Phasor phasor, const float* 
 }
 
 // r exp(i psi) = the mean of exp(i m theta). A thread that meets a far angle begins anew.
+// An SM is to hold RESIDENT blocks; 0 leaves that to the compiler.
 template <class Phasor, int RESIDENT>
 __global__ void __launch_bounds__(512, RESIDENT)
     order_parameter(const float* theta, float* re, float* im, float* r, float* psi, double* by_block, long long n,

@@ -65,7 +65,7 @@ def cupy_order(cupy, theta, harmonic):
 unit_terms = reduction(lambda xp: xp.ones(1))
 
 spec = KernelSpec(
-    entry="order_parameter<Reduced, 1>",
+    entry="order_parameter<Reduced, 0>",
     arguments=(
         In("theta", "n", fill=uniform(-2, 3)), Out("re", "1"), Out("im", "1"), Out("r", "1"), Out("psi", "1"),
         Scratch("by_block", str(2 * MOST_BLOCKS), dtype="float64"), Size("n", "int64"), Size("harmonic"),
@@ -73,7 +73,7 @@ spec = KernelSpec(
     parameters={"harmonic": 1},
     rules=(Rule("|harmonic| <= 2^24", lambda harmonic: abs(harmonic) <= 1 << 24),),
     launch=launch_of("Reduced"),
-    tune=Tune(**SHARED_TUNE.values, resident=(1, 4), rules=SHARED_TUNE.rules),
+    tune=Tune(**SHARED_TUNE.values, resident=(0, 4), rules=SHARED_TUNE.rules),
     reference=reference,
     tolerance={"re": unit_terms, "im": unit_terms, "r": unit_terms, "psi": reduction(per_r)},
     peers={"torch": torch_order, "cupy": cupy_order},
