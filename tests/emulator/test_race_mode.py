@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 from prism_bench.emulator import ORDERS, compile_source
+from prism_bench.emulator.compiler import find_compiler
 
 SOURCE = Path(__file__).parent / "kernels" / "traffic.cu"
-ENTRIES = ["copied", "copied_by_vector", "strided", "one_for_all", "bytes", "banks", "histogram", "last_block_sums"]
+ENTRIES = [
+    *("copied", "copied_by_vector", "strided", "one_for_all", "bytes", "banks", "histogram", "last_block_sums"),
+    "by_value",
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +41,8 @@ def test_each_byte_of_a_copy_moves_once(module):
 
 
 def test_vector_of_four_is_one_request_of_sixteen_sectors(module):
+    if find_compiler().is_clang:
+        pytest.skip("clang splits a float4 into scalars before they are counted")
     moved = traffic(module, "copied_by_vector", 1, 64, [floats(256), floats(256)])
     assert (moved.bytes_read, moved.global_requests, moved.sectors_per_request) == (1024, 4, 16)
 
@@ -56,6 +62,11 @@ def test_broadcast_reads_one_sector_and_counts_each_lanes_bytes(module):
 def test_single_bytes_are_told_apart(module):
     moved = traffic(module, "bytes", 1, 96, [np.zeros(96, np.uint8), np.zeros(96, np.uint8)])
     assert (moved.bytes_read, moved.unique_bytes, moved.global_sectors) == (96, 192, 6)
+
+
+def test_struct_that_is_handed_on_by_value_is_read(module):
+    moved = traffic(module, "by_value", 1, 32, [np.zeros(64, np.float32), floats(32)])
+    assert (moved.arguments[0].bytes_read, moved.arguments[0].unique_read) == (2 * 256, 256)
 
 
 @pytest.mark.parametrize(("stride", "wavefronts"), [(1, 1), (2, 2), (4, 4), (32, 32), (31, 1), (0, 1)])

@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from prism_bench.emulator.compiler import MODES
+from prism_bench.emulator.compiler import MODES, find_compiler
 from tests.emulator.seeds import SEEDS, build, kinds_found, run
 
 _build = cache(build)
@@ -23,6 +23,8 @@ def end_child_processes():
 
 @cache
 def _found(mode, name):
+    if name == "misaligned_vector" and find_compiler().is_clang:
+        pytest.skip("clang splits a float4 into scalars before either check sees it")
     return kinds_found(_build(mode, False), _build("fast", True), _by_name[name])
 
 

@@ -27,3 +27,17 @@ __global__ void last_block_sums(const float* x, float* parts, float* y, unsigned
     for (int i = 0; i < gridDim.x; ++i) sum += parts[i];
     *y = sum;
 }
+
+struct Pair {
+    float first, second;
+};
+
+__device__ float folded(Pair pair) {
+    for (int i = 0; i < 5; ++i) pair = {pair.first * 0.5f + pair.second, pair.second - pair.first * 0.25f};
+    return pair.first + pair.second;
+}
+
+// Where a struct is read and handed on by value.
+__global__ void by_value(const Pair* pairs, float* y) {
+    y[threadIdx.x] = folded(pairs[threadIdx.x]) - folded(pairs[threadIdx.x ^ 1]);
+}
