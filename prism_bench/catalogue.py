@@ -10,10 +10,11 @@ from types import ModuleType
 
 from prism_bench.arguments import Array
 from prism_bench.case import Case, Device
-from prism_bench.errors import PrismBenchError, SpecError, UsageError, unknown
+from prism_bench.errors import PrismBenchError, SpecError, unknown
 from prism_bench.files import GENERATED, family_of
 from prism_bench.kernel import KernelSpec
-from prism_bench.workload import LABELS, Workload
+from prism_bench.naming import chosen, read_case
+from prism_bench.workload import LABELS
 
 _PACKAGE = Path(__file__).resolve().parent
 _SPECS = "prism_bench_catalogue"  # the package that specs are loaded into: `from prism_bench_catalogue.include...`
@@ -38,12 +39,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Every kernel of a folder by name, and the problems met on the way."""
+    """Every kernel of a folder by name, and the problems met on the way.
+
+    `choices` are configurations by case name, for who makes cases of its own: `launched` applies them.
+    """
 
     folder: Path
     kernels: dict[str, KernelSpec]
     problems: tuple[Problem, ...] = ()
     aliases: dict[str, str] = field(default_factory=dict)
+    choices: dict[str, dict] = field(default_factory=dict)
 
     def kernel(self, name: str) -> KernelSpec:
         """The kernel called `name`, or known by that alias; a UsageError with the nearest names otherwise."""
@@ -79,8 +84,8 @@ class Catalogue:
         if not choice:
             return cases
         names = {word.partition("=")[0] for word in choice.split(",")}
-        chosen = [_chosen(case, choice) for case in cases if names <= set(case.tunable)]
-        return [case for case in chosen if case.broken(Device()) is None]
+        launched = [chosen(case, choice) for case in cases if names <= set(case.tunable)]
+        return [case for case in launched if case.broken(Device()) is None]
 
     def case(self, name: str) -> Case:
         """The case of that full name, such as `softmax[rows=32,cols=1000]`, or of a task: `name@block=128`."""
@@ -88,32 +93,18 @@ class Catalogue:
 
     def anywhere(self, name: str) -> Case:
         """The same with any other values of the kernel's axes. Such a case has no label: nothing is promised for it."""
-        return self._configured(name, lambda bare: self._by_name.get(bare) or self._elsewhere(bare))
+        return self._configured(name, lambda bare: self._by_name.get(bare) or read_case(bare, self.kernels))
+
+    def launched(self, case: Case) -> Case:
+        """The case as the choices have it."""
+        return case.configured(self.choices[case.name]) if case.name in self.choices else case
 
     def _configured(self, name, find):
         name, _, choice = name.partition("@")
         case = find(name)
         if case is None:
             raise unknown("case", name, self._by_name)
-        return _chosen(case, choice) if choice else case
-
-    def _elsewhere(self, name):
-        """The case of a kernel's name and all axes of its workloads; None where it is not such a name."""
-        kernel, bracket, axes = name.partition("[")
-        kernel, _, variant = kernel.partition(":")
-        if not bracket or not axes.endswith("]") or kernel not in self.kernels:
-            return None
-        spec = self.kernels[kernel].with_variant(variant) if variant else self.kernels[kernel]
-        known = next(iter(spec.workloads.values()))
-        workload = {axis: value for axis, _, value in (word.partition("=") for word in axes[:-1].split(","))}
-        if not set(known) <= set(workload) <= {*known, *spec.parameters}:
-            return None
-        usual = {**spec.parameters, **known}
-        try:
-            workload = {axis: type(usual[axis])(value) for axis, value in workload.items()}
-        except ValueError:
-            return None
-        return Case(spec, Workload(**workload), "", variant or None)
+        return chosen(case, choice) if choice else case
 
     def _specs(self):
         for spec in self.kernels.values():
@@ -158,13 +149,6 @@ class Catalogue:
         elif kernel not in self.kernels and word not in self.families:
             cases = list(self._by_name) if "[" in word else []
             raise unknown("kernel, family or case", word, [*self.kernels, *self.aliases, *self.families, *cases])
-
-
-def _chosen(case, text):
-    """The case in the configuration that `block=128,groups=2` writes."""
-    if case.spec.tune is None:
-        raise UsageError(f"{case.name}: '{text}' configures a kernel whose spec has no tune=")
-    return case.configured(case.spec.tune.parsed(text, case.name))
 
 
 def _matches(case, word):

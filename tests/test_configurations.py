@@ -139,3 +139,9 @@ def test_a_space_that_cannot_be_is_a_problem_of_its_kernel_alone(tmp_path, line,
     )
     (problem,) = discover(tmp_path).problems
     assert complaint in str(problem)
+
+
+def test_choices_of_a_catalogue_reach_cases_that_others_make():
+    chosen = replace(CATALOGUE, choices={"tripled[n=1000]": {"block": 64}})
+    assert [{"block": 64}, {}] == [chosen.launched(case(Workload(n=n))).choice for n in (1000, 2000)]
+    assert {} == CATALOGUE.launched(case()).choice

@@ -1,5 +1,6 @@
 """`prism-bench pipeline`: kernels one after the other, verified, and what an evaluation takes in every form."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ import typer
 
 from prism_bench.cli import options, pairs
 from prism_bench.cli.progress import progress_bar
+from prism_bench.cli.tuned import TunedOption, configured
 
 NAME = "pipeline"
 DEFAULT_KEPT = Path("reports/pipelines")
@@ -19,6 +21,7 @@ def command(
     backend: options.BackendOption = None,
     processes: Annotated[int, typer.Option(min=1, help="fresh processes that measure")] = 3,
     verify_only: Annotated[bool, typer.Option("--verify-only", help="no times")] = False,
+    tuned: TunedOption = True,
     limit_seconds: pairs.LimitOption = None,
     keep: Annotated[Path | None, typer.Option(help="folder for the record; on a GPU reports/pipelines")] = None,
     source: Annotated[
@@ -35,10 +38,11 @@ def command(
     if source:
         record = _read(source)
     else:
-        opened = options.choose_backend(backend, quiet=json).name
-        effort = (label or ("small" if opened == "emulator" else "S0"), processes, not verify_only, limit_seconds)
-        record = _measured(names, form, opened, options.open_catalogue(catalogue), effort)
-        _keep(record, keep or (DEFAULT_KEPT if opened == "cuda" and not verify_only else None))
+        opened = options.choose_backend(backend, quiet=json)
+        effort = (label or ("small" if opened.name == "emulator" else "S0"), processes, not verify_only, limit_seconds)
+        launched = _launched(names, options.open_catalogue(catalogue), effort[0], opened, tuned)
+        record = _measured(names, form, opened.name, launched, effort)
+        _keep(record, keep or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None))
     found = rows(record)
     if json:
         options.print_json(pipelines_json(found, phases(found, STEPS)))
@@ -59,15 +63,27 @@ def _read(source):
     return record
 
 
-def _measured(names, forms, backend, catalogue, effort):
+def _launched(names, catalogue, label, backend, tuned):
+    """The catalogue with the choices for every stage, and what a record tells of them."""
+    from prism_bench.pipelines import pipelines
+    from prism_bench.pipelines.pipeline import placed
+
+    stages = [one.case for pipeline in pipelines(names or ()) for one in placed(pipeline, label, catalogue)]
+    found = configured(list(dict.fromkeys(stages)), backend, tuned)
+    choices = {case.name: dict(case.choice) for case in found.cases if case.choice}
+    return replace(catalogue, choices=choices), dict(found.told)
+
+
+def _measured(names, forms, backend, launched, effort):
     from prism_bench.pipelines import pipelines
     from prism_bench.pipelines.run import Plan, Side, measure, tasks_of
 
+    catalogue, told = launched
     label, processes, timed, limit = effort
     tasks = tasks_of(pipelines(names or ()), forms or _forms(backend), label, catalogue)
     with progress_bar() as report:
         plan = Plan(catalogue, backend, tasks, label, processes, timed, limit)
-        return measure(plan, [Side("pipelines")], report)["pipelines"]
+        return replace(measure(plan, [Side("pipelines")], report)["pipelines"], tuning=told)
 
 
 def _keep(record, folder):

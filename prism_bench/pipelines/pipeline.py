@@ -73,7 +73,7 @@ def _case(stage, pipeline, label, catalogue):
     spec = catalogue.kernel(kernel)
     spec = spec.with_variant(variant) if variant else spec
     workload = byname.call(stage.workload, pipeline.workloads[label], f"{pipeline.name}: workload of {stage.name}")
-    return Case(spec, workload, label, variant or None)
+    return catalogue.launched(Case(spec, workload, label, variant or None))
 
 
 def _refuse_gaps(pipeline, stages):

@@ -104,6 +104,7 @@ def _order(plan, side, number, tasks) -> Mapping:
     return {
         "backend": plan.backend, "catalogue": str(plan.catalogue.folder.resolve()), "label": plan.label,
         "process": number, "timed": plan.timed, "tasks": tasks, "allocator": side.allocator,
+        "choices": plan.catalogue.choices,
     }  # fmt: skip
 
 

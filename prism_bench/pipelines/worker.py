@@ -6,7 +6,7 @@ allocator. Tasks are `pipeline:form`, `replay:PATH`, `record:pipelines=FOLDER` a
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_bench.backends import Backend, open_backend
@@ -25,7 +25,8 @@ def main() -> None:
     order = json.load(sys.stdin)
     tell = private_output()
     opened = _install(order.get("allocator"))
-    hall = _Hall(order, open_backend(order["backend"]), discover(order["catalogue"]))
+    catalogue = replace(discover(order["catalogue"]), choices=order.get("choices", {}))
+    hall = _Hall(order, open_backend(order["backend"]), catalogue)
     tell({"facts": hall.backend.facts(), "protocol": {"version": PROTOCOL}})
     if hall.backend.name == "cuda" and hall.first:
         compile_ahead(_cases(order, hall.catalogue), hall.backend.device)

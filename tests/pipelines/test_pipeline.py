@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from prism_bench.case import Device
 from prism_bench.catalogue import discover
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.pipelines import KNOWN, pipelines
@@ -72,3 +73,12 @@ def test_together_keeps_all_parts_apart():
     assert (("toy_first.x", "other_only.x"), ("toy_right.y", "other_only.y")) == (both.frame, both.results)
     assert {"small": Workload(n=8), "S0": Workload(n=100)} == both.workloads
     assert 3 == len({number for number, _ in numbers(both)})
+
+
+def test_its_stages_are_launched_as_the_catalogue_s_choices_have_it():
+    catalogue = CATALOGUE
+    plain = [(name, one.case) for name in KNOWN for one in placed(KNOWN[name], "small", catalogue) if one.case.tunable]
+    name, case = plain[0]
+    other = next(one.choice for one in case.configurations(Device())[1:])
+    chosen = placed(KNOWN[name], "small", replace(catalogue, choices={case.name: other}))
+    assert other in [one.case.choice for one in chosen]

@@ -1,0 +1,40 @@
+"""What the name of a case or of a task says, where no list of cases has it."""
+
+from collections.abc import Mapping
+
+from prism_bench.case import Case
+from prism_bench.errors import UsageError
+from prism_bench.kernel import KernelSpec
+from prism_bench.workload import Workload
+
+
+def read_case(name: str, kernels: Mapping[str, KernelSpec]) -> Case | None:
+    """The case that `kernel:variant[axis=value,...]` names, with any values of the kernel's axes and parameters.
+
+    It has no label. None where that is no kernel, variant or value, or not every axis of its workloads.
+    """
+    kernel, bracket, axes = name.partition("[")
+    kernel, _, variant = kernel.partition(":")
+    if not bracket or not axes.endswith("]") or kernel not in kernels:
+        return None
+    spec = kernels[kernel].with_variant(variant) if variant else kernels[kernel]
+    workload = _workload(axes[:-1], next(iter(spec.workloads.values())), spec.parameters)
+    return Case(spec, workload, "", variant or None) if workload else None
+
+
+def _workload(text, known, parameters):
+    written = {axis: value for axis, _, value in (word.partition("=") for word in text.split(","))}
+    usual = {**parameters, **known}
+    if not set(known) <= set(written) <= set(usual):
+        return None
+    try:
+        return Workload(**{axis: type(usual[axis])(value) for axis, value in written.items()})
+    except ValueError:
+        return None
+
+
+def chosen(case: Case, text: str) -> Case:
+    """The case in the configuration that `block=128,groups=2` writes; UsageError where it cannot be launched so."""
+    if case.spec.tune is None:
+        raise UsageError(f"{case.name}: '{text}' configures a kernel whose spec has no tune=")
+    return case.configured(case.spec.tune.parsed(text, case.name))
