@@ -101,7 +101,8 @@ class Chain:
 
     def complaint(self, spec: "KernelSpec") -> str | None:
         """What in the chain contradicts the spec, or None."""
-        scratch = {array.name for array in spec.arrays if array.scratch}
+        given = [*spec.arguments, *(a for one in spec.variants.values() for a in one.changes.get("arguments", ()))]
+        scratch = {array.name for array in given if isinstance(array, Scratch)}
         odd = {
             "stage": [one for one in self.stages if one not in STAGES],
             "variant": [one for one in self.stages.values() if one is not None and one not in spec.variants],

@@ -14,16 +14,16 @@ from prism_bench.fusion.literals import literal, mapping
 from prism_bench.fusion.plan import Plan, planned
 from prism_bench.fusion.program import Program
 from prism_bench.fusion.refusals import refuse
+from prism_bench.fusion.separate import separated
 from prism_bench.fusion.spec_text import Part, functions, peer_texts, rules, spec, tuple_of
 from prism_bench.fusion.stages import REDUCTIONS, ColumnSums, Product, RowDots
 from prism_bench.fusion.written import Written
 
-PUBLIC = (
-    "Budget Golden In InOut KernelSpec Launch Out Rule Scalar Scratch Size Variant Workload normwise product reduction"
-)
+PUBLIC = """Budget Chain Golden In InOut KernelSpec Launch Out Rule Scalar Scratch Size Variant Workload normwise
+product reduction"""
 SHARED = {  # what a spec may need of kernels/include, whatever its functions are
     "fused_product": ("ELEMENTS", "operand", "product_launch"), "gemm_tile": ("TILE_RULE",),
-    "torch_peers": ("compiled", "in_tf32"),
+    "torch_peers": ("compiled", "in_tf32"), "host_plan": ("together",),
     "map_arrays": ("NUMBERS", "ROUNDING", "in_double", "launch_map", "sum_launch", "sum_scratch"),
 }  # fmt: skip
 _BY = "by `prism-bench fuse` from fusions/{}.py: change that and run it again."
@@ -97,14 +97,26 @@ def generated(declaration: Declaration) -> dict[Path, str]:
 def _part(program, stages, name, suffix):
     plan = planned(program, stages)
     refuse(plan)
-    return Part(plan, write(plan, f"{name}_generated{suffix}"), suffix)
+    return Part(plan, write(plan, f"{name}_generated{suffix}"), suffix, None if suffix else separated(program, name))
 
 
 def _source(program, parts, name):
-    headers = dict.fromkeys(header for part in parts.values() for header in part.written.headers)
+    steps = _steps(parts)
+    headers = dict.fromkeys(header for one in _written(parts) for header in one.headers)
     includes = "\n".join(f'#include "{header}"' for header in sorted(headers))
     kernels = "\n\n".join(f"{_stages(part)}{part.written.kernels}" for part in parts.values())
-    return f"// Written {_BY.format(name)}\n{includes}\n\n{kernels}\n"
+    if steps:
+        kernels = "\n\n".join([kernels, "// Every stage in a launch of its own.", *(one.kernels for one in steps)])
+    return "\n".join([f"// Written {_BY.format(name)}", includes, "", kernels, ""])
+
+
+def _steps(parts):
+    """The launches of the form that fuses nothing."""
+    return [one.written for one in parts[""].separate.steps] if parts[""].separate else []
+
+
+def _written(parts):
+    return [*(part.written for part in parts.values()), *_steps(parts)]
 
 
 def _stages(part):
@@ -141,8 +153,8 @@ def _table(choice):
 def _imports(program, parts, body):
     """What the body names, sorted as the linter wants it."""
     shared = {module: set(names) for module, names in SHARED.items()}
-    for part in parts.values():
-        for module, names in [*references.shared(part.plan).items(), *part.written.shared.items()]:
+    for used in [*(references.shared(part.plan) for part in parts.values()), *(one.shared for one in _written(parts))]:
+        for module, names in used.items():
             shared.setdefault(module, set()).update(names)
     for one in program.inputs:
         if one.fill:

@@ -47,8 +47,9 @@ def terms(text: str) -> Iterator[str]:
 
 
 def _comma_free(line, begin, end):
-    """Whether the formatter leaves the group on one line: it has no comma at its end."""
-    return line[end - 1] != "," and line[begin] == "("
+    """Whether the formatter leaves the group on one line: it is a call's, or no tuple, and has no comma at its end."""
+    is_call = line[begin - 1 : begin].isidentifier() or len(_parts(line[begin + 1 : end])) == 1
+    return line[end - 1] != "," and line[begin] == "(" and is_call
 
 
 def _last_group(line):

@@ -4,22 +4,26 @@ import inspect
 from dataclasses import dataclass
 
 from prism_bench.errors import SpecError
-from prism_bench.fusion import references
+from prism_bench.fusion import references, separate_text
 from prism_bench.fusion.literals import literal, mapping
 from prism_bench.fusion.plan import Plan
 from prism_bench.fusion.products import tensor_entry
 from prism_bench.fusion.program import Program
+from prism_bench.fusion.separate import Separate
 from prism_bench.fusion.stages import AS_BITS, Product
 from prism_bench.fusion.written import Written
 
 
 @dataclass(frozen=True)
 class Part:
-    """One form of a program: its plan, what its kind of launch wrote, and the suffix of its functions."""
+    """One form of a program: its plan, what its kind of launch wrote, the suffix of its functions, and its steps in
+    separate launches where it has them.
+    """
 
     plan: Plan
     written: Written
     suffix: str = ""
+    separate: Separate | None = None
 
     @property
     def is_product(self) -> bool:
@@ -38,18 +42,23 @@ def functions(part: Part) -> str:
         references.reference(plan, f"reference{suffix}"),
         *(text for _, text in sizes.values()),
         _tolerance(part, {output: name for output, (name, _) in sizes.items()}),
+        *(separate_text.functions(part.separate, _given(part), plan.scalars) if part.separate else ()),
     ])  # fmt: skip
 
 
-def _arguments(part, kind):
-    plan = part.plan
-    inputs = [_input(part, one) for one in plan.inputs]
-    dtype = "" if part.is_product else ", dtype"
+def _given(part):
+    """Inputs and outputs."""
+    plan, dtype = part.plan, "" if part.is_product else ", dtype"
     outputs = [
         f'Out("{name}", "{" ".join(plan.axes[name]) or 1}"{dtype})'
         for name in plan.outputs
         if name not in plan.overwritten
     ]
+    return [_input(part, one) for one in plan.inputs], outputs
+
+
+def _arguments(part, kind):
+    plan, (inputs, outputs) = part.plan, _given(part)
     number = "" if part.is_product else ", dtype"
     scalars = [f'Scalar("{name}"{number})' for name in plan.scalars]
     scratch, given = part.written.scratch, ["*inputs", *(["*outputs"] if outputs else [])]
@@ -112,6 +121,8 @@ def spec(program: Program, parts: dict[str, Part], name: str) -> str:
         "aliases": literal(program.aliases),
         "replaces": literal(program.replaces),
     }
+    if main.separate:
+        fields["chains"] = separate_text.chain(name, main.separate)
     if main.plan.scans:
         fields["traffic_factor"] = "None"
     variants = list(_variants(program, parts))
@@ -180,6 +191,9 @@ def _variants(program, parts):
             changes["only_labels"] = literal(tuple(program.workloads))
         given = ", ".join(["arguments", "launch", "tolerance", *(f"{name}={value}" for name, value in changes.items())])
         yield f'        "f64": in_double({given}),'
+    if main.separate:
+        separate = separate_text.changes(main.separate, '"float32"')
+        yield from _variant(separate_text.VARIANT, "every stage in a launch of its own", separate)
     if program.by_hand:
         yield from _variant("by_hand", "written by hand", _by_hand(program, '"float32"', program.by_hand.entry))
     for precision in main.plan.tiled.precisions[1:] if main.is_product else ():

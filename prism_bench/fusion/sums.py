@@ -33,7 +33,7 @@ def write(plan: Plan, entry: str) -> Written:
 
 def _launch(axes, count, entry):
     if not count:
-        return f'return launch_map(entry, "{axes[0]}", passed)(dtype)'
+        return f"return lambda {axes[0]}: launch_map(entry, arguments=passed)(dtype)({axes[0]})"
     most = axes[0] if len(axes) == 1 else f"max({', '.join(axes)})"
     call = f"sum_launch(entry.format(NUMBERS[dtype]), {most}, device, passed)"
     return f"return lambda {', '.join([*axes, 'device'])}: {call}"

@@ -29,3 +29,36 @@ __global__ void __launch_bounds__(512)
     const double accuracy_all = part[0];
     *accuracy = static_cast<T>(accuracy_all);
 }
+
+// Every stage in a launch of its own.
+
+template <class T>
+__global__ void __launch_bounds__(256)
+    fused_accuracy_pipeline_alone_error(const T* o, const T* g, T* error, long long m) {
+    const auto error_of = [](T o, T g) {
+        return o - g;
+    };
+    map_arrays(error, m, error_of, o, g);
+}
+
+template <class T>
+__global__ void __launch_bounds__(256)
+    fused_accuracy_pipeline_alone_accuracy_terms(const T* precision, const T* error, T* accuracy_terms, long long m) {
+    const auto accuracy_terms_of = [](T error, T precision) {
+        return LogLikelihood<T>{}(error, precision);
+    };
+    map_arrays(accuracy_terms, m, accuracy_terms_of, error, precision);
+}
+
+template <class T>
+__global__ void __launch_bounds__(512)
+    fused_accuracy_pipeline_alone_accuracy(const T* accuracy_terms, T* accuracy, double* by_block,
+                                           unsigned int* arrived, long long m) {
+    const auto accuracy_term = [](T accuracy_terms) {
+        return accuracy_terms;
+    };
+    double part[] = {thread_sum<T>(m, accuracy_term, accuracy_terms)};
+    if (!grid_sums(part, by_block, arrived)) return;
+    const double accuracy_all = part[0];
+    *accuracy = static_cast<T>(accuracy_all);
+}

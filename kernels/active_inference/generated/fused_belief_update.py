@@ -9,9 +9,24 @@ from pathlib import Path
 
 from prism_bench_catalogue.include.column_sums import derived
 from prism_bench_catalogue.include.gaussian import spreads
-from prism_bench_catalogue.include.map_arrays import NUMBERS, ROUNDING, in_double
+from prism_bench_catalogue.include.host_plan import together
+from prism_bench_catalogue.include.map_arrays import NUMBERS, ROUNDING, in_double, launch_map
 
-from prism_bench import Budget, In, InOut, KernelSpec, Launch, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
+from prism_bench import (
+    Budget,
+    Chain,
+    In,
+    InOut,
+    KernelSpec,
+    Launch,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    reduction,
+)
 
 BY_HAND = Path(__file__).parents[1] / "fused_belief_update.cu"
 
@@ -53,6 +68,55 @@ def mu_size(mu, jacobian, o, g, precision, prior, variance, kappa, xp):
 
 def tolerance(dtype):
     return {"mu": reduction(mu_size, terms=ROUNDING[dtype])}
+
+
+def arguments_separate(dtype):
+    given = (
+        InOut("mu", "n", dtype),
+        In("jacobian", "m n", dtype),
+        In("o", "m", dtype),
+        In("g", "m", dtype),
+        In("precision", "m", dtype, fill=spreads),
+        In("prior", "n", dtype),
+        In("variance", "n", dtype, fill=spreads),
+    )
+    between = (Scratch("weighted", "m", dtype), Scratch("gradient", "n", dtype))
+    return (
+        *given,
+        *between,
+        Scratch("parts", "splits n", dtype),
+        Scratch("arrived", "tiles", "uint32"),
+        Scalar("kappa", dtype),
+        Scalar("wide_m", "int64"),
+        Size("m"),
+        Size("n"),
+        Size("splits"),
+        Scalar("wide_n", "int64"),
+    )
+
+
+def launch_weighted(
+    dtype, entry="fused_belief_update_alone_weighted<{}>", passed=("o", "g", "precision", "weighted", "wide_m")
+):
+    return lambda m: launch_map(entry, arguments=passed)(dtype)(m)
+
+
+def launch_gradient(
+    dtype,
+    entry="fused_belief_update_alone_gradient<{}>",
+    passed=("jacobian", "weighted", "gradient", "parts", "arrived", "m", "n", "splits"),
+):
+    return lambda tiles, splits: Launch(tiles * splits, 256, entry=entry.format(NUMBERS[dtype]), arguments=passed)
+
+
+def launch_next(
+    dtype, entry="fused_belief_update_alone_next<{}>", passed=("mu", "prior", "variance", "gradient", "kappa", "wide_n")
+):
+    return lambda n: launch_map(entry, arguments=passed)(dtype)(n)
+
+
+def launch_separate(dtype):
+    return together(launch_weighted(dtype), launch_gradient(dtype), launch_next(dtype))
 
 
 def arguments_likelihood(dtype):
@@ -121,6 +185,7 @@ spec = KernelSpec(
         Workload(m=257, n=66),
     ),
     replaces=("ai_prediction_error", "gemv", "ai_belief_update"),
+    chains=(Chain("fused_belief_update", {"baseline": "separate", "full": None}, ("weighted", "gradient")),),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
         "likelihood": Variant(
@@ -142,6 +207,19 @@ spec = KernelSpec(
                 "tiles": lambda n: derived("float64")["tiles"](n),
                 "splits": lambda m, n: derived("float64")["splits"](m, n),
             },
+        ),
+        "separate": Variant(
+            "every stage in a launch of its own",
+            arguments=arguments_separate("float32"),
+            launch=launch_separate("float32"),
+            derived={
+                "wide_m": lambda m: m,
+                "wide_n": lambda n: n,
+                "tiles": lambda n: derived("float32")["tiles"](n),
+                "splits": lambda m, n: derived("float32")["splits"](m, n),
+            },
+            golden=(),
+            budgets=(),
         ),
         "by_hand": Variant(
             "written by hand",

@@ -105,11 +105,17 @@ def ledgers(chains: Iterable[tuple[KernelSpec, Chain]], labels: Iterable[str], s
 def _ledger(chain, stages, sources, prices):
     seen = {stage: _seen(stage, case, chain, sources) for stage, case in stages.items()}
     first, before = next(iter(stages.values())), seen.get("baseline")
-    known = library(before.result, before.missing) if before else Timed(reason="no baseline, and no library beside it")
+    known = _library(seen)
     rows = tuple(_row(one, before, known, prices) for one in seen.values())
     launches = {stage: planned(case, chain, sources.device).launches for stage, case in stages.items()}
     waits = answers(stages, launches, sources.latencies)
     return ChainLedger(chain.name, first.label, str(first.workload), rows, known.figure, waits)
+
+
+def _library(seen):
+    """The fastest library call beside the baseline, or beside the first stage that has one."""
+    asked = [library(one.result, one.missing) for stage, one in seen.items() if stage != SERVED]
+    return next((one for one in asked if one.measurement), asked[0] if asked else Timed(reason="no stage is launched"))
 
 
 def _seen(stage, case, chain, sources):
