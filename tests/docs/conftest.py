@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from itertools import dropwhile
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ class Reader:
             read(block)
         else:
             getattr(self, f"_{block.language}")(block)
-            self._printed = self._capsys.readouterr().out
+            self._printed = "".join(self._capsys.readouterr())
 
     def _python(self, block):
         exec(compile(block.text, block.place, "exec"), self._names)
@@ -83,7 +84,7 @@ def _simple_commands(line):
     words = shlex.split(line, comments=True)
     cuts = [-1, *(place for place, word in enumerate(words) if word in ("&&", "||", "|", ";")), len(words)]
     for begin, end in zip(cuts, cuts[1:], strict=False):
-        yield [word for word in words[begin + 1 : end] if not re.match(r"[A-Z_]+=", word)]
+        yield list(dropwhile(re.compile(r"[A-Z_]+=").match, words[begin + 1 : end]))
 
 
 def _parse(words, place):
