@@ -19,6 +19,7 @@ from prism_bench import (
     Rule,
     Scalar,
     Size,
+    Tune,
     Variant,
     Workload,
     elementwise,
@@ -31,14 +32,10 @@ SPIKED = Fill(lambda rng, count, axes: rng.random(count) < axes["active"], "1 wi
 TIME = uniform(0, 100)
 
 
-ROWS = 8
-
-
-def launch(post, pre, bound):
+def launch(post, pre, bound, width, rows):
     """Blocks of 128 threads with eight rows each."""
-    width = 4 if pre % 4 == 0 else 1
-    grid = (-(-post // ROWS), -(-pre // (128 * width)))
-    return Launch(grid=grid, block=128, entry=f"stdp_update<{str(bound == 'soft').lower()}, {width}, {ROWS}>")
+    grid = (-(-post // rows), -(-pre // (128 * width)))
+    return Launch(grid=grid, block=128, entry=f"stdp_update<{str(bound == 'soft').lower()}, {width}, {rows}>")
 
 
 def updated(w, apart, taking_part, axes, xp):
@@ -119,6 +116,12 @@ spec = KernelSpec(
         Rule("bound to be hard or soft", lambda bound: bound in ("hard", "soft")),
     ),
     launch=launch,
+    tune=Tune(
+        width=(4, 1),
+        rows=(8, 2, 4, 16),
+        default={"width": lambda pre: 4 if pre % 4 == 0 else 1},
+        rules=(Rule("rows of whole groups", lambda pre, width: pre % width == 0),),
+    ),
     reference=reference,
     tolerance=elementwise(),
     peers={"torch": torch_step},

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Rule, Size, Tune, Variant, Workload, exact
 
 # Bound by memory: 8 bytes an element at the copy rate; four rows a thread keep the bias' traffic at a quarter of x's. A
 # matrix that leaves SMs idle has a row a thread: rows of one thread wait for each other.
@@ -10,16 +10,26 @@ SMALL = 1 << 20
 
 
 def launch_of(form):
-    """256 threads, as wide as the rows; four columns a thread where rows are whole groups of four."""
+    """Blocks as wide as the rows; so many columns and rows a thread."""
 
-    def launch(rows, cols):
-        width = 4 if cols % 4 == 0 else 1
-        across = min(256, 1 << max(0, cols // width - 1).bit_length())
-        each = 1 if rows * cols < SMALL else 4
-        tiles = (-(-rows // (each * 256 // across)), -(-cols // (width * across)))
-        return Launch(grid=tiles, block=(across, 256 // across), entry=f"{form}<{width}, {each}>")
+    def launch(rows, cols, block, width, each):
+        across = min(block, 1 << max(0, cols // width - 1).bit_length())
+        tiles = (-(-rows // (each * block // across)), -(-cols // (width * across)))
+        return Launch(grid=tiles, block=(across, block // across), entry=f"{form}<{width}, {each}>")
 
     return launch
+
+
+tune = Tune(
+    block=(256, 128, 512),
+    width=(4, 1),
+    each=(4, 1, 2, 8),
+    default={
+        "width": lambda cols: 4 if cols % 4 == 0 else 1,
+        "each": lambda rows, cols: 1 if rows * cols < SMALL else 4,
+    },
+    rules=(Rule("rows of whole groups", lambda cols, width: cols % width == 0),),
+)
 
 
 sizes = (Size("rows", "int64"), Size("cols"))
@@ -28,6 +38,7 @@ spec = KernelSpec(
     entry="broadcast_add<4, 4>",
     arguments=(In("x", "rows cols"), In("bias", "cols"), Out("y", "rows cols"), *sizes),
     launch=launch_of("broadcast_add"),
+    tune=tune,
     reference=lambda x, bias: x + bias,
     tolerance=exact(),
     peers={"torch": lambda torch, x, bias: torch.add(x, bias), "cupy": lambda cupy, x, bias: cupy.add(x, bias)},

@@ -8,7 +8,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.workbench.verification import complaint, passed, verify
 
 CATALOGUE = discover()
-LARGE = 1 << 22  # bytes above which one configuration beside the default is enough
+LARGE = 1 << 20  # bytes above which one configuration beside the default is enough
 TUNABLE = [spec.name for spec in CATALOGUE.kernels.values() if spec.tune]
 
 
