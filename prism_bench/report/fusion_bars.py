@@ -92,13 +92,13 @@ class Moved:
 
     def panel(self, ledger: ChainLedger) -> Panel:
         rows = launched(ledger)
-        how, moved = self._moved(rows)
+        how, moved = self.moved(rows)
         unit, scale = next((unit, scale) for unit, scale in (("GB", 1e-9), ("MB", 1e-6), ("kB", 1e-3), ("B", 1.0))
                            if max(moved) * scale >= 1 or unit == "B")  # fmt: skip
         bars = (self._bar(row, own, moved[0], scale) for row, own in zip(rows, moved, strict=True))
         return Panel(f"{unit} per evaluation, {how}", ledger.workload, tuple(bars))
 
-    def _moved(self, rows: Sequence[StageRow]):
+    def moved(self, rows: Sequence[StageRow]):
         """Who tells the bytes of all stages, and what they are."""
         for name, how in (("dram_bytes", "counted in memory"), ("emulated", "counted on the emulator")):
             if all(row.value(name) for row in rows):

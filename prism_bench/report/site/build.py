@@ -1,6 +1,8 @@
 """From records to a site: one set of pages for each machine, that of the newest night in the first folder."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -45,10 +47,23 @@ def build_site(
                                  [given] if given else [])  # fmt: skip
     nights = newest_of_each(history, places, given, record)
     try:
-        written = write_site(folder, _files(nights, history, places, catalogue, tell))
+        with _no_collection():
+            written = write_site(folder, _files(nights, history, places, catalogue, tell))
     except OSError as error:
         raise ResultsError(f"cannot write {error.filename or folder}: {error.strerror}") from error
     return Built(folder / "index.html", nights[0].path, written)
+
+
+@contextmanager
+def _no_collection():
+    """Nothing that a report makes goes in circles: looking for such things takes a fifth of its time."""
+    wanted = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if wanted:
+            gc.enable()
 
 
 def _files(nights: list[Newest], history, places, catalogue, tell) -> Iterator[tuple[str, bytes]]:

@@ -34,6 +34,11 @@ class Places:
         return self.runs.parent / "compile" / "resources.csv"
 
     @property
+    def items(self) -> Path:
+        """Times of items that a persistent kernel served, by machine."""
+        return self.runs.parent / "persistent"
+
+    @property
     def profiles(self) -> Path:
         """Records of profilers, by machine."""
         return self.runs.parent / "profiles"

@@ -10,7 +10,8 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,8 +108,16 @@ def _own(folder: Path) -> list[str]:
 @contextmanager
 def _uninterrupted():
     """Signals that ask for an end are answered when the files have been moved, which takes milliseconds."""
-    before: Mapping = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's: none reaches this one
+        return
+    waiting: list[int] = []
+    ends = (signal.SIGINT, signal.SIGTERM)
+    before = {one: signal.signal(one, lambda number, _: waiting.append(number)) for one in ends}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for one, handler in before.items():
+            signal.signal(one, handler or signal.SIG_DFL)
+        for one in waiting:
+            signal.raise_signal(one)

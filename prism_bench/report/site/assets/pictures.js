@@ -1,5 +1,5 @@
 "use strict";
-// The pictures that carry their own numbers: steps of a trend, a run's telemetry, kernels beside their rivals and under the roofs.
+// The pictures that carry their own numbers: steps of a trend, a run's telemetry, chains before and after, kernels beside their rivals and under the roofs.
 (() => {
   const { chart, around, words } = prism.plot;
   const view = JSON.parse(document.getElementById("view")?.textContent || "null");
@@ -56,6 +56,21 @@
     });
   });
 
+  const waterfalls = () => figures("waterfall").forEach((figure) => {
+    const { unit, bars } = JSON.parse(figure.dataset.view), write = unit === "s" ? words.time : words.rate(unit), BAR = 22;
+    const ends = bars.flatMap((bar) => [bar.start, bar.end]), narrow = figure.getBoundingClientRect().width < 600;
+    const { across, add, say, inner } = chart(figure, `${figure.dataset.name.replaceAll("-", " ")}: separate launches against fused ones`, {
+      height: bars.length * BAR + 36, left: narrow ? 112 : 132, right: narrow ? 92 : 150, top: 4, bottom: 28, widest: 760,
+      x: { domain: [Math.min(0, ...ends), Math.max(...ends)], words: write }, y: { domain: [0, 1], ticks: [] },
+    });
+    bars.forEach((bar, index) => {
+      const top = inner.top + index * BAR, [left, right] = [bar.start, bar.end].map(across).sort((a, b) => a - b);
+      add("rect", { x: left, y: top + 4, width: Math.max(0.8, right - left), height: BAR - 8, fill: `var(--${bar.ink})` }, `${bar.name}: ${bar.words}`);
+      say(bar.name, { x: inner.left - 8, y: top + BAR / 2 + 4, "text-anchor": "end", fill: "var(--ink)" });
+      say(bar.words.replace(/ us/g, " µs"), { x: right + 5, y: top + BAR / 2 + 4 });
+    });
+  });
+
   const roofs = () => figures("roofs").forEach((figure) => {
     const shown = new Set([...figure.querySelectorAll("[type=checkbox]:checked")].map((box) => box.value));
     const points = view.cases.filter((one) => shown.has(one.label) && (shown.has("variants") || !one.variant));
@@ -63,7 +78,7 @@
   });
   document.querySelectorAll("figure[data-plot=roofs] fieldset").forEach((choice) => { choice.hidden = false; choice.addEventListener("input", roofs); });
 
-  const draw = () => { steps(); if (view?.quantities) telemetry(); if (view?.cases) { rivals(); roofs(); } };
+  const draw = () => { steps(); waterfalls(); if (view?.quantities) telemetry(); if (view?.cases) { rivals(); roofs(); } };
   draw();
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); } });

@@ -51,9 +51,9 @@
   }
 
   // A chart of `width` x `height` in `figure`, replacing what was drawn there; gives scales, and `add` to draw with.
-  function chart(figure, label, { height = 260, left = 64, right = 14, top = 12, bottom = 34, x, y }) {
-    const width = Math.max(300, Math.min(1120, Math.round(figure.getBoundingClientRect().width) || 640));
-    const svg = make("svg", { class: "chart", role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, "font-size": 11 });
+  function chart(figure, label, { height = 260, left = 64, right = 14, top = 12, bottom = 34, widest = 1120, x, y }) {
+    const width = Math.max(300, Math.min(widest, Math.round(figure.getBoundingClientRect().width) || 640));
+    const svg = make("svg", { class: "chart", role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, "font-size": 11, style: `max-width:${width}px` });
     const kinds = { log: logarithmic, linear };
     const across = kinds[x.kind || "linear"](x.domain, [left, width - right]);
     const up = kinds[y.kind || "linear"](y.domain, [height - bottom, top]);
