@@ -29,11 +29,15 @@ def launch(m, n, tile, device):
     return on_tiles(f"matmul<{{}}, {1 if n % 4 else 4}>", m, n, tile, device)
 
 
-TF32 = tensor_tile.Operands("Tf32", left_along=True, right_along=False)
+TF32, PAIRS = (tensor_tile.Operands(element, left_along=True, right_along=False) for element in ("Tf32", "Tf32Pair"))
 
 
 def launch_tf32(m, n, k, tile, device):
     return tensor_tile.on_tensor_tiles("matmul_tf32<{}>", TF32, (m, n, k), device, tile=tile)
+
+
+def launch_pairs(m, n, k, tile, device):
+    return tensor_tile.on_tensor_tiles("matmul_tf32<{}>", PAIRS, (m, n, k), device, tile=tile)
 
 
 def possible_tf32(m, n, k, tile, device):
@@ -118,6 +122,23 @@ spec = KernelSpec(
                 Workload(m=130, n=37, k=40, tile="Square"),
             ),
             budgets=tuple(Budget("peer_ratio", at_least=0.35, label=label) for label in ("S1", "S2")),
+        ),
+        "three_tf32": Variant(
+            "on the tensor cores: operands as sums of two TF32, three products of them (3xTF32), FP32 sums",
+            launch=launch_pairs,
+            rules=(tensor_tile.TILE_RULE,),
+            tune=Tune(
+                tile=("auto", *tensor_tile.WARP_WIDE), rules=(Rule("a tile that fits shared memory", possible_tf32),)
+            ),
+            arithmetic="tensor",
+            tolerance=normwise(1e-5),
+            edges=(
+                *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
+                Workload(m=136, n=264, k=40, tile="Wide"),
+                Workload(m=130, n=37, k=40, tile="Square"),
+            ),
+            golden=(),
+            budgets=(),
         ),
         "naive": Variant(
             "one thread per output, no tiling",

@@ -29,6 +29,15 @@ struct Tf32 {
     static constexpr int KIND = 2, STEP = 8, VECTOR = 4, PAD_ALONG = 4, PAD_ACROSS = 8;
 };
 
+/// Floats as the sum of two tf32 each, of whose products the smallest is left out: nearly FP32's precision, at a third of the
+/// rate. What is not finite becomes NaN.
+struct Tf32Pair : Tf32 {};
+
+template <class E>
+__device__ constexpr bool is_pair() { return false; }
+template <>
+__device__ constexpr bool is_pair<Tf32Pair>() { return true; }
+
 /// e4m3: 8 bits, of which no instruction turns single ones, so that operands across the depth are read byte by byte.
 struct Float8 {
     using Memory = unsigned char;
@@ -111,7 +120,8 @@ struct Operand {
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const int l = warp_lane() / 4 + i % 2 * 8, d = warp_lane() % 4 + i / 2 * 4;
-                r[i] = to_tf32(at[ALONG ? l * PITCH + d : d * PITCH + l]);
+                const float x = at[ALONG ? l * PITCH + d : d * PITCH + l];
+                r[i] = is_pair<typename T::Element>() ? __float_as_uint(x) : to_tf32(x);
             }
         }
     }
@@ -157,6 +167,15 @@ struct WarpPlace {
     }
 };
 
+/// The larger part of floats as tf32; `small` gets what that leaves, as tf32.
+__device__ inline void split(const unsigned int (&whole)[4], unsigned int (&large)[4], unsigned int (&small)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        large[i] = to_tf32(__uint_as_float(whole[i]));
+        small[i] = to_tf32(__uint_as_float(whole[i]) - __uint_as_float(large[i]));
+    }
+}
+
 /// A warp's fragments as registers of mma.sync.
 template <class O>
 struct MmaFragments {
@@ -172,6 +191,7 @@ struct MmaFragments {
     }
 
     __device__ void multiply(float (&sum)[T::ROWS][2 * T::COLS][4]) const {
+        if constexpr (is_pair<typename T::Element>()) return multiply_pairs(sum);
 #pragma unroll
         for (int i = 0; i < T::ROWS; ++i)
 #pragma unroll
@@ -179,6 +199,27 @@ struct MmaFragments {
                 const int j = i % 2 ? 2 * T::COLS - 1 - n : n;
                 multiply_lanes<T::Element::KIND>(sum[i][j], a[i], b[j / 2][j % 2], b[j / 2][j % 2 + 2]);
             }
+    }
+
+    /// The small products first.
+    __device__ void multiply_pairs(float (&sum)[T::ROWS][2 * T::COLS][4]) const {
+#pragma unroll
+        for (int j = 0; j < T::COLS; ++j) {
+            unsigned int right[4], right_rest[4];
+            split(b[j], right, right_rest);
+#pragma unroll
+            for (int i = 0; i < T::ROWS; ++i) {
+                unsigned int left[4], left_rest[4];
+                split(a[i], left, left_rest);
+#pragma unroll
+                for (int n = 0; n < 2; ++n) {
+                    float (&to)[4] = sum[i][2 * j + n];
+                    multiply_lanes<Tf32::KIND>(to, left_rest, right[n], right[n + 2]);
+                    multiply_lanes<Tf32::KIND>(to, left, right_rest[n], right_rest[n + 2]);
+                    multiply_lanes<Tf32::KIND>(to, left, right[n], right[n + 2]);
+                }
+            }
+        }
     }
 };
 

@@ -15,7 +15,7 @@ TILES = {
 TILE_RULE = Rule("tile is auto, Warpgroups, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TILES)
 WARP_WIDE = ("Wide", "Square", "Compact")
 WARPGROUPS = Requirement("wgmma", 90)
-SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4, "Float8": 1}
+SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4, "Tf32Pair": 4, "Float8": 1}
 
 
 @dataclass(frozen=True)
