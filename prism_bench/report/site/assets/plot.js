@@ -62,7 +62,7 @@
       svg.append(make("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end", fill: "var(--muted)" }, y.words(value)));
     }
     for (const value of x.ticks || (x.words ? across.ticks(Math.round(width / 130)) : []))
-      svg.append(make("text", { x: across(value), y: height - bottom + 18, "text-anchor": "middle", fill: "var(--muted)" }, x.words(value)));
+      svg.append(make("text", { x: Math.min(across(value), width - 2), y: height - bottom + 18, "text-anchor": across(value) > width - right - 24 ? "end" : "middle", fill: "var(--muted)" }, x.words(value)));
     svg.append(make("path", { d: `M${left} ${height - bottom}H${width - right}`, stroke: "var(--rule)", "stroke-width": 0.8 }));
     if (x.title) svg.append(make("text", { x: width - right, y: height - 3, "text-anchor": "end", fill: "var(--muted)" }, x.title));
     figure.querySelectorAll("svg, .missing").forEach((old) => old.remove());
