@@ -1,3 +1,4 @@
+#include "reduce.cuh"
 #include "vector_load.cuh"
 
 // y[t] = c + sum over i = 1..p of phi[i-1] y[t-i], one thread per series, lag 1 first. The last P values stand in a
@@ -96,8 +97,9 @@ __device__ void store_chunk(const float* stage, float* forecast, int rows, int h
     }
 }
 
-template <int P>
-__global__ void __launch_bounds__(WARP * WARPS, P <= 16 ? 5 : P <= 32 ? 6 : 2)
+// OWN says that every series has coefficients of its own.
+template <int P, bool OWN>
+__global__ void __launch_bounds__(WARP * WARPS, OWN ? 2 : P <= 16 ? 5 : P <= 32 ? 6 : 2)
 ar_forecast(const float* history, const float* coefficients, float* forecast, float intercept, int series, int length,
             int lags, int horizon) {
     using R = Ring<P>;
@@ -107,9 +109,10 @@ ar_forecast(const float* history, const float* coefficients, float* forecast, fl
     float* const stage = stages[warp];
     if (rows <= 0) return;
     float phi[P];
-#pragma unroll
-    for (int i = 0; i < P; ++i) phi[i] = __ldg(coefficients + i);
     Ring<P> ring;
+    if constexpr (OWN) load_history<P>(coefficients + static_cast<long long>(first) * P, rows, P, stage, ring);
+#pragma unroll
+    for (int i = 0; i < P; ++i) phi[i] = OWN ? ring.value[R::SIZE - P + i] : __ldg(coefficients + i);
     load_history<P>(history + static_cast<long long>(first) * length, rows, length, stage, ring);
     float* to = forecast + static_cast<long long>(first) * horizon;
     float* const mine = stage + threadIdx.x % WARP * R::PITCH;
@@ -126,10 +129,12 @@ ar_forecast(const float* history, const float* coefficients, float* forecast, fl
 }
 
 /// Any number of lags: the past is read back from memory.
-extern "C" __global__ void ar_forecast_long(const float* history, const float* coefficients, float* forecast,
-                                            float intercept, int series, int length, int lags, int horizon) {
+template <bool OWN>
+__global__ void ar_forecast_long(const float* history, const float* coefficients, float* forecast, float intercept, int series,
+                                 int length, int lags, int horizon) {
     const long long at = grid_thread();
     if (at >= series) return;
+    if (OWN) coefficients += at * lags;
     const float* const past = history + (at + 1) * length;
     float* const mine = forecast + at * horizon;
     for (int step = 0; step < horizon; ++step) {
@@ -137,5 +142,89 @@ extern "C" __global__ void ar_forecast_long(const float* history, const float* c
         for (int lag = lags; lag > 0; --lag)
             next = fmaf(coefficients[lag - 1], lag > step ? past[step - lag] : mine[step - lag], next);
         mine[step] = next;
+    }
+}
+
+// A few long series: steps in chunks. The state at a chunk's beginning is the last one's by the companion matrix, with the
+// intercept as one more coordinate, to the power of the chunk's length; then all chunks go on side by side.
+
+constexpr int MOST_LAGS = 31, STEPS = 32;  // a lane for each coordinate; steps that a warp turns into rows at a time
+
+/// to = a b, by all threads of the block; matrices of `size` rows of 32.
+__device__ inline void multiply_square(const double* a, const double* b, double* to, int size) {
+    for (int i = threadIdx.x; i < size * WARP; i += blockDim.x) {
+        double sum = 0.0;
+        for (int k = 0; k < size; ++k) sum = fma(a[i / WARP * WARP + k], b[k * WARP + i % WARP], sum);
+        to[i] = i % WARP < size ? sum : 0.0;
+    }
+    __syncthreads();
+}
+
+// states[series, chunk, lag]: the values before the chunk, the latest first.
+extern "C" __global__ void __launch_bounds__(256)
+    ar_chunk_states(const float* history, const float* coefficients, double* states, float intercept, int length, int lags,
+                    int steps, int chunks) {
+    __shared__ double first[WARP * WARP], second[WARP * WARP], third[WARP * WARP];
+    double *power = first, *result = second, *spare = third;
+    const int size = lags + 1, lane = threadIdx.x % WARP;
+    for (int i = threadIdx.x; i < WARP * WARP; i += blockDim.x) {
+        const int row = i / WARP, col = i % WARP;
+        power[i] = row == 0 && col < lags ? coefficients[col] : row == 0 && col == lags ? intercept : 0.0;
+        if (row > 0 && row < lags && col == row - 1) power[i] = 1.0;
+        if (row == lags && col == lags) power[i] = 1.0;
+        result[i] = row == col ? 1.0 : 0.0;
+    }
+    __syncthreads();
+    for (int left = steps; left > 0; left /= 2) {
+        if (left % 2 > 0) {
+            multiply_square(result, power, spare, size);
+            double* const old = result;
+            result = spare, spare = old;
+        }
+        multiply_square(power, power, spare, size);
+        double* const old = power;
+        power = spare, spare = old;
+    }
+    if (threadIdx.x >= WARP) return;
+    const float* const past = history + (blockIdx.x + 1ll) * length;
+    double* const own = states + static_cast<long long>(blockIdx.x) * chunks * lags;
+    double state = lane < lags ? past[-1 - lane] : lane == lags ? 1.0 : 0.0;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+        if (lane < lags) own[static_cast<long long>(chunk) * lags + lane] = state;
+        double next = 0.0;
+        for (int k = 0; k < size; ++k) {
+            const double other = __shfl_sync(FULL_WARP, state, k);
+            if (lane < size) next = fma(result[lane * WARP + k], other, next);
+        }
+        state = next;
+    }
+}
+
+// A chunk each thread, a warp a block.
+template <int P>
+__global__ void __launch_bounds__(WARP)
+    ar_chunks(const double* states, const float* coefficients, float* forecast, float intercept, int steps, int chunks, int horizon) {
+    __shared__ float turned[WARP][STEPS + 1];
+    const int lane = threadIdx.x, chunk = blockIdx.x * WARP + lane, first = blockIdx.x * WARP;
+    const double* const own = states + (static_cast<long long>(blockIdx.y) * chunks + min(chunk, chunks - 1)) * P;
+    float* const to = forecast + static_cast<long long>(blockIdx.y) * horizon;
+    float phi[P], past[P];
+#pragma unroll
+    for (int i = 0; i < P; ++i) phi[i] = __ldg(coefficients + i), past[i] = static_cast<float>(own[i]);
+    for (int begin = 0; begin < steps; begin += STEPS) {
+        for (int step = 0; step < STEPS; ++step) {
+            float next = intercept;
+#pragma unroll
+            for (int i = P; i > 0; --i) next = fmaf(phi[i - 1], past[i - 1], next);
+#pragma unroll
+            for (int i = P - 1; i > 0; --i) past[i] = past[i - 1];
+            turned[lane][step] = past[0] = next;
+        }
+        __syncwarp();
+        for (int row = 0; row < WARP && first + row < chunks; ++row) {
+            const long long at = static_cast<long long>(first + row) * steps + begin + lane;
+            if (begin + lane < steps && at < horizon) to[at] = turned[row][lane];
+        }
+        __syncwarp();
     }
 }

@@ -3,15 +3,32 @@
 Floors of S2 on an H200: 2.7 GB / 4.29 TB/s = 626 us, 34 GFLOP / 65 TFLOP/s = 528 us: 95 % of the inner loop is FFMA.
 What bounds it now is where the rows of a warp's 32 series lie: the same accesses without arithmetic take 721 us
 (S1: 102 us), a plain stream of them 658 us (S1: 88 us). Longer pieces of rows are better, so chunks of 64 steps.
-y[T+h] = c + sum of phi[i-1] y[T+h-i], lag 1 first; beyond T the forecasts themselves.
+y[T+h] = c + sum of phi[i-1] y[T+h-i], lag 1 first; beyond T the forecasts themselves. `each` has a model for every
+series, `serial` is for a few series of many steps: chunks begin at once, by powers of the companion matrix.
 """
 
 import numpy as np
+from scipy.signal import lfilter, lfiltic
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, absolute, reduction
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Scalar,
+    Scratch,
+    Size,
+    Variant,
+    Workload,
+    absolute,
+    reduction,
+)
 from prism_bench.inputs import Fill
 
-IN_REGISTERS = 64
+IN_REGISTERS, UNDERFLOW = 64, 1e-30
 GUIDE = (36.445779, 2.494969, 5.930700, 4.262145, 2.410816, 2.685697, 1.003711, 0.048630, 0.232367, 0.154308)
 
 
@@ -21,22 +38,41 @@ def stable(rng, count, axes):
     return 0.95 * phi / np.abs(phi).sum()
 
 
-def launch(series, lags, horizon):
-    entry = f"ar_forecast<{lags}>" if lags <= IN_REGISTERS else "ar_forecast_long"
-    return Launch(grid=-(-series // 128) if horizon else 0, block=128, entry=entry)
+def launch_of(own):
+    def launch(series, lags, horizon):
+        flag = str(own).lower()
+        entry = f"ar_forecast<{lags}, {flag}>" if lags <= IN_REGISTERS else f"ar_forecast_long<{flag}>"
+        return Launch(grid=-(-series // 128) if horizon else 0, block=128, entry=entry)
+
+    return launch
+
+
+def launch_serial(series, lags, chunks):
+    """The states at which chunks begin, then the chunks."""
+    first = ("history", "phi", "states", "intercept", "length", "lags", "steps", "chunks")
+    last = ("states", "phi", "forecast", "intercept", "steps", "chunks", "horizon")
+    return (
+        Launch(series if chunks else 0, 256, entry="ar_chunk_states", arguments=first),
+        Launch((-(-chunks // 32), series), 32, entry=f"ar_chunks<{lags}>", arguments=last),
+    )
+
+
+def weighed(backward, window):
+    """The sum over lags, of one model or of each series' own."""
+    return backward @ window if backward.ndim == 1 else (backward.T * window).sum(axis=0)
 
 
 def recursion(past, phi, intercept, horizon, xp):
     """The forecasts as rows of time; beside them |c| + sum of |phi_i y_{t-i}|, the terms that each one adds."""
-    lags = len(phi)
+    lags = phi.shape[-1]
     values = xp.empty((lags + horizon, past.shape[0]))
     terms = xp.empty((horizon, past.shape[0]))
     values[:lags] = past[:, past.shape[1] - lags :].T
-    backward = phi[::-1].copy()
+    backward = phi[..., ::-1].copy()
     for step in range(horizon):
         window = values[step : step + lags]
-        values[lags + step] = intercept + backward @ window
-        terms[step] = abs(intercept) + xp.abs(backward) @ xp.abs(window)
+        values[lags + step] = intercept + weighed(backward, window)
+        terms[step] = abs(intercept) + weighed(xp.abs(backward), xp.abs(window))
     return values[lags:], terms
 
 
@@ -47,11 +83,48 @@ def reference(history, phi, intercept, horizon, xp):
 def growth(history, phi, intercept, horizon, xp):
     """A bound on a forecast's rounding error in units of gamma_{p+1}: its own sum's, and what |phi| carries on."""
     terms = recursion(history, phi, intercept, horizon, xp)[1]
-    bound = xp.zeros((len(phi) + horizon, terms.shape[1]))
-    backward = xp.abs(phi[::-1])
+    lags = phi.shape[-1]
+    bound = xp.zeros((lags + horizon, terms.shape[1]))
+    backward = xp.abs(phi[..., ::-1])
     for step in range(horizon):
-        bound[len(phi) + step] = terms[step] + backward @ bound[step : step + len(phi)]
-    return xp.nan_to_num(bound[len(phi) :].T, nan=0.0, posinf=0.0)
+        bound[lags + step] = terms[step] + weighed(backward, bound[step : step + lags])
+    return xp.nan_to_num(bound[lags:].T, nan=0.0, posinf=0.0)
+
+
+def filtered(phi, terms, past=None):
+    """The recursion over rows of terms, by SciPy, on the host."""
+    taps = np.concatenate(([1.0], -phi))
+    if terms.size == 0:
+        return terms
+    if past is None:
+        return lfilter([1.0], taps, terms, axis=1)
+    start = np.stack([lfiltic([1.0], taps, row[::-1]) for row in past])
+    return lfilter([1.0], taps, terms, axis=1, zi=start)[0]
+
+
+def on_host(values, xp):
+    return values if xp is np else values.get()
+
+
+def reference_serial(history, phi, intercept, horizon, xp):
+    past, phi = on_host(history, xp)[:, history.shape[1] - len(phi) :], on_host(phi, xp)
+    return xp.asarray(filtered(phi, np.full((len(past), horizon), float(intercept)), past))
+
+
+def growth_serial(history, phi, intercept, horizon, xp):
+    """As growth: each forecast's terms, and what |phi| carries on of the bounds before."""
+    y = on_host(reference_serial(history, phi, intercept, horizon, xp), xp)
+    phi = on_host(phi, xp)
+    if y.size == 0:
+        return xp.zeros(y.shape)
+    values = np.abs(np.concatenate((on_host(history, xp)[:, history.shape[1] - len(phi) :], y), axis=1))
+    terms = abs(intercept) + lfilter(np.concatenate(([0.0], np.abs(phi))), [1.0], values, axis=1)[:, len(phi) :]
+    return xp.asarray(filtered(np.abs(phi), terms)) + UNDERFLOW
+
+
+def stable_each(rng, count, axes):
+    phi = rng.normal(size=(count // axes["lags"], axes["lags"]))
+    return (0.95 * phi / np.abs(phi).sum(axis=1, keepdims=True)).reshape(-1)
 
 
 def torch_loop(torch, history, phi, intercept, horizon):
@@ -76,21 +149,29 @@ def seasonal(length):
     return 100 + 0.01 * at + 10 * np.sin(0.1 * at)
 
 
+def arguments(phi):
+    return (
+        In("history", "series length"), phi, Out("forecast", "series horizon"), Scalar("intercept"), Size("series"),
+        Size("length"), Size("lags"), Size("horizon"),
+    )  # fmt: skip
+
+
+PHI = In("phi", "lags", fill=Fill(stable, "normal, scaled to sum |phi| = 0.95"))
+RULES = (Rule("1 <= lags <= length", lambda lags, length: 1 <= lags <= length),)
+GUIDED = Golden(
+    Workload(series=1, length=1000, lags=5, horizon=10, intercept=0.0),
+    inputs={"history": seasonal, "phi": (0.5, -0.3, 0.2, -0.1, 0.05)},
+    expected={"forecast": GUIDE},
+    source="profiling guide: 100 + 0.01 i + 10 sin(0.1 i)",
+    tolerance=absolute(2e-5),
+)
+
 spec = KernelSpec(
-    entry="ar_forecast",
-    arguments=(
-        In("history", "series length"),
-        In("phi", "lags", fill=Fill(stable, "normal, scaled to sum |phi| = 0.95")),
-        Out("forecast", "series horizon"),
-        Scalar("intercept"),
-        Size("series"),
-        Size("length"),
-        Size("lags"),
-        Size("horizon"),
-    ),
+    entry="ar_forecast<5, false>",
+    arguments=arguments(PHI),
     parameters={"intercept": 0.5},
-    rules=(Rule("1 <= lags <= length", lambda lags, length: 1 <= lags <= length),),
-    launch=launch,
+    rules=RULES,
+    launch=launch_of(own=False),
     reference=reference,
     tolerance=reduction(magnitude=growth, terms=lambda lags: (lags + 2) * 2.0**-24),
     peers={"torch": torch_loop},
@@ -114,13 +195,7 @@ spec = KernelSpec(
         Workload(series=1, length=5, lags=5, horizon=10_000),
     ),
     golden=(
-        Golden(
-            Workload(series=1, length=1000, lags=5, horizon=10, intercept=0.0),
-            inputs={"history": seasonal, "phi": (0.5, -0.3, 0.2, -0.1, 0.05)},
-            expected={"forecast": GUIDE},
-            source="profiling guide: 100 + 0.01 i + 10 sin(0.1 i)",
-            tolerance=absolute(2e-5),
-        ),
+        GUIDED,
         Golden(
             Workload(series=3, length=12, lags=4, horizon=12),
             inputs={"history": with_nan, "phi": (0.4, 0.3, -0.1, 0.1)},
@@ -138,4 +213,44 @@ spec = KernelSpec(
         Budget("bandwidth_share", at_least=0.85, label="S1"),
         Budget("bandwidth_share", at_least=0.85, label="S2"),
     ),
-)
+    variants={
+        "each": Variant(
+            "a model for every series",
+            arguments=arguments(In("phi", "series lags", fill=Fill(stable_each, "normal, scaled to sum |phi| = 0.95"))),
+            launch=launch_of(own=True),
+            bytes_moved=lambda series, lags, horizon: 4 * series * (2 * lags + horizon),
+            edges=(
+                Workload(series=7, length=9, lags=4, horizon=0), Workload(series=65, length=50, lags=3, horizon=37),
+                Workload(series=131, length=16, lags=16, horizon=65),
+                Workload(series=37, length=100, lags=65, horizon=70),
+                Workload(series=40, length=64, lags=64, horizon=129),
+            ),
+            golden=(), peers={}, only_labels=("S0", "S1"), budgets=(),
+        ),
+        "serial": Variant(
+            "a few series of many steps, in chunks that begin at once",
+            arguments=(
+                *arguments(PHI), Scratch("states", "series chunks lags", dtype="float64"), Size("steps"),
+                Size("chunks"),
+            ),
+            derived={
+                "steps": lambda horizon: max(32, -(-round(horizon**0.5) // 32) * 32),
+                "chunks": lambda horizon, steps: -(-horizon // steps),
+            },
+            rules=(*RULES, Rule("lags <= 31, a lane for each", lambda lags: lags <= 31),
+                   Rule("series < 65,536", lambda series: series < 65_536)),
+            launch=launch_serial, reference=reference_serial,
+            tolerance=reduction(magnitude=growth_serial, terms=lambda lags: (lags + 2) * 2.0**-24),
+            workloads={
+                "S0": Workload(series=1, length=1000, lags=5, horizon=10),
+                "S1": Workload(series=1, length=5, lags=5, horizon=1_000_000),
+            },
+            edges=(
+                Workload(series=7, length=9, lags=4, horizon=0), Workload(series=0, length=9, lags=4, horizon=3),
+                Workload(series=1, length=1, lags=1, horizon=1), Workload(series=3, length=40, lags=31, horizon=1000),
+                Workload(series=2, length=5, lags=5, horizon=10_001, intercept=0.0),
+            ),
+            golden=(GUIDED,), peers={}, traffic_factor=None, budgets=(),
+        ),
+    },
+)  # fmt: skip
