@@ -1,23 +1,30 @@
 """The catalogue: a page with all kernels, and one per family with what each spec says."""
 
 import ast
+from functools import cache
 from itertools import groupby
 
 from docs.generated.markdown import code, joined, prose, table
-from prism_bench.catalogue import discover
+from prism_bench.catalogue import Catalogue, discover
 from prism_bench.kernel import Array, KernelSpec
 from prism_bench.units import bytes_text, rate_text
 
 PATH = "reference/catalogue/index.md"
 
 
+@cache
+def found() -> Catalogue:
+    """The built-in catalogue, read once."""
+    return discover()
+
+
+@cache
 def pages() -> dict[str, str]:
     """The overview and a page for each family."""
-    found = discover()
-    specs = sorted(found.kernels.values(), key=lambda spec: (spec.family, spec.name))
+    specs = sorted(found().kernels.values(), key=lambda spec: (spec.family, spec.name))
     families = {family: list(group) for family, group in groupby(specs, key=lambda spec: spec.family)}
     return {PATH: _overview(families)} | {
-        f"reference/catalogue/{family}.md": _family(found, family, members) for family, members in families.items()
+        f"reference/catalogue/{family}.md": _family(family, members) for family, members in families.items()
     }
 
 
@@ -44,12 +51,12 @@ def _overview(families):
     return joined(["# Catalogue", lead, table(("family", "kernel", "what it computes"), rows)])
 
 
-def _family(found, family, members):
-    return joined([f"# {family}", *(_kernel(found, spec) for spec in members)])
+def _family(family, members):
+    return joined([f"# {family}", *(_kernel(spec) for spec in members)])
 
 
-def _kernel(found, spec):
-    source = f"kernels/{spec.source.relative_to(found.folder)}"
+def _kernel(spec):
+    source = f"kernels/{spec.source.relative_to(found().folder)}"
     facts = [
         ("source", f"{code(source)}, entry {code(spec.entry)}"),
         ("also known as", ", ".join(map(code, spec.aliases))),
@@ -65,17 +72,17 @@ def _kernel(found, spec):
             prose(_docstring(spec)),
             table(("", ""), [fact for fact in facts if fact[1]]),
             table(("argument", "", "shape", "dtype"), [_argument(one) for one in spec.arguments]),
-            table(("case", "label", "bytes", "operations"), _cases(found, spec)),
+            table(("case", "label", "bytes", "operations"), _cases(spec)),
             table(("variant", "what differs"), [(code(name), one.meaning) for name, one in spec.variants.items()]),
         ]
     )
 
 
-def _cases(found, spec):
+def _cases(spec):
     """The kernel's own; those of variants have the same workloads."""
     return [
         (code(case.workload), case.label, bytes_text(case.bytes_moved), rate_text(case.flops, ""))
-        for case in found.cases([spec.name])
+        for case in found().cases([spec.name])
         if case.variant is None
     ]
 

@@ -2,10 +2,9 @@
 
 from itertools import groupby
 
-from docs.generated import commands, python
+from docs.generated import catalogue, commands, python
 from docs.generated.markdown import code, joined, table
 from prism_bench import errors
-from prism_bench.catalogue import discover
 
 CATALOGUE = "catalogue"
 
@@ -24,7 +23,7 @@ def _row(entry):
 
 
 def _kernels():
-    for spec in discover().kernels.values():
+    for spec in catalogue.found().kernels.values():
         link = f"{CATALOGUE}/{spec.family}.md#{spec.name}"
         yield spec.name, f"kernel of {spec.family}", link
         yield from ((alias, f"another name of {code(spec.name)}", link) for alias in spec.aliases)

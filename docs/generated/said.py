@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import prism_bench
@@ -23,10 +24,16 @@ class Said:
 def said(words: Container[str], below: str = "") -> Iterator[Said]:
     """Every call of one of the words in the files of the package, or of the folder `below` in it."""
     for path in sorted((PACKAGE / below).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in words:
-                place = path.relative_to(PACKAGE.parent).as_posix()
+        place = path.relative_to(PACKAGE.parent).as_posix()
+        for node in _calls(path):
+            if node.func.id in words:
                 yield Said(node.func.id, place, tuple(_text(one) for one in node.args))
+
+
+@cache
+def _calls(path):
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
 
 
 def _text(node):

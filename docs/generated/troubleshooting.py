@@ -40,7 +40,13 @@ def paragraphs(kind: type) -> dict[str, str]:
     text = inspect.getdoc(kind)
     pieces = re.split(r"(?:^|\n)(Cause|Cure): ", text)
     found = {"": pieces[0], **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
-    return {word: " ".join(piece.split()) for word, piece in found.items()}
+    return {word: _sentences(piece) for word, piece in found.items()}
+
+
+def _sentences(text):
+    """One line that begins with a capital, as after a heading it must."""
+    line = " ".join(text.split())
+    return line[:1].upper() + line[1:]
 
 
 def _section(kind, sentences):

@@ -1,0 +1,28 @@
+"""Times a few kernels of the catalogue in fresh processes, and prints them as a table.
+
+On a GPU these are cold and hot times at all sizes, beside library peers and this machine's ceilings; elsewhere the NumPy
+references are timed at S0. Nothing is kept.
+"""
+
+from rich import print
+
+from prism_bench import workbench
+from prism_bench.backends import open_default
+from prism_bench.catalogue import discover
+from prism_bench.report.terminal import summary_view
+
+KERNELS = ("vector_add", "softmax", "reduce_sum")
+
+
+def main():
+    backend, sentence = open_default()
+    print(sentence)
+    catalogue = discover()
+    labels = ("S0", "S1") if backend.name == "cuda" else ("S0",)
+    cases = [case for case in catalogue.cases(KERNELS, labels) if case.variant is None]
+    record = workbench.run(catalogue, backend.name, cases, workbench.Settings(processes=1))
+    print(summary_view(record, catalogue))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Keeps account of every kernel that a program launches, and says which one to look at first.
+
+A production program cannot run under a profiler. What it can do is to record how long each call took and whether it
+failed, in a ring that never grows, and to print the account from time to time. On a GPU the times are those of device
+events around each call.
+"""
+
+from prism_bench.backends import open_backend
+from prism_bench.catalogue import discover
+from prism_bench.errors import BackendUnavailable
+from prism_bench.monitor.executions import Executions
+from prism_bench.units import share_text, time_text
+from prism_bench.workbench.online import stopwatch_of
+
+KERNELS = ("vector_add", "softmax", "dot_product")
+ROUNDS = 5
+
+
+def opened():
+    """The GPU where one answers, else the emulator."""
+    try:
+        return open_backend("cuda")
+    except BackendUnavailable:
+        return open_backend("emulator")
+
+
+class Profiler:
+    """Calls what it is given, and keeps account of it."""
+
+    def __init__(self, stopwatch):
+        self._stopwatch, self.executions = stopwatch, Executions()
+
+    def call(self, name, function):
+        """Call it once; a failure is counted, and goes on to whoever called."""
+        try:
+            self.executions.record(name, self._stopwatch(function))
+        except Exception:
+            self.executions.record(name, None)
+            raise
+
+    def report(self):
+        """A line for each kernel, the one with the most time in all first."""
+        found = sorted(self.executions.statistics(), key=lambda one: -one.total)
+        total = sum(one.total for one in found)
+        for one in found:
+            yield (f"{one.kernel:12} {one.calls:3} calls, {share_text(one.total / total):>6} of the time, "
+                   f"mean {time_text(one.mean)}, longest {time_text(one.most)}")  # fmt: skip
+
+
+def main():
+    backend, catalogue = opened(), discover()
+    profiler = Profiler(stopwatch_of(backend))
+    for name in KERNELS:
+        case = catalogue.cases([name], ["S0"])[0]
+        with backend.prepare(case, case.inputs()) as kernel:
+            kernel()  # compiles and loads: no call of the program's
+            for _ in range(ROUNDS):
+                profiler.call(name, kernel)
+    print(backend.facts()["device"])
+    print("\n".join(profiler.report()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Products of matrices in several precisions: what each costs in accuracy, on the tensor cores and off them.
+
+Each form multiplies inputs of its own precision; the error is that of the product against float64, over its norm. On
+the emulator the forms run without tensor cores, with the same rounding of their operands. `prism-bench select` measures
+which form to launch for which shape.
+"""
+
+from prism_bench.backends import open_backend
+from prism_bench.catalogue import discover
+from prism_bench.errors import BackendUnavailable
+from prism_bench.tuning.crossover import FORMS, by_smallest_dimension, by_volume
+from prism_bench.workbench.verification import passed, verify
+
+
+def opened():
+    """The GPU where one answers, else the emulator."""
+    try:
+        return open_backend("cuda")
+    except BackendUnavailable:
+        return open_backend("emulator")
+
+
+def smallest(catalogue, kernel):
+    """The least of the kernel's edges that has a product at all."""
+    edges = [case for case in catalogue.edges_of(kernel) if min(case.axes[axis] for axis in "mnk") >= 8]
+    return min(edges, key=lambda case: case.axes["m"] * case.axes["n"] * case.axes["k"])
+
+
+def main():
+    backend, catalogue = opened(), discover()
+    print(backend.facts()["device"])
+    for form, kernel in FORMS.items():
+        case = smallest(catalogue, kernel)
+        entries = verify(backend, case)
+        worst = max(float(entry["norm_error"]) for entry in entries)
+        print(f"{form:5} {case.name}: {'right' if passed(entries) else 'WRONG'}, error {worst:.1e}")
+    rules = by_volume(512, 512, 512), by_smallest_dimension(512, 512, 512)
+    print(f"two published rules say of 512 x 512 x 512: {rules[0]}, and {rules[1]}")
+
+
+if __name__ == "__main__":
+    main()

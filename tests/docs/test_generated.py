@@ -1,0 +1,76 @@
+"""The pages that the program writes hold everything that it has."""
+
+import re
+
+import pytest
+
+from docs.generated import catalogue, commands, pages, python, troubleshooting
+from docs.generated.markdown import prose, table
+from docs.generated.said import said
+from prism_bench import errors
+from prism_bench.metric import MEASURED
+from prism_bench.profilers.failures import FAILURES
+
+KINDS = [kind for kind in errors.PrismBenchError.__subclasses__() if kind.__module__ == errors.__name__]
+
+
+@pytest.fixture(scope="module")
+def written():
+    """Every generated page by its path."""
+    return pages()
+
+
+def test_every_kernel_has_a_section_with_its_cases(written):
+    found = catalogue.found()
+    for spec in found.kernels.values():
+        page = written[f"reference/catalogue/{spec.family}.md"]
+        assert f"## `{spec.name}` {{ #{spec.name} }}" in page
+        assert all(f"`{name}`" in page for name in (*spec.variants, *spec.aliases, *spec.peers))
+        assert all(f"`{case.workload}`" in page for case in found.cases([spec.name]) if case.variant is None)
+    assert set(found.kernels) == set(re.findall(r"\[`(\w+)`\]\(\w+\.md#", written[catalogue.PATH]))
+
+
+def test_every_command_has_its_options(written):
+    page = written["reference/commands.md"]
+    for name, command in commands.commands().items():
+        assert f"## prism-bench {name} " in page
+        assert all(f"`{spelling}`" in page for one in command.params for spelling in one.opts if spelling[0] == "-")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_error_has_cause_and_cure(kind, written):
+    told = troubleshooting.paragraphs(kind)
+    assert ["", "Cause", "Cure"] == list(told)
+    assert all(paragraph.endswith(".") for paragraph in told.values())
+    assert f"## {kind.__name__}\n" in written["reference/troubleshooting.md"]
+
+
+def test_sentences_failures_and_findings_are_told(written):
+    page = written["reference/troubleshooting.md"]
+    assert r"unknown \<kind\> '\<name\>'; \<hint\>" in page
+    assert all(f"| `{one.name}` |" in page for one in FAILURES)
+    assert r"a GPU driver is loaded and its library does not answer" in page
+
+
+def test_most_errors_are_sentences():
+    calls = list(said({kind.__name__ for kind in KINDS}))
+    told = [one for one in calls if one.texts and not one.texts[0].startswith("<...>")]
+    assert len(told) > 0.9 * len(calls) > 200
+
+
+def test_every_public_name_is_in_the_index_and_the_reference(written):
+    index, reference = written["reference/names.md"], written["reference/python.md"]
+    for found in python.public().values():
+        for name, path in found.items():
+            assert f"[`{name}`](python.md#{path})" in index
+            assert f"::: {path}\n" in reference
+
+
+def test_every_metric_is_listed(written):
+    assert all(f"| `{name}` |" in written["reference/metrics.md"] for name in MEASURED)
+
+
+def test_markup_in_words_of_the_program_is_words():
+    assert r"`a_b` is \<x\> \* 2" == prose("`a_b` is <x> * 2")
+    assert "| a |\n| --- |\n| x\\|y |" == table(("a",), [("x|y",)])
+    assert "" == table(("a",), [])
