@@ -1,8 +1,8 @@
 """The child process that kernels run in when a crash must not end the caller.
 
 Started as `python -m prism_bench.emulator.child IN OUT KIND`: two inherited file descriptors, and whether buffers come
-from the sanitizer's allocator ("guarded"). A message is pickled: the libraries that nobody wants any more, the one that
-is asked, a method's name and its arguments.
+from the sanitizer's allocator ("guarded"). A message is pickled: the library that is asked, a method's name and its
+arguments.
 """
 
 import pickle
@@ -20,16 +20,13 @@ class Service:
     """What the parent may ask a library for, by method name."""
 
     def __init__(self, path: Path, guarded: bool):
-        self._library, self._guarded, self._users = Library(path), guarded, 0
+        self._library, self._guarded = Library(path), guarded
+        self._first = {name: self._library.get_symbol(name) for name in self._library.symbols}
 
     def load(self):
-        """One more asks for it."""
-        self._users += 1
-
-    def leave(self) -> bool:
-        """One asks no more; whether that was the last."""
-        self._users -= 1
-        return self._users == 0
+        """Global variables hold what they held at first, as in a library that was just loaded."""
+        for name, content in self._first.items():
+            self._library.set_symbol(name, content)
 
     def launch(self, request, arrays, arguments):
         """Runs a launch, in whose arguments a Place stands for one of the arrays. Gives report and arrays back."""
@@ -57,12 +54,9 @@ def serve(guarded: bool, questions, answers):
     services = {}
     while True:
         try:
-            unwanted, path, method, arguments = pickle.load(questions)
+            path, method, arguments = pickle.load(questions)
         except EOFError:
             return
-        for one in unwanted:
-            if services[one].leave():
-                del services[one]
         if path not in services:
             services[path] = Service(path, guarded)
         try:

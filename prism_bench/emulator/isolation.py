@@ -1,10 +1,9 @@
 """The parent's side of the child processes that kernels run in: ask, and read what one said when it died.
 
-One process serves all libraries of its kind, with the sanitizers or without, until a finding ends it: to start Python
-takes far longer than to run a small kernel.
+One process serves many libraries of its kind, with the sanitizers or without, until a finding ends it: to start Python
+takes far longer than to run a small kernel. It unloads none of them, because the sanitizer does not survive that.
 """
 
-import atexit
 import os
 import pickle
 import subprocess
@@ -30,6 +29,7 @@ _SANITIZER = {
 }
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _ONE_AT_A_TIME = threading.RLock()
+_MOST_LIBRARIES = 64  # in one process; each takes some fifty of its 65,530 mappings
 
 
 class Child:
@@ -37,7 +37,7 @@ class Child:
 
     def __init__(self, path: Path, guarded: bool):
         self._path, self._guarded = path, guarded
-        self._home, self._leave = None, None
+        self._home = None
         self._symbols = {}
 
     def launch(self, request, arguments) -> LaunchReport:
@@ -67,15 +67,13 @@ class Child:
 
     def close(self):
         """Gives the library up; the process goes on with others."""
-        if self._leave is not None:
-            self._leave()
-        self._home = self._leave = None
+        self._home = None
 
     def _ask(self, method, *arguments):
         """The child's answer, or None when it died over the question. Errors that it answers with are raised here."""
         with _ONE_AT_A_TIME:
-            self._settle()
             try:
+                self._settle()
                 answer = self._home.ask(self._path, method, arguments)
             except (EOFError, BrokenPipeError, pickle.UnpicklingError):
                 return None
@@ -84,15 +82,11 @@ class Child:
         return answer
 
     def _settle(self):
-        """Loads the library in the process that serves now, unless it is there."""
-        process = _serving(self._guarded)
-        if process is self._home:
+        """Loads the library in a process that serves, unless one that has it lives."""
+        if self._home is not None and self._home.lives:
             return
-        self._home = process
-        # Whoever forgets to close this: the library goes when this object does. Only noted here, since a question may
-        # be on its way.
-        self._leave = weakref.finalize(self, process.unwanted.append, self._path)
-        process.ask(self._path, "load", ())
+        self._home = _serving(self._guarded)
+        self._home.load(self._path)
         for name, content in self._symbols.items():
             self._ask("set_symbol", name, content)
 
@@ -101,7 +95,7 @@ class Child:
         status = self._home.wait() if died else None
         told = read_last_words(self._path, self._home.words(), died, status)
         if told or died:
-            _retire(self._home)
+            self._home.end()
         return told
 
 
@@ -109,23 +103,11 @@ _SERVING: dict[tuple[int, bool], "_Process"] = {}  # by the process that asks, w
 
 
 def _serving(guarded: bool) -> "_Process":
+    """The process for one more library. A full one ends when nobody asks it any more."""
     key = (os.getpid(), guarded)
-    if key not in _SERVING:
+    if key not in _SERVING or not _SERVING[key].lives or len(_SERVING[key].libraries) >= _MOST_LIBRARIES:
         _SERVING[key] = _Process(guarded)
     return _SERVING[key]
-
-
-def _retire(process: "_Process"):
-    for key in [key for key, one in _SERVING.items() if one is process]:
-        del _SERVING[key]
-    process.end()
-
-
-@atexit.register
-def _retire_all():
-    for (asking, _), process in list(_SERVING.items()):
-        if asking == os.getpid():
-            _retire(process)
 
 
 class _Process:
@@ -134,7 +116,7 @@ class _Process:
     def __init__(self, guarded: bool):
         child_reads, parent_writes = os.pipe()
         parent_reads, child_writes = os.pipe()
-        self.unwanted = []
+        self.libraries = set()
         self._stderr = tempfile.TemporaryFile()
         self._to_child, self._from_child = open(parent_writes, "wb"), open(parent_reads, "rb")
         command = [sys.executable, "-m", f"{__package__}.child", str(child_reads), str(child_writes)]
@@ -147,11 +129,21 @@ class _Process:
         )
         os.close(child_reads)
         os.close(child_writes)
+        self._end = weakref.finalize(self, _end, self._process, self._to_child, self._from_child, self._stderr)
+
+    @property
+    def lives(self) -> bool:
+        """Whether it has not been ended."""
+        return self._end.alive
+
+    def load(self, path: Path):
+        """Makes a library one of its own; EOFError or BrokenPipeError when the child is no more."""
+        self.libraries.add(path)
+        self.ask(path, "load", ())
 
     def ask(self, path: Path, method: str, arguments: tuple):
         """The library's answer; EOFError or BrokenPipeError when the child is no more."""
-        unwanted = [self.unwanted.pop() for _ in range(len(self.unwanted))]
-        pickle.dump((unwanted, path, method, arguments), self._to_child)
+        pickle.dump((path, method, arguments), self._to_child)
         self._to_child.flush()
         return pickle.load(self._from_child)
 
@@ -165,12 +157,17 @@ class _Process:
         return self._stderr.read().decode(errors="replace")
 
     def end(self):
-        """Closes its questions, which ends it, and waits for that."""
-        with suppress(BrokenPipeError):
-            self._to_child.close()
-        self._process.wait()
-        self._from_child.close()
-        self._stderr.close()
+        """Ends it, now and not when nobody asks it any more."""
+        self._end()
+
+
+def _end(process, to_child, from_child, stderr):
+    """Closes the child's questions, which ends it, and waits for that."""
+    with suppress(BrokenPipeError):
+        to_child.close()
+    process.wait()
+    from_child.close()
+    stderr.close()
 
 
 def _environment(guarded: bool) -> dict:

@@ -73,3 +73,22 @@ def test_undefined_behaviour_is_told_each_time(module):
         for _ in range(2)
     ]
     assert kinds == [{"undefined behaviour"} if module.mode == "address" else set()] * 2
+
+
+def test_module_opened_anew_finds_variables_as_they_were_at_first(module):
+    found = []
+    for _ in range(2):
+        fresh = compile_source(SOURCE, entries=ENTRIES, mode=module.mode)
+        assert fresh.launch("scaled", 1, 32, [np.ones(32, np.float32), np.zeros(32, np.float32)], isolate=True).is_clean
+        found.append(int(fresh.get_symbol("launches", np.int32)[0]))
+        fresh.close()
+    assert 1 == found[0] == found[1]
+
+
+def test_one_process_serves_several_libraries(module):
+    other = compile_source("__global__ void one(float* y) { y[threadIdx.x] = 1; }\n", entries=["one"], mode=module.mode)
+    y = np.zeros(32, np.float32)
+    for _ in range(2):
+        assert other.launch("one", 1, 32, [y], isolate=True).is_clean
+        assert module.launch("added", 1, 32, [np.zeros(32, np.float32), y], isolate=True).is_clean
+    assert module._child._home is other._child._home

@@ -96,6 +96,7 @@ CUDA_CPU_EXPORT int cuda_cpu_launch(const cuda_cpu::Request* request) {
     stop_watchdog();
     drop_live_blocks();
     check_shared_overrun(request->shared_bytes);
+    guard_shared(sizeof dynamic_shared);
     observe_launch_end();
     fflush(stdout);
     return static_cast<int>(findings.size());
