@@ -66,7 +66,7 @@ class Module:
             return execute(self._library, request, arguments)
 
     def close(self):
-        """Ends the child process, if there is one."""
+        """Gives up its place in a child process, if it has one."""
         if self._child is not None:
             self._child.close()
 
