@@ -29,7 +29,8 @@ struct HalfConvolution {
     unsigned short *stages, *windows;
     int across, along, tiles_out, chunks, width, height, rounds;
 
-    __device__ HalfConvolution(const Convolution& sizes, const __half* x, const __half* taps, int batch, unsigned short* shared)
+    __device__ HalfConvolution(const Convolution& sizes, const __half* x, const __half* taps, int batch,
+                               unsigned short* shared)
         : sizes(sizes), x(reinterpret_cast<const unsigned short*>(x)), taps(reinterpret_cast<const unsigned short*>(taps)),
           stages(shared), windows(shared + T::STAGES * T::TAPS) {
         across = (sizes.out_cols + T::COLS - 1) / T::COLS, along = (sizes.out_rows + T::ROWS - 1) / T::ROWS;
@@ -80,7 +81,8 @@ struct HalfConvolution {
             const int place = i / 8, channel = now.depth + i % 8 * 8;
             const int down = width == 1 ? place : static_cast<int>(__umulhi(static_cast<unsigned int>(place), reciprocal));
             const int row = top + down, column = left + place - down * width;
-            const bool inside = row >= 0 && row < sizes.rows && column >= 0 && column < sizes.cols && channel < sizes.group_in();
+            const bool in_image = row >= 0 && row < sizes.rows && column >= 0 && column < sizes.cols;
+            const bool inside = in_image && channel < sizes.group_in();
             const long long pixel = (static_cast<long long>(now.number) * sizes.rows + row) * sizes.cols + column;
             const long long from = pixel * sizes.channels_in + now.group * sizes.group_in() + channel;
             __pipeline_memcpy_async(to + piece_at(place, i % 8 * 8), x + (inside ? from : 0), 16, inside ? 0 : 16);

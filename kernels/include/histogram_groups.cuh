@@ -30,7 +30,8 @@ struct Groups {
 };
 
 /// The tile's counts by group become where groups begin, rounded up to eights, and so do `starts`. By one warp.
-__device__ inline void begin_groups(unsigned int* counts, unsigned int* begins, int groups, unsigned short* starts, int tiles) {
+__device__ inline void begin_groups(const unsigned int* counts, unsigned int* begins, int groups, unsigned short* starts,
+                                    int tiles) {
     const int lane = threadIdx.x;
     unsigned int before = 0;
     for (int first = 0; first < groups; first += 32) {
@@ -42,7 +43,8 @@ __device__ inline void begin_groups(unsigned int* counts, unsigned int* begins, 
             const unsigned int left = __shfl_up_sync(FULL_WARP, sum, step);
             if (lane >= step) sum += left;
         }
-        if (group < groups) begins[group] = before + sum - own, starts[static_cast<long long>(group) * tiles] = before + sum - own;
+        const unsigned int begin = before + sum - own;
+        if (group < groups) begins[group] = begin, starts[static_cast<long long>(group) * tiles] = begin;
         before += __shfl_sync(FULL_WARP, sum, 31);
     }
     if (lane == 0) begins[groups] = before, starts[static_cast<long long>(groups) * tiles] = before;
@@ -90,12 +92,13 @@ __global__ void __launch_bounds__(SORTERS, 2)
 #pragma unroll
     for (int i = 0; i < PER_THREAD; ++i) {
         const int own = bin[i / 4][i % 4];
-        if (own != DROPPED)
-            sorted[8 * begins[groups.of(own)] + (rank[i / 2] >> i % 2 * 16 & 0xffff)] = static_cast<unsigned short>(groups.key(own));
+        const unsigned int after = rank[i / 2] >> i % 2 * 16 & 0xffff;
+        if (own != DROPPED) sorted[8 * begins[groups.of(own)] + after] = static_cast<unsigned short>(groups.key(own));
     }
     __syncthreads();
     uint4* const to = reinterpret_cast<uint4*>(keys + static_cast<long long>(blockIdx.x) * room);
-    for (unsigned int i = threadIdx.x; i < begins[groups.count()]; i += SORTERS) to[i] = reinterpret_cast<const uint4*>(sorted)[i];
+    for (unsigned int i = threadIdx.x; i < begins[groups.count()]; i += SORTERS)
+        to[i] = reinterpret_cast<const uint4*>(sorted)[i];
 }
 
 /// Eight keys of a lane; those that are none go to the counter behind the group's.
@@ -114,8 +117,8 @@ struct Keys {
 
 template <class Count>
 __global__ void __launch_bounds__(1024)
-    histogram_groups(const unsigned short* keys, const unsigned short* starts, Count* histogram, int tiles, int bins, int bits,
-                     int room) {
+    histogram_groups(const unsigned short* keys, const unsigned short* starts, Count* histogram, int tiles, int bins,
+                     int bits, int room) {
     extern __shared__ uint4 on_chip[];
     unsigned int* const counters = reinterpret_cast<unsigned int*>(on_chip);
     constexpr int AHEAD = 4;  // tiles of a warp whose keys are on their way at a time
@@ -133,7 +136,8 @@ __global__ void __launch_bounds__(1024)
 #pragma unroll
             for (int k = 0; k < AHEAD; ++k) {
                 const int begin = __shfl_sync(FULL_WARP, starting, t + k), end = __shfl_sync(FULL_WARP, ending, t + k);
-                const auto* from = reinterpret_cast<const uint4*>(keys + static_cast<long long>(base + t + k) * room) + begin + lane;
+                const unsigned short* const tile = keys + static_cast<long long>(base + t + k) * room;
+                const uint4* const from = reinterpret_cast<const uint4*>(tile) + begin + lane;
                 next[k].pairs = make_uint4(~0u, ~0u, ~0u, ~0u);
                 if (base + t + k >= tiles) continue;
                 if (begin + lane < end) next[k].pairs = __ldcs(from);

@@ -6,7 +6,8 @@
 // What of an image is above a threshold, as bits, read in bands of a warp: 128 columns, four of each lane side by side, and
 // some rows. All of a band's loads are on their way before the first bit is needed.
 
-constexpr int BAND = 8, BAND_COLUMNS = 128, BANDS = 8;  // rows and columns of a warp's band; bands of a block, one under another
+constexpr int BAND = 8, BAND_COLUMNS = 128;  // rows and columns of a warp's band
+constexpr int BANDS = 8;                     // of a block, one under another
 
 struct Image {
     const float* x;
@@ -71,8 +72,8 @@ __device__ int window_sum(unsigned int a, unsigned int b, unsigned int c, unsign
     return __popc(odd & ~pair) - __popc(odd & pair) + (EIGHT ? -2 : 2) * __popc(diagonal);
 }
 
-/// That of the windows whose lower right pixels are this lane's of the band; bit 4 k + j of `own` is its j-th pixel in row k.
-/// All lanes of the warp call it.
+/// That of the windows whose lower right pixels are this lane's of the band; bit 4 k + j of `own` is its j-th pixel in row
+/// k. All lanes of the warp call it.
 template <bool EIGHT>
 __device__ int band_sum(const Image& image, BandPlace place, unsigned int& own) {
     static_assert(BAND == 8);  // a lane's pixels are the bits of one word, four of a row side by side
@@ -85,7 +86,8 @@ __device__ int band_sum(const Image& image, BandPlace place, unsigned int& own) 
     own = 0;
 #pragma unroll
     for (int k = 0; k < BAND; ++k) own |= image.bits(v[k + 1], 1) << 4 * k;
-    unsigned int left = __shfl_up_sync(FULL_WARP, own, 1) >> 3 & 0x11111111u, top_left = __shfl_up_sync(FULL_WARP, top, 1) >> 3;
+    unsigned int left = __shfl_up_sync(FULL_WARP, own, 1) >> 3 & 0x11111111u;
+    unsigned int top_left = __shfl_up_sync(FULL_WARP, top, 1) >> 3;
     if (threadIdx.x % 32 == 0) left = spread(beside >> 1), top_left = beside & 1;
     const unsigned int shifted = (own << 1 & 0xeeeeeeeeu) | left;
     return window_sum<EIGHT>(own, shifted, own << 4 | top, shifted << 4 | (top << 1 & 0xeu) | top_left);
@@ -108,6 +110,7 @@ struct ByteRow {
 /// Bytes: ten times the neighbours above the threshold, and the opposite pairs of them, of the pixels of `now`.
 __device__ inline unsigned int neighbour_score(const ByteRow& up, const ByteRow& now, const ByteRow& down) {
     const unsigned int count = up.three() + now.left + now.right + down.three();
-    const unsigned int pairs = (up.left & down.right) + (up.own & down.own) + (up.right & down.left) + (now.left & now.right);
+    const unsigned int beside = now.left & now.right;
+    const unsigned int pairs = (up.left & down.right) + (up.own & down.own) + (up.right & down.left) + beside;
     return 10 * count + pairs;
 }

@@ -20,7 +20,8 @@ struct Axis {
         const double exact = bins / (static_cast<double>(hi) - lo), one = static_cast<double>(1u << (23 - fraction));
         scale = static_cast<float>(exact);
         shift = static_cast<float>(one - static_cast<double>(lo) * scale);
-        const double apart = fabs(one - static_cast<double>(lo) * scale - shift) + fabs(exact - scale) * (static_cast<double>(hi) - lo);
+        const double width = static_cast<double>(hi) - lo, shifted = one - static_cast<double>(lo) * scale;
+        const double apart = fabs(shifted - shift) + fabs(exact - scale) * width;
         const double steps = 0.501 + 2.0 * apart * (1u << fraction);
         base = __float_as_uint(static_cast<float>(one)), up = 1u << (32 - fraction);
         const bool usable = steps < (1u << fraction) / 4 && bins <= 1 << 22 && !isinf(scale);
@@ -38,7 +39,8 @@ struct Axis {
     __device__ bool sure(unsigned int distance) const { return distance > 2 * reach * up; }
 
     __device__ __noinline__ int sure_bin(float x) const {
-        return min(static_cast<int>(floor(bins * (static_cast<double>(held(x)) - lo) / (static_cast<double>(hi) - lo))), bins - 1);
+        const double place = bins * (static_cast<double>(held(x)) - lo) / (static_cast<double>(hi) - lo);
+        return min(static_cast<int>(floor(place)), bins - 1);
     }
 };
 
@@ -60,7 +62,7 @@ struct Grid {
         if (across.sure(nearest_across) && up.sure(nearest_up)) return;
 #pragma unroll
         for (int k = 0; k < 4; ++k)
-            bin[k] = across.keeps(x[k]) && up.keeps(y[k]) ? up.sure_bin(y[k]) * across.bins + across.sure_bin(x[k]) : DROPPED;
+            bin[k] = !across.keeps(x[k]) || !up.keeps(y[k]) ? DROPPED : up.sure_bin(y[k]) * across.bins + across.sure_bin(x[k]);
     }
 };
 

@@ -29,8 +29,8 @@ struct Tf32 {
     static constexpr int KIND = 2, STEP = 8, VECTOR = 4, PAD_ALONG = 4, PAD_ACROSS = 8;
 };
 
-/// Floats as the sum of two tf32 each, of whose products the smallest is left out: nearly FP32's precision, at a third of the
-/// rate. What is not finite becomes NaN.
+/// Floats as the sum of two tf32 each, of whose products the smallest is left out: nearly FP32's precision at a third of
+/// the rate. What is not finite becomes NaN.
 struct Tf32Pair : Tf32 {};
 
 template <class E>

@@ -23,7 +23,8 @@ extern "C" __global__ void __launch_bounds__(32)
         if (lane >= nearby) rank = ~0u;
         __syncwarp();
         const unsigned int best = __reduce_min_sync(FULL_WARP, rank);
-        const int chosen = __shfl_sync(FULL_WARP, candidate, __ffs(static_cast<int>(__ballot_sync(FULL_WARP, rank == best))) - 1);
+        const unsigned int at_best = __ballot_sync(FULL_WARP, rank == best);
+        const int chosen = __shfl_sync(FULL_WARP, candidate, __ffs(static_cast<int>(at_best)) - 1);
         if (lane == 0) {
             orders[static_cast<long long>(surrogate) * n + point] = chosen;
             taken[chosen / 32] |= 1u << chosen % 32;

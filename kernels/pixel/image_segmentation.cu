@@ -127,7 +127,8 @@ struct RegionPixel {
 };
 
 // parent[p] becomes the first pixel of p's run, as far as the warp sees it; sizes become 0.
-extern "C" __global__ void __launch_bounds__(256) region_runs(const int* label, int* parent, int* sizes, int rows, int cols) {
+extern "C" __global__ void __launch_bounds__(256)
+    region_runs(const int* label, int* parent, int* sizes, int rows, int cols) {
     const Labels image = {label, rows, cols};
     const RegionPixel pixel;
     const int lane = threadIdx.x % 32;
@@ -170,7 +171,8 @@ extern "C" __global__ void __launch_bounds__(256)
         const int root = pixel.column < cols ? settled_root(parent, static_cast<int>(at)) : -1;
         if (root >= 0) regions[at] = root + 1;
         const unsigned int alike = __match_any_sync(FULL_WARP, root);
-        if (root >= 0 && __ffs(static_cast<int>(alike)) - 1 == static_cast<int>(threadIdx.x % 32)) atomicAdd(sizes + root, __popc(alike));
+        const bool first = __ffs(static_cast<int>(alike)) - 1 == static_cast<int>(threadIdx.x % 32);
+        if (root >= 0 && first) atomicAdd(sizes + root, __popc(alike));
     }
 }
 

@@ -6,7 +6,8 @@
 // runs of 32 columns' bits, and then along the tiles' borders; a pixel keeps 16 bits, its component's first pixel in the
 // tile, and only those first pixels have parents in the whole image.
 
-constexpr int TILE_ROWS = BANDS * BAND, TILE_COLUMNS = BAND_COLUMNS, TILE = TILE_ROWS * TILE_COLUMNS, WORDS = TILE_COLUMNS / 32;
+constexpr int TILE_ROWS = BANDS * BAND, TILE_COLUMNS = BAND_COLUMNS, TILE = TILE_ROWS * TILE_COLUMNS;
+constexpr int WORDS = TILE_COLUMNS / 32;
 constexpr unsigned short NONE = 0xffff;
 
 /// Adds the threads' sums to *to.
@@ -207,11 +208,11 @@ __global__ void __launch_bounds__(256, 4)
     for (int k = 0; k < BAND; ++k) {
         const long long at = static_cast<long long>(place.row + k) * cols + place.column;
         const bool there = place.row + k < rows && place.column < cols;
-        const auto one = [&](int j) { return static_cast<unsigned int>(there && place.column + j < cols ? local[at + j] : NONE); };
+        const auto one = [&](int j) -> unsigned int { return there && place.column + j < cols ? local[at + j] : NONE; };
         if (there && cols % 4 == 0) packed[k] = *reinterpret_cast<const uint2*>(local + at);
         else packed[k] = make_uint2(one(0) | one(1) << 16, one(2) | one(3) << 16);
     }
-    const auto own = [&](int k, int j) { return static_cast<int>((j < 2 ? packed[k].x : packed[k].y) >> 16 * (j % 2) & 0xffff); };
+    const auto own = [&](int k, int j) -> int { return (j < 2 ? packed[k].x : packed[k].y) >> 16 * (j % 2) & 0xffff; };
     const auto each = [&](auto f) {  // f(number in the tile, that of its component's first pixel)
         const int first = threadIdx.x / 32 * BAND * TILE_COLUMNS + threadIdx.x % 32 * 4;
 #pragma unroll

@@ -130,8 +130,8 @@ ar_forecast(const float* history, const float* coefficients, float* forecast, fl
 
 /// Any number of lags: the past is read back from memory.
 template <bool OWN>
-__global__ void ar_forecast_long(const float* history, const float* coefficients, float* forecast, float intercept, int series,
-                                 int length, int lags, int horizon) {
+__global__ void ar_forecast_long(const float* history, const float* coefficients, float* forecast, float intercept,
+                                 int series, int length, int lags, int horizon) {
     const long long at = grid_thread();
     if (at >= series) return;
     if (OWN) coefficients += at * lags;
@@ -203,7 +203,8 @@ extern "C" __global__ void __launch_bounds__(256)
 // A chunk each thread, a warp a block.
 template <int P>
 __global__ void __launch_bounds__(WARP)
-    ar_chunks(const double* states, const float* coefficients, float* forecast, float intercept, int steps, int chunks, int horizon) {
+    ar_chunks(const double* states, const float* coefficients, float* forecast, float intercept, int steps, int chunks,
+              int horizon) {
     __shared__ float turned[WARP][STEPS + 1];
     const int lane = threadIdx.x, chunk = blockIdx.x * WARP + lane, first = blockIdx.x * WARP;
     const double* const own = states + (static_cast<long long>(blockIdx.y) * chunks + min(chunk, chunks - 1)) * P;

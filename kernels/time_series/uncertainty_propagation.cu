@@ -135,11 +135,14 @@ struct Waves {
     long long cols, tiles, all;
     float* stages;  // of 2 SIZE floats
 
-    __device__ Waves(const float* sigma, const Output& output, unsigned long long* states, long long rows, long long cols, float* stages)
+    __device__ Waves(const float* sigma, const Output& output, unsigned long long* states, long long rows, long long cols,
+                     float* stages)
         : sigma(sigma), output(output), states(states), cols(cols), tiles((cols + SIZE - 1) / SIZE), all(rows * tiles),
           stages(stages) {}
 
-    __device__ int place(int k) const { return (static_cast<int>(threadIdx.x) / 32 * CHUNKS + k) * CHUNK + threadIdx.x % 32 * 4; }
+    __device__ int place(int k) const {
+        return (static_cast<int>(threadIdx.x) / 32 * CHUNKS + k) * CHUNK + threadIdx.x % 32 * 4;
+    }
     __device__ Four four(long long number, int k) const {
         const long long row = number / tiles, col = number % tiles * SIZE + place(k);
         return {row * cols + col, cols - col, cols % 4 == 0 || row == 0};

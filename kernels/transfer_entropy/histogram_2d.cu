@@ -5,7 +5,8 @@
 // Counts of samples over equal bins of two axes.
 
 /// Counters of 16 bits in shared memory, two in a word. `settle` hands over what is above HALF, so that HALF further
-/// samples fit before the next time. Of more than `few` blocks each leaves its counters in `parts`, to be added up afterwards.
+/// samples fit before the next time. Of more than `few` blocks each leaves its counters in `parts`, to be added up
+/// afterwards.
 template <class Count>
 struct Private {
     static constexpr unsigned int HALF = 0x8000;
@@ -15,7 +16,8 @@ struct Private {
     int few;
 
     __device__ void clear(int bins) const {
-        for (int i = threadIdx.x; i < fours(bins); i += blockDim.x) reinterpret_cast<uint4*>(words)[i] = make_uint4(0, 0, 0, 0);
+        for (int i = threadIdx.x; i < fours(bins); i += blockDim.x)
+            reinterpret_cast<uint4*>(words)[i] = make_uint4(0, 0, 0, 0);
         __syncthreads();
     }
     __device__ static int fours(int bins) { return (bins + 7) / 8; }

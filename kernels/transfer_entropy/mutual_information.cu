@@ -248,7 +248,8 @@ struct Part {
         return cells;
     }
 
-    /// Adds its cells up, in T, and writes the sums of its rows. False where T was float and a cell had no place in the table.
+    /// Adds its cells up, in T, and writes the sums of its rows. False where T was float and a cell had no place in the
+    /// table.
     template <class T>
     __device__ bool add_up(const double* table, Columns<T>& columns) const {
         const bool in_fours = by % 4 == 0 && misalignment(reinterpret_cast<const float*>(joint)) == 0;
@@ -277,7 +278,8 @@ __global__ void __launch_bounds__(256)
     __shared__ double by_warp[8][STRIP];
     const int strips = (by + STRIP - 1) / STRIP, strip = blockIdx.x % strips, band = blockIdx.x / strips;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const Part<Count> part = {joint, row_parts, bx, by, band * BAND + warp * Part<Count>::ROWS, strip * STRIP + 4 * lane, strip};
+    const int begin = band * BAND + warp * Part<Count>::ROWS;
+    const Part<Count> part = {joint, row_parts, bx, by, begin, strip * STRIP + 4 * lane, strip};
     double logs;
     int occupied;
     const auto keep = [&](const auto& columns) {
