@@ -23,7 +23,7 @@ DERIVED = {
 def ladder(sized):
     """Pinned to warpgroup instructions: from one tile to several, ragged, causal and masked ones."""
     return (
-        *(sized(1, 1, length, width) for length in (128, 64, 255, 256, 640, 1) for width in (64, 128)),
+        *(sized(1, 1, length, width) for length in (128, 64, 255, 384, 640, 1) for width in (64, 128)),
         *(sized(1, 2, 200, width) for width in (8, 40, 72)),
         *(sized(2, 1, length, width, causal=1) for length, width in ((128, 64), (333, 128), (1000, 64))),
         *(sized(1, 1, length, width, masked=1) for length, width in ((130, 64), (300, 128))),
