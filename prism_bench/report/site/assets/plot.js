@@ -57,7 +57,7 @@
     const kinds = { log: logarithmic, linear };
     const across = kinds[x.kind || "linear"](x.domain, [left, width - right]);
     const up = kinds[y.kind || "linear"](y.domain, [height - bottom, top]);
-    for (const value of y.ticks || up.ticks(4)) {
+    for (const value of y.ticks || up.ticks(Math.round(height / 65))) {
       svg.append(make("path", { d: `M${left} ${up(value)}H${width - right}`, stroke: "var(--rule)", "stroke-width": 0.6, "stroke-opacity": 0.7 }));
       svg.append(make("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end", fill: "var(--muted)" }, y.words(value)));
     }
