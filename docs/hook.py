@@ -21,3 +21,8 @@ def on_files(files, config):
 def on_post_page(output, page, config):
     """The theme would fetch from a network what lets a page from disk search."""
     return output.replace(_FAR, "../" * page.url.count("/") + _NEAR)
+
+
+def on_post_template(output_content, template_name, config):
+    """The same for the page that stands where there is none."""
+    return output_content.replace(_FAR, _NEAR)

@@ -82,9 +82,14 @@ def _cases(spec):
     """The kernel's own; those of variants have the same workloads."""
     return [
         (code(case.workload), case.label, bytes_text(case.bytes_moved), rate_text(case.flops, ""))
-        for case in found().cases([spec.name])
-        if case.variant is None
+        for case in _all_cases()
+        if case.spec.name == spec.name and case.variant is None
     ]
+
+
+@cache
+def _all_cases():
+    return found().cases()
 
 
 def _budget(budget):

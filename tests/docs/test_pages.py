@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.blocks import PAGES, ROOT, blocks, flattened, pattern
 
-WRITTEN = sorted(PAGES.rglob("*.md"))
+WRITTEN, TUTORIAL = sorted(PAGES.rglob("*.md")), PAGES / "tutorial.md"
 
 
 def _needs_a_compiler():
@@ -22,6 +22,9 @@ def _needs_a_compiler():
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
 def test_a_page_does_what_it_says(page, reader):
     _needs_a_compiler()
+    if page != TUTORIAL:  # guides go on with the kernel that stands there
+        for block in filter(lambda one: one.is_file, blocks(TUTORIAL)):
+            reader.follow(block)
     for block in blocks(page):
         reader.follow(block)
 
