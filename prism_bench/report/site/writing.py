@@ -11,6 +11,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from pathlib import Path
 
 _LIST = "site.json"  # which files of the folder are the site's: everything else in it is somebody else's
 _FIRST_PAGE = "index.html"
+_STAGE = ".new-"
+_ABANDONED = 3600.0  # seconds: no report takes so long
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ def write_site(folder: Path, files: Iterable[tuple[str, bytes]]) -> Written:
     A file whose content is there already is not touched. An OSError leaves the old site whole.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    stage = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
+    _clear(folder)
+    stage = Path(tempfile.mkdtemp(dir=folder, prefix=_STAGE))
     try:
         names, changed = _staged(folder, stage, files)
         removed = sorted(set(_own(folder)) - names)
@@ -46,6 +50,13 @@ def write_site(folder: Path, files: Iterable[tuple[str, bytes]]) -> Written:
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return Written(len(names), tuple(changed), tuple(removed))
+
+
+def _clear(folder):
+    """Take away what a report laid down that was killed."""
+    for stage in folder.glob(f"{_STAGE}*"):
+        if time.time() - stage.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(stage, ignore_errors=True)
 
 
 def _staged(folder, stage, files: Iterable[tuple[str, bytes]]) -> tuple[set[str], list[str]]:

@@ -44,6 +44,14 @@ def test_files_of_others_stay(old):
     assert {"index.html", "nights/index.html", "site.json"} == set(contents(old))
 
 
+def test_what_a_killed_report_laid_down_is_taken_away_but_not_what_another_one_just_does(old):
+    for name in (".new-killed", ".new-running"):
+        (old / name).mkdir()
+    os.utime(old / ".new-killed", (0, 0))
+    write_site(old, NEW.items())
+    assert [".new-running"] == [path.name for path in old.glob(".new-*")]
+
+
 def test_folders_that_become_empty_go(old):
     write_site(old, {"index.html": b"new"}.items())
     assert not (old / "kernels").exists() and not (old / "data").exists()
