@@ -1,7 +1,7 @@
 """Times a few kernels of the catalogue in fresh processes, and prints them as a table.
 
-On a GPU these are cold and hot times at all sizes, beside library peers and this machine's ceilings; elsewhere the NumPy
-references are timed at S0. Nothing is kept.
+On a GPU these are cold and hot times at S0 and S1, beside library peers and the ceilings of this machine; elsewhere
+the NumPy references are timed at S0. Nothing is kept.
 """
 
 from rich import print

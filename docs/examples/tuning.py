@@ -1,4 +1,4 @@
-"""A kernel that tunes itself while it is used: each call is timed, and the quickest configuration is launched from then on.
+"""A kernel that tunes itself while it is used: each call is timed, and the quickest configuration is launched.
 
 On the emulator times are those of the emulation, so what wins there says nothing of a GPU. `prism-bench tune` searches
 beforehand, verifies every configuration, and adopts one only beyond the noise.
