@@ -25,9 +25,9 @@ def joined(parts: Iterable[str]) -> str:
 
 def plain(text: str) -> str:
     """Words of the program's as prose, in which nothing is markup."""
-    for character in "\\`*_{}[]<>#|":
+    for character in "\\`*_{}[]#":
         text = text.replace(character, f"\\{character}")
-    return text
+    return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def prose(text: str) -> str:

@@ -47,7 +47,7 @@ def test_every_error_has_cause_and_cure(kind, written):
 
 def test_sentences_failures_and_findings_are_told(written):
     page = written["reference/troubleshooting.md"]
-    assert r"unknown \<kind\> '\<name\>'; \<hint\>" in page
+    assert "unknown &lt;kind&gt; '&lt;name&gt;'; &lt;hint&gt;" in page
     assert all(f"| `{one.name}` |" in page for one in FAILURES)
     assert r"a GPU driver is loaded and its library does not answer" in page
 
@@ -71,6 +71,6 @@ def test_every_metric_is_listed(written):
 
 
 def test_markup_in_words_of_the_program_is_words():
-    assert r"`a_b` is \<x\> \* 2" == prose("`a_b` is <x> * 2")
+    assert r"`a_b` is &lt;x&gt; \* 2" == prose("`a_b` is <x> * 2")
     assert "| a |\n| --- |\n| x\\|y |" == table(("a",), [("x|y",)])
     assert "" == table(("a",), [])
