@@ -225,15 +225,6 @@ __global__ void __launch_bounds__(1024, 1)
     Waves<CHUNKS, Variances>(sigma, output, states, rows, cols, reinterpret_cast<float*>(stages)).walk();
 }
 
-template <int CHUNKS>
-__global__ void __launch_bounds__(1024, 1)
-    band_waves(const float* sigma, const float* mean, float* variance, float* lower, float* upper,
-               unsigned long long* states, long long rows, long long cols, float z) {
-    extern __shared__ float4 stages[];
-    const Bands output = {variance, mean, lower, upper, z};
-    Waves<CHUNKS, Bands>(sigma, output, states, rows, cols, reinterpret_cast<float*>(stages)).walk();
-}
-
 extern "C" __global__ void __launch_bounds__(256)
     variance_rows(const float* sigma, float* variance, long long rows, long long cols) {
     walk_rows(sigma, Variances{variance}, rows, cols);

@@ -48,24 +48,17 @@ def launch_of(kind):
     return launch
 
 
-def launch_waves(kind):
+def launch_waves(rows, cols, tiles, device):
     """Tiles of 4096 floats for each chunk of a warp, two of which a block keeps."""
-    outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
-    z = () if kind == "variance" else ("z",)
-    few = launch_of(kind)
-
-    def launch(rows, cols, tiles, device):
-        if cols <= TILE or rows >= 16 * device.sm_count:
-            return few(rows, cols, tiles, device)
-        chunks = next((chunks for chunks in (6, 4) if chunks << 15 <= device.max_shared_bytes), 3)
-        count = rows * -(-cols // (chunks * TILE))
-        wave = Launch(
-            min(count, device.sm_count), 1024, shared=chunks << 15, entry=f"{kind}_waves<{chunks}>", cooperative=True,
-            arguments=("sigma", *outputs, "states", "rows", "cols", *z),
-        )  # fmt: skip
-        return Zero("states"), wave
-
-    return launch
+    if cols <= TILE or rows >= 16 * device.sm_count:
+        return launch_of("variance")(rows, cols, tiles, device)
+    chunks = next((chunks for chunks in (6, 4) if chunks << 15 <= device.max_shared_bytes), 3)
+    count = rows * -(-cols // (chunks * TILE))
+    wave = Launch(
+        min(count, device.sm_count), 1024, shared=chunks << 15, entry=f"variance_waves<{chunks}>", cooperative=True,
+        arguments=("sigma", "variance", "states", "rows", "cols"),
+    )  # fmt: skip
+    return Zero("states"), wave
 
 
 def launch_ar(kind):
@@ -166,7 +159,7 @@ spec = KernelSpec(
     variants={
         "waves": Variant(
             "as many long tiles at a time as there are blocks, none of which looks back",
-            launch=launch_waves("variance"),
+            launch=launch_waves,
             edges=(*few[-3:], *(Workload(rows=r, cols=c) for r, c in ((3, 60_001), (9, 24_576), (7, 30_000)))),
             workloads={"S0": sizes["S0"], "S2": sizes["S2"]},
         ),

@@ -4,7 +4,7 @@ They stand between the last two times that somebody asked for, which are the end
 """
 
 from enum import IntEnum
-from threading import get_native_id
+from threading import get_ident
 from time import perf_counter_ns
 from types import SimpleNamespace
 
@@ -12,7 +12,7 @@ KINDS = {"MEMCPY": 1, "MEMSET": 2, "DRIVER": 4, "RUNTIME": 5, "CONCURRENT_KERNEL
 ActivityKind = IntEnum("ActivityKind", KINDS)
 driver_api_trace_cbid = IntEnum("driver", {"cuLaunchKernel": 307, "cuMemcpyHtoDAsync_v2": 278})
 runtime_api_trace_cbid = IntEnum("runtime", {"cudaLaunchKernel_v7000": 211})
-_state = SimpleNamespace(completed=None, asked=[perf_counter_ns()], flushed=0, thread=get_native_id())
+_state = SimpleNamespace(completed=None, asked=[perf_counter_ns()], flushed=0, thread=get_ident())
 
 
 def activity_register_callbacks(requested, completed):
