@@ -28,12 +28,13 @@ def command(
     found, stored = options.open_catalogue(catalogue), check.read_table(table)
     architectures = tuple(arch) if arch else check.ARCHITECTURES
     check.require_known(architectures)
+    chosen = check.whole_kernels(found, filter) if update and filter else filter or ()
     with options.err().status("compiling") as status:
-        rows, complaints = check.compile_check(found, filter or (), architectures, status.update)
+        rows, complaints = check.compile_check(found, chosen, architectures, status.update)
     complaints += [] if update else check.worsened(rows, stored)
     if update:
         check.write_table(table, check.merged_table(stored, rows, found.kernels))
-    _tell(rows, complaints, check.left_out(found, filter or (), architectures), architectures, json)
+    _tell(rows, complaints, check.left_out(found, chosen, architectures), architectures, json)
     raise SystemExit(1 if complaints or found.problems else 0)
 
 

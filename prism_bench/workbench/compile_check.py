@@ -92,6 +92,11 @@ def launched(catalogue: Catalogue, filters=(), architecture="90") -> dict[Path, 
     return dict(sorted(sources.items()))
 
 
+def whole_kernels(catalogue: Catalogue, filters) -> list[str]:
+    """The kernels that the filters choose anything of: the table holds a kernel's entries all together."""
+    return list(dict.fromkeys(case.spec.name for case in [*catalogue.cases(filters), *catalogue.edges(filters)]))
+
+
 def left_out(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES) -> list[Complaint]:
     """The variants that some of the architectures cannot run, and why; no fault of theirs."""
     chosen = {case.kernel: case for case in [*catalogue.cases(filters), *catalogue.edges(filters)]}

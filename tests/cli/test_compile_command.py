@@ -48,6 +48,14 @@ def test_growth_against_the_stored_table_ends_with_1_and_is_told(nvrtc, shell, t
     assert "registers, 1 before" in found.out
 
 
+def test_an_update_by_a_variants_name_keeps_its_kernels_other_entries(nvrtc, shell, toys, tmp_path):
+    table = tmp_path / "resources.csv"
+    shell("compile", *toys, *HOPPER, "--table", table, "--update")
+    whole = read_table(table)
+    assert 0 == shell("compile", *toys, *HOPPER, "--table", table, "--update", "--filter", "double:by_adding").code
+    assert whole == read_table(table)
+
+
 def test_an_update_of_one_architecture_keeps_the_others(nvrtc, shell, toys, tmp_path):
     table = tmp_path / "resources.csv"
     shell("compile", *toys, "--table", table, "--update")
