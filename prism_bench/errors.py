@@ -124,5 +124,6 @@ class ItemFailed(PrismBenchError):
 def unknown(kind: str, name: str, known) -> UsageError:
     """The error for a name that is not in `known`, with the nearest names that are."""
     near = get_close_matches(name, list(known), n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(sorted(known)[:20])}"
+    known = ", ".join(sorted(known)[:20])
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {known}" if known else "there is none at all"
     return UsageError(f"unknown {kind} '{name}'; {hint}")
