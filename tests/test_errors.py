@@ -29,3 +29,7 @@ def test_an_unknown_name_comes_with_the_nearest_ones():
 def test_a_name_near_nothing_comes_with_what_is_known():
     error = errors.unknown("kernel", "zzz", ["softmax", "matmul"])
     assert "unknown kernel 'zzz'; known: matmul, softmax" == str(error)
+
+
+def test_where_nothing_is_known_that_is_said():
+    assert "unknown kernel 'zzz'; there is none at all" == str(errors.unknown("kernel", "zzz", []))
