@@ -18,8 +18,8 @@ __device__ inline float log2_of(float x) { return fabsf(x - 1.0f) < 0.5f ? log2f
 /// k ln 2 + 2 atanh((q - p') / (q + p')); `difference(q - p')` is that difference, exact, or what it should be for k = 0.
 template <class Difference>
 __device__ float ordinary_log_ratio(float q, float p, Difference difference) {
-    const int shift = (__float_as_int(q) - __float_as_int(p) + 0x400000) & ~0x7fffff;
-    const float near = __int_as_float(__float_as_int(p) + shift);
+    const int shift = static_cast<int>((__float_as_uint(q) - __float_as_uint(p) + 0x400000u) & ~0x7fffffu);
+    const float near = __uint_as_float(__float_as_uint(p) + static_cast<unsigned int>(shift));
     const float s = difference(q - near, shift) * reciprocal_fast(q + near);
     const float z = s * s;
     float series = fmaf(z, 0.11111111f, 0.14285714f);
