@@ -43,8 +43,11 @@ class Complaint:
     message: str
 
 
-def compile_check(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES, report=lambda _: None):
-    """Compile every entry that the chosen kernels' cases launch. Gives the rows and the complaints of the compiler.
+def compile_check(
+    catalogue: Catalogue, filters=(), architectures=ARCHITECTURES, report=lambda _: None, *, edges: bool = True
+):
+    """Compile every entry that the chosen kernels' cases launch, with those that only `edges` launch or without. Gives
+    the rows and the complaints of the compiler.
 
     Raises BackendUnavailable where there is no NVRTC.
     """
@@ -52,7 +55,7 @@ def compile_check(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES,
     jobs = [
         _Job(source, tuple(sorted(entries)), architecture, options)
         for architecture in architectures
-        for source, groups in launched(catalogue, filters, architecture).items()
+        for source, groups in launched(catalogue, filters, architecture, edges).items()
         for options, entries in groups.items()
     ]
     jobs.sort(key=lambda job: (-len(job.entries), job.source))  # the longest first, so that no core waits for the last
@@ -81,11 +84,11 @@ def _compile(job):
         return [], str(error)
 
 
-def launched(catalogue: Catalogue, filters=(), architecture="90") -> dict[Path, dict[tuple, set]]:
-    """The entries that all cases and edges launch on that architecture, by source and compiler options."""
+def launched(catalogue: Catalogue, filters=(), architecture="90", edges=True) -> dict[Path, dict[tuple, set]]:
+    """The entries that all cases, and all `edges`, launch on that architecture, by source and compiler options."""
     sources: dict[Path, dict[tuple, set]] = {}
     device = _device(architecture)
-    for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
+    for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
         entries = () if case.refusal(device) else case.entries(device)
         if entries:
             sources.setdefault(case.spec.source, {}).setdefault(case.spec.options, set()).update(entries)

@@ -1,6 +1,5 @@
 """Generated kernels are right, the same every time, and what the repository keeps is what the programs say now."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -99,14 +98,6 @@ def test_the_compiler_makes_the_same_instructions_of_the_form_by_hand(name, argu
         pytest.skip(str(error))
     generated_form, by_hand = (sass_hash(one.cubin) for one in compiled)
     assert by_hand == generated_form
-
-
-def test_the_example_of_the_manual_is_a_program(tmp_path):
-    manual = (KERNELS / "README.md").read_text()
-    (example,) = [text for text in re.findall(r"```python\n(.*?)```", manual, re.DOTALL) if "program =" in text]
-    declare(tmp_path, example)
-    (declared,) = declarations(tmp_path)
-    assert {"mine.cu", "mine.py"} == {path.name for path in generated(declared)}
 
 
 def declare(folder, text):

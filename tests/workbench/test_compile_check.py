@@ -53,7 +53,8 @@ def test_the_stored_table_covers_every_entry_and_nothing_else():
 
 @pytest.mark.parametrize("name", CATALOGUE.kernels)
 def test_it_compiles_without_new_spills_or_more_registers(nvrtc, name):
-    rows, complaints = compile_check(CATALOGUE, (name,), ("90",))
+    """What its workloads launch; what only edges launch is compiled by `prism-bench compile`, in twice the time."""
+    rows, complaints = compile_check(CATALOGUE, (name,), ("90",), edges=False)
     assert [] == complaints + worsened(rows, STORED)
     assert {name} == {row.kernel for row in rows}
 

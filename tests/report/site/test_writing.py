@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,16 @@ def test_an_interrupted_report_leaves_the_old_site_whole(old, end):
     assert before == contents(old)
 
 
+@contextmanager
+def listening():
+    """With Ctrl-C's usual effect, which a shell takes from what it starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_nothing_interrupts_the_short_go_in_which_files_move(old, monkeypatch):
     move = os.replace
 
@@ -78,7 +89,7 @@ def test_nothing_interrupts_the_short_go_in_which_files_move(old, monkeypatch):
         move(*names)
 
     monkeypatch.setattr("os.replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with listening(), pytest.raises(KeyboardInterrupt):
         write_site(old, NEW.items())
     assert NEW == {name: content for name, content in contents(old).items() if name != "site.json"}
 
