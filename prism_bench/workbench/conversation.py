@@ -2,9 +2,8 @@
 
 import json
 import tempfile
-from queue import Empty
 
-from prism_bench.workbench.process import HERE, START_SECONDS, Place, WorkerDied, last_words, lines_of, start
+from prism_bench.workbench.process import HERE, START_SECONDS, Place, WorkerDied, heard, lines_of, start
 
 
 class Conversation:
@@ -55,20 +54,11 @@ class Conversation:
     def _events(self, task, timeout):
         begun, limit = None, START_SECONDS
         while True:
-            event = self._event(begun, limit)
+            event = heard(self._process, self._lines, self._words, begun, limit)
             self.facts = event.get("facts", self.facts)
             if "begin" in event:
                 begun, limit = task, timeout
             yield event
-
-    def _event(self, task, limit):
-        try:
-            line = self._lines.get(timeout=limit)
-        except Empty:
-            raise WorkerDied(task, "timed out", f"no answer within {limit:.0f} s") from None
-        if line is None:
-            raise WorkerDied(task, "crashed", last_words(self._process, self._words))
-        return json.loads(line)
 
     def _end(self):
         if self._process is None:

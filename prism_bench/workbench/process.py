@@ -82,17 +82,22 @@ def _hand_over(process, order):
 def _events(process, timeout, words):
     lines, task, limit = lines_of(process), None, START_SECONDS
     while True:
-        try:
-            line = lines.get(timeout=limit)
-        except Empty:
-            raise WorkerDied(task, "timed out", f"no answer within {limit:.0f} s") from None
-        if line is None:
-            raise WorkerDied(task, "crashed", last_words(process, words))
-        event = json.loads(line)
+        event = heard(process, lines, words, task, limit)
         task, limit = event.get("begin", task), timeout
         yield event
         if event.get("end"):
             return
+
+
+def heard(process, lines: SimpleQueue, words, task: str | None, limit: float) -> dict:
+    """The next event of a process that is at `task`; WorkerDied where none comes within `limit` seconds or ever."""
+    try:
+        line = lines.get(timeout=limit)
+    except Empty:
+        raise WorkerDied(task, "timed out", f"no answer within {limit:.0f} s") from None
+    if line is None:
+        raise WorkerDied(task, "crashed", last_words(process, words))
+    return json.loads(line)
 
 
 def lines_of(process):
