@@ -129,6 +129,10 @@ def _digest(*parts: str) -> str:
 
 @cache
 def _own_content() -> str:
-    """A digest of the emulator's own headers and runtime, so that a change of theirs rebuilds."""
+    """A digest of the emulator's own headers and runtime, so that a change of theirs rebuilds.
+
+    Their place is in it: a build names the lines of the headers it was made with, and those of another installation
+    could not be told from a kernel author's.
+    """
     sources = sorted(path for folder in (INCLUDE, RUNTIME) for path in folder.rglob("*") if path.is_file())
-    return _digest(*(f"{path.relative_to(HERE)}\n{path.read_text(encoding='utf-8')}" for path in sources))
+    return _digest(str(HERE), *(f"{path.relative_to(HERE)}\n{path.read_text(encoding='utf-8')}" for path in sources))

@@ -87,6 +87,19 @@ def test_processes_that_want_the_same_build_it_once(empty_cache, monkeypatch, tm
     assert 1 == len(built)
 
 
+def test_two_installations_share_no_build(empty_cache, tmp_path):
+    package = shutil.copytree(
+        ROOT / "prism_bench", tmp_path / "prism_bench", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    script = f"from prism_bench.emulator import compile_source; print(compile_source({SOURCE!r}, entries=['k']).path)"
+    asked = subprocess.run(
+        [sys.executable, "-c", script], cwd=package.parent, capture_output=True, text=True, check=True
+    )
+    other = Path(asked.stdout.strip())
+    assert other.parent == empty_cache
+    assert other != compile_source(SOURCE, entries=["k"]).path
+
+
 def test_half_built_libraries_do_not_stay(empty_cache):
     compile_source(SOURCE, entries=["k"])
     before = set(empty_cache.iterdir())
