@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from prism_bench.analysis.budgets import absent
 from prism_bench.analysis.findings import GRAVITY, Finding, metric_words, value_text
 from prism_bench.analysis.reading import Reading
 from prism_bench.run_record import STATUSES, RunRecord
@@ -81,8 +80,7 @@ def of_finding(finding: Finding) -> Check:
 def of_budgets(reading: Reading) -> list[Check]:
     """Each promise on each case: missed, expired, unmeasured or met; those on cases that did not run are unmeasured."""
     told = [of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "expired")]
-    missing = absent(reading.frame, reading.promises.budgets)
-    others = [one for one in (*reading.budgets, *missing) if one.verdict in ("met", "unmeasured")]
+    others = [one for one in reading.every_budget if one.verdict in ("met", "unmeasured")]
     return told + [_of_verdict(verdict) for verdict in others]
 
 

@@ -51,6 +51,11 @@ class Promises:
     baseline: Baseline | None = None
     baseline_path: Path | None = None
 
+    @property
+    def source(self) -> str:
+        """The name of the file of budgets, empty where the device has none."""
+        return self.path.name if self.path else ""
+
 
 def folder_of(catalogue: Catalogue) -> Path:
     """Where a catalogue's budgets stand: `suites/budgets` of the checkout, or `budgets` in a folder of one's own.

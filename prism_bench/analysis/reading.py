@@ -5,7 +5,7 @@ from statistics import median
 
 import pandas
 
-from prism_bench.analysis.budgets import BudgetVerdict, budget_verdicts
+from prism_bench.analysis.budgets import BudgetVerdict, absent, budget_verdicts
 from prism_bench.analysis.findings import Finding, findings
 from prism_bench.analysis.guide import GuideVerdict, guide_verdicts
 from prism_bench.analysis.promises import Promises, promises_for
@@ -46,6 +46,11 @@ class Reading:
         return self.frame.loc[self.frame["ceiling"].isna(), column].dropna().tolist()
 
     @property
+    def every_budget(self) -> tuple[BudgetVerdict, ...]:
+        """The verdicts on all that is promised, on cases that did not run too: those are unmeasured."""
+        return (*self.budgets, *absent(self.frame, self.promises.budgets, self.promises.source))
+
+    @property
     def busy_shares(self) -> list[float]:
         """How much of its limit each case reaches that memory or arithmetic binds, and not the launch."""
         rows = self.frame[self.frame["ceiling"].isna() & self.frame["bound"].isin(["memory", "compute"])]
@@ -61,8 +66,7 @@ def read(record: RunRecord, catalogue: Catalogue | None = None) -> Reading:
     cases = tuple(case for case in record.cases if not case.is_edge)
     frame = summary(replace(record, cases=cases))
     promises = promises_for(record, catalogue) if catalogue else Promises()
-    source = promises.path.name if promises.path else ""
-    budgets = tuple(budget_verdicts(frame, catalogue, promises.budgets, source)) if catalogue else ()
+    budgets = tuple(budget_verdicts(frame, catalogue, promises.budgets, promises.source)) if catalogue else ()
     guide = tuple(guide_verdicts(record, promises.rules, promises.baseline))
     return Reading(
         record=record, limits=limits_of(record), cases=cases, edges=edges, frame=frame, budgets=budgets,

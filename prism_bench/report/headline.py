@@ -1,9 +1,11 @@
 """The verdict of a run at a glance: one sentence, the counts behind it, and four numbers."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
+from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading, middle
 from prism_bench.report.cells import times_text
 from prism_bench.units import share_text
@@ -55,9 +57,13 @@ def _counted(kind, count):
     return f"{count} {kind}"
 
 
-def tiles(reading: Reading) -> list[Tile]:
-    """Four numbers: share of the limit, against the library, against the CPU, budgets. A dash says what is missing."""
-    return [_limit_tile(reading), _peer_tile(reading), _cpu_tile(reading), _budget_tile(reading)]
+def tiles(reading: Reading, budgets: Sequence[BudgetVerdict] | None = None) -> list[Tile]:
+    """Four numbers: share of the limit, against the library, against the CPU, budgets. A dash says what is missing.
+
+    The `budgets` are those of the cases that were asked for, unless others are given.
+    """
+    judged = reading.budgets if budgets is None else budgets
+    return [_limit_tile(reading), _peer_tile(reading), _cpu_tile(reading), _budget_tile(reading, judged)]
 
 
 def _limit_tile(reading):
@@ -84,8 +90,8 @@ def _cpu_tile(reading):
     return Tile("Against the CPU", times_text(middle(ratios)), f"median of {len(ratios)} cases, copies left out")
 
 
-def _budget_tile(reading):
-    verdicts = [one.verdict for one in reading.budgets]
+def _budget_tile(reading, budgets):
+    verdicts = [one.verdict for one in budgets]
     if not verdicts:
         kept = [one.verdict for one in reading.published if one.verdict]
         measured = [verdict for verdict in kept if verdict != "unmeasured"]

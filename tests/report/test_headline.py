@@ -1,6 +1,11 @@
 """The run at a glance."""
 
+from dataclasses import replace
+from pathlib import Path
+
+from prism_bench.analysis.promises import Promises
 from prism_bench.analysis.reading import read
+from prism_bench.budget import Budget
 from prism_bench.report.headline import chips, headline, tiles
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
@@ -26,3 +31,12 @@ def test_chips_name_every_kind_of_finding():
 def test_a_tile_without_a_number_says_what_is_missing():
     assert all(tile.value == "–" and tile.words for tile in tiles(read(record_of())))
     assert [tile.value for tile in tiles(read(gpu_record()))][-1] == "7/7"
+
+
+def test_a_promise_on_a_case_that_did_not_run_is_unmeasured_among_all_that_is_promised():
+    gone = Budget("cold_time", at_most=1e-5)
+    reading = replace(read(cpu_record()), promises=Promises(path=Path("h200.toml"), budgets={"gone[n=1]": (gone,)}))
+    (absent,) = reading.every_budget
+    assert ("gone[n=1]", "unmeasured", "h200.toml") == (absent.case, absent.verdict, absent.source)
+    assert "none could be judged" == tiles(reading)[-1].words
+    assert ("0/1", "met; 1 unmeasured") == tuple(vars(tiles(reading, reading.every_budget)[-1]).values())[1:]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from prism_bench.analysis.against_history import ENOUGH
-from prism_bench.analysis.budgets import absent
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.roofline import plotted
@@ -61,13 +60,8 @@ def _chart(shift, past):
 
 def promises(reading: Reading) -> list[Promise]:
     """Every budget on every case, on those that did not run too; the broken ones first, the worst of them ahead."""
-    found = [_promise(verdict, reading) for verdict in _verdicts(reading)]
+    found = [_promise(verdict, reading) for verdict in reading.every_budget]
     return sorted(found, key=lambda one: (_VERDICTS.index(one.verdict), -(one.use or 0)))
-
-
-def _verdicts(reading):
-    promised = reading.promises
-    return [*reading.budgets, *absent(reading.frame, promised.budgets, promised.path.name if promised.path else "")]
 
 
 def _promise(verdict, reading):
@@ -95,7 +89,7 @@ def _use(budget, value):
 
 def counts(reading: Reading) -> list[tuple[str, int]]:
     """How many budgets have each verdict; those without any are left out."""
-    found = Counter(one.verdict for one in _verdicts(reading))
+    found = Counter(one.verdict for one in reading.every_budget)
     return [(verdict, found[verdict]) for verdict in _VERDICTS if found[verdict]]
 
 

@@ -9,7 +9,7 @@ from prism_bench.analysis.trend.walk import CONFIRMED
 from prism_bench.report.gate.words import headline
 from prism_bench.report.machine import machine_name
 from prism_bench.report.site.chronicle import Chronicle
-from prism_bench.report.site.pages.budgets import NEAR, verdicts
+from prism_bench.report.site.pages.budgets import NEAR
 from prism_bench.workload import LABELS
 
 
@@ -85,7 +85,7 @@ def _left_out(chronicle):
 
 def _ending(chronicle, today: date):
     """Promises that end within the month, or have ended."""
-    for one in verdicts(chronicle):
+    for one in chronicle.reading.every_budget:
         expires = one.budget.expires
         if expires and expires - today <= NEAR:
             yield {"case": one.case, "metric": metric_words(one.budget.metric), "expires": expires.isoformat(),

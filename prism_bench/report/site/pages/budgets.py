@@ -3,7 +3,6 @@
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 
-from prism_bench.analysis.budgets import absent
 from prism_bench.report.case_table import VERDICTS
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page
@@ -14,22 +13,15 @@ NEAR = timedelta(days=30)  # a budget that ends within these is worth a word
 
 def page(chronicle: Chronicle) -> Page:
     today = datetime.now(UTC).date()
-    found = sorted((_budget(chronicle, one, today) for one in verdicts(chronicle)), key=_rank)
+    found = sorted((_budget(chronicle, one, today) for one in chronicle.reading.every_budget), key=_rank)
     counts = Counter(one["verdict"] for one in found)
     reading = chronicle.reading
     view = {
-        "night": chronicle.record.created, "device_file": reading.promises.path.name if reading.promises.path else None,
+        "night": chronicle.record.created, "device_file": reading.promises.source or None,
         "counts": {word: counts[word] for word in VERDICTS if counts[word]}, "budgets": found,
         "published": [_published(chronicle, one) for one in reading.published],
     }  # fmt: skip
     return Page("budgets", "Budgets", view)
-
-
-def verdicts(chronicle: Chronicle):
-    """The verdict on every promise, on cases that did not run too."""
-    promises = chronicle.reading.promises
-    source = promises.path.name if promises.path else ""
-    return [*chronicle.reading.budgets, *absent(chronicle.reading.frame, promises.budgets, source)]
 
 
 def _budget(chronicle, one, today: date):

@@ -25,7 +25,7 @@ def page(chronicle: Chronicle, others: Sequence[Mapping[str, str]]) -> Page:
         "verdict": chronicle.gate.exit_code,
         "measured": headline(chronicle.reading),
         "night": _night(chronicle),
-        "tiles": [asdict(tile) for tile in tiles(chronicle.reading)],
+        "tiles": [asdict(tile) for tile in tiles(chronicle.reading, chronicle.reading.every_budget)],
         "parts": [{"part": title(part), "answers": answers(part)} for part in chronicle.gate.parts],
         "worse": [one for one in concerns if one["gravity"] == "bad"],
         "untrusted": [one for one in concerns if one["gravity"] == "untrusted"],
