@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from types import SimpleNamespace
 
 import numpy as np
@@ -202,7 +203,7 @@ class Case:
 
     def elements(self, argument: str) -> tuple[str, int]:
         """The type of a buffer's elements and how many it holds."""
-        return self.spec.argument(argument).dtype, int(np.prod(self.shape(argument), dtype=np.int64))
+        return self.spec.argument(argument).dtype, prod(self.shape(argument))
 
     def nbytes(self, argument: str) -> int:
         dtype, count = self.elements(argument)

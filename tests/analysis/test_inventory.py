@@ -8,6 +8,7 @@ from prism_bench.catalogue import discover
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench.session import result_of
+from tests.built_in import CATALOGUE
 
 TOYS = Path(__file__).parent.parent / "toys"
 
@@ -63,6 +64,6 @@ def test_machine_kernels_are_not_counted_as_kernels():
 
 
 def test_the_built_in_catalogue_has_its_61_and_six_kernels_and_nothing_unused():
-    counts = totals(inventory(discover()))
+    counts = totals(inventory(CATALOGUE))
     assert counts["kernels"] >= 67
     assert 0 == counts["definitions unused"]

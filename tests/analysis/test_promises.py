@@ -14,6 +14,7 @@ from prism_bench.analysis.summary import summary
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import RunRecord
+from tests.built_in import CATALOGUE
 from tests.report.synthetic import MACHINE, case_result, record_of
 
 TOYS = Path(__file__).parent.parent / "toys"
@@ -108,7 +109,7 @@ def test_a_device_without_a_file_has_promised_nothing(catalogue):
 
 def test_a_catalogue_of_ones_own_keeps_its_own_budgets(catalogue):
     assert catalogue.folder / "budgets" == folder_of(catalogue)
-    assert ("suites", "budgets") == folder_of(discover()).parts[-2:]
+    assert ("suites", "budgets") == folder_of(CATALOGUE).parts[-2:]
 
 
 def test_the_guides_rules_can_be_set_for_a_device(promise):
@@ -176,8 +177,7 @@ def test_budgets_of_a_file_that_was_renamed_do_not_hold_another_device(promise, 
 
 
 def test_the_budgets_kept_here_are_right():
-    catalogue = discover()
     record = record_of()
-    found = promises_for(record, catalogue)
+    found = promises_for(record, CATALOGUE)
     assert found.budgets
     assert found.baseline.seconds

@@ -11,10 +11,10 @@ from prism_bench.backends import null
 from prism_bench.backends.cuda import device
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.case import Case
-from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
+from tests.built_in import CATALOGUE
 
-VECTOR = discover().case("vector_add[n=100000]")
+VECTOR = CATALOGUE.case("vector_add[n=100000]")
 
 
 def test_every_file_of_the_folder_is_a_backend():

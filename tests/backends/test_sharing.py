@@ -5,11 +5,9 @@ import pytest
 
 from prism_bench.backends import open_backend
 from prism_bench.case import Case
-from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.workload import Workload
-
-CATALOGUE = discover()
+from tests.built_in import CATALOGUE
 
 
 @pytest.fixture(params=["numpy_reference", "null", "emulator", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_bench.case import Case
-from prism_bench.catalogue import discover
-
-CATALOGUE = discover()
+from tests.built_in import CATALOGUE
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.case import Case, Device
-from prism_bench.catalogue import discover
 from prism_bench.kernel import Launch, Zero
 from prism_bench.workbench.verification import compare_outputs, complaint, passed, verify
+from tests.built_in import CATALOGUE
 
 # Above either, a reference would take seconds on two cores; the GPU's own verification takes the larger cases.
 LARGEST_ELEMENTS = 1 << 22
@@ -26,7 +26,6 @@ def once(cases):
     return list(seen.values())
 
 
-CATALOGUE = discover()
 SPECS = CATALOGUE.kernels | {
     f"{name}:{v}": spec.with_variant(v) for name, spec in CATALOGUE.kernels.items() for v in spec.variants
 }

@@ -3,11 +3,10 @@
 import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.workbench.verification import complaint, passed, verify
+from tests.built_in import CATALOGUE
 
-CATALOGUE = discover()
 LARGE = 1 << 20  # bytes above which one configuration beside the default is enough
 TUNABLE = [spec.name for spec in CATALOGUE.kernels.values() if spec.tune]
 

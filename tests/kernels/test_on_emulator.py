@@ -3,16 +3,15 @@
 import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.catalogue import discover
 from prism_bench.emulator.compiler import sanitizer_library
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.workbench.verification import complaint, passed, verify
+from tests.built_in import CATALOGUE
 
 S0_COST = 4_000_000  # bytes and operations of an S0 case up to which it runs here too: some tenths of a second
 SANITIZED_BYTES = 1 << 19  # an edge that moves more is left to the other passes
 SANITIZED_LARGE = 3  # edges of each kernel in the sanitizers' pass, the largest first; the smallest comes besides
 
-CATALOGUE = discover()
 EDGES, S0 = {}, {}
 for _case in CATALOGUE.edges():
     EDGES.setdefault(_case.kernel, []).append(_case)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from prism_bench.case import Case
-from prism_bench.catalogue import discover
+from tests.built_in import CATALOGUE
 
-SPEC = discover().kernel("pixel_entropy")
+SPEC = CATALOGUE.kernel("pixel_entropy")
 GUIDE = {golden.workload["window"]: golden for golden in SPEC.golden if golden.workload.get("hi") == 5000}
 
 

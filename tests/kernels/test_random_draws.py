@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 from prism_bench import byname
-from prism_bench.catalogue import discover
+from tests.built_in import CATALOGUE
 
-CATALOGUE = discover()
 PHILOX = sys.modules["prism_bench_catalogue.include.philox"]
 UNLIKELY = 1e-4  # of the fixed seeds below
 

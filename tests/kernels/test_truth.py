@@ -3,10 +3,8 @@
 import pytest
 
 from prism_bench.backends import open_backend
-from prism_bench.catalogue import discover
 from prism_bench.workbench.truth import differences, kernels
-
-CATALOGUE = discover()
+from tests.built_in import CATALOGUE
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,13 @@
 """What the chains have served."""
 
 from prism_bench.case import Case, Device
-from prism_bench.catalogue import discover
+from tests.built_in import CATALOGUE
 
 
 def chain_cases():
     """Every chain's persistent stage at S0, by the chain's name; and one that is two kernels with a barrier between."""
     found = {}
-    for spec in discover().kernels.values():
+    for spec in CATALOGUE.kernels.values():
         for chain in spec.chains:
             if "persistent" in chain.stages:
                 found[chain.name] = at_s0(spec, chain.stages["persistent"])

@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 
 from prism_bench.backends import open_backend
-from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, SpecError, UsageError
 from prism_bench.pipelines import KNOWN
 from prism_bench.pipelines import image as images
 from prism_bench.pipelines.checking import check_results, check_stages
 from prism_bench.pipelines.forms import form
 from prism_bench.pipelines.prepared import Prepared
+from tests.built_in import CATALOGUE
 from tests.pipelines.toys import TOY, chain, stage
-
-CATALOGUE = discover()
 
 
 def on_numpy(pipeline, label="small"):

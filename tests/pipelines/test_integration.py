@@ -6,14 +6,12 @@ Small on the emulator, and at the documents' size on a device.
 import pytest
 
 from prism_bench.backends import open_backend
-from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.pipelines import INTEGRATION, KNOWN
 from prism_bench.pipelines.checking import check_results, check_stages
 from prism_bench.pipelines.known import PHASES
 from prism_bench.pipelines.prepared import Prepared
-
-CATALOGUE = discover()
+from tests.built_in import CATALOGUE
 
 
 def complaints(pipeline, label, backend, forms):

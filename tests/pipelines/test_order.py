@@ -3,15 +3,13 @@
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.catalogue import discover
 from prism_bench.pipelines import KNOWN
 from prism_bench.pipelines.forms import form
 from prism_bench.pipelines.pipeline import place_of
 from prism_bench.pipelines.prepared import Prepared
+from tests.built_in import CATALOGUE
 from tests.pipelines.toys import TOY
 from tests.pipelines.watched_flow import WatchedFlow
-
-CATALOGUE = discover()
 
 
 class Watched(NumpyBackend):

@@ -5,15 +5,13 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.case import Device
-from prism_bench.catalogue import discover
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.pipelines import KNOWN, pipelines
 from prism_bench.pipelines.lanes import lanes
 from prism_bench.pipelines.pipeline import Stage, placed, together
 from prism_bench.workload import Workload
+from tests.built_in import CATALOGUE
 from tests.pipelines.toys import TOY, chain, stage
-
-CATALOGUE = discover()
 
 
 @pytest.mark.parametrize(
@@ -76,9 +74,8 @@ def test_together_keeps_all_parts_apart():
 
 
 def test_its_stages_are_launched_as_the_catalogue_s_choices_have_it():
-    catalogue = CATALOGUE
-    plain = [(name, one.case) for name in KNOWN for one in placed(KNOWN[name], "small", catalogue) if one.case.tunable]
+    plain = [(name, one.case) for name in KNOWN for one in placed(KNOWN[name], "small", CATALOGUE) if one.case.tunable]
     name, case = plain[0]
     other = next(one.choice for one in case.configurations(Device())[1:])
-    chosen = placed(KNOWN[name], "small", replace(catalogue, choices={case.name: other}))
+    chosen = placed(KNOWN[name], "small", replace(CATALOGUE, choices={case.name: other}))
     assert other in [one.case.choice for one in chosen]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.measurement import Measurement
 from prism_bench.pipelines import pipelines
@@ -10,8 +9,8 @@ from prism_bench.pipelines import run as runs
 from prism_bench.pipelines.run import Plan, Side, measure, tasks_of
 from prism_bench.run_record import CaseResult, encode_case
 from prism_bench.workbench.process import WorkerDied
+from tests.built_in import CATALOGUE
 
-CATALOGUE = discover()
 TASKS = ("image:graph", "image:streams")
 
 

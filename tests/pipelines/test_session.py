@@ -3,13 +3,11 @@
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.pipelines import session as sessions
 from prism_bench.pipelines.session import Session
+from tests.built_in import CATALOGUE
 from tests.pipelines.watched_flow import WatchedFlow
-
-CATALOGUE = discover()
 
 
 class Pretended(NumpyBackend):

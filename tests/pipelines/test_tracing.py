@@ -4,12 +4,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.pipelines.prepared import Prepared
 from prism_bench.pipelines.tracing import EVALUATIONS, Tracer
 from prism_bench.profilers import cupti
 from prism_bench.profilers.timeline import COPY, KERNEL, timeline_of
+from tests.built_in import CATALOGUE
 from tests.pipelines.test_order import Watched
 from tests.pipelines.toys import TOY
 
@@ -42,7 +42,7 @@ class Planted:
 
 @pytest.fixture
 def prepared():
-    with Prepared(TOY, "small", discover(), Watched()) as found:
+    with Prepared(TOY, "small", CATALOGUE, Watched()) as found:
         yield found
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.catalogue import discover
 from prism_bench.profilers import ncu_csv
 from prism_bench.profilers.failures import classify
 from prism_bench.profilers.sanitizer import parse
+from tests.built_in import CATALOGUE
 
 CODE = 20e3  # bytes: caches are empty, so a kernel's instructions and parameters come from memory too
 CAPTURES = Path(__file__).parent / "captures"
@@ -31,7 +31,7 @@ def launch(path, kernel):
 
 @pytest.mark.parametrize("kernel", ["vector_add", "softmax"])
 def test_the_raw_page_reads_what_the_kernel_must_read(capture, kernel):
-    case = next(case for case in discover().cases([kernel], ["S0"]) if not case.variant)
+    case = next(case for case in CATALOGUE.cases([kernel], ["S0"]) if not case.variant)
     counted = launch(capture("raw_ranges.csv"), kernel)
     read = sum(case.nbytes(array.name) for array in case.spec.inputs)
     assert read <= counted.value("dram__bytes_read.sum") <= read + CODE

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from prism_bench.catalogue import discover
 from prism_bench.tuning.effect import USUAL, entropies, scene, window_row
 from prism_bench.tuning.guide import Batch, batch_of, largest_within, window_of
+from tests.built_in import CATALOGUE
 
 
 @pytest.mark.parametrize("pixels, window", [(50_000, 32), (50_001, 16), (200_000, 16), (200_001, 8), (512 * 512, 8)])
@@ -35,8 +35,7 @@ def test_the_scene_is_the_same_each_time_and_within_its_range():
 
 
 def test_the_usual_window_changes_nothing_and_another_one_does():
-    catalogue = discover()
-    by_window = {w: entropies(catalogue.anywhere(f"pixel_entropy[rows=40,cols=60,window={w}]")) for w in (8, USUAL)}
+    by_window = {w: entropies(CATALOGUE.anywhere(f"pixel_entropy[rows=40,cols=60,window={w}]")) for w in (8, USUAL)}
     usual, other = (window_row(w, 1e-6, by_window) for w in (USUAL, 8))
     assert (0.0, 0.0) == (usual.difference, usual.moved)
     assert other.difference > 0.05 and other.entropy < usual.entropy

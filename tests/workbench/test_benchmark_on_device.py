@@ -6,8 +6,8 @@ import pytest
 
 import prism_bench
 from prism_bench import workbench
-from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
+from tests.built_in import CATALOGUE
 
 pytestmark = pytest.mark.gpu
 LARGE, RESIDENT = 64 << 20, 1 << 20
@@ -63,13 +63,12 @@ def test_cold_is_slower_than_hot_where_the_data_fit_in_the_cache(adding):
 @pytest.fixture(scope="module")
 def run():
     """The same kernels through the workbench."""
-    found = discover()
     settings = workbench.Settings(processes=2, peers=False, cpu_baseline=False)
-    return workbench.run(found, "cuda", [found.case(one.name) for one in cases(found)], settings)
+    return workbench.run(CATALOGUE, "cuda", [CATALOGUE.case(one.name) for one in cases()], settings)
 
 
-def cases(found):
-    return [case for case in found.cases(AGREEING, ["S1"]) if not case.variant]
+def cases():
+    return [case for case in CATALOGUE.cases(AGREEING, ["S1"]) if not case.variant]
 
 
 @pytest.mark.parametrize("name", AGREEING)

@@ -3,10 +3,8 @@
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
-from prism_bench.catalogue import discover
 from prism_bench.workbench.truth import COLUMNS, differences, kernels, recorded, recorded_row, row, summary
-
-CATALOGUE = discover()
+from tests.built_in import CATALOGUE
 
 
 class SkewedRunnable(NumpyRunnable):

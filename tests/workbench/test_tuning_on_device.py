@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 
-from prism_bench.catalogue import discover
 from prism_bench.tuning.online import OnlineTuner
 from prism_bench.workbench.online import OnlineRunnable
 from prism_bench.workbench.products import Matmul
 from prism_bench.workbench.trials import Bench, Trials
 from prism_bench.workbench.verification import complaint, passed, verify
+from tests.built_in import CATALOGUE
 
 pytestmark = pytest.mark.gpu
-CATALOGUE = discover()
 TUNABLE = [spec.name for spec in CATALOGUE.kernels.values() if spec.tune]
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from prism_bench import store
 from prism_bench.budget import Budget
-from prism_bench.catalogue import discover
 from prism_bench.evidence import Evidence
 from prism_bench.measurement import Measurement
 from prism_bench.report.site.page import MENU
+from tests.built_in import CATALOGUE
 from tests.report.site.pages import nights, read, site_of
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
@@ -74,10 +74,9 @@ def test_the_catalogue_has_a_row_for_every_implementation(site):
 
 
 def test_the_catalogue_names_what_nobody_measured(tmp_path):
-    catalogue = discover()
-    site = site_of(tmp_path, gpu_record(), catalogue=catalogue)
+    site = site_of(tmp_path, gpu_record(), catalogue=CATALOGUE)
     rows = json.loads((site / "catalogue.json").read_text())["kernels"]
-    assert set(catalogue.kernels) <= {row["kernel"] for row in rows}
+    assert set(CATALOGUE.kernels) <= {row["kernel"] for row in rows}
     assert "unmeasured" == next(row["state"] for row in rows if row["kernel"] == "digamma")
     assert "No record of this machine has timed it" in read(site, "kernels/digamma").text
     assert "__global__" in read(site, "kernels/digamma").text
@@ -136,7 +135,7 @@ def test_one_record_says_what_it_cannot_tell(tmp_path):
     assert "Too few records for a step" in read(site, "trend").text
     assert (
         "no record of this machine timed a chain"
-        in read(site_of(tmp_path, gpu_record(), catalogue=discover()), "fusion").text
+        in read(site_of(tmp_path, gpu_record(), catalogue=CATALOGUE), "fusion").text
     )
 
 

@@ -1,0 +1,5 @@
+"""The catalogue that comes with the package: read once by a test process, for all tests that only look at it."""
+
+from prism_bench.catalogue import discover
+
+CATALOGUE = discover()
