@@ -128,14 +128,16 @@ spec = KernelSpec(
             launch=launch_pairs,
             rules=(tensor_tile.TILE_RULE,),
             tune=Tune(
-                tile=("auto", *tensor_tile.WARP_WIDE), rules=(Rule("a tile that fits shared memory", possible_tf32),)
+                tile=("auto", "Square", "Compact"), rules=(Rule("a tile that fits shared memory", possible_tf32),)
             ),
             arithmetic="tensor",
             tolerance=normwise(1e-5),
             edges=(
                 *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
-                Workload(m=136, n=264, k=40, tile="Wide"),
-                Workload(m=130, n=37, k=40, tile="Square"),
+                *(
+                    Workload(m=m, n=n, k=k, tile="Square")
+                    for m, n, k in ((136, 264, 40), (130, 37, 40), (129, 132, 100))
+                ),
             ),
             golden=(),
             budgets=(),

@@ -59,8 +59,8 @@ struct TensorTile {
 
 template <class E, int STAGES>
 using Wide = TensorTile<E, 128, 256, 8, STAGES, 2, 4, 1>;
-template <class E, int STAGES>
-using Square = TensorTile<E, 128, 128, 8, STAGES, 2, 2, STAGES < 4 ? 2 : 1>;
+template <class E, int STAGES>  // pairs need registers to be split in: twice as many warps
+using Square = TensorTile<E, 128, 128, 8, STAGES, 2, is_pair<E>() ? 4 : 2, STAGES < 4 && !is_pair<E>() ? 2 : 1>;
 template <class E, int STAGES>
 using Compact = TensorTile<E, 64, 64, 4, STAGES, 2, 2, 4>;
 
@@ -201,7 +201,8 @@ struct MmaFragments {
             }
     }
 
-    /// The small products first.
+    /// The small products first. Tensor cores cut sums short, always towards zero, which over a long depth adds up; so the
+    /// instructions sum up one step each, and the steps are added as FP32 is (Ootomo and Yokota 2022).
     __device__ void multiply_pairs(float (&sum)[T::ROWS][2 * T::COLS][4]) const {
 #pragma unroll
         for (int j = 0; j < T::COLS; ++j) {
@@ -213,10 +214,12 @@ struct MmaFragments {
                 split(a[i], left, left_rest);
 #pragma unroll
                 for (int n = 0; n < 2; ++n) {
-                    float (&to)[4] = sum[i][2 * j + n];
-                    multiply_lanes<Tf32::KIND>(to, left_rest, right[n], right[n + 2]);
-                    multiply_lanes<Tf32::KIND>(to, left, right_rest[n], right_rest[n + 2]);
-                    multiply_lanes<Tf32::KIND>(to, left, right[n], right[n + 2]);
+                    float step[4] = {};
+                    multiply_lanes<Tf32::KIND>(step, left_rest, right[n], right[n + 2]);
+                    multiply_lanes<Tf32::KIND>(step, left, right_rest[n], right_rest[n + 2]);
+                    multiply_lanes<Tf32::KIND>(step, left, right[n], right[n + 2]);
+#pragma unroll
+                    for (int e = 0; e < 4; ++e) sum[i][2 * j + n][e] += step[e];
                 }
             }
         }
@@ -235,25 +238,28 @@ __device__ void multiply_stages(O& source, int tiles, typename O::Word* shared, 
     __pipeline_wait_prior(T::STAGES - 2);
     __syncthreads();
     const WarpPlace<T> place;
-    Fragments fragments[2];
+    constexpr bool LONG = is_pair<typename T::Element>();  // a step takes longer than reading, and registers are few
+    constexpr int HELD = LONG ? 1 : 2, UNROLLED = LONG ? 1 : T::STEPS;
+    Fragments fragments[HELD];
     fragments[0].read(shared, 0, place);
     int read = 0, write = T::STAGES - 1;
 #pragma unroll 1
     for (int left = tiles; left > 0; --left) {
-#pragma unroll
+#pragma unroll UNROLLED
         for (int step = 0; step < T::STEPS; ++step) {
+            if (LONG) fragments[0].multiply(sum);
             if (step == T::STEPS - 1) {
                 __pipeline_wait_prior(T::STAGES - 2);
                 __syncthreads();
                 if (left > 1) read = read + 1 == T::STAGES ? 0 : read + 1;
             }
-            fragments[(step + 1) % 2].read(shared + read * O::STAGE, (step + 1) % T::STEPS, place);
+            fragments[(step + 1) % HELD].read(shared + read * O::STAGE, (step + 1) % T::STEPS, place);
             if (step == 0) {
                 if (left > T::STAGES - 1) source.copy(shared + write * O::STAGE);
                 __pipeline_commit();
                 write = write + 1 == T::STAGES ? 0 : write + 1;
             }
-            fragments[step % 2].multiply(sum);
+            if (!LONG) fragments[step % HELD].multiply(sum);
         }
     }
 }

@@ -15,7 +15,8 @@ TILES = {
 TILE_RULE = Rule("tile is auto, Warpgroups, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TILES)
 WARP_WIDE = ("Wide", "Square", "Compact")
 WARPGROUPS = Requirement("wgmma", 90)
-SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4, "Tf32Pair": 4, "Float8": 1}
+PAIR = "Tf32Pair"
+SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4, PAIR: 4, "Float8": 1}
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,9 @@ def stages_of(name, operands, device):
 
 
 def suits(name, operands, sizes, device):
-    """Warpgroups takes 16-bit elements in whole pieces, on compute capability 9.0 alone."""
+    """Warpgroups takes 16-bit elements in whole pieces, on compute capability 9.0 alone; pairs would spill in Wide."""
+    if name == "Wide" and operands.element == PAIR:
+        return False
     on_warpgroups = operands.size == 2 and operands.whole(*sizes) and device.compute_capability == 90
     return stages_of(name, operands, device) > 0 and (name != "Warpgroups" or on_warpgroups)
 
@@ -71,6 +74,10 @@ def fits(name, operands, sizes, stages, device):
         return suits(name, operands, sizes, device)
     enough = (3 if name == "Warpgroups" else 2) <= stages <= TILES[name][4]
     return enough and shared_bytes(name, operands, stages) <= device.max_shared_bytes
+
+
+def threads(name, operands):
+    return TILES[name][3] * (2 if name == "Square" and operands.element == PAIR else 1)
 
 
 def blocks(name, m, n):
@@ -103,7 +110,7 @@ def on_tensor_tiles(entry, operands, sizes, device, *, tile="auto", stages="auto
     kind = f"{name}<{operands.element}, {count}>, {along}, {16 // operands.size if whole else 1}"
     return Launch(
         grid=min(grid, device.sm_count) if name == "Warpgroups" else grid,
-        block=TILES[name][3],
+        block=threads(name, operands),
         shared=shared_bytes(name, operands, count),
         entry=entry.format(kind),
     )
