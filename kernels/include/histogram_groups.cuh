@@ -121,32 +121,39 @@ __global__ void __launch_bounds__(1024)
                      int bits, int room) {
     extern __shared__ uint4 on_chip[];
     unsigned int* const counters = reinterpret_cast<unsigned int*>(on_chip);
-    constexpr int AHEAD = 4;  // tiles of a warp whose keys are on their way at a time
+    constexpr int AHEAD = 4, REST = 32 / AHEAD;  // tiles of a warp whose keys are on their way at a time; lanes for what
+                                                 // each has beyond the 32 eights that the lanes take
     const Groups groups = {bits};
     const int group = blockIdx.x % groups.count(), part = blockIdx.x / groups.count(), parts = gridDim.x / groups.count();
     const int held = groups.held(bins), warps = blockDim.x / 32, lane = threadIdx.x % 32;
+    const auto of_tile = [&](int tile) {
+        return reinterpret_cast<const uint4*>(keys + static_cast<long long>(tile) * room);
+    };
     for (int i = threadIdx.x; i <= held; i += blockDim.x) counters[i] = 0;
     __syncthreads();
     for (int base = (part * warps + threadIdx.x / 32) * 32; base < tiles; base += parts * warps * 32) {
         const int tile = min(base + lane, tiles - 1);
         const unsigned short* const own = starts + static_cast<long long>(group) * tiles + tile;
-        const int starting = own[0], ending = own[tiles];
+        const int starting = own[0], ending = base + lane < tiles ? own[tiles] : starting;
+        const bool crowded = __any_sync(FULL_WARP, ending - starting > 32 + REST);
         for (int t = 0; t < 32 && base + t < tiles; t += AHEAD) {
-            Keys next[AHEAD];
+            Keys next[AHEAD + 1];
 #pragma unroll
-            for (int k = 0; k < AHEAD; ++k) {
-                const int begin = __shfl_sync(FULL_WARP, starting, t + k), end = __shfl_sync(FULL_WARP, ending, t + k);
-                const unsigned short* const tile = keys + static_cast<long long>(base + t + k) * room;
-                const uint4* const from = reinterpret_cast<const uint4*>(tile) + begin + lane;
+            for (int k = 0; k <= AHEAD; ++k) {
+                const int place = t + (k < AHEAD ? k : lane / REST);
+                const int begin = __shfl_sync(FULL_WARP, starting, place), end = __shfl_sync(FULL_WARP, ending, place);
+                const int at = begin + (k < AHEAD ? lane : 32 + lane % REST);
                 next[k].pairs = make_uint4(~0u, ~0u, ~0u, ~0u);
-                if (base + t + k >= tiles) continue;
-                if (begin + lane < end) next[k].pairs = __ldcs(from);
-                for (int more = begin + 32; more < end; more += 32)
-                    if (more + lane < end) Keys{from[more - begin]}.count(counters, held);
+                if (at < end) next[k].pairs = __ldcs(of_tile(base + place) + at);
             }
 #pragma unroll
-            for (int k = 0; k < AHEAD; ++k)
+            for (int k = 0; k <= AHEAD; ++k)
                 if (next[k].pairs.x != ~0u) next[k].count(counters, held);
+            for (int k = 0; crowded && k < AHEAD; ++k) {
+                const int begin = __shfl_sync(FULL_WARP, starting, t + k), end = __shfl_sync(FULL_WARP, ending, t + k);
+                for (int at = begin + 32 + REST + lane; at < end; at += 32)
+                    Keys{of_tile(base + t + k)[at]}.count(counters, held);
+            }
         }
     }
     __syncthreads();

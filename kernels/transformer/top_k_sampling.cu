@@ -106,6 +106,17 @@ struct Logits {
         for (int j = 0; j < HELD; ++j)
             if (!aligned && place(begin, j) < vocabulary) z[j] = __ldcs(row + place(begin, j));
     }
+    /// That of number j, by four choices: an index that is not known beforehand would put all into memory.
+    __device__ float at(int j) const {
+        float part[HELD / 2];
+#pragma unroll
+        for (int i = 0; i < HELD / 2; ++i) part[i] = j & HELD / 2 ? z[i + HELD / 2] : z[i];
+#pragma unroll
+        for (int half = HELD / 4; half > 0; half /= 2)
+#pragma unroll
+            for (int i = 0; i < half; ++i) part[i] = j & half ? part[i + half] : part[i];
+        return part[0];
+    }
     /// A NaN is none.
     __device__ float largest() const {
         float most = z[0];
@@ -146,19 +157,16 @@ __device__ inline void select(const Shared& s, const float* row, int vocabulary,
         unsigned int pending = 0;
         if (!(own.largest() < least)) {
 #pragma unroll
-            for (int j = 0; j < HELD; ++j)
-                if (!(own.z[j] < least) && Logits::place(begin, j) < vocabulary) pending |= 1u << j;
+            for (int j = 0; j < HELD; ++j) pending |= own.z[j] < least ? 0u : 1u << j;
         }
         while (true) {
-#pragma unroll
-            for (int j = 0; j < HELD; ++j) {
-                if (pending == 0) break;
-                if (!(pending >> j & 1)) continue;
-                const unsigned long long entry = Entry::of(own.z[j], Logits::place(begin, j));
-                const int place = entry > bar ? atomicAdd(s.count, 1) : 0;
-                if (entry > bar && place >= capacity) continue;
-                if (entry > bar) s.held[place] = entry;
-                pending &= ~(1u << j);
+            for (; pending != 0; pending &= pending - 1) {
+                const int j = __ffs(static_cast<int>(pending)) - 1, index = Logits::place(begin, j);
+                const unsigned long long entry = index < vocabulary ? Entry::of(own.at(j), index) : 0;
+                if (entry <= bar) continue;
+                const int place = atomicAdd(s.count, 1);
+                if (place >= capacity) break;
+                s.held[place] = entry;
             }
             if (!__syncthreads_or(pending != 0)) break;
             if (threadIdx.x == 0) *s.count = capacity;
