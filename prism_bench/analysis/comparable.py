@@ -3,7 +3,7 @@
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import RunRecord
 
-_FREE = ("processes", "seed")  # how often and in which order: settings that change the error, not the value
+FREE = ("processes", "seed")  # how often and in which order: settings that change the error, not the value
 
 
 def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
@@ -27,7 +27,7 @@ def device_of(record: RunRecord) -> str:
 
 
 def _protocols(a, b):
-    keys = [key for key in dict.fromkeys([*a.protocol, *b.protocol]) if key not in _FREE]
+    keys = [key for key in dict.fromkeys([*a.protocol, *b.protocol]) if key not in FREE]
     return [(f"protocol's {key}", a.protocol.get(key), b.protocol.get(key)) for key in keys]
 
 

@@ -18,7 +18,7 @@ from prism_bench.metric import ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import share_text
 
-_LAUNCHED = ("sass", "plan", "launches", "shared_bytes")
+LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and its launches the same
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _row(name, pair, metric, names):
     metric = metric or clock_of(next((case for case in pair if case.measurements), pair[0]))
     row = Compared(name, metric, "inconclusive")
     for case, side in zip(pair, names, strict=True):
-        reason = _missing(case, metric, side)
+        reason = missing(case, metric, side)
         if reason:
             broken = case is pair[1] and case.status not in ("ok", "skipped")
             return replace(row, verdict="not compared", reason=reason, gravity="bad" if broken else "note"), pair
@@ -123,7 +123,7 @@ def _row(name, pair, metric, names):
     return replace(row, seconds=seconds, identical=_identical(metric, *pair)), pair
 
 
-def _missing(case, metric, side):
+def missing(case: CaseResult, metric: str, side: str) -> str | None:
     """Why the case has no time on that side; None where it has one."""
     if case.status != "ok":
         return f"{case.status} in {side}: {case.reason or 'the record gives no reason'}"
@@ -138,9 +138,14 @@ def _identical(metric, a, b):
 
     What one of the records does not tell, as an older one its launches, speaks against nothing.
     """
-    on_device = {**MEASURED, **ELSEWHERE}[metric].clock in ("events", "graph")
-    told = [name for name in _LAUNCHED if name in a.code and name in b.code]
-    return on_device and bool(a.code.get("sass")) and "sass" in told and all(a.code[k] == b.code[k] for k in told)
+    told = [name for name in LAUNCHED if name in a.code and name in b.code]
+    known = on_device(metric) and bool(a.code.get("sass")) and "sass" in told
+    return known and all(a.code[name] == b.code[name] for name in told)
+
+
+def on_device(metric: str) -> bool:
+    """Whether the device's own clock read it."""
+    return {**MEASURED, **ELSEWHERE}[metric].clock in ("events", "graph")
 
 
 def _pair(row, both, noise):

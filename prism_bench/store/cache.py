@@ -33,6 +33,11 @@ def stamp_of(path: Path) -> str:
     return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino} {end}"
 
 
+def seal_of(path: Path) -> str:
+    """What changes whenever what a compressed file holds does, wherever it lies; an OSError where it cannot be read."""
+    return " ".join(stamp_of(path).split()[::4])
+
+
 def place_for(root: Path) -> Path:
     """Where the blocks of the records below `root` are kept."""
     return cache_folder("history") / f"{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]}.npz"

@@ -1,11 +1,7 @@
 """All records below a folder as one table of points, the oldest first."""
 
-import gc
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +10,11 @@ from prism_bench.run_record import RunRecord, encode
 from prism_bench.store import cache
 from prism_bench.store.columns import Block, block, together
 from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in, points_of
+from prism_bench.store.processes import in_processes
 from prism_bench.store.records import path_for, records_in
 
 if TYPE_CHECKING:
     import pandas
-
-FEW = 48  # files that one process has read before others have started
 
 
 @dataclass(frozen=True)
@@ -80,12 +75,7 @@ def _stamped(item):
 
 
 def _read(changed: Sequence[tuple[Path, str, str]]) -> Iterator[Block]:
-    workers = min(os.cpu_count() or 1, len(changed) // FEW)
-    if workers < 2:
-        yield from map(_block, changed)
-        return
-    with ProcessPoolExecutor(workers, get_context("spawn"), gc.disable) as pool:
-        yield from pool.map(_block, changed, chunksize=8)
+    yield from in_processes(_block, changed)
 
 
 def _block(changed):

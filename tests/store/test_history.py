@@ -185,7 +185,7 @@ def test_of_a_cut_run_and_the_whole_one_the_whole_one_counts(runs):
 
 
 def test_many_records_are_read_by_several_processes(runs, monkeypatch):
-    monkeypatch.setattr("prism_bench.store.history.FEW", 2)
+    monkeypatch.setattr("prism_bench.store.processes.FEW", 2)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     for day in range(1, 6):
         night(runs, day, day * 1e-3)

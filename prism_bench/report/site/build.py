@@ -15,11 +15,13 @@ from prism_bench.report.site.chronicle import Chronicle, chronicles
 from prism_bench.report.site.newest import Newest, newest_of_each
 from prism_bench.report.site.page import MENU, Page, file_name, plain
 from prism_bench.report.site.places import Places
-from prism_bench.report.site.series_data import kernel_data, nights_data
+from prism_bench.report.site.series_data import kernel_data
+from prism_bench.report.site.shelves import Shelf, shelves_of
+from prism_bench.report.site.sides import side_files
 from prism_bench.report.site.writing import Written, write_site
 from prism_bench.report.templating import environment
 
-_ASSETS = ("site.css", "site.js", "plot.js", "pictures.js", "kernel.js")
+_ASSETS = ("site.css", "site.js", "plot.js", "pictures.js", "kernel.js", "verdict.js", "compare.js")
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def build_site(
     nights = newest_of_each(history, places, given, record)
     try:
         with _no_collection():
-            written = write_site(folder, _files(nights, history, places, catalogue, tell))
+            written = write_site(folder, _files(folder, nights, history, places, catalogue, tell=tell))
     except OSError as error:
         raise ResultsError(f"cannot write {error.filename or folder}: {error.strerror}") from error
     return Built(folder / "index.html", nights[0].path, written)
@@ -66,15 +68,21 @@ def _no_collection():
             gc.enable()
 
 
-def _files(nights: list[Newest], history, places, catalogue, tell) -> Iterator[tuple[str, bytes]]:
-    """Every file of the site: its name and its content."""
-    machines = list(zip(_folders(nights), nights, strict=True))
+def _files(
+    folder: Path, nights: list[Newest], history, places, catalogue, *, tell
+) -> Iterator[tuple[str, bytes | None]]:
+    """Every file of the site: its name and its content, None for one that is there as it should be."""
+    machines = dict(zip(_folders(nights), nights, strict=True))
+    shelves = shelves_of(machines, history, places)
     told = chronicles(nights, history, places, catalogue)
-    for (place, one), chronicle in zip(machines, told, strict=True):
+    for shelf, one, chronicle in zip(shelves, nights, told, strict=True):
         tell(f"pages of {one.machine}, {one.record.backend}")
-        others = [_told_of(other, there, place) for there, other in machines if other is not one]
-        for name, content in machine_files(chronicle, others, "../" * place.count("/")):
-            yield place + name, content
+        others = [_told_of(other, there, shelf.place) for there, other in machines.items() if other is not one]
+        for name, content in machine_files(chronicle, shelf, shelves, others):
+            yield shelf.place + name, content
+        tell(f"what any two records of {one.machine}, {one.record.backend} are compared by")
+        for name, content in side_files(folder / shelf.place, shelf.sides):
+            yield shelf.place + name, content
     yield "assets/style.css", files("prism_bench.report").joinpath("templates", "style.css").read_bytes()
     for asset in _ASSETS:
         yield f"assets/{asset}", files(__package__).joinpath("assets", asset).read_bytes()
@@ -91,16 +99,19 @@ def _told_of(other: Newest, there: str, here: str):
             "link": "../" * here.count("/") + there + "index.html"}  # fmt: skip
 
 
-def machine_files(chronicle: Chronicle, others: Sequence[dict] = (), up: str = "") -> Iterator[tuple[str, bytes]]:
-    """The files of one machine's pages, named from its own folder; `up` leads from there to the site's first one."""
-    nights, loads = nights_data(chronicle), {}
-    yield from ((one.name, one.content) for one in nights)
+def machine_files(
+    chronicle: Chronicle, own: Shelf, shelves: Sequence[Shelf], others: Sequence[dict]
+) -> Iterator[tuple[str, bytes]]:
+    """The files of one machine's pages, named from its own folder: `own` holds its records, `shelves` those of all."""
+    up, loads = "../" * own.place.count("/"), {}
+    yield from ((one.name, one.content) for one in own.data)
     for kernel, told in chronicle.kernels():
         data = list(kernel_data(chronicle, kernel, [one.case.name for one in told]))
         loads[kernel] = [[one.first, one.name] for one in data]
         yield from ((one.name, one.content) for one in data)
-    loads[""] = [[one.first, one.name] for one in nights]
-    for page in pages.all_pages(chronicle, loads, others):
+    loads[""] = [[one.first, one.name] for one in own.nights]
+    offered = [one.told(up) for one in sorted(shelves, key=lambda one: one is not own)]
+    for page in pages.all_pages(chronicle, loads, others, offered):
         yield f"{page.name}.html", _rendered(page, chronicle, up).encode()
         yield f"{page.name}.json", plain(page.view)
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy
 import orjson
 
+from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.trend import Series
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import file_name
+from prism_bench.store.points import Facts
 
 CHUNK = 128  # nights
 FOLDER = "data"
@@ -28,10 +30,19 @@ class Data:
     first: int
 
 
-def nights_data(chronicle: Chronicle) -> list[Data]:
-    """When each night was and what was measured: `[[created, commit], ...]`, chunk by chunk."""
-    told = [[facts.created, (facts.commit or "")[:8]] for facts in chronicle.own]
+def nights_data(own: Sequence[Facts], sides: Sequence[str | None]) -> list[Data]:
+    """When each night was, what was measured, its record's side: `[[created, commit, side], ...]`, chunk by chunk."""
+    told = [[facts.created, (facts.commit or "")[:8], side] for facts, side in zip(own, sides, strict=True)]
     return [_data("nights", first, told[first : first + CHUNK]) for first in range(0, len(told), CHUNK)]
+
+
+def noise_data(noise: Noise) -> Data:
+    """The noise floors: whose they are, and `{case: {metric: [variance, freedom]}}`."""
+    floors: dict[str, dict] = {}
+    for (case, metric), floor in noise.floors.items():
+        floors.setdefault(case, {})[metric] = [floor.spread.variance, floor.freedom]
+    told = {"device": noise.device, "backend": noise.backend, "protocol": noise.protocol, "floors": floors}
+    return _data("noise", 0, told)
 
 
 def kernel_data(chronicle: Chronicle, kernel: str, cases: Sequence[str]) -> Iterator[Data]:

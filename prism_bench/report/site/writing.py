@@ -32,10 +32,11 @@ class Written:
     removed: tuple[str, ...]
 
 
-def write_site(folder: Path, files: Iterable[tuple[str, bytes]]) -> Written:
+def write_site(folder: Path, files: Iterable[tuple[str, bytes | None]]) -> Written:
     """Make the site in `folder` consist of these files, by name; what is not the site's own there stays.
 
-    A file whose content is there already is not touched. An OSError leaves the old site whole.
+    A file whose content is there already is not touched; one whose content is None is known to be. An OSError leaves
+    the old site whole.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _clear(folder)
@@ -59,12 +60,12 @@ def _clear(folder):
             shutil.rmtree(stage, ignore_errors=True)
 
 
-def _staged(folder, stage, files: Iterable[tuple[str, bytes]]) -> tuple[set[str], list[str]]:
+def _staged(folder, stage, files: Iterable[tuple[str, bytes | None]]) -> tuple[set[str], list[str]]:
     """The names of all files, and of those that were laid down in `stage` because they are new."""
     names, changed = set(), []
     for name, content in files:
         names.add(name)
-        if not _is_there(folder / name, content):
+        if content is not None and not _is_there(folder / name, content):
             _stage(stage / name, content)
             changed.append(name)
     return names, sorted(changed, key=_turn)

@@ -1,7 +1,8 @@
-"""One site for all tests that only look at it: fourteen nights, a kernel that became slower on the eleventh."""
+"""A browser, and one site for all tests that only look at it: fourteen nights, a kernel slower from the eleventh on."""
 
 import pytest
 
+from tests.report.site.browser import installed, window
 from tests.report.site.pages import nights, site_of
 from tests.report.synthetic import gpu_record
 
@@ -12,3 +13,22 @@ def site(tmp_path_factory):
     patch.setenv("PRISM_BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
     yield site_of(tmp_path_factory.mktemp("reports"), *nights(gpu_record(), slower="softmax"))
     patch.undo()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = installed()
+    if program is None:
+        pytest.skip("no Chromium is installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def page(browser):
+    with window(browser) as shown:
+        yield shown

@@ -1,34 +1,18 @@
 """The site in a real browser, opened from disk with the network off."""
 
 import re
+from dataclasses import replace
 from urllib.parse import unquote, urlparse
 
 import pytest
 
 from prism_bench.report.site.page import MENU
-from tests.report.site.browser import CONTRASTS, OVERLAPS, installed, keep, opened, window
+from tests.report.site.browser import CONTRASTS, OVERLAPS, keep, opened, window
+from tests.report.site.pages import nights, site_of
+from tests.report.synthetic import gpu_record
 
 PAGES = (*MENU, "kernels/softmax", "kernels/null")
 LIMIT = 500_000  # bytes of the first page with all that it loads
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = installed()
-    if program is None:
-        pytest.skip("no Chromium is installed")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def page(browser):
-    with window(browser) as shown:
-        yield shown
 
 
 @pytest.mark.parametrize(
@@ -182,3 +166,86 @@ def test_a_scripts_absence_leaves_the_tables(browser, site):
         assert "softmax" in " ".join(page.locator("#catalogue tbody th").all_inner_texts())
         page.goto((site / "kernels/softmax.html").as_uri())
         assert 3 <= page.locator("article.case:visible").count()
+
+
+def pair_rows(page, column):
+    cells = page.locator(f"#pair-cases tbody tr:visible [data-title={column}]")
+    return cells.evaluate_all("cells => cells.map((cell) => cell.childNodes[0].textContent)")
+
+
+def compared(page, site, name="compare", state=""):
+    opened(page, site, name, state)
+    page.wait_for_selector("body[data-loaded]")
+    return page
+
+
+def test_any_two_records_are_compared_and_the_link_remembers(page, site):
+    compared(page, site)
+    options = page.locator("select[name=a]").locator("option").all_inner_texts()
+    assert (14, "2026-10-14") == (len(options), options[0][:10])
+    page.locator("select[name=a]").select_option(index=10)
+    page.locator("select[name=b]").select_option(index=1)
+    assert page.locator("#pair h3").inner_text().startswith("2026-10-13 22:14 00000000 against 2026-10-04 22:14")
+    assert "2 slower" in page.locator("#pair .chips").inner_text()
+    page.locator("#pair").get_by_label("Search").fill("softmax")
+    page.locator("#pair").get_by_label("Verdict").select_option("slower")
+    page.locator("#pair").get_by_role("button", name="Ratio").click()
+    assert ["slower"] * 2 == pair_rows(page, "Verdict")
+    link, ratios = page.url, pair_rows(page, "Ratio")
+    assert sorted(ratios, reverse=True) == ratios
+    page.get_by_role("button", name="Swap A and B").click()
+    assert [] == pair_rows(page, "Verdict")
+    opened(page, site, "index")
+    page.goto(link)
+    page.wait_for_selector("body[data-loaded]")
+    assert (ratios, ["slower"] * 2) == (pair_rows(page, "Ratio"), pair_rows(page, "Verdict"))
+    assert [] == page.problems
+
+
+def test_the_choice_starts_with_the_fixed_comparison_and_says_the_same(page, site):
+    def rows(table):
+        shown = page.locator(f"#{table} tbody tr")
+        shown.locator("td:nth-child(-n+4) small").evaluate_all("all => all.forEach((one) => one.remove())")
+        return sorted(" ".join(text.split()).replace("-13 22:14 ", "-13 ") for text in shown.all_inner_texts())
+
+    compared(page, site)
+    assert "2026-10-13" in page.locator("#against-1 h2").inner_text()
+    assert [row.replace("this night", "2026-10-14 22:14 00000000") for row in rows("cases-1")] == rows("pair-cases")
+
+
+def test_two_machines_stand_beside_each_other_without_a_verdict(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    record = gpu_record()
+    another = replace(record, machine={**record.machine, "id": "other-h200"}, created="2026-11-01T00:00:00")
+    site = site_of(tmp_path, another, *nights(record, 2), replace(record, created="2026-12-01T00:00:00"))
+    compared(page, site, state="a=other-h200 cuda 2026-11-01T00:00:00 7471611d")
+    assert "Two different machines" in page.locator("#pair .banner").inner_text()
+    assert {"no verdict", "not compared"} == set(pair_rows(page, "Verdict"))
+    assert {"–"} == set(pair_rows(page, "Floor"))
+    compared(page, site, "machines/other-h200-cuda/compare")
+    assert ["other-h200, cuda", "nvidia-h200, cuda"] == page.locator("select[name=a] optgroup").evaluate_all(
+        "groups => groups.map((group) => group.label)"
+    )
+    assert "other-h200" in page.locator("#pair h3").inner_text()
+    assert [] == page.problems
+
+
+def test_the_choice_of_one_record_is_explained(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    opened(page, site_of(tmp_path, gpu_record()), "compare")
+    assert "There is one record to choose from" in page.locator("#pair .missing").first.inner_text()
+    assert not page.locator("#pair form.chooser").is_visible()
+
+
+def test_the_same_record_twice_is_told(page, site):
+    compared(page, site)
+    page.locator("select[name=a]").select_option(index=0)
+    assert "the same record twice" in page.locator("#pair .gap-told").inner_text()
+    assert not page.locator("#pair-cases").is_visible()
+
+
+def test_without_a_script_the_fixed_comparisons_stand_and_the_gap_is_explained(browser, site):
+    with window(browser, java_script_enabled=False) as page:
+        page.goto((site / "compare.html").as_uri())
+        assert "Choosing needs JavaScript" in page.locator("#pair .missing").first.inner_text()
+        assert page.locator("#cases-1").is_visible() and not page.locator("#pair-cases").is_visible()

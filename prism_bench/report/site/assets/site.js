@@ -86,7 +86,7 @@ prism.save = (name, parts, type) => {
       body.append(...keyed.map(([, row]) => row));
     };
     heads.forEach((head) => {
-      if (head.dataset.plain !== undefined || body.rows.length < 2) return;
+      if (head.dataset.plain !== undefined || body.rows.length < 2 && table.dataset.filled === undefined) return;
       const made = button("", () => {
         const direction = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
         sort(head, direction);
@@ -95,17 +95,25 @@ prism.save = (name, parts, type) => {
       made.append(...head.childNodes);
       head.append(made);
     });
-    const [key, direction] = (table.id && prism.state().get(`${table.id}.sort`) || "").split(" ");
-    const chosen = key && heads.find((head) => head.dataset.key === key);
-    if (chosen) sort(chosen, direction === "descending" ? "descending" : "ascending");
+    const recall = () => {
+      const [key, direction] = (table.id && prism.state().get(`${table.id}.sort`) || "").split(" ");
+      const chosen = key && heads.find((head) => head.dataset.key === key);
+      if (chosen) sort(chosen, direction === "descending" ? "descending" : "ascending");
+    };
+    table.addEventListener("filled", recall);
+    recall();
   }
 
   function filtering(form) {
-    const table = document.getElementById(form.dataset.for), rows = [...table.tBodies[0].rows];
+    const table = document.getElementById(form.dataset.for);
     const search = form.querySelector("[type=search]"), selects = [...form.querySelectorAll("select")];
     const count = form.querySelector("output"), noun = table.dataset.noun || "rows";
     const nothing = table.closest("section, main").querySelector(`[data-reset="${table.id}"]`)?.closest(".nothing");
-    const texts = new Map(rows.map((row) => [row, `${row.textContent} ${Object.values(row.dataset).join(" ")}`.toLowerCase()]));
+    let rows = [], texts = new Map();
+    const read = () => {
+      rows = [...table.tBodies[0].rows];
+      texts = new Map(rows.map((row) => [row, `${row.textContent} ${Object.values(row.dataset).join(" ")}`.toLowerCase()]));
+    };
     const apply = () => {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       let shown = 0;
@@ -130,7 +138,9 @@ prism.save = (name, parts, type) => {
     form.addEventListener("submit", (event) => event.preventDefault());
     addEventListener("hashchange", recall);
     nothing?.querySelector("button").addEventListener("click", () => { form.reset(); remember(); search.focus(); });
+    table.addEventListener("filled", () => { read(); recall(); });
     form.hidden = false;
+    read();
     recall();
   }
 

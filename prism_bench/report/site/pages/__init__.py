@@ -19,19 +19,23 @@ from prism_bench.report.site.pages import (
     tuning,
 )
 
-_SINGLE = (catalogue, compare, budgets, roofline, speedup, fusion, tuning, memory)
+_SINGLE = (catalogue, budgets, roofline, speedup, fusion, tuning, memory)
 
 
 def all_pages(
-    chronicle: Chronicle, loads: Mapping[str, Sequence], others: Sequence[Mapping[str, str]]
+    chronicle: Chronicle,
+    loads: Mapping[str, Sequence],
+    others: Sequence[Mapping[str, str]],
+    shelves: Sequence[Mapping[str, object]],
 ) -> Iterator[Page]:
     """Every page of one machine.
 
     `loads` names the data files of each kernel, and under "" those of the nights; `others` are the machines that have
-    pages of their own.
+    pages of their own, `shelves` where the records of all machines are listed.
     """
     yield overview.page(chronicle, others)
     yield from (one.page(chronicle) for one in _SINGLE)
+    yield compare.page(chronicle, shelves)
     yield trend.page(chronicle, loads)
     yield machine.page(chronicle, loads)
     yield Page("method", "How we measure", {"created": chronicle.record.created, "commit": chronicle.record.commit})

@@ -1,24 +1,34 @@
-"""The newest night beside earlier ones, case by case, with intervals."""
+"""The newest night beside earlier ones, and any two records beside each other, case by case, with intervals."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import log
 
+from prism_bench.analysis import control, estimate, verdict
 from prism_bench.analysis.comparison import Compared, Comparison
 from prism_bench.report.comparison import comparison_json
 from prism_bench.report.site.against import name_of
 from prism_bench.report.site.chronicle import Chronicle
-from prism_bench.report.site.page import Page
+from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.pages.overview import case_link
 
 _ORDER = ("slower", "faster", "inconclusive", "not compared", "same")
 _UNKNOWN = {"ratio": None, "low": None, "high": None, "floor": None}  # of a case that could not be compared
+# What the verdict's script is told of the rules, so that no figure of theirs stands in two places.
+RULES_TOLD = {
+    **asdict(verdict.RULES), "ticks": verdict.TICKS, "alpha": estimate.ALPHA, "power": estimate.POWER,
+    "enough": control.ENOUGH, "by_chance": control.BY_CHANCE, "changed": verdict.CHANGED,
+}  # fmt: skip
 _REACH = log(1.25)  # a whisker's picture ends here; what is beyond touches its edge
 
 
-def page(chronicle: Chronicle) -> Page:
+def page(chronicle: Chronicle, shelves: Sequence[Mapping[str, object]]) -> Page:
     pairs = [_pair(chronicle, facts, found) for facts, found in chronicle.comparisons]
-    return Page("compare", "Compare", {"night": chronicle.record.created, "against": pairs},
-                {"whisker": whisker, "order": _ORDER})  # fmt: skip
+    view = {"night": chronicle.record.created, "against": pairs, "shelves": shelves, "rules": RULES_TOLD}
+    pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in chronicle.kernels()}
+    shown = {"whisker": whisker, "look": {"order": _ORDER, "reach": _REACH, "pages": pages},
+             "offered": sum(one["records"] for one in shelves)}  # fmt: skip
+    return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"))
 
 
 def _pair(chronicle, facts, found: Comparison | str):

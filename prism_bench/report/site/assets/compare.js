@@ -1,0 +1,150 @@
+"use strict";
+// Any two records beside each other: the choice, which the link remembers, and the table of what the verdict's script says.
+(async () => {
+  const { words } = prism.plot, { shelves, rules, look } = JSON.parse(document.getElementById("view").textContent);
+  const section = document.getElementById("pair"), form = section.querySelector("form.chooser"), gap = section.querySelector("p.gap-told");
+  const found = section.querySelector(".found"), table = section.querySelector("table"), selects = { a: form.elements.a, b: form.elements.b };
+  const part = (name) => found.querySelector(`[data-part=${name}]`);
+  const made = (tag, attributes = {}, ...children) => {
+    const element = document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes)) if (value !== undefined && value !== null) element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+  };
+  const explain = (text) => { gap.textContent = text; gap.hidden = false; found.hidden = true; };
+
+  // One file after the other: the lists of two machines have the same names, and each is taken before the next one comes.
+  async function listed() {
+    const all = [];
+    for (const shelf of shelves)
+      for (const [first, path] of shelf.nights) {
+        const told = await prism.load(shelf.place + path) && prism.given.get(`nights ${first}`) || [];
+        for (const [created, commit, side] of told) if (side) all.push({ shelf, created, commit, side, key: `${shelf.machine} ${shelf.backend} ${created} ${commit}`.trim() });
+      }
+    return all;
+  }
+
+  const title = (one) => `${one.created.slice(0, 16).replace("T", " ")}${one.commit ? ` ${one.commit}` : ""}`;
+  const whose = (shelf) => `${shelf.machine}, ${shelf.backend}`;
+
+  function offer(select, all) {
+    for (const shelf of shelves) {
+      const own = all.filter((one) => one.shelf === shelf).reverse();
+      select.append(made("optgroup", { label: whose(shelf) }, ...own.map((one) => new Option(title(one), one.key))));
+    }
+  }
+
+  async function side(one) {
+    if (!prism.given.has(`${one.side} 0`)) await prism.load(`${one.shelf.place}data/records/${one.side}.js`);
+    return prism.given.get(`${one.side} 0`);
+  }
+
+  async function noise(shelf) {
+    if (shelf.noise && shelf.floors === undefined) shelf.floors = await prism.load(shelf.place + shelf.noise) && prism.given.get("noise 0") || null;
+    return shelf.floors;
+  }
+
+  // ---- the table
+  const TONES = { slower: "bad", faster: "good" };
+  const quantity = (text) => {
+    const [number, unit] = text.split(" ");
+    return made("span", { class: "q" }, number, ...(unit ? [made("span", { class: "u" }, unit)] : []));
+  };
+  const share = (value) => `${(value * 100).toFixed(value >= 0.1 ? 0 : 1)} %`;
+  const time = (name, seconds, spread) => {
+    if (seconds === null) return made("td", { "data-title": name, "data-sort": "", class: "gap" }, "–");
+    return made("td", { "data-title": name, "data-sort": seconds }, quantity(words.time(seconds)), ...(spread === null || spread === undefined ? [] : [made("small", {}, `±${share(spread)}`)]));
+  };
+
+  function whisker({ ratio, low, high }, tone) {
+    const at = (value) => (50 + 50 * Math.max(-1, Math.min(1, Math.log(value) / look.reach))).toFixed(1);
+    const holder = document.createElement("template");
+    holder.innerHTML = `<svg class="whisker ${tone}" viewBox="0 0 100 12" preserveAspectRatio="none" role="img"><path class="zero" d="M50 0V12"/><path class="reach" d="M${at(low)} 6H${at(high)}"/><path class="dot" d="M${at(ratio)} 2V10"/></svg>`;
+    const text = `${low.toFixed(3)} to ${high.toFixed(3)}`;
+    holder.content.firstChild.setAttribute("aria-label", text);
+    return [holder.content.firstChild, made("small", {}, text)];
+  }
+
+  function named(one, shelf) {
+    const [kernel, axes] = [one.case.split("[")[0], one.case.includes("[") ? one.case.slice(one.case.indexOf("[") + 1, -1) : ""];
+    const page = look.pages[kernel.split(":")[0]], link = page && shelf === shelves[0];
+    const name = link ? made("a", { href: `${document.body.dataset.root}${page}#case=${encodeURIComponent(one.case)}` }, kernel) : made("span", { class: "name" }, kernel);
+    const parts = axes.split(",").filter(Boolean).flatMap((axis, index) => [...(index ? [" "] : []), made("span", {}, axis)]);
+    return made("th", { scope: "row", class: "text", "data-sort": one.case }, name, ...(parts.length ? [made("small", { class: "axes" }, ...parts)] : []));
+  }
+
+  function row(one, names, shelf) {
+    const tone = TONES[one.verdict] || "muted", known = one.ratio !== undefined, whole = known && isFinite(one.high), [a, b] = one.seconds, [first, second] = one.spreads || [];
+    const interval = made("td", { class: "text", "data-title": "95 % interval", "data-csv": whole ? `${one.low.toFixed(4)} to ${one.high.toFixed(4)}` : undefined },
+      ...(whole ? whisker(one, tone) : [made("span", { class: "muted" }, "none")]));
+    return made("tr", { "data-verdict": one.verdict }, named(one, shelf), made("td", { class: "text", "data-title": "Metric" }, one.metric.replaceAll("_", " ")),
+      time(names[0], a, first), time(names[1], b, second),
+      made("td", { "data-title": "Ratio", "data-sort": known ? one.ratio : "" }, known ? one.ratio.toFixed(3) : "–"), interval,
+      made("td", { "data-title": "Floor", "data-sort": known && isFinite(one.floor) ? one.floor : "" }, ...(known && isFinite(one.floor) ? [quantity(share(one.floor))] : ["–"])),
+      made("td", { class: `text ${tone}`, "data-title": "Verdict" }, one.verdict, ...(one.reason ? [made("small", { class: "why" }, one.reason.replace(/(\d) us\b/g, "$1 µs"))] : [])));
+  }
+
+  function refusal({ word, values }, a, b) {
+    const both = `${values[0]} and ${values[1]}`;
+    if (word === "machine") return ["Two different machines", `These records are of ${both}. What differs between them is the machines, whatever the code did: there is no verdict, and no noise floor holds across machines. The intervals are of the processes on each side alone.`];
+    return [`No verdict: the ${word} differs`, `One record has ${both}. Only records of one backend, device and protocol can be held against each other; what stands below is what each of them measured.`];
+  }
+
+  const rank = (one) => [look.order.indexOf(one.verdict), -Math.abs(Math.log(one.ratio ?? 1))];
+
+  function show(told, [a, b], names) {
+    const counts = new Map(look.order.map((word) => [word, told.cases.filter((one) => one.verdict === word).length]).filter(([, count]) => count));
+    part("names").textContent = `${names[1]} against ${names[0]}${a.shelf === b.shelf ? `, ${whose(a.shelf)}` : ""}`;
+    const [strong, rest] = told.refused ? refusal(told.refused, a, b) : ["", ""];
+    part("refused").replaceChildren(made("strong", {}, strong), ` ${rest}`);
+    part("refused").hidden = !told.refused;
+    part("counts").replaceChildren(...(told.refused ? [] : [...counts].map(([word, count]) => made("li", { class: TONES[word] || "muted" }, `${count} ${word}`))));
+    part("notes").replaceChildren(...told.notes.map((note) => made("p", { class: "missing" }, note)));
+    const { cases, shift, widening, excess, changed } = told.control;
+    part("control").textContent = cases ? `Control: ${cases} cases of identical code, median ratio ${shift.toFixed(3)}${widening > 1 ? `; every error was widened ${widening.toFixed(2)}x by what they differ` : ""}.${excess ? ` ${changed} of them have times that differ beyond chance: the machine changed between the two, and none of these verdicts can be trusted.` : ""}` : "";
+    part("control").classList.toggle("bad", excess);
+    [...table.tHead.rows[0].cells].forEach((head) => { const index = ["a", "b"].indexOf(head.dataset.key); if (index >= 0) (head.querySelector("button") || head).textContent = names[index]; });
+    table.dataset.name = `${names[1]} against ${names[0]}`;
+    const ordered = [...told.cases].sort((x, y) => { const [i, s] = rank(x), [j, t] = rank(y); return i - j || s - t; });
+    table.tBodies[0].replaceChildren(...ordered.map((one) => row(one, names, b.shelf)));
+    [gap.hidden, found.hidden] = [true, false];
+    if (!told.cases.length) explain("The two records have no case in common.");
+    table.dispatchEvent(new Event("filled"));
+  }
+
+  // ---- the choice
+  const all = await listed();
+  if (all.length < 2) return explain(`There ${all.length ? "is one record" : "is no record"} to choose from, and two are needed. The next prism-bench run makes one.`);
+  Object.values(selects).forEach((select) => offer(select, all));
+
+  let turn = 0;
+  async function chosen() {
+    const mine = ++turn, pair = ["a", "b"].map((name) => all.find((one) => one.key === selects[name].value));
+    if (pair[0] === pair[1]) return explain("This is the same record twice: choose another one on either side.");
+    const sides = await Promise.all(pair.map(side)), floors = await noise(pair[1].shelf);
+    if (mine !== turn) return undefined;
+    const lost = pair.find((_, index) => !sides[index]);
+    if (lost) return explain(`The record of ${title(lost)} could not be read when this site was made.`);
+    const apart = pair[0].shelf.machine !== pair[1].shelf.machine, names = pair.map((one) => apart ? `${one.shelf.machine} ${title(one)}` : title(one));
+    return show(prism.compare(...sides, floors, rules, names), pair, names);
+  }
+
+  function recall() {
+    const own = all.filter((one) => one.shelf === shelves[0]), state = prism.state(), last = own.at(-1) || all.at(-1);
+    const start = { b: last, a: own.at(-2) || all.find((one) => one !== last) };
+    for (const [name, select] of Object.entries(selects)) {
+      select.value = state.get(name) || "";
+      if (!select.value) select.value = start[name].key;
+    }
+    return chosen();
+  }
+
+  const remember = () => { for (const [name, select] of Object.entries(selects)) prism.remember(name, select.value); return chosen(); };
+  form.addEventListener("input", remember);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.elements.swap.addEventListener("click", () => { [selects.a.value, selects.b.value] = [selects.b.value, selects.a.value]; remember(); });
+  addEventListener("hashchange", recall);
+  form.hidden = false;
+  await recall();
+  document.body.dataset.loaded = "data";
+})();

@@ -1,0 +1,64 @@
+"""The records of every machine, as the page offers them that compares any two."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prism_bench.analysis.noise_file import stored_noise
+from prism_bench.report.site.newest import Newest
+from prism_bench.report.site.places import Places
+from prism_bench.report.site.series_data import Data, nights_data, noise_data
+from prism_bench.report.site.sides import side_name
+from prism_bench.store import History
+from prism_bench.store.points import Facts, utc
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The records of one machine and backend, whose pages stand at `place`, oldest first.
+
+    There are `count` of them. `nights` are the files that list them, `noise` the one with its noise floor; `sides`
+    names each record's side and the file that it is made of.
+    """
+
+    machine: str
+    backend: str
+    place: str
+    count: int
+    nights: Sequence[Data]
+    noise: Data | None
+    sides: Sequence[tuple[str, Path]]
+
+    @property
+    def data(self) -> Iterator[Data]:
+        """The files that make up the shelf, without the sides."""
+        yield from self.nights
+        yield from filter(None, [self.noise])
+
+    def told(self, up: str) -> dict:
+        """The shelf as a page names it from which `up` leads to the site's first folder."""
+        return {"machine": self.machine, "backend": self.backend, "place": up + self.place,
+                "records": self.count,
+                "nights": [[one.first, one.name] for one in self.nights],
+                "noise": self.noise.name if self.noise else None}  # fmt: skip
+
+
+def shelves_of(nights: Mapping[str, Newest], history: History, places: Places) -> list[Shelf]:
+    """The shelf of each newest night, by the place of its pages."""
+    return [_shelf(place, one, history, places) for place, one in nights.items()]
+
+
+def _shelf(place, one: Newest, history, places):
+    own = [facts for facts in history.records if (facts.machine, facts.backend) == (one.machine, one.record.backend)]
+    paths = [_path(facts, one, places) for facts in own]
+    names = [side_name(path) for path in paths]
+    sides = {name: path for name, path in zip(names, paths, strict=True) if name}
+    noise = stored_noise(one.machine, places.noise)
+    return Shelf(one.machine, one.record.backend, place, len(own), nights_data(own, names),
+                 noise_data(noise) if noise else None, list(sides.items()))  # fmt: skip
+
+
+def _path(facts: Facts, one: Newest, places) -> Path:
+    """Where the record lies: one that was named on the command line may lie anywhere."""
+    newest = (utc(one.record.created), one.record.commit) == (facts.created, facts.commit)
+    return one.path if newest else places.runs / facts.file

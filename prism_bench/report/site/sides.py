@@ -1,0 +1,139 @@
+"""What a record brings to a comparison, as a script file: the page compares any two of them by itself.
+
+Two of a thousand records make half a million pairs, so nothing of a pair is computed beforehand. A record's side holds
+what `analysis.comparison` asks of it before it judges: the logs of its processes' medians with their variances, in
+seconds and in cycles, what identifies its machine code, and the reasons for what it does not have. A side is named
+after its record's content and after the code that makes it: it is made once, and then lies there.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import orjson
+
+from prism_bench.analysis import comparable, comparison, medians, rivals
+from prism_bench.analysis.medians import Medians, cycles
+from prism_bench.errors import ResultsError
+from prism_bench.run_record import CaseResult, RunRecord, decode
+from prism_bench.store.cache import seal_of
+from prism_bench.store.processes import in_processes
+from prism_bench.store.records import parsed
+
+FOLDER = "data/records"
+SIDE, METRIC = "{side}", "{metric}"  # what a reason says in their place is known when two records meet
+_DIGITS = 8  # of a logarithm: a hundred-millionth of the time
+
+
+def side_name(path: Path) -> str | None:
+    """What the side of the record at `path` is called; None where there is no file."""
+    try:
+        return hashlib.sha256(f"{path.parent.name}/{path.name} {seal_of(path)} {_maker()}".encode()).hexdigest()[:10]
+    except OSError:
+        return None
+
+
+def file_of(side: str) -> str:
+    """The file of the side of that name."""
+    return f"{FOLDER}/{side}.js"
+
+
+def side_files(site: Path, sides: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, bytes | None]]:
+    """The file of each side, made from its record; None for the content of one that lies in `site` already."""
+    new = []
+    for side, path in sides:
+        if _is_whole(site / file_of(side)):
+            yield file_of(side), None
+        else:
+            new.append((side, path))
+    for (side, _), content in zip(new, in_processes(_content, new), strict=True):
+        if content:
+            yield file_of(side), content
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(-len(_END), 2)
+            return file.read() == _END
+    except OSError:
+        return False
+
+
+_END = b");\n"
+
+
+def _content(named: tuple[str, Path]) -> bytes | None:
+    """The side as a script; None where its record can no longer be read."""
+    side, path = named
+    try:
+        plain = parsed(path)
+        told = side_of(decode({**plain, "cases": [*map(_light, plain["cases"])]}, str(path)))
+    except (ResultsError, KeyError, TypeError, AttributeError):
+        return None
+    return b"prism.give(%s, 0, %s%s" % (orjson.dumps(side), orjson.dumps(told), _END)
+
+
+def _light(case):
+    """The encoded case with the samples of its kernel alone: those of libraries are never compared."""
+    bare = {"processes": [], "clocks": [], "evidence": [], "energy": None}
+    kept = ("cold_time", "wall_time")
+    return {**case, "verification": [], "measurements": [
+        {**one, "evidence": [], "energy": None} if (one["subject"], one["metric"] in kept) == ("kernel", True)
+        else {**one, **bare} for one in case.get("measurements", ())
+    ]}  # fmt: skip
+
+
+def side_of(record: RunRecord) -> dict:
+    """The side of the record as plain values.
+
+    `cases` maps a case to `[metric, seconds, spread, logs, variances, in cycles, resolution, code]`, where `in cycles`
+    is `[logs, variances]` or null and `code` null where the device's clock did not read it; or to `[metric, reason]`.
+    """
+    protocol = {key: value for key, value in record.protocol.items() if key not in comparable.FREE}
+    return {
+        "machine": record.machine.get("id"), "backend": record.backend, "device": comparable.device_of(record),
+        "uuid": record.machine.get("uuid"), "complete": record.complete, "version": record.protocol.get("version"),
+        "protocol": {key: orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode() for key, value in protocol.items()},
+        "software": {str(key): str(value) for key, value in record.software.items()},
+        "cases": {case.name: _case(case) for case in record.cases if not case.is_edge},
+    }  # fmt: skip
+
+
+def _case(case: CaseResult) -> list:
+    metric = rivals.clock_of(case) if case.measurements else None
+    reason = comparison.missing(case, metric or METRIC, SIDE)
+    if reason:
+        return [metric, reason]
+    found = case.measurement(metric)
+    if min(found.samples) <= 0:
+        return [metric, f"{SIDE} has a time that is not above zero"]
+    times, clocked = medians.medians(found.processes), cycles(found)
+    return [
+        metric, found.median, found.spread, *_told(times), _told(clocked) if clocked else None, times.resolution,
+        _code(case) if comparison.on_device(metric) else None,
+    ]  # fmt: skip
+
+
+def _told(one: Medians) -> list:
+    return [[round(log, _DIGITS) for log in one.logs], [float(f"{variance:.5g}") for variance in one.variances]]
+
+
+def _code(case: CaseResult) -> list | None:
+    """A few letters for each thing that makes code and its launches the same, null for what the record does not tell;
+    null altogether where it knows no machine code.
+    """
+    known = [case.code[name] if name in case.code else None for name in comparison.LAUNCHED]
+    return [value if value is None else _letters(value) for value in known] if case.code.get("sass") else None
+
+
+def _letters(value) -> str:
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
+
+
+@cache
+def _maker() -> str:
+    """A digest of the code that makes sides: another code makes others."""
+    sources = map(Path, (__file__, comparison.__file__, comparable.__file__, medians.__file__, rivals.__file__))
+    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]

@@ -1,0 +1,22 @@
+"""Work on many files, shared by several processes where there are enough of them."""
+
+import gc
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import TypeVar
+
+FEW = 48  # files that one process has read before others have started
+
+_File, _Found = TypeVar("_File"), TypeVar("_Found")
+
+
+def in_processes(work: Callable[[_File], _Found], files: Sequence[_File]) -> Iterator[_Found]:
+    """What `work`, a function of a module, makes of each file, in their order."""
+    workers = min(os.cpu_count() or 1, len(files) // FEW)
+    if workers < 2:
+        yield from map(work, files)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn"), gc.disable) as pool:
+        yield from pool.map(work, files, chunksize=8)

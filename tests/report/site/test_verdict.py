@@ -1,0 +1,119 @@
+"""What the browser says of two records is what `analysis.comparison` says: words, reasons, ratios, intervals."""
+
+import json
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+
+from prism_bench.analysis.comparison import compare
+from prism_bench.analysis.noise import Floor, Noise
+from prism_bench.report.comparison import comparison_json
+from prism_bench.report.site.pages.compare import RULES_TOLD
+from prism_bench.report.site.series_data import noise_data
+from prism_bench.report.site.sides import side_of
+from prism_bench.run_record import decode, encode
+from tests.report.site.pages import nights
+from tests.report.synthetic import MACHINE, SOFTWARE, case_result, cpu_record, gpu_record, measurement, record_of
+
+NAMES = ("the night before", "this night")
+
+
+@pytest.fixture
+def script(page):
+    page.evaluate("globalThis.prism = {}")
+    page.add_script_tag(content=files("prism_bench.report.site").joinpath("assets", "verdict.js").read_text("utf-8"))
+    return page
+
+
+def answered(script, a, b, noise=None):
+    """The browser's comparison of the records' sides."""
+    sides = [json.loads(json.dumps(side_of(record))) for record in (a, b)]
+    floors = json.loads(noise_data(noise).content.split(b", ", 2)[2].removesuffix(b");\n")) if noise else None
+    return script.evaluate("([a, b, n, r, w]) => prism.compare(a, b, n, r, w)", [*sides, floors, RULES_TOLD, NAMES])
+
+
+def stored(record):
+    """The record as it comes back from disk, with four digits a sample."""
+    return decode(json.loads(json.dumps(encode(record), default=str)), "a test")
+
+
+def varied(*factors, seed=1, processes=3, noise=0.004, sass="9f3c", clock=None):
+    """A record with a case for each factor, in which that much time passes; `clock` is the SM clock of all samples."""
+    cases = []
+    for place, factor in enumerate(factors):
+        time = measurement("cold_time", 2e-5 * factor, seed=seed + 100 * place, processes=processes, noise=noise)
+        clocks = tuple(tuple(clock for _ in group) for group in time.processes) if clock else time.clocks
+        told = {"sass": f"{sass}{place}" if sass else None, "launches": 1, "shared_bytes": 0}
+        cases.append(case_result("k", workload={"n": place}, measurements=(replace(time, clocks=clocks),), code=told))
+    return record_of(*cases)
+
+
+def floors_of(record, **changes):
+    """A noise floor for every case of the record."""
+    floor = Floor(2e-5, 0.003, 0.001, 8, 5, 0.01, 0, 20, record.created)
+    fields = {"machine": MACHINE["id"], "device": MACHINE["device"], "backend": "cuda", "protocol": 1}
+    return Noise(**{**fields, **changes}, floors={(case.name, "cold_time"): floor for case in record.cases})
+
+
+def pairs():
+    many = [1 + 0.004 * place for place in range(-12, 13)]
+    plain, other = varied(*[1.0] * 25), varied(*many, seed=7, sass="another")
+    gone = replace(gpu_record(), software={**SOFTWARE, "numpy": "2.5"}, complete=False)
+    yield "a slower kernel", *nights(gpu_record(), 2, slower="softmax", since=1), None
+    yield "many sizes of change", plain, other, None
+    yield "with a noise floor", plain, other, floors_of(plain)
+    yield "a noise floor of another device", plain, other, floors_of(plain, device="NVIDIA A100")
+    yield "identical code that moved", plain, varied(*[1.03] * 25, seed=5), None
+    yield "a slower clock", varied(*[1.0] * 9, clock=1.98e9), varied(*[1.1] * 9, seed=3, sass="b", clock=1.8e9), None
+    yield "one process a side", varied(1, 1.2, processes=1), varied(1, 1, processes=1, sass="b"), None
+    yield "one process a side, known noise", *(one := (varied(1, 1.2, processes=1), varied(1, 1, processes=1))), (
+        floors_of(one[0]))  # fmt: skip
+    yield "no noise at all", varied(1, 1.2, 1, noise=0), varied(1, 1, 1.1, noise=0, sass="b"), None
+    yield "many processes", varied(*many, processes=15), varied(*[1.0] * 25, processes=12, seed=9, sass="b"), None
+    yield "cases that one side has not", replace(gone, cases=gone.cases[3:]), replace(gone, complete=True), None
+    yield "mishaps and software", gpu_record(), gone, None
+    yield "on a CPU", cpu_record(), replace(cpu_record(), commit="1" * 40), None
+
+
+PAIRS = {what: rest for what, *rest in pairs()}
+
+
+@pytest.mark.parametrize("what", PAIRS)
+def test_the_browser_says_what_python_says(script, what):
+    a, b, noise = PAIRS[what]
+    a, b = stored(a), stored(b)
+    expected, found = comparison_json(compare(a, b, noise, names=NAMES)), answered(script, a, b, noise)
+    told = {one["case"]: one for one in found["cases"]}
+    assert found["refused"] is None
+    assert expected["notes"] == found["notes"]
+    assert [one["case"] for one in expected["cases"]] == list(told)
+    for one in expected["cases"]:
+        same = ("verdict", "reason", "metric", "seconds")
+        assert {key: one[key] for key in same} == {key: told[one["case"]][key] for key in same}, one["case"]
+        numbers = [key for key in ("ratio", "low", "high", "floor") if one.get(key) is not None]
+        assert {key: one[key] for key in numbers} == pytest.approx(
+            {key: told[one["case"]][key] for key in numbers}, rel=1e-5
+        )
+    control, theirs = found["control"], expected["control"]
+    assert [theirs["cases"], len(theirs["changed"]), theirs["excess"]] == [
+        control["cases"], control["changed"], control["excess"]]  # fmt: skip
+    assert (theirs["shift"], theirs["widening"]) == pytest.approx((control["shift"], control["widening"]), rel=1e-4)
+
+
+def test_the_pairs_have_every_verdict(script):
+    found = [answered(script, stored(a), stored(b), noise) for a, b, noise in PAIRS.values()]
+    words = {one["verdict"] for comparison in found for one in comparison["cases"]}
+    assert {"slower", "faster", "same", "inconclusive", "not compared"} == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [({"machine": {**MACHINE, "id": "another"}}, "machine"), ({"backend": "null"}, "backend"),
+     ({"machine": {**MACHINE, "device": "A100"}}, "device"), ({"protocol": {"version": 2}}, "protocol's version")],
+)  # fmt: skip
+def test_records_that_do_not_compare_stand_beside_each_other_without_a_verdict(script, changes, word):
+    found = answered(script, varied(1, 1), replace(varied(2, 2), **changes))
+    assert word == found["refused"]["word"]
+    assert {("no verdict", None)} == {(one["verdict"], one["reason"]) for one in found["cases"]}
+    assert all(one["low"] < one["ratio"] < one["high"] for one in found["cases"])
