@@ -80,9 +80,11 @@ class Catalogue:
         chooses, are left out.
         """
         kernel, _, choice = kernel.partition("@")
-        cases = [case for case in self.edges([kernel]) if case.kernel == kernel]
+        cases = self._edges_by_kernel.get(self._canonical(kernel), [])
+        if not cases:
+            self._refuse_unknown(self._canonical(kernel))
         if not choice:
-            return cases
+            return list(cases)
         names = {word.partition("=")[0] for word in choice.split(",")}
         launched = [chosen(case, choice) for case in cases if names <= set(case.tunable)]
         return [case for case in launched if case.broken(Device()) is None]
@@ -121,19 +123,26 @@ class Catalogue:
         return [case for spec in self._specs() for case in _edge_cases(*spec)]
 
     @cached_property
+    def _edges_by_kernel(self):
+        found: dict[str, list[Case]] = {}
+        for case in self._edges:
+            found.setdefault(case.kernel, []).append(case)
+        return found
+
+    @cached_property
     def _by_name(self):
         return {case.name: case for case in self._timed}
 
     def _filtered(self, cases, filters):
         if not filters:
             return list(cases)
-        kept = []
+        kept: set[Case] = set()
         for word in filters:
             canonical = self._canonical(word)
             matching = [case for case in cases if _matches(case, canonical)]
             if not matching:
                 self._refuse_unknown(canonical)
-            kept += [case for case in matching if case not in kept]
+            kept |= set(matching)
         return [case for case in cases if case in kept]
 
     def _canonical(self, word):

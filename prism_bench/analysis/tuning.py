@@ -32,7 +32,7 @@ class Decided:
     """What is launched from now on: `chosen`, the default where nothing beat it beyond the noise, and why.
 
     `seconds` are the medians of default and chosen; `speedup` is the first over the second. `judged` is False where
-    candidates were left without new times.
+    candidates were left without new times, or with those of so few processes that they say nothing.
     """
 
     searched: Searched
@@ -83,7 +83,7 @@ def _decided(one, judgements, again):
     usual = again[one.default.task].median if one.default.task in again else one.seconds.get(one.default.task)
     if not faster:
         seconds = usual if usual is not None else float("nan")
-        judged_one = not one.best or any(case.task in judgements for case in one.best)
+        judged_one = not one.best or any(judgements[c.task].estimate.freedom for c in one.best if c.task in judgements)
         return Decided(one, one.default, _why_not(one, judgements), (seconds, seconds), judged=judged_one)
     chosen = min(faster, key=lambda case: judgements[case.task].estimate.ratio)
     found = judgements[chosen.task].estimate

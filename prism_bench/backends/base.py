@@ -114,6 +114,10 @@ class Backend(ABC):
         """What launches may ask of the device."""
         return Device()
 
+    def answers(self) -> bool:
+        """Whether it still works: after some errors of a device nothing does, for as long as the process lives."""
+        return True
+
     @abstractmethod
     def facts(self) -> dict:
         """The machine and software behind the numbers, as the run record stores them."""

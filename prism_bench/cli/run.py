@@ -46,8 +46,10 @@ def command(
     keep = _keeping(output, runs, dict(chosen.told))
     with progress_bar() as report:
         record = workbench.run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
-    _tell(record, found, json)
-    path = keep(record)
+    try:
+        path = keep(record)
+    finally:  # neither a folder that cannot be written nor a table that cannot be shown loses the other
+        _tell(record, found, json)
     if not json:
         options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
     raise SystemExit(_code(record, found))

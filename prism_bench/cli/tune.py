@@ -40,10 +40,16 @@ def command(
 
     plan = tuning.Plan(strategy, budget, few, processes, limit_seconds)
     opened = options.choose_backend(backend, quiet=json)
+    tuning.require_readable(opened.facts(), store, noise)
     bench, chosen = _chosen(opened, options.open_catalogue(catalogue), cases, label, timeout)
+
+    def kept(session):
+        _write(session, output)
+        return tuning.keep(session, bench, store) if keep else None
+
     with progress_bar() as report:
-        session = tuning.Tuning(bench, opened.device, plan, report).run(chosen, noise)
-    _tell(session, tuning.keep(session, bench, store) if keep else None, output, json)
+        session = tuning.Tuning(bench, opened.device, plan, report).run(chosen, noise, kept)
+    _tell(session, kept(session), json)
 
 
 def _chosen(opened, found, words, label, timeout):
@@ -58,15 +64,20 @@ def _chosen(opened, found, words, label, timeout):
     return Bench(opened.name, found, timeout), cases
 
 
-def _tell(session, path, output, json):
-    """Print and keep the report; ends with 1 where a default has no time, with 2 where time ran out."""
+def _write(session, output):
+    from prism_bench.report.tuning import session_json
+
+    if output:
+        plain = session_json(session.decisions, session.left, session.seconds)
+        write_atomically(output, (dumps(plain, indent=1) + "\n").encode())
+
+
+def _tell(session, path, json):
+    """Print the report; ends with 1 where a default has no time, with 2 where time ran out."""
     from prism_bench.report.tuning import session_json, session_view
 
-    plain = session_json(session.decisions, session.left, session.seconds)
-    if output:
-        write_atomically(output, (dumps(plain, indent=1) + "\n").encode())
     if json:
-        options.print_json(plain)
+        options.print_json(session_json(session.decisions, session.left, session.seconds))
     else:
         options.out().print(session_view(session.decisions, session.left, session.seconds))
         options.out().print(f"choices: {path or 'not kept'}", highlight=False, soft_wrap=True)

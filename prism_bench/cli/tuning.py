@@ -10,6 +10,7 @@ from pathlib import Path
 from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.analysis.tuning import Decided, Searched, decided
 from prism_bench.case import Case
+from prism_bench.errors import BackendUnavailable
 from prism_bench.tuning.choice import Choice, toolchain_of
 from prism_bench.tuning.kept import Kept, path_for, read_kept, write_kept
 from prism_bench.tuning.launched import launched
@@ -56,14 +57,24 @@ class Tuning:
         self._begun, self._searched, self._again = time.perf_counter(), [], {}
         self._facts: dict = {}
 
-    def run(self, cases: Sequence[Case], noise: Path) -> Session:
-        """Ctrl-C keeps what was found out by then: the cases that were searched, each on the times that there are."""
+    def run(self, cases: Sequence[Case], noise: Path, keep: Callable[[Session], object] = lambda _: None) -> Session:
+        """Ctrl-C keeps what was found out by then: the cases that were searched, each on the times that there are. So
+        does a backend that no longer starts. What is known goes to `keep` after the search and after every round.
+        """
         spaces, complete = [case.configurations(self._device) for case in cases], True
         try:
             self._search_all(spaces)
-            self._time_again()
+            for _ in self._rounds():
+                keep(self._session(cases, noise, complete=False))
         except KeyboardInterrupt:
             complete = False
+        except BackendUnavailable:
+            if not self._searched:
+                raise
+            complete = False
+        return self._session(cases, noise, complete)
+
+    def _session(self, cases, noise, complete):
         decisions = decided(self._searched, self._again, self._known(noise))
         left = tuple(cases[len(self._searched) :])
         return Session(tuple(decisions), left, self._facts, self._elapsed(), complete and not left)
@@ -87,8 +98,11 @@ class Tuning:
                 self._searched.append(_search(space, trial, trials.at_edges, self._plan))
                 self._facts = trials.facts
 
-    def _time_again(self):
-        """Fresh processes for the default, for the best, for the second best ... in turn."""
+    def _rounds(self):
+        """Fresh processes for the default, for the best, for the second best ... in turn; yields before each round, and
+        after the last.
+        """
+        yield
         with_best = [one for one in self._searched if one.best]
         sides = [[one.default for one in with_best]]
         sides += [[one.best[k] for one in with_best if len(one.best) > k] for k in range(self._plan.few)]
@@ -101,6 +115,7 @@ class Tuning:
         rounds = self._plan.processes if with_best else 0
         for times in timed_in_turn(self._bench, sides, rounds, end=end, report=report):
             self._again = times
+            yield
 
     def _known(self, noise):
         """The noise of the cases on this machine, by name."""
@@ -131,6 +146,13 @@ def _search(space, trial, at_edges, plan):
         else:
             best.append(tasks[task])
     return Searched(space[0], tried, refused, seconds, tuple(best), len(space))
+
+
+def require_readable(facts: dict, store: Path, noise: Path) -> None:
+    """A ResultsError where what is there of this machine's choices and noise cannot be read: better now than later."""
+    machine = identity.machine(facts)["id"]
+    read_kept(path_for(machine, store))
+    stored_noise(machine, noise)
 
 
 def keep(session: Session, bench: Bench, folder: Path) -> Path | None:

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from contextlib import suppress
 
 from prism_bench.workbench.process import HERE, START_SECONDS, Place, WorkerDied, heard, lines_of, start
 
@@ -12,22 +13,29 @@ class Conversation:
     def __init__(self, order: dict, place: Place = HERE):
         self._order, self._place = {**order, "tasks": [], "open": True}, place
         self._process = self._words = self._lines = None
+        self._interrupted = False
         self.facts: dict = {}
 
     def ask(self, task: str, timeout: float) -> list[dict]:
-        """The task's results as plain values; WorkerDied where it takes longer than `timeout` seconds or crashes."""
-        if self._process is None:
+        """The task's results as plain values; WorkerDied where it takes longer than `timeout` seconds or crashes.
+
+        A process that is lost after its last answer, before it begins with this task, is replaced once.
+        """
+        fresh = self._process is None
+        if fresh:
             self._start()
         try:
             self._say(task)
             return next(event["results"] for event in self._events(task, timeout) if "results" in event)
-        except WorkerDied:
+        except WorkerDied as death:
             self._end()
-            raise
+            if fresh or death.task is not None or self._interrupted:
+                raise
+        return self.ask(task, timeout)
 
     def interrupt(self) -> None:
         """End the process from another thread than the one that asks; that one is told how it died."""
-        process = self._process
+        self._interrupted, process = True, self._process
         if process is not None:
             process.kill()
 
@@ -65,6 +73,7 @@ class Conversation:
             return
         self._process.kill()
         self._process.wait()
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # of a task that it did not live to read
+            self._process.stdin.close()
         self._words.close()
         self._process = None

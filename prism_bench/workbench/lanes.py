@@ -4,11 +4,11 @@ import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 
 from prism_bench.workbench.conversation import Conversation
+from prism_bench.workbench.measuring import lacks_memory
 from prism_bench.workbench.process import HERE, Place, WorkerDied
-from prism_bench.workbench.session import OUT_OF_MEMORY
 
 WORTH_A_START = 8  # tasks
 
@@ -31,24 +31,27 @@ def side_by_side(
 ) -> Iterator[dict | WorkerDied]:
     """{"begin": task}, then its {"results": [...]} or how its process died, as they come; {"facts"} besides.
 
-    What found too little memory beside the others is done again alone. Whoever stops listening, by Ctrl-C too, ends all
-    of the processes.
+    What found too little memory beside the others is done again alone, and so is what a process had taken that never
+    started. Whoever stops listening, by Ctrl-C too, ends all of the processes.
     """
-    left, crowded = deque(tasks), []
+    left, again = deque(tasks), []
     for event in _together(order, left, lanes, timeout, place):
         if lanes > 1 and _lacked_memory(event):
-            crowded.append(event["task"])
+            again.append(event["task"])
+        elif lanes > 1 and _never_started(event):
+            continue
         else:
             yield event
-    if crowded:
-        yield from _together(order, deque(crowded), 1, timeout, place)
+    again += left
+    if again:
+        yield from _together(order, deque(again), 1, timeout, place)
 
 
 def _together(order, left, lanes, timeout, place):
     told: SimpleQueue = SimpleQueue()
-    talks = [Conversation(order, place) for _ in range(lanes)]
+    talks, ended = [Conversation(order, place) for _ in range(lanes)], Event()
     for talk in talks:
-        Thread(target=_listen, args=(talk, left, timeout, told.put), daemon=True).start()
+        Thread(target=_listen, args=(talk, left, timeout, told.put, ended), daemon=True).start()
     try:
         while lanes:
             event = told.get()
@@ -56,16 +59,17 @@ def _together(order, left, lanes, timeout, place):
                 lanes -= 1
             else:
                 yield event
-    finally:
-        left.clear()
+    except BaseException:
+        ended.set()
         for talk in talks:
             talk.interrupt()
+        raise
 
 
-def _listen(talk, left, timeout, tell):
-    """One lane: the next task of all that are left, until there is none or no process starts."""
+def _listen(talk, left, timeout, tell, ended):
+    """One lane: the next task of all that are left, until there is none or no process starts, which leaves its task."""
     with talk:
-        while left:
+        while left and not ended.is_set():
             try:
                 task = left.popleft()
             except IndexError:  # another lane was quicker
@@ -74,9 +78,11 @@ def _listen(talk, left, timeout, tell):
             try:
                 results = talk.ask(task, timeout)
             except WorkerDied as death:
-                tell(death)
                 if death.task is None:
+                    left.appendleft(task)
+                    tell(death)
                     break
+                tell(death)
             else:
                 tell({"facts": talk.facts})
                 tell({"task": task, "results": results})
@@ -84,6 +90,12 @@ def _listen(talk, left, timeout, tell):
 
 
 def _lacked_memory(event):
-    """Whether a case was left out for memory that other processes may have held."""
+    """Whether a case, or a library beside it, was left out for memory that other processes may have held."""
     results = event.get("results", ()) if isinstance(event, dict) else ()
-    return any(one["status"] == "skipped" and OUT_OF_MEMORY in one["reason"] for one in results)
+    reasons = [one["reason"] for one in results if one["status"] == "skipped"]
+    reasons += [cell["reason"] for one in results for cell in one["measurements"]]
+    return any(lacks_memory(reason or "") for reason in reasons)
+
+
+def _never_started(event):
+    return isinstance(event, WorkerDied) and event.task is None

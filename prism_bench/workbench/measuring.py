@@ -16,6 +16,8 @@ from prism_bench.workbench.settings import Settings
 from prism_bench.workbench.verification import compare_outputs
 from prism_bench.workbench.witness import Witness
 
+OUT_OF_MEMORY = "out of memory"
+STICKY = ("illegal", "IllegalAddress", "launch failure", "LaunchFailed", "misaligned", "device-side assert")
 PEER_TOLERANCE = normwise(1e-3)
 WARM_UP = 3
 WARM_UP_SECONDS = 0.02  # what takes longer than this is warm after one call
@@ -82,10 +84,13 @@ def empty(metric: str, subject: str, reason: str) -> Measurement:
 
 def is_sticky(backend: Backend, error: BaseException) -> bool:
     """Whether a device error has made the whole process useless, so that it must end."""
-    return backend.name == "cuda" and any(
-        word in f"{type(error).__name__} {error}"
-        for word in ("illegal", "IllegalAddress", "launch failure", "LaunchFailed", "misaligned", "device-side assert")
-    )
+    said = f"{type(error).__name__} {error}"
+    return backend.name == "cuda" and (any(word in said for word in STICKY) or not backend.answers())
+
+
+def lacks_memory(said: str) -> bool:
+    """Whether the words of an error, CuPy's, PyTorch's or the driver's, are about memory that was not there."""
+    return any(word in said for word in (OUT_OF_MEMORY, "OUT_OF_MEMORY", "ALLOC_FAILED"))
 
 
 def _measure(runnable, subject, settings, witness, *, skipped: Sequence[str] = (), energy: bool = False):

@@ -70,7 +70,8 @@ class Run:
 
         The process numbered 0 verifies them, if they are not `verified`.
         """
-        right = [case for case in cases if self._still_right(case)]
+        wrong = self._wrong_at_edges()
+        right = [case for case in cases if self._still_right(case, wrong.get((case.spec.name, case.variant)))]
         self._work(process, self._order(right, process), timed, verifies=process == 0 and not verified)
 
     @property
@@ -84,12 +85,14 @@ class Run:
         others = [case.task for case in cases if not case.spec.ceiling]
         return names + shuffled(others, self._settings.seed, process)
 
-    def _still_right(self, case):
-        """Every result of the case so far is ok, and none of its kernel's edges is worse than skipped."""
-        own = self._results.get(case.name, [])
+    def _wrong_at_edges(self):
+        """By kernel and variant an edge that is worse than skipped."""
         edges = [r for rs in self._results.values() for r in rs if r.label in ("edge", "golden")]
-        mine = [edge for edge in edges if (edge.kernel, edge.variant) == (case.spec.name, case.variant)]
-        bad = next((edge for edge in mine if edge.status not in ("ok", "skipped")), None)
+        return {(edge.kernel, edge.variant): edge for edge in edges if edge.status not in ("ok", "skipped")}
+
+    def _still_right(self, case, bad):
+        """Every result of the case so far is ok, and there is no `bad` edge of its kernel."""
+        own = self._results.get(case.name, [])
         if bad and not own:
             self._results[case.name] = [_without_time(case, bad)]
         return bad is None and all(result.status == "ok" for result in own)
@@ -193,7 +196,8 @@ def run(
     """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
 
     Ctrl-C, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked incomplete.
-    Such a record goes to `keep` every KEEP_SECONDS too, for the day when the machine itself is lost.
+    Such a record goes to `keep` every KEEP_SECONDS too, for the day when the machine itself is lost, and where an error
+    that nobody foresaw ends the run.
     """
     if backend == "numpy_reference":  # a variant's reference is its kernel's
         cases, others = [case for case in cases if not case.variant], [name for name in others if ":" not in name]
@@ -220,6 +224,9 @@ def run(
         if not session.has_results:
             raise
         complete = False
+    except Exception:
+        keep(session.record(started, time.perf_counter() - before, complete=False))
+        raise
     return session.record(started, time.perf_counter() - before, complete)
 
 

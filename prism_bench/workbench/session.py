@@ -6,12 +6,18 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.monitor import Blind, Sampler
 from prism_bench.run_record import CaseResult
-from prism_bench.workbench.measuring import is_sticky, measure_cpu, measure_kernel, measure_peers, refused_peers
+from prism_bench.workbench.measuring import (
+    OUT_OF_MEMORY,
+    is_sticky,
+    lacks_memory,
+    measure_cpu,
+    measure_kernel,
+    measure_peers,
+    refused_peers,
+)
 from prism_bench.workbench.settings import Settings
 from prism_bench.workbench.verification import complaint, passed, verify, verify_prepared
 from prism_bench.workbench.witness import Witness
-
-OUT_OF_MEMORY = "out of memory"
 
 
 class Session:
@@ -62,6 +68,8 @@ class Session:
         except Exception as error:  # a spec's own functions may raise anything
             if is_sticky(self._backend, error):
                 raise
+            if lacks_memory(str(error)):
+                return result_of(case, "skipped", f"{case.name}: {OUT_OF_MEMORY}: {error}")
             return result_of(case, "failed", f"{case.name}: {type(error).__name__}: {error}")
 
     def _measured(self, case):

@@ -8,9 +8,11 @@ import pytest
 
 from prism_bench import store
 from prism_bench.catalogue import discover
+from prism_bench.errors import BackendUnavailable
 from prism_bench.tuning.kept import Kept, path_for, write_kept
 from prism_bench.tuning.launched import launched as launched_hash
 from prism_bench.workbench import identity
+from prism_bench.workbench.trials import timed_in_turn
 from tests.tuning.choices import choice
 
 TUNABLE = Path(__file__).parent.parent / "tunable"
@@ -89,10 +91,38 @@ def test_a_strategy_tries_as_many_as_the_budget_allows(tune):
     assert 2 <= found.json["cases"][0]["tried"] <= 3
 
 
-def test_time_that_runs_out_leaves_cases_untuned_and_ends_with_2(tune):
-    found = tune({}, "tripled", "-l", "S0", "-l", "S1", "--limit-seconds", "1")
+def test_time_that_runs_out_leaves_cases_untuned_and_ends_with_2(tune, monkeypatch):
+    monkeypatch.setattr("prism_bench.cli.tuning.SEARCH_SHARE", 0.0)
+    found = tune({}, "tripled", "-l", "S0", "-l", "S1", "--limit-seconds", "100")
     assert 2 == found.code
-    assert "not tuned, for lack of time: tripled[n=100000]" in found.out
+    assert "not tuned, for lack of time: tripled[n=1000], tripled[n=100000]" in found.out
+
+
+def test_what_is_known_is_kept_after_every_round(tune, monkeypatch):
+    """So that a machine that is lost in the third round has left what two rounds told."""
+    seen = []
+
+    def lost(*words, **more):
+        for times in timed_in_turn(*words, **more):
+            yield times
+            seen.append(kept()["choices"] if Path("reports/tuning").exists() else [])
+            seen.append(json.loads(Path("report.json").read_text())["cases"][0]["adopted"])
+        raise BackendUnavailable("the device is gone")
+
+    monkeypatch.setattr("prism_bench.cli.tuning.timed_in_turn", lost)
+    found = tune(HALF, "--output", "report.json")
+    assert [[], False] == seen[:2], "one process says nothing of the spread between processes"
+    assert ({"block": 64, "items": 1}, True) == (seen[2][0]["configuration"], seen[3])
+    assert (2, {"block": 64, "items": 1}) == (found.code, kept()["choices"][0]["configuration"])
+
+
+def test_a_store_that_cannot_be_read_is_told_before_anything_is_measured(tune, monkeypatch):
+    monkeypatch.setattr("prism_bench.cli.tuning.Trials", None)
+    path = path_for(identity.machine({})["id"], Path("choices"))
+    path.parent.mkdir()
+    path.write_text("{")
+    found = tune({}, "--store", "choices")
+    assert (2, True) == (found.code, "not a readable store of choices" in found.err)
 
 
 @pytest.mark.parametrize(

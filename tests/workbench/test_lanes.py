@@ -1,11 +1,13 @@
 """A run that verifies side by side before it times: the same record as by one process, whatever happens in a lane."""
 
+from dataclasses import replace
 from threading import enumerate as threads
 
 import pytest
 
-from prism_bench.workbench import lanes_for
-from prism_bench.workbench.lanes import worth
+from prism_bench.errors import BackendUnavailable
+from prism_bench.workbench import lanes_for, process
+from prism_bench.workbench.lanes import _lacked_memory, worth
 
 TOYS = ["double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing[blocks=1]"]
 
@@ -68,6 +70,41 @@ def test_what_lacked_memory_beside_others_is_tried_again_alone(abreast):
     assert "skipped" == record.case("triple[n=1000]").status
     assert 2 == [event.task for event in seen].count("triple[n=1000]")
     assert 3 == len([case for case in record.cases if case.measurements])
+
+
+def test_a_lane_that_never_starts_leaves_its_task_to_the_others(abreast, monkeypatch):
+    started = []
+
+    def start(place, words):
+        started.append(place)
+        return process.start(replace(place, program="prism_bench.nowhere") if len(started) == 1 else place, words)
+
+    monkeypatch.setattr("prism_bench.workbench.conversation.start", start)
+    record = abreast()
+    assert (True, {"ok"}) == (record.complete, {case.status for case in record.cases})
+
+
+def test_where_no_lane_starts_the_run_says_so(abreast, monkeypatch):
+    elsewhere = lambda place, words: process.start(replace(place, program="prism_bench.nowhere"), words)  # noqa: E731
+    monkeypatch.setattr("prism_bench.workbench.conversation.start", elsewhere)
+    with pytest.raises(BackendUnavailable, match="backend null does not start: the process ended"):
+        abreast()
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "cell", "again"),
+    [
+        ("skipped", "k: out of memory: wants 9 GB", None, True),
+        ("ok", None, "CUDA out of memory. Tried to allocate 2.00 GiB", True),
+        ("ok", None, "CUBLAS_STATUS_ALLOC_FAILED", True),
+        ("ok", None, "its y differs from the reference by 0.1", False),
+        ("skipped", "k: for compute capability 90, not 80", None, False),
+        ("failed", "k: RuntimeError: no luck", None, False),
+    ],
+)
+def test_what_lacked_memory_is_known_by_its_words(status, reason, cell, again):
+    cells = [{"reason": cell}] if cell else []
+    assert again is _lacked_memory({"results": [{"status": status, "reason": reason, "measurements": cells}]})
 
 
 def test_ctrl_c_ends_every_lane(abreast):

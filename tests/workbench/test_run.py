@@ -180,6 +180,18 @@ def test_what_was_measured_is_kept_along_the_way(play, monkeypatch):
     assert (record.created, record.machine) == (last.created, last.machine)
 
 
+def test_what_was_measured_is_kept_where_an_error_ends_the_run_that_nobody_foresaw(play):
+    kept = []
+
+    def stumble(event):
+        if event.task == "triple[n=1000]":
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        play(filters=["triple"], report=stumble, keep=kept.append)
+    assert [(False, {"edge", "golden"})] == [(one.complete, {case.label for case in one.cases}) for one in kept]
+
+
 def test_no_process_and_no_listener_is_left_behind(play):
     before = set(threads())
     play(filters=["triple"], report=interrupt_at("triple[n=1000]"))

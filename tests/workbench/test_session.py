@@ -105,6 +105,20 @@ def test_another_error_of_a_device_is_an_ordinary_failure():
     assert "failed" == result({"raises": "CUDA_ERROR_INVALID_VALUE: invalid argument"}, backend=Device).status
 
 
+def test_a_device_that_answers_no_more_ends_the_process_whatever_the_error_said():
+    class Gone(Device):
+        def answers(self):
+            return False
+
+    with pytest.raises(RuntimeError, match="hardware stack error"):
+        result({"raises": "cudaErrorHardwareStackError: hardware stack error"}, backend=Gone)
+
+
+def test_memory_that_the_driver_had_not_is_a_reason_to_skip():
+    found = result({"raises": "CUDA_ERROR_OUT_OF_MEMORY: out of memory"}, backend=Device)
+    assert ("skipped", True) == (found.status, found.reason.startswith("double[n=1000]: out of memory: "))
+
+
 def test_a_clock_that_stays_throttled_makes_the_measurement_invalid():
     session = Session(NullBackend({"double*": {"clock": 1e9}, "*": {"clock": 2e9}}), TOYS, SETTINGS, 0)
     session._witness = Witness(pause=lambda seconds: None)

@@ -27,6 +27,7 @@ class CudaBackend(Backend):
         if stream is None:
             self._stream = cupy.cuda.Stream(non_blocking=True)
             self._stream.__enter__()  # for good; after `use()` the end of any library's `with` means the null stream
+            cupy.cuda.runtime.deviceSynchronize()  # what was begun on other streams is there for who works on ours
         self.harness = Harness(cupy, self._device, self._stream)
 
     @property
@@ -50,6 +51,13 @@ class CudaBackend(Backend):
             "memory_bytes": device.memory_bytes,
             "software": software(self.xp),
         }
+
+    def answers(self):
+        try:
+            self.xp.cuda.runtime.deviceSynchronize()
+        except self.xp.cuda.runtime.CUDARuntimeError:
+            return False
+        return True
 
     def prepare(self, case, inputs):
         refusal = case.refusal(self._device)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from prism_bench.backends.base import Flow
+from prism_bench.backends.cuda.graph import captured
 
 
 class CudaFlow(Flow):
@@ -28,15 +29,7 @@ class CudaFlow(Flow):
 
     def captured(self, call):
         """All lanes that `call` uses must begin by waiting for a point of lane 0, and lane 0 for all of them."""
-        main = self._streams[0]
-        main.synchronize()
-        main.begin_capture()
-        try:
-            call()
-        finally:
-            graph = main.end_capture()
-        graph.upload(main)
-        return lambda: graph.launch(main)
+        return captured(self._streams[0], call)
 
     def host_array(self, shape, dtype):
         """In pinned memory."""

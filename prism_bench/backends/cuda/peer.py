@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 from prism_bench import byname
 from prism_bench.backends.base import Runnable
+from prism_bench.backends.cuda.graph import captured
 from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.errors import MeasurementInvalid, SpecError
 
@@ -53,15 +54,7 @@ class CallableTimers:
         return graph.replay
 
     def _cupy_graph(self, launches):
-        stream = self._harness.stream
-        stream.begin_capture()
-        try:
-            for _ in range(launches):
-                self._call()
-        finally:
-            graph = stream.end_capture()
-        graph.upload(stream)
-        return lambda: graph.launch(stream)
+        return captured(self._harness.stream, self._call, launches)
 
 
 def torch_stream(stream):
