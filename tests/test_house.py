@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -200,12 +201,25 @@ def test_readme_shows_every_command():
     assert not missing, f"README.md does not show: {missing}"
 
 
-def test_nothing_kept_tells_where_it_was_written():
+def test_whatever_is_kept_of_reports_is_explained():
+    told = re.findall(r"`([^`<]+)", (HOUSE / "reports" / "README.md").read_text())
+    kept = {Path(name).parts[1] for name in kept_files() if Path(name).parts[0] == "reports"} - {"README.md"}
+    assert kept
+    unexplained = [name for name in kept if not any(words.startswith(name) for words in told)]
+    assert not unexplained, f"reports/README.md does not say what writes: {unexplained}"
+
+
+def kept_files():
+    """What is under version control, by name."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=HOUSE, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("not a git checkout")
+    return list(filter(None, listed.stdout.split("\0")))
+
+
+def test_nothing_kept_tells_where_it_was_written():
     places = [str(HOUSE).encode(), *(f"{place}/".encode() for place in _telling_places())]
-    for name in filter(None, listed.stdout.split("\0")):
+    for name in kept_files():
         path = HOUSE / name
         content = path.read_bytes() if path.is_file() else b""
         assert not any(place in content for place in places), f"{name} holds a path of the machine it was written on"
