@@ -1,4 +1,5 @@
 #include "count_logs.cuh"
+#include "given_margins.cuh"
 #include "row_sums.cuh"
 
 // n I = sum of c ln c over cells - the same over rows and over columns + n ln n, of tables [bx][by] of counts or

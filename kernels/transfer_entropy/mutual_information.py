@@ -1,10 +1,12 @@
 """Plug-in mutual information I = sum of p ln[p / (p_x p_y)] of tables of counts or probabilities, in nats or bits.
 
 The Miller-Madow correction subtracts (m_xy - m_x - m_y + 1) / (2 N), m occupied cells, rows and columns, N samples.
-Without the correction I is never negative; a table without counts has none: NaN.
+Without the correction I is never negative; a table without counts has none: NaN. In the variant `margins` p_x and p_y
+are given, taken as they are, and n is the sum of p_x's: if they are not the table's own, I may be negative or infinite.
 """
 
 import numpy as np
+from prism_bench_catalogue.include.given_margins import ONE_OR_MORE, with_margins
 
 from prism_bench import (
     Golden,
@@ -139,6 +141,8 @@ shapes = (
     (1, 70, 150),
     (1, 1, 9000),
 )
+rules = (Rule("units to be nats or bits", lambda units: units in ("nats", "bits")), ONE_OR_MORE)
+awkward = ((nearly_independent, "nearly independent"), (sparse, "empty cells, row and column"))
 spec = KernelSpec(
     entry="mutual_information<float>",
     arguments=arguments("float32", tallies),
@@ -150,8 +154,7 @@ spec = KernelSpec(
         "bands": lambda bx: -(-bx // BAND),
     },
     rules=(
-        Rule("units to be nats or bits", lambda units: units in ("nats", "bits")),
-        Rule("bx >= 1 and by >= 1", lambda bx, by: min(bx, by) >= 1),
+        *rules,
         Rule(f"one table, or tables of at most {ON_CHIP} cells, rows made odd",
              lambda tables, bx, by: tables == 1 or fits(bx, by)),
     ),
@@ -183,7 +186,7 @@ spec = KernelSpec(
         *(
             Golden(Workload(tables=1, bx=x, by=y), {"joint": make}, {}, source=source)
             for x, y in ((24, 30), (32, 32), (90, 130), (130, 264))
-            for make, source in ((nearly_independent, "nearly independent"), (sparse, "empty cells, row and column"))
+            for make, source in awkward
         ),
     ),
     variants={
@@ -197,5 +200,6 @@ spec = KernelSpec(
             ),
         ),
         "probabilities": Variant("of tables of probabilities", arguments=arguments("float32", weights), golden=()),
+        "margins": with_margins(In("joint", "tables bx by", fill=tallies), rules, awkward),
     },
 )  # fmt: skip

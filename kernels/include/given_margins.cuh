@@ -1,0 +1,121 @@
+#pragma once
+
+#include "logarithms.cuh"
+#include "row_sums.cuh"
+
+// Mutual information of tables whose margins are given: n I = sum of c ln(c n / (m_x m_y)), n the sum of the m_x. Nothing is
+// added up before, so that one reading does it; near independence, where c and m_x m_y / n are nearly the same, the
+// logarithm is taken of their exact difference.
+
+/// A thread's neighbouring columns: their m_y / n, each as the sum of two floats.
+template <int WIDTH>
+struct GivenColumns {
+    float share[WIDTH], rest[WIDTH];
+
+    __device__ GivenColumns(const float* y_margin, double n) {
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) {
+            const double exact = y_margin[j] / n;
+            share[j] = static_cast<float>(exact), rest[j] = static_cast<float>(exact - share[j]);
+        }
+    }
+    /// c - m_x m_y / n of column j; `expected` becomes m_x m_y / n.
+    __device__ float apart(float c, float x_margin, int j, float& expected) const {
+        expected = x_margin * share[j];
+        return (c - expected) - fmaf(x_margin, rest[j], fmaf(x_margin, share[j], -expected));
+    }
+};
+
+/// Which cells a thread takes: WIDTH neighbouring columns, of some rows. Strips of columns times bands of rows are shared
+/// out among the blocks of a table.
+template <int WIDTH>
+struct GivenPlace {
+    int groups, wide, at_once, strips, bands;
+
+    __device__ explicit GivenPlace(int by) {
+        groups = (by + WIDTH - 1) / WIDTH, wide = min(static_cast<int>(blockDim.x), groups), at_once = blockDim.x / wide;
+        strips = (groups + wide - 1) / wide, bands = max(1, static_cast<int>(gridDim.y) / strips);
+    }
+
+    /// f(first column, first row, end) for each part of this thread's.
+    template <class F>
+    __device__ void visit(int bx, F f) const {
+        const int own = threadIdx.x / wide, height = (bx + bands - 1) / bands;
+        for (int part = blockIdx.y; part < strips * bands; part += gridDim.y) {
+            const int group = part % strips * wide + threadIdx.x % wide, begin = part / strips * height;
+            if (own < at_once && group < groups) f(group * WIDTH, begin + own, min(bx, begin + height));
+        }
+    }
+};
+
+/// The sum of a table's terms, and occupied cells.
+struct GivenSums {
+    PartialSums<1> terms;
+    int occupied = 0;
+};
+
+/// Adds term(c, m_x m_y / n, their difference) for all cells of this thread, several rows' loads ahead.
+template <int WIDTH, class Term>
+__device__ void add_given(const float* joint, const float* x_margin, const float* y_margin, double n, int bx, int by,
+                          GivenSums& sums, Term term) {
+    constexpr int AHEAD = 4;
+    const GivenPlace<WIDTH> place(by);
+    place.visit(bx, [&](int y, int first, int end) {
+        const GivenColumns<WIDTH> columns(y_margin + y, n);
+        for (int x = first; x < end; x += AHEAD * place.at_once) {
+            float cells[AHEAD][WIDTH], margin[AHEAD];
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k) {
+                const int row = min(x + k * place.at_once, end - 1);
+                const float* const from = joint + static_cast<long long>(row) * by + y;
+                if constexpr (WIDTH == 4) {
+                    const float4 v = load4_streamed(from);
+                    cells[k][0] = v.x, cells[k][1] = v.y, cells[k][2] = v.z, cells[k][3] = v.w;
+                } else {
+                    cells[k][0] = __ldcs(from);
+                }
+                margin[k] = __ldg(x_margin + row);
+            }
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k) {
+                if (x + k * place.at_once >= end) break;
+#pragma unroll
+                for (int j = 0; j < WIDTH; ++j) {
+                    float expected;
+                    const float c = cells[k][j], apart = columns.apart(c, margin[k], j, expected);
+                    sums.terms.add(0, j, term(c, expected, apart)), sums.occupied += c != 0.0f;
+                }
+            }
+        }
+    });
+}
+
+// A block for each table, or several for a single one.
+template <int WIDTH>
+__global__ void __launch_bounds__(256, 3)
+    given_margins(const float* joint, const float* x_margin, const float* y_margin, float* information, double* by_block,
+                  unsigned int* arrived, int bx, int by, int corrected, double unit) {
+    const long long table = blockIdx.x;
+    joint += table * bx * by, x_margin += table * bx, y_margin += table * by;
+    double n = 0.0;
+    int there = 0;  // rows and columns that are not empty, counted by one block
+#pragma unroll 4
+    for (int x = threadIdx.x; x < bx; x += blockDim.x) n += x_margin[x], there += x_margin[x] != 0.0f;
+    for (int y = threadIdx.x; corrected && y < by; y += blockDim.x) there += y_margin[y] != 0.0f;
+    n = block_sum(n);
+    GivenSums sums;
+    OrdinaryTerms ordinary;
+    const auto add = [&](auto term) { add_given<WIDTH>(joint, x_margin, y_margin, n, bx, by, sums, term); };
+    add([&](float c, float expected, float apart) { return ordinary(c, expected, BetterKnown{apart}); });
+    if (ordinary.odd) {
+        sums = GivenSums();
+        add([](float c, float expected, float apart) { return relative_entropy(c, expected, apart); });
+    }
+    double terms[1];
+    sums.terms.total(terms);
+    double all[2] = {terms[0], static_cast<double>(sums.occupied - (blockIdx.y == 0 ? there : 0))};
+    if (!row_sums(all, by_block, arrived)) return;
+    const bool rounding = all[0] < 0x1p-46 * n && all[0] > -0x1p-22 * n;  // of expected cells, and of terms
+    const double excess = corrected ? (all[1] + 1.0) / 2.0 : 0.0;
+    information[table] = static_cast<float>(unit * ((rounding ? 0.0 : all[0]) - excess) / n);
+}

@@ -1,0 +1,120 @@
+"""Mutual information of tables whose margins are given: launch, reference and traps of given_margins.cuh.
+
+Its floors are those of mutual_information, 15 us at S1 and 98 us at S2; what it takes is not measured yet.
+"""
+
+import numpy as np
+
+from prism_bench import Golden, In, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
+from prism_bench.inputs import Fill
+
+MOST_BLOCKS, AHEAD = 512, 4  # blocks that share a table; rows that a thread loads at a time
+
+
+def margin_of(cells):
+    """Near what a row or column of so many cells of mean 20 adds up to; it need not be the table's own."""
+    return Fill(lambda rng, count, axes: rng.poisson(20 * axes[cells] + 1, size=count) + 1.0, "Poisson, near the sum")
+
+
+def launch(tables, bx, by, device):
+    """A block for each of many tables; a single one is shared by strips of columns and bands of rows, which are on the
+    device together: three blocks of an SM."""
+    width = 4 if by % 4 == 0 else 1
+    groups = -(-by // width)
+    block = 64 if groups * bx <= 1024 else 256
+    wide = min(block, groups)
+    strips = -(-groups // wide)
+    bands = max(1, min(min(3 * device.sm_count, MOST_BLOCKS) // strips, -(-bx // (block // wide * AHEAD))))
+    parts = min(MOST_BLOCKS, strips * bands) if tables == 1 else 1
+    return Launch((tables, parts), block, entry=f"given_margins<{width}>")
+
+
+def terms(joint, x_margin, y_margin, xp, special):
+    """Of each table: the terms of n I, and n."""
+    n = x_margin.sum(axis=1)
+    return special.rel_entr(joint, x_margin[:, :, None] * y_margin[:, None, :] / n[:, None, None]), n
+
+
+def correction(joint, x_margin, y_margin):
+    occupied = (joint != 0).sum(axis=(1, 2)), (x_margin != 0).sum(axis=1), (y_margin != 0).sum(axis=1)
+    return (occupied[0] - occupied[1] - occupied[2] + 1) / 2
+
+
+def reference(joint, x_margin, y_margin, corrected, unit, xp, special):
+    found, n = terms(joint, x_margin, y_margin, xp, special)
+    return unit * (found.sum(axis=(1, 2)) - corrected * correction(joint, x_margin, y_margin)) / n
+
+
+def magnitude(joint, x_margin, y_margin, corrected, unit, xp, special):
+    found, n = terms(joint, x_margin, y_margin, xp, special)
+    total = xp.abs(found).sum(axis=(1, 2)) + corrected * xp.abs(correction(joint, x_margin, y_margin))
+    return unit * total / n
+
+
+def torch_given(torch, joint, x_margin, y_margin, unit):
+    n = x_margin.sum(dim=1)[:, None, None]
+    expected = x_margin[:, :, None] * y_margin[:, None, :] / n
+    return unit * (torch.nn.functional.kl_div(expected.log(), joint, reduction="none") / n).sum(dim=(1, 2))
+
+
+def own_margins(make, source, bx, by, **parameters):
+    """A table with the margins that it has."""
+    return Golden(
+        Workload(tables=1, bx=bx, by=by, **parameters),
+        {
+            "joint": lambda bx, by: np.float32(make(bx, by))[None],
+            "x_margin": lambda bx, by: np.float32(make(bx, by)).astype("float64").sum(axis=1)[None],
+            "y_margin": lambda bx, by: np.float32(make(bx, by)).astype("float64").sum(axis=0)[None],
+        },
+        {}, source=source,
+    )  # fmt: skip
+
+
+def by_hand(joint, x_margin, y_margin, information, source, **parameters):
+    return Golden(
+        Workload(tables=1, bx=2, by=2, **parameters),
+        {"joint": [joint], "x_margin": [x_margin], "y_margin": [y_margin]}, {"information": information}, source,
+    )  # fmt: skip
+
+
+TRAPS = (
+    by_hand([[5, 0], [0, 5]], [5, 5], [5, 5], np.log(2), "y follows from x"),
+    by_hand([[2, 4], [3, 6]], [6, 9], [5, 10], 0.0, "independent"),
+    by_hand([[0, 0], [7, 0]], [0, 7], [7, 0], 0.0, "one cell; empty rows and columns"),
+    by_hand([[1, 1], [0, 0]], [2, 0], [2, 0], np.inf, "inconsistent: a cell with mass whose column has none"),
+    by_hand([[1, 1], [1, 1]], [4, 4], [4, 4], -np.log(2) / 2, "inconsistent: half of the mass is missing"),
+    by_hand([[0, 0], [0, 0]], [0, 0], [0, 0], np.nan, "nothing counted"),
+    by_hand([[np.nan, 0], [0, 1]], [1, 1], [1, 1], np.nan, "NaN"),
+    by_hand([[0.5, 0], [0, 0.5]], [0.5, 0.5], [0.5, 0.5], np.log(2), "probabilities: n = 1"),
+    by_hand(
+        [[5, 0], [0, 5]], [5, 5], [5, 5], 1 + 1 / 20 / np.log(2), "2 - 2 - 2 + 1 = -1 over 2 N, N = 10",
+        units="bits", miller_madow=True,
+    ),
+)  # fmt: skip
+
+
+def with_margins(joint, rules, tables):
+    """The variant; `joint` is the kernel's argument, `tables` are makers of awkward ones with what they are."""
+    return Variant(
+        "margins are given: nothing is added up before, one reading",
+        arguments=(
+            joint, In("x_margin", "tables bx", fill=margin_of("by")), In("y_margin", "tables by", fill=margin_of("bx")),
+            Out("information", "tables"), Scratch("by_block", str(2 * MOST_BLOCKS), "float64"),
+            Scratch("arrived", "1", "uint32"), Size("bx"), Size("by"), Size("corrected"), Scalar("unit", "float64"),
+        ),
+        rules=rules, launch=launch, reference=reference, tolerance=reduction(magnitude), traffic_factor=6,
+        edges=(
+            *(Workload(tables=t, bx=x, by=y) for t, x, y in (
+                (0, 4, 4), (3, 1, 1), (19, 32, 32), (2, 3, 41), (1, 70, 150), (1, 1, 9000), (1, 2000, 4), (2, 5, 1501)
+            )),
+            Workload(tables=1, bx=20, by=300, units="bits", miller_madow=True),
+        ),
+        golden=(
+            *TRAPS,
+            *(own_margins(make, source, bx, by) for make, source in tables for bx, by in ((24, 30), (90, 132))),
+        ),
+        peers={"torch": torch_given},
+    )  # fmt: skip
+
+
+ONE_OR_MORE = Rule("bx >= 1 and by >= 1", lambda bx, by: min(bx, by) >= 1)
