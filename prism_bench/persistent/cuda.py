@@ -10,6 +10,7 @@ from prism_bench.persistent.machine import Machine
 from prism_bench.persistent.program import ALIGNMENT
 
 MAPPED = 2  # cudaHostRegisterMapped
+STAGED = 256 << 10  # bytes; copies of pageable memory this large go through the driver's own pinned memory
 DONE, NOT_READY = 0, 600  # what a stream's query answers; anything else is an error
 
 
@@ -19,8 +20,8 @@ def open_machine() -> "CudaMachine":
 
 
 class CudaMachine(Machine):
-    """Everything is allocated, compiled and loaded before the queue kernel starts: what would wait for the device to be
-    idle (freeing, loading) must not happen while it runs.
+    """Everything is allocated, compiled and loaded before the queue kernel starts, and both copies were made once: what
+    would wait for the device to be idle (allocating, freeing, loading) must not happen while it runs.
     """
 
     def __init__(self, cupy):
@@ -35,12 +36,13 @@ class CudaMachine(Machine):
                 offset = served.offsets[program.name, name]
                 self._workspace[offset : offset + one.nbytes].data.memset(one.first_byte, one.nbytes)
         cupy.cuda.runtime.deviceSynchronize()
+        self.write(0, np.frombuffer(self.read(0, STAGED), np.uint8))
 
     def serve(self, served, board):
         self._refuse()
         kernel = self._kernel(served.source, (), served.entry, served.shared, cooperative=True)
-        self._share(board)
-        pulse, requests, answers = (np.uint64(part.ctypes.data) for part in board.arrays())
+        apart = self._share(board)
+        pulse, requests, answers = (np.uint64(part.ctypes.data + apart) for part in board.arrays())
         desk, words = self._held = self._cupy.zeros(DESK_WORDS, np.uint64), self._cupy.asarray(served.words)
         sizes = (np.int32(board.slots), np.int32(served.words.size))
         arguments = (requests, answers, pulse, desk, words, self._workspace, *sizes)
@@ -86,7 +88,6 @@ class CudaMachine(Machine):
         needed = {
             "cooperative launches": runtime.cudaDevAttrCooperativeLaunch,
             "memory of the host's in its own address space": runtime.cudaDevAttrCanMapHostMemory,
-            "host pointers for it": runtime.cudaDevAttrCanUseHostPointerForRegisteredMem,
         }
         here = self._cupy.cuda.Device().id
         missing = [what for what, attribute in needed.items() if not runtime.deviceGetAttribute(attribute, here)]
@@ -94,17 +95,19 @@ class CudaMachine(Machine):
             raise BackendUnavailable(f"{self.device.name} offers no {' and no '.join(missing)}")
 
     def _share(self, board):
-        """The device sees the board at the host's own addresses; its pages stay where they are from now on."""
+        """How far the device's addresses of the board are from the host's; its pages stay in place from now on."""
+        runtime, address = self._cupy.cuda.runtime, board.arrays()[0].ctypes.data
         try:
-            self._cupy.cuda.runtime.hostRegister(board.arrays()[0].ctypes.data, board.nbytes, MAPPED)
-        except self._cupy.cuda.runtime.CUDARuntimeError as error:
+            runtime.hostRegister(address, board.nbytes, MAPPED)
+            return runtime.pointerGetAttributes(address).devicePointer - address
+        except runtime.CUDARuntimeError as error:
             raise BackendUnavailable(f"the queue's memory cannot be shared with {self.device.name}: {error}") from error
 
     def _kernel(self, source, options, entry, shared, cooperative=False):
         compiled = compile_source(source, (entry,), str(self.device.compute_capability), options)
         module = self._cupy.RawModule(path=str(compiled.path), enable_cooperative_groups=cooperative)
         kernel = module.get_function(compiled.lowered[entry])
-        if shared:
+        if shared > kernel.max_dynamic_shared_size_bytes:  # of all that launch it, the one with most decides
             kernel.max_dynamic_shared_size_bytes = shared
         return kernel
 

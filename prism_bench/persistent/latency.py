@@ -59,27 +59,22 @@ def take_served(samples: Samples, executor: Executor, name: str, sizes: Sizes) -
 
 def take_launched(samples: dict[str, Samples], backend: Backend, case: Case, sizes: Sizes) -> None:
     """The case in this process, by form: its launches, and its launches in a graph. The host waits for the stream."""
-    stream = backend.harness.stream
+    flow = backend.flow()
     with backend.prepare(case, case.inputs(0)) as runnable:
-        runnable()
-        stream.synchronize()
-        stream.begin_capture()
-        runnable()
-        graph = stream.end_capture()
-        graph.upload(stream)
-        for form, call in {GRAPH: lambda: graph.launch(stream), LAUNCH: runnable}.items():
-            _take_on_stream(samples[form], stream, call, sizes)
+        runnable()  # what is loaded at the first launch is not loaded into a graph
+        for form, call in {GRAPH: flow.captured(runnable), LAUNCH: runnable}.items():
+            _take_in_flow(samples[form], flow, call, sizes)
 
 
-def _take_on_stream(samples, stream, call, sizes):
+def _take_in_flow(samples, flow, call, sizes):
     def one():
         call()
-        stream.synchronize()
+        flow.synchronize()
 
     def many(count):
         for _ in range(count):
             call()
-        stream.synchronize()
+        flow.synchronize()
 
     samples.take(one, many, sizes)
 

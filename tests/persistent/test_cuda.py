@@ -11,7 +11,8 @@ from prism_bench.persistent.cuda import CudaMachine
 from prism_bench.persistent.program import served
 
 ORDER = served([])
-NAMES = ("cudaDevAttrCooperativeLaunch", "cudaDevAttrCanMapHostMemory", "cudaDevAttrCanUseHostPointerForRegisteredMem")
+NAMES = ("cudaDevAttrCooperativeLaunch", "cudaDevAttrCanMapHostMemory")
+APART = 1 << 40  # from the host's addresses to the device's
 
 
 class DeviceError(Exception):
@@ -41,6 +42,10 @@ class Runtime:
             raise DeviceError(self._refuses)
         self.registered.append((address, nbytes, flags))
 
+    def pointerGetAttributes(self, address):  # noqa: N802
+        assert address == self.registered[0][0]
+        return SimpleNamespace(devicePointer=address + APART)
+
     def streamQuery(self, stream):  # noqa: N802
         return self.status
 
@@ -50,7 +55,11 @@ class Runtime:
 
 class Stream:
     def __init__(self, non_blocking):
+        assert non_blocking
         self.ptr = 7
+
+    def synchronize(self):
+        pass
 
     def __enter__(self):
         return self
@@ -59,12 +68,30 @@ class Stream:
         pass
 
 
+class DeviceArray(np.ndarray):
+    """As CuPy's, in the host's memory; `copies` are all that were made on a stream, with their bytes."""
+
+    copies = []
+
+    def get(self, stream):
+        self.copies.append(("out", self.size))
+        return np.array(self)
+
+    def set(self, values, stream):
+        self.copies.append(("in", values.size))
+        self[...] = values
+
+
+def zeros(shape, dtype):
+    return np.zeros(shape, dtype).view(DeviceArray)
+
+
 def machine(**changes):
     """The machine and its runtime."""
     runtime = Runtime(**changes)
     driver = SimpleNamespace(CUDADriverError=DeviceError)
     cuda = SimpleNamespace(runtime=runtime, driver=driver, Stream=Stream, Device=lambda: SimpleNamespace(id=0))
-    return CudaMachine(SimpleNamespace(cuda=cuda, zeros=np.zeros, asarray=np.asarray)), runtime
+    return CudaMachine(SimpleNamespace(cuda=cuda, zeros=zeros, asarray=np.asarray)), runtime
 
 
 @pytest.fixture
@@ -83,7 +110,7 @@ def launched(monkeypatch):
     ("lacks", "words"),
     [
         (NAMES[:1], "Toy offers no cooperative launches"),
-        (NAMES[1:], "Toy offers no memory of the host's in its own address space and no host pointers for it"),
+        (NAMES, "Toy offers no cooperative launches and no memory of the host's in its own address space"),
     ],
 )
 def test_what_a_device_lacks_is_said(lacks, words):
@@ -108,16 +135,40 @@ def test_a_launch_that_is_refused_is_said(monkeypatch):
         ours.serve(ORDER, Board(2))
 
 
-def test_the_kernel_is_launched_on_the_boards_own_addresses(launched):
+def test_the_kernel_is_launched_on_the_devices_addresses_of_the_board(launched):
     board = Board(4)
     ours, runtime = machine()
     ours.settle_in(ORDER)
     ours.serve(ORDER, board)
     pulse, requests, answers = (array.ctypes.data for array in board.arrays())
     ((grid, block, arguments),) = launched
-    assert ((2,), (256,), (requests, answers, pulse)) == (grid, block, tuple(map(int, arguments[:3])))
+    addresses = [int(argument) - APART for argument in arguments[:3]]
+    assert ((2,), (256,), [requests, answers, pulse]) == (grid, block, addresses)
     assert [4, ORDER.words.size] == list(arguments[-2:])
     assert [(pulse, board.nbytes, 2)] == runtime.registered
+
+
+def test_copies_are_made_once_before_the_kernel_runs(launched, monkeypatch):
+    """The first ones take memory for themselves, which would wait for a kernel that never ends."""
+    monkeypatch.setattr(DeviceArray, "copies", [])
+    machine()[0].settle_in(ORDER)
+    assert {"out", "in"} == {way for way, _ in DeviceArray.copies}
+    assert len({size for _, size in DeviceArray.copies}) == 1
+    assert [] == launched
+
+
+@pytest.mark.parametrize(("first", "second"), [(100, 60 << 10), (60 << 10, 100)])
+def test_a_kernel_launched_twice_may_have_as_much_shared_memory_as_the_launch_with_most(first, second, monkeypatch):
+    """CUDA keeps one number for a function, whoever launches it."""
+    kernel = SimpleNamespace(max_dynamic_shared_size_bytes=48 << 10)
+    module = SimpleNamespace(get_function=lambda name: kernel)
+    compiled = SimpleNamespace(path="library", lowered={"entry": "entry"})
+    monkeypatch.setattr("prism_bench.persistent.cuda.compile_source", lambda *_: compiled)
+    ours, _ = machine()
+    ours._cupy.RawModule = lambda **_: module
+    for shared in (first, second):
+        ours._kernel("source", (), "entry", shared)
+    assert 60 << 10 == kernel.max_dynamic_shared_size_bytes
 
 
 def test_a_streams_answer_is_work_an_end_or_an_error():

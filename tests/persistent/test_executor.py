@@ -13,6 +13,7 @@ from prism_bench.persistent import FORMS, LAUNCHES, PERSISTENT, Executor, Settin
 from tests.persistent.toys import BROKEN, COMPLAINING, DOUBLED, ENDLESS, SERVED, TURNED, N
 
 ZERO, ONE = np.zeros(1, np.float32), np.ones(1, np.float32)
+REPLACED = 60.0  # seconds in which another worker must be there: a device may be slow to let the first one go
 
 
 @pytest.fixture(params=["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -32,7 +33,7 @@ def form(request):
     return request.param
 
 
-def until_an_incident(executor, seconds=20.0):
+def until_an_incident(executor, seconds=REPLACED):
     """The first thing that the watchdog had to act on."""
     deadline = time.monotonic() + seconds
     while not executor.incidents and time.monotonic() < deadline:
@@ -66,7 +67,7 @@ def test_any_thread_may_ask(opened):
 
         def ask(_):
             item = executor.submit("empty")
-            item.result(20)
+            item.result(REPLACED)
             return item.ticket
 
         with ThreadPoolExecutor(4) as threads:
@@ -113,8 +114,8 @@ def test_an_endless_item_is_given_up_and_the_others_are_served_by_launches(opene
         before = executor.pid
         stuck, waiting = executor.submit("endless"), executor.submit("doubled")
         with pytest.raises(ItemFailed, match="given up: no answer within 1 s; the worker was replaced"):
-            stuck.result(20)
-        waiting.result(20)
+            stuck.result(REPLACED)
+        waiting.result(REPLACED)
         np.testing.assert_array_equal(2 * x, executor.read("doubled", "y"))
         assert LAUNCHES == executor.form
         assert before != executor.pid
@@ -128,8 +129,8 @@ def test_a_kernel_that_breaks_down_is_reported_and_the_others_are_served(opened)
     with opened({"broken": BROKEN, "empty": None}, timeout=5.0) as executor:
         broken, waiting = executor.submit("broken"), executor.submit("empty")
         with pytest.raises(ItemFailed, match="given up: the worker process ended .*the queue kernel ended"):
-            broken.result(20)
-        waiting.result(20)
+            broken.result(REPLACED)
+        waiting.result(REPLACED)
         assert LAUNCHES == executor.form
 
 
@@ -138,19 +139,20 @@ def test_an_endless_launch_is_given_up_too(opened):
         executor.write("endless", "zero", ZERO)
         stuck, waiting = executor.submit("endless"), executor.submit("empty")
         with pytest.raises(ItemFailed, match="given up: no answer within 1 s"):
-            stuck.result(20)
-        waiting.result(20)
+            stuck.result(REPLACED)
+        waiting.result(REPLACED)
 
 
 def test_a_killed_worker_is_replaced_and_its_item_reported(opened, form):
-    with opened({"endless": ENDLESS, "doubled": DOUBLED}, form, timeout=2.0) as executor:
+    """A device may take seconds to let the process go, with what it ran; its end is seen all the same."""
+    with opened({"endless": ENDLESS, "doubled": DOUBLED}, form, timeout=REPLACED / 2) as executor:
         executor.write("endless", "zero", ZERO)
         lost, waiting = executor.submit("endless"), executor.submit("doubled")
         os.kill(executor.pid, signal.SIGKILL)
         with pytest.raises(ItemFailed, match=r"given up: the worker process ended \(signal 9\)"):
-            lost.result(20)
-        waiting.result(20)
-        executor.submit("doubled").result(20)
+            lost.result(REPLACED)
+        waiting.result(REPLACED)
+        executor.submit("doubled").result(REPLACED)
         assert 1 == len(executor.incidents)
 
 
@@ -159,7 +161,7 @@ def test_an_idle_worker_that_is_killed_loses_nothing(opened):
         executor.submit("empty").result(10)
         os.kill(executor.pid, signal.SIGKILL)
         found = until_an_incident(executor)
-        executor.submit("empty").result(20)
+        executor.submit("empty").result(REPLACED)
         assert (None, 0) == (found.item, found.moved)
 
 
@@ -168,11 +170,11 @@ def test_the_queue_kernel_runs_again_after_an_endless_item(opened):
     with opened({"endless": ENDLESS}, timeout=0.5) as executor:
         executor.write("endless", "zero", ZERO)
         with pytest.raises(ItemFailed):
-            executor.submit("endless").result(20)
+            executor.submit("endless").result(REPLACED)
     x = np.arange(N, dtype=np.float32)
     with opened({"doubled": DOUBLED}) as executor:
         executor.write("doubled", "x", x)
-        executor.submit("doubled").result(20)
+        executor.submit("doubled").result(REPLACED)
         np.testing.assert_array_equal(2 * x, executor.read("doubled", "y"))
 
 
@@ -181,7 +183,7 @@ def test_a_queue_kernel_that_stands_still_is_noticed_by_its_pulse():
     with Executor({"empty": None}, "emulator", Settings(timeout=0.5)) as executor:
         os.kill(executor.pid, signal.SIGSTOP)
         assert until_an_incident(executor).reason.startswith("its pulse stands still for")
-        executor.submit("empty").result(20)
+        executor.submit("empty").result(REPLACED)
 
 
 def test_closing_serves_what_was_asked_for(opened, form):

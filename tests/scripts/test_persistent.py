@@ -31,3 +31,10 @@ def test_an_unknown_chain_ends_with_what_is_near():
     assert 2 == done.returncode
     assert "scripts/persistent: unknown chain 'transfer_entrpy'; did you mean transfer_entropy" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_no_chain_begins_when_the_time_is_over(tmp_path):
+    done = script("transfer_entropy", "--limit-seconds", "0", "--output", tmp_path)
+    assert 3 == done.returncode, done.stderr
+    assert "record: nothing was measured" in done.stdout
+    assert newest(tmp_path) is None
