@@ -1,8 +1,13 @@
-"""Files are written whole or not at all; and where a catalogue keeps them."""
+"""Files are written whole or not at all; JSON of ours says by which schema; and where a catalogue keeps its files."""
 
+import json
 import os
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+
+from prism_bench.errors import ResultsError
 
 GENERATED = "generated"  # kernels/<family>/generated: what the fusion generator writes
 
@@ -38,3 +43,53 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A kind of JSON file that is kept: what it is in words (`a store of choices`), the `number` of its schema, and the
+    `command` that makes one.
+    """
+
+    what: str
+    number: int
+    command: str
+
+    def read(self, path: Path) -> dict | None:
+        """The object at `path`, None where there is no such file; a ResultsError names what is none, or of another
+        schema.
+        """
+        try:
+            data = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise ResultsError(f"{path}: not readable as {self.what} ({error}); '{self.command}' makes one") from error
+        found = data.get("schema") if isinstance(data, dict) else None
+        if found != self.number:
+            raise ResultsError(f"{path}: schema is {found!r}, not {self.number}; '{self.command}' makes it anew")
+        return data
+
+    def damaged(self, path: Path, error: Exception) -> ResultsError:
+        """What to raise where the object at `path` lacks something, or has it in another form."""
+        return ResultsError(f"{path}: damaged as {self.what} ({type(error).__name__}: {error})")
+
+    def write(self, path: Path, plain: Mapping) -> Path:
+        """Keep plain values at `path`, whole or not at all; returns the path. A ResultsError where it cannot be."""
+        try:
+            text = json.dumps({"schema": self.number, **plain}, indent=1, allow_nan=False)
+            write_atomically(path, f"{text}\n".encode())
+        except OSError as error:
+            raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+        except ValueError as error:  # a number that JSON has not
+            raise ResultsError(f"cannot write {path} as {self.what}: {error}") from error
+        return path
+
+
+def four_digits(value):
+    """The value with four digits of every float in it: of a measured time, more would be noise."""
+    if isinstance(value, Mapping):
+        return {key: four_digits(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [four_digits(one) for one in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value

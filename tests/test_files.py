@@ -1,10 +1,13 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all; JSON of a schema is read as what it says it is, or refused."""
 
 import os
 
 import pytest
 
-from prism_bench.files import write_atomically
+from prism_bench.errors import ResultsError
+from prism_bench.files import Schema, four_digits, write_atomically
+
+NOTES = Schema("notes", 2, "prism-bench note")
 
 
 def test_missing_folders_are_made(tmp_path):
@@ -37,3 +40,34 @@ def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path, monkeypat
 def test_others_may_read_the_file(tmp_path):
     write_atomically(tmp_path / "file", b"new")
     assert 0o644 == (tmp_path / "file").stat().st_mode & 0o777
+
+
+def test_json_of_a_schema_is_read_as_it_was_written(tmp_path):
+    path = NOTES.write(tmp_path / "a" / "notes.json", {"of": [1, 2.5, None]})
+    assert {"schema": 2, "of": [1, 2.5, None]} == NOTES.read(path)
+    assert None is NOTES.read(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("", "not readable as notes .*; 'prism-bench note' makes one"),
+        ("[]", "schema is None, not 2; 'prism-bench note' makes it anew"),
+        ('{"schema": 1}', "schema is 1, not 2"),
+    ],
+)
+def test_json_of_something_else_is_refused_by_name(tmp_path, text, complaint):
+    path = tmp_path / "notes.json"
+    path.write_text(text)
+    with pytest.raises(ResultsError, match=f"notes.json: {complaint}"):
+        NOTES.read(path)
+
+
+def test_what_json_cannot_say_is_not_written(tmp_path):
+    with pytest.raises(ResultsError, match="cannot write .*notes.json as notes: .*"):
+        NOTES.write(tmp_path / "notes.json", {"of": float("nan")})
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_four_digits_of_every_float_are_enough():
+    assert {"a": [1.235, 7], "b": "x", "c": 123456} == four_digits({"a": (1.23456, 7), "b": "x", "c": 123456})

@@ -7,15 +7,14 @@ Kept in `reports/noise/<machine>.json`, case by case, so that measuring a few ca
     cases   {name: {metric: floor}}      with the fields of `noise.Floor`
 """
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 from prism_bench.analysis.noise import Floor, Noise
 from prism_bench.errors import ResultsError
-from prism_bench.files import write_atomically
+from prism_bench.files import Schema, four_digits
 
-SCHEMA = 1
+SCHEMA = Schema("a noise floor", 1, "prism-bench noise")
 DEFAULT_NOISE = Path("reports/noise")
 _WHOSE = {"machine": str, "device": str, "backend": str, "protocol": int, "cases": dict}
 
@@ -34,36 +33,18 @@ def path_for(machine: str, root: Path = DEFAULT_NOISE) -> Path:
 def write_noise(noise: Noise, path: Path) -> Path:
     """Keep the floors at `path`, whole or not at all; returns the path."""
     cases: dict = {}
-    for (case, metric), floor in noise.floors.items():
-        cases.setdefault(case, {})[metric] = {key: _short(value) for key, value in asdict(floor).items()}
-    plain = {"schema": SCHEMA, **{key: value for key, value in vars(noise).items() if key != "floors"}, "cases": cases}
-    try:
-        write_atomically(path, (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode())
-    except OSError as error:
-        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
-    return path
-
-
-def _short(value):
-    """Four digits of a float: more would be noise about noise."""
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+    for (case, metric), floor in sorted(noise.floors.items()):
+        cases.setdefault(case, {})[metric] = dict(sorted(four_digits(asdict(floor)).items()))
+    return SCHEMA.write(path, {key: value for key, value in vars(noise).items() if key != "floors"} | {"cases": cases})
 
 
 def read_noise(path: Path) -> Noise | None:
     """The floors kept at `path`, None where there is no such file; a ResultsError names what is damaged."""
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path}: not a readable noise floor ({error})") from error
-    return _decode(data, path)
+    data = SCHEMA.read(path)
+    return None if data is None else _decode(data, path)
 
 
 def _decode(data, path):
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        found = data.get("schema") if isinstance(data, dict) else None
-        raise ResultsError(f"{path}: schema is {found!r}, not {SCHEMA}; 'prism-bench noise' measures it anew")
     for key, kind in _WHOSE.items():
         if not isinstance(data.get(key), kind):
             raise ResultsError(f"{path}: '{key}' is {data.get(key)!r:.40}, not a {kind.__name__}")

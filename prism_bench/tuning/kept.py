@@ -6,17 +6,15 @@ Kept in `reports/tuning/<machine>.json`, so that tuning a few cases again leaves
     choices     list of objects with the fields of `choice.Choice`, sorted by kernel and workload
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from prism_bench.errors import ResultsError
-from prism_bench.files import write_atomically
+from prism_bench.files import Schema, four_digits
 from prism_bench.tuning.bucket import REACH, bucket_of, distance
 from prism_bench.tuning.choice import Choice
 
-SCHEMA = 1
+SCHEMA = Schema("a store of choices", 1, "prism-bench tune")
 DEFAULT_FOLDER = Path("reports/tuning")
 _LISTS = ("seconds", "interval")
 
@@ -66,38 +64,25 @@ def path_for(machine: str, folder: Path = DEFAULT_FOLDER) -> Path:
 
 def read_kept(path: Path) -> Kept | None:
     """The choices at `path`, None where there is no such file; a ResultsError names what is damaged."""
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    data = SCHEMA.read(path)
+    if data is None:
         return None
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path}: not a readable store of choices ({error}); 'prism-bench tune' makes it") from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        found = data.get("schema") if isinstance(data, dict) else None
-        raise ResultsError(f"{path}: schema is {found!r}, not {SCHEMA}; 'prism-bench tune' makes it anew")
     try:
         whose = {key: str(data[key]) for key in ("machine", "device", "backend")}
         return Kept(**whose, choices=tuple(_decoded(plain) for plain in data["choices"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise ResultsError(f"{path}: damaged store of choices ({type(error).__name__}: {error})") from error
+        raise SCHEMA.damaged(path, error) from error
 
 
 def write_kept(kept: Kept, path: Path) -> Path:
     """Keep the choices at `path`, whole or not at all; returns the path."""
-    plain = {"schema": SCHEMA, "machine": kept.machine, "device": kept.device, "backend": kept.backend}
-    choices = [_encoded(one) for one in kept.choices]
-    try:
-        write_atomically(path, (json.dumps({**plain, "choices": choices}, indent=1) + "\n").encode())
-    except OSError as error:
-        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
-    return path
+    plain = {"machine": kept.machine, "device": kept.device, "backend": kept.backend}
+    return SCHEMA.write(path, plain | {"choices": [_encoded(one) for one in kept.choices]})
 
 
 def _encoded(choice):
     plain = asdict(choice)
-    for name in _LISTS:
-        plain[name] = [float(f"{value:.4g}") for value in plain[name]]
-    return plain | {"speedup": float(f"{choice.speedup:.4g}")}
+    return plain | {name: four_digits(plain[name]) for name in (*_LISTS, "speedup")}
 
 
 def _decoded(plain):

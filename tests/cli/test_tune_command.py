@@ -122,7 +122,7 @@ def test_a_store_that_cannot_be_read_is_told_before_anything_is_measured(tune, m
     path.parent.mkdir()
     path.write_text("{")
     found = tune({}, "--store", "choices")
-    assert (2, True) == (found.code, "not a readable store of choices" in found.err)
+    assert (2, True) == (found.code, "not readable as a store of choices" in found.err)
 
 
 @pytest.mark.parametrize(
@@ -206,4 +206,4 @@ def test_a_store_of_another_device_is_told_and_not_used(launched):
 
 def test_a_store_that_is_cut_ends_with_2(launched):
     found = launched(change=lambda text: text[:100])
-    assert (2, True) == (found.code, "not a readable store of choices" in found.err)
+    assert (2, True) == (found.code, "not readable as a store of choices" in found.err)

@@ -27,12 +27,15 @@ def test_no_store_is_no_choice(tmp_path):
 @pytest.mark.parametrize(
     "damage, complaint",
     [
-        (lambda text: text[: len(text) // 2], "not a readable store of choices"),
+        (lambda text: text[: len(text) // 2], "not readable as a store of choices"),
         (lambda text: "[]", "schema is None, not 1"),
         (lambda text: text.replace('"schema": 1', '"schema": 2'), "schema is 2, not 1"),
-        (lambda text: text.replace('"tried"', '"tired"'), "damaged store of choices"),
-        (lambda text: text.replace('"device": "NVIDIA H200",', ""), "damaged store of choices .KeyError: 'device'"),
-        (lambda text: json.dumps({**json.loads(text), "choices": [7]}), "damaged store of choices"),
+        (lambda text: text.replace('"tried"', '"tired"'), "damaged as a store of choices"),
+        (
+            lambda text: text.replace('"device": "NVIDIA H200",', ""),
+            "damaged as a store of choices .KeyError: 'device'",
+        ),
+        (lambda text: json.dumps({**json.loads(text), "choices": [7]}), "damaged as a store of choices"),
         (lambda text: text.replace("2e-06,", ""), "a table or a pair of numbers is missing"),
     ],
 )

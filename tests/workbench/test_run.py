@@ -189,7 +189,7 @@ def test_what_was_measured_is_kept_where_an_error_ends_the_run_that_nobody_fores
 
     with pytest.raises(ZeroDivisionError):
         play(filters=["triple"], report=stumble, keep=kept.append)
-    assert [(False, {"edge", "golden"})] == [(one.complete, {case.label for case in one.cases}) for one in kept]
+    assert [(False, {"edge"})] == [(one.complete, {case.label for case in one.cases}) for one in kept]
 
 
 def test_no_process_and_no_listener_is_left_behind(play):
