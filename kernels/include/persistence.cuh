@@ -3,6 +3,7 @@
 #include <cooperative_groups.h>
 
 #include "reduce.cuh"
+#include "scan.cuh"
 #include "vector_load.cuh"
 
 // 0-dimensional persistence of an image's superlevel sets by the elder rule. As the threshold falls, a component is born
@@ -93,4 +94,53 @@ __global__ void __launch_bounds__(256)
         for (int p = first; p < pixels; p += step) component[p] = last_of(up, component[p]);
         grid.sync();
     }
+}
+
+constexpr int PAIR_ROUNDS = 8, PAIR_TILE = 256 * PAIR_ROUNDS;  // pixels of a warp, 32 at a time; of a block
+
+// The pairs (x, death) of a length above 0, in the order of pixels, and how many they are. Blocks take tiles in the order of
+// their tickets and look back for the number of pairs before; `states` is 0 before, and holds a ticket and a word a tile.
+extern "C" __global__ void __launch_bounds__(256)
+    tda_pairs(const float* x, const float* death, float2* diagram, int* count, unsigned long long* states, long long pixels) {
+    __shared__ int ticket, by_warp[8], before_tile;
+    if (threadIdx.x == 0) ticket = static_cast<int>(atomicAdd(states, 1ull));
+    __syncthreads();
+    const int tile = ticket, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const long long first = static_cast<long long>(tile) * PAIR_TILE + warp * 32 * PAIR_ROUNDS + lane;
+    float born[PAIR_ROUNDS], dead[PAIR_ROUNDS];
+    unsigned int pairs[PAIR_ROUNDS];
+    int own = 0;
+#pragma unroll
+    for (int k = 0; k < PAIR_ROUNDS; ++k) {
+        const long long at = first + 32 * k;
+        born[k] = at < pixels ? x[at] : 0.0f, dead[k] = at < pixels ? death[at] : 0.0f;
+    }
+#pragma unroll
+    for (int k = 0; k < PAIR_ROUNDS; ++k) {
+        pairs[k] = __ballot_sync(FULL_WARP, dead[k] < born[k]);
+        own += __popc(pairs[k]);
+    }
+    if (lane == 0) by_warp[warp] = own;
+    __syncthreads();
+    if (warp == 0) {
+        int all = 0;
+        for (int w = 0; w < 8; ++w) all += by_warp[w];
+        const int before = static_cast<int>(sum_before(all, tile, states + 1));
+        if (lane == 0) before_tile = before;
+        if (lane == 0 && (tile + 1ll) * PAIR_TILE >= pixels) *count = before + all;
+    }
+    __syncthreads();
+    int next = before_tile;
+    for (int w = 0; w < warp; ++w) next += by_warp[w];
+#pragma unroll
+    for (int k = 0; k < PAIR_ROUNDS; ++k) {
+        if (pairs[k] >> lane & 1) diagram[next + __popc(pairs[k] & (1u << lane) - 1)] = make_float2(born[k], dead[k]);
+        next += __popc(pairs[k]);
+    }
+}
+
+// What of the diagram is not a pair becomes NaN.
+extern "C" __global__ void __launch_bounds__(256) tda_no_pairs(float2* diagram, const int* count, int most) {
+    const float none = __int_as_float(0x7fffffff);
+    for (long long i = *count + grid_thread(); i < most; i += grid_threads()) diagram[i] = make_float2(none, none);
 }

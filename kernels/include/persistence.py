@@ -94,6 +94,9 @@ def deaths(x, least, connectivity):
     return death.reshape(x.shape)
 
 
+def on_host(x, xp):
+    return x if xp is np else x.get()
+
+
 def reference(x, least, connectivity, xp):
-    on_host = x if xp is np else x.get()
-    return xp.asarray(deaths(on_host, least, connectivity))
+    return xp.asarray(deaths(on_host(x, xp), least, connectivity))

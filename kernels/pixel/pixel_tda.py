@@ -10,7 +10,7 @@ characteristic 54 us, issue slots 58 %, while a lane had one column. What they t
 from importlib import import_module
 
 import numpy as np
-from prism_bench_catalogue.include.persistence import reference as persistence
+from prism_bench_catalogue.include.persistence_forms import diagram, persistence
 
 from prism_bench import (
     Budget,
@@ -66,12 +66,6 @@ def launch_of(sizes):
 
 def launch_euler(rows, cols, connectivity):
     return Launch(grid(rows, cols), 256, entry=f"tda_euler<{word(connectivity)}>")
-
-
-def launch_persistence(rows, cols, connectivity, device):
-    """As many blocks as are on the device together: they wait for one another."""
-    entry = f"tda_persistence<{word(connectivity)}>"
-    return Launch(min(4 * device.sm_count, -(-rows * cols // 256)), 256, entry=entry, cooperative=True)
 
 
 def sizes_of(labels, xp):
@@ -151,6 +145,7 @@ def shaped(rows, cols, draw, expected=None, source="", **parameters):
     )  # fmt: skip
 
 
+DRAWN = (((40, 70), checkerboard, "equal values everywhere"), ((45, 77), spiral, "a spiral"))
 RULES = (
     Rule("connectivity to be 8 or 4", lambda connectivity: connectivity in (8, 4)),
     Rule("rows x cols < 2^31, as labels are 32-bit", lambda rows, cols: rows * cols < 1 << 31),
@@ -233,40 +228,8 @@ spec = KernelSpec(
                 shaped(70, 270, spiral, source="a spiral over several tiles"),
             ),
         ),
-        "persistence": Variant(
-            "when the component of each local maximum dies as the threshold falls: its pair is (x, death)",
-            arguments=(
-                In("x", "rows cols"), Out("death", "rows cols"), Scratch("component", "rows cols", dtype="int32"),
-                Scratch("up", "rows cols", dtype="int32"), Scratch("meeting", "rows cols", dtype="uint64"),
-                Scratch("died", "3", dtype="int32"), Size("rows"), Size("cols"), Scalar("least"),
-            ),
-            parameters={"least": 0.0, "connectivity": 8},
-            launch=launch_persistence,
-            reference=persistence,
-            peers={},
-            bytes_moved=lambda pixels: 8 * pixels,
-            traffic_factor=None,
-            workloads={"S0": Workload(rows=512, cols=512), "S1": Workload(rows=2048, cols=2048)},
-            edges=(
-                *(Workload(rows=r, cols=c) for r, c in ((0, 5), (1, 1), (1, 40), (37, 70))),
-                Workload(rows=20, cols=31, connectivity=4),
-                Workload(rows=20, cols=31, least=1.0),
-            ),
-            golden=(
-                Golden(
-                    Workload(rows=3, cols=5), {"x": [[5, 1, 0, 2, 4], [1, 1, 1, 2, 2], [3, 0, 0, 0, 3.5]]},
-                    {"death": [[-np.inf, 1, 0, 2, 1], [1, 1, 1, 2, 2], [1, 0, 0, 0, 2]]},
-                    source="by hand: 3.5 meets 4 at 2, then 4 and 3 meet 5 at 1",
-                ),
-                Golden(
-                    Workload(rows=2, cols=3), {"x": [[1, np.nan, 3], [1, np.nan, -np.inf]]},
-                    {"death": [[-np.inf, np.nan, -np.inf], [1, np.nan, -np.inf]]}, source="NaN parts the image",
-                ),
-                Golden(Workload(rows=40, cols=70), {"x": checkerboard}, {}, source="equal values everywhere"),
-                Golden(Workload(rows=45, cols=77), {"x": spiral}, {}, source="a spiral"),
-            ),
-            budgets=(),
-        ),
+        "persistence": persistence(DRAWN),
+        "diagram": diagram(RULES, DRAWN),
         "euler": Variant(
             "the Euler characteristic alone: one reading",
             arguments=(
