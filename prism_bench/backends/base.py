@@ -4,7 +4,7 @@ A backend is a module or folder here with a function `open_backend() -> Backend`
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -100,6 +100,27 @@ class Flow:
     def host_array(self, shape, dtype):
         """An array of the host that copies to and from the device can use directly."""
         return np.empty(shape, dtype)
+
+
+class Fork:
+    """Lanes beside one another: in its `with` block they begin after what lane 0 held before, and what lane 0 is given
+    afterwards comes after all of them. It may be entered again and again.
+    """
+
+    def __init__(self, flow: Flow, lanes: Iterable[int]):
+        self._flow, self._begin = flow, flow.point()
+        self._ends = {number: flow.point() for number in lanes}
+
+    def __enter__(self):
+        self._flow.reached(self._begin, 0)
+        for number in self._ends:
+            self._flow.wait(number, self._begin)
+        return self
+
+    def __exit__(self, *exception):
+        for number, end in self._ends.items():
+            self._flow.reached(end, number)
+            self._flow.wait(0, end)
 
 
 class Backend(ABC):

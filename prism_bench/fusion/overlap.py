@@ -12,6 +12,7 @@ from time import perf_counter
 import numpy as np
 
 from prism_bench.backends import Backend
+from prism_bench.backends.base import Fork
 from prism_bench.case import Case
 from prism_bench.errors import UsageError, VerificationFailed
 from prism_bench.measure import shuffled
@@ -210,21 +211,23 @@ class Beside:
 
     def _graph(self, calls):
         """One graph of it where the backend has such: the host would else be the slower one."""
-        work = lambda: beside(self._flow, calls)  # noqa: E731
-        return self._flow.captured(work) if self._in_graphs else work
+
+        def work():
+            beside(self._flow, calls)
+
+        if not self._in_graphs:
+            return work
+        work()  # what is loaded at the first launch is not loaded into a graph
+        return self._flow.captured(work)
 
 
 def beside(flow, calls: Sequence[Callable[[], object]]) -> None:
     """Enqueue each of the calls on a lane of its own; lane 0 goes on when all are done."""
-    begin = flow.point()
-    flow.reached(begin, 0)
-    for number, call in enumerate(calls, start=1):
-        flow.wait(number, begin)
-        with flow.lane(number):
-            call()
-        done = flow.point()
-        flow.reached(done, number)
-        flow.wait(0, done)
+    lanes = range(1, len(calls) + 1)
+    with Fork(flow, lanes):
+        for number, call in zip(lanes, calls, strict=True):
+            with flow.lane(number):
+                call()
 
 
 def account(work: Chunks | Beside, timed: bool) -> Overlap:

@@ -9,6 +9,7 @@ allocating    one stream; every output is allocated anew, as by a program that k
 
 from collections.abc import Callable
 
+from prism_bench.backends.base import Fork
 from prism_bench.errors import unknown
 from prism_bench.pipelines.prepared import Prepared
 
@@ -29,7 +30,7 @@ def form(name: str, prepared: Prepared) -> Callable[[], None]:
         "per_call": lambda: _PerCall(prepared),
         "one_stream": lambda: _one_stream(prepared),
         "streams": lambda: _Streams(prepared),
-        "graph": lambda: prepared.flow.captured(_Streams(prepared)),
+        "graph": lambda: _graph(prepared),
         "allocating": lambda: _Allocating(prepared),
     }[name]()
 
@@ -88,22 +89,14 @@ class _Streams:
 
     def __init__(self, prepared):
         self._prepared, flow = prepared, prepared.flow
-        self._begin = flow.point()
-        self._others = sorted({lane.number for lane in prepared.lanes} - {0})
+        self._fork = Fork(flow, sorted({lane.number for lane in prepared.lanes} - {0}))
         awaited = {before for lane in prepared.lanes for before in lane.after}
         self._reached = {position: flow.point() for position in awaited}
-        self._ends = {number: flow.point() for number in self._others}
 
     def __call__(self):
-        flow = self._prepared.flow
-        flow.reached(self._begin, 0)
-        for number in self._others:
-            flow.wait(number, self._begin)
-        for position, runnable in enumerate(self._prepared.runnables.values()):
-            self._stage(position, runnable)
-        for number, end in self._ends.items():
-            flow.reached(end, number)
-            flow.wait(0, end)
+        with self._fork:
+            for position, runnable in enumerate(self._prepared.runnables.values()):
+                self._stage(position, runnable)
         self._prepared.carry()
 
     def _stage(self, position, runnable):
@@ -130,6 +123,13 @@ class _Allocating:
             prepared.feed(one)
             runnable()
         prepared.carry()
+
+
+def _graph(prepared):
+    """Evaluated once as it is: what is loaded at the first launch is not loaded into a graph."""
+    evaluate = _Streams(prepared)
+    evaluate()
+    return prepared.flow.captured(evaluate)
 
 
 def results_of(prepared: Prepared) -> dict:

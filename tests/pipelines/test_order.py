@@ -53,6 +53,14 @@ def test_who_is_fed_comes_after_who_feeds(watched, name):
             assert watched.flow.comes_after(one.stage.name, place_of(word)[0])
 
 
+def test_what_a_graph_holds_was_launched_before(watched, monkeypatch):
+    """So that nothing is loaded into it."""
+    held = []
+    monkeypatch.setattr(watched.flow, "captured", lambda call: held.extend(name for name, *_ in watched.flow.work))
+    form("graph", watched)
+    assert set(watched.runnables) <= set(held)
+
+
 def test_carries_come_after_everything_and_the_next_evaluation_after_them(watched):
     evaluate = form("streams", watched)
     evaluate()
