@@ -31,18 +31,29 @@ def command(
     parts = _parts(part)
     asked = Asked(parts, operands, tolerance, _shape(shape))
     name = options.choose_backend(backend, quiet=json).name
-    if measure:
-        from prism_bench.cli import selecting
-        from prism_bench.workbench.trials import Bench
-
-        bench = Bench(name, options.open_catalogue(catalogue), timeout)
-        with progress_bar() as report:
-            selecting.keep(selecting.Measuring(bench, processes, report).all(parts), store)
+    left = _measured(name, catalogue, parts, (processes, timeout, store)) if measure else {}
     found = _stored(name, store)
     if json:
         options.print_json(measured_json(found, asked))
     else:
         options.out().print(measured_view(found, asked))
+    for case, reason in left.items():
+        options.err().print(f"left out: {case}: {reason}", highlight=False, markup=False, soft_wrap=True)
+    raise SystemExit(2 if left else 0)
+
+
+def _measured(name, catalogue, parts, how):
+    """Measure the parts and keep each as soon as it is there; the cases that have no time, with the reason."""
+    from prism_bench.cli import selecting
+    from prism_bench.workbench.trials import Bench
+
+    processes, timeout, store = how
+    bench = Bench(name, options.open_catalogue(catalogue), timeout)
+    with progress_bar() as report:
+        measuring = selecting.Measuring(bench, processes, report)
+        for part in parts:
+            selecting.keep(measuring.part(part), store)
+    return measuring.left
 
 
 def _parts(part):

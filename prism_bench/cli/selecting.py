@@ -1,12 +1,11 @@
 """What the policies rest on, measured: forms of a product by shape, entropy windows by image, LSTM batches."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
 from prism_bench.case import Case
-from prism_bench.errors import MeasurementInvalid
 from prism_bench.tuning.choice import toolchain_of
 from prism_bench.tuning.crossover import CASTS, FORMS, HALVES, SHAPES, Row
 from prism_bench.tuning.effect import entropies, window_row
@@ -24,20 +23,24 @@ MORE_BATCHES = (*BATCHES, 128, 256, 512)
 
 
 class Measuring:
-    """Verifies and times cases of the catalogue at sizes of their own choice."""
+    """Verifies and times cases of the catalogue at sizes of their own choice; `left` says by case why one has no time.
+
+    A row is there where everything in it has a time.
+    """
 
     def __init__(self, bench: Bench, processes: int, report: Callable[[Progress], None]):
         self._bench, self._processes, self._report = bench, processes, report
         self.facts: dict = {}
+        self.left: dict[str, str] = {}
 
     @property
     def on_device(self) -> bool:
         """Whether times are a device's."""
         return self._bench.backend == "cuda"
 
-    def all(self, parts: Sequence[str]) -> Measured:
-        """The rows of those parts, with whose they are."""
-        found = {part: getattr(self, part)() for part in parts}
+    def part(self, name: str) -> Measured:
+        """The rows of that part, with whose they are."""
+        found = {name: getattr(self, name)()}
         return Measured(
             machine=identity.machine(self.facts)["id"], device=self.facts.get("device", ""),
             backend=self._bench.backend, toolchain=toolchain_of(self.facts),
@@ -52,7 +55,7 @@ class Measuring:
         counts = {count for shape in shapes for count in _counts(shape)}
         cases |= {("widen", count): self._case("fp16_to_fp32", n=count) for count in sorted(counts)}
         trials, seconds = self._measured(cases)
-        return tuple(_row(shape, trials, seconds) for shape in shapes)
+        return tuple(_row(shape, trials, seconds) for shape in shapes if _needed(shape) <= set(seconds))
 
     def windows(self) -> tuple[Window, ...]:
         """Every image at every window; the results are those of the float64 reference on a seeded scene."""
@@ -63,7 +66,8 @@ class Measuring:
         found = []
         for rows, cols in images:
             by_window = {w: entropies(cases[rows, cols, w]) for w in WINDOWS}
-            found += [window_row(w, seconds[rows, cols, w], by_window) for w in WINDOWS]
+            timed = [w for w in WINDOWS if (rows, cols, w) in seconds]
+            found += [window_row(w, seconds[rows, cols, w], by_window) for w in timed]
         return tuple(found)
 
     def batches(self) -> tuple[Batch, ...]:
@@ -71,28 +75,34 @@ class Measuring:
         sizes, batches = (SEQUENCE, MORE_BATCHES) if self.on_device else (SMALL_SEQUENCE, BATCHES)
         cases = {batch: self._case("lstm_cell:sequence", batch=batch, **sizes) for batch in batches}
         trials, seconds = self._measured(cases)
-        return tuple(Batch(batch, sizes["steps"], seconds[batch], _error(trials[batch])) for batch in batches)
+        return tuple(Batch(batch, sizes["steps"], seconds[batch], _error(trials[batch])) for batch in seconds)
 
     def _case(self, kernel, **axes):
         return self._bench.catalogue.anywhere(f"{kernel}[{','.join(f'{axis}={size}' for axis, size in axes.items())}]")
 
     def _measured(self, cases: Mapping[tuple, Case]):
-        """The trials that verified the cases and their medians over fresh processes."""
+        """The trials that verified the cases, and medians over fresh processes of those that have times."""
         total, done = len(cases) * (1 + self._processes), count()
 
         def report(process, case):
             self._report(Progress(process, next(done), total, case.task))
 
-        trials = {}
+        trials, right = {}, []
         with Trials(self._bench, list(cases.values())) as trial:
             for key, case in cases.items():
                 report(0, case)
                 trials[key] = trial(case)
-                if trials[key].seconds is None:
-                    raise MeasurementInvalid(f"{case.name} has no time: {trials[key].reason}")
+                self._tell(case, trials[key].reason)
+                right += [case] if trials[key].seconds is not None else []
             self.facts = trial.facts
-        *_, again = timed_in_turn(self._bench, [list(cases.values())], self._processes, report=report)
-        return trials, {key: again[case.task].median for key, case in cases.items()}
+        *_, again = timed_in_turn(self._bench, [right], self._processes, report=report)
+        for case in right:
+            self._tell(case, None if case.task in again else "its time of a fresh process cannot be trusted")
+        return trials, {key: again[case.task].median for key, case in cases.items() if case.task in again}
+
+    def _tell(self, case, reason):
+        if reason:
+            self.left[case.name] = reason
 
 
 def keep(measured: Measured, folder: Path) -> Path:
@@ -107,6 +117,11 @@ def _key(shape):
 def _counts(shape):
     """Elements of both operands."""
     return shape["m"] * shape["k"], shape["k"] * shape["n"]
+
+
+def _needed(shape):
+    """The cases that a shape's row is made of."""
+    return {(name, *_key(shape)) for name in (*FORMS, "casts")} | {("widen", count) for count in _counts(shape)}
 
 
 def _row(shape, trials, seconds):

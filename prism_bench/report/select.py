@@ -92,11 +92,15 @@ def _batches(rows, asked):
 
 
 def batch_policies(rows) -> list[tuple[float, tuple[int, float], int | None]]:
-    """For each target the guide's batch just below it with its time, and the largest measured one that keeps it."""
+    """For each target the guide's batch just below it with its time, and the largest measured one that keeps it; none
+    where the guide's has no time.
+    """
     seconds = {row.batch: row.seconds for row in rows}
+    guide = {target: batch_of(target * 0.999) for target in TARGETS}
     return [
-        (target, (batch_of(target * 0.999), seconds[batch_of(target * 0.999)]), largest_within(seconds, target))
-        for target in TARGETS
+        (target, (batch, seconds[batch]), largest_within(seconds, target))
+        for target, batch in guide.items()
+        if batch in seconds
     ]
 
 

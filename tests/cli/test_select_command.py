@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import default_folder
+from prism_bench.cli.selecting import Measuring
+from prism_bench.errors import BackendUnavailable
 
 NEEDED = ("basic/matmul", "tensor_core/tensor_core_matmul", "tensor_core/tensor_core_matmul_wmma",
           "tensor_core/fp16_to_fp32", "pixel/pixel_entropy", "time_series/lstm_cell")  # fmt: skip
@@ -59,6 +61,32 @@ def test_windows_and_batches_show_what_they_do_to_time_and_result(select):
     assert "under 5.00 ms: the guide takes 8," in found.out
     assert "64 is the largest that keeps it" in found.out
     assert rows == select("windows", "--json").json["windows"], "one part leaves the others alone"
+
+
+def test_a_shape_that_lacks_a_time_is_left_out_and_the_rest_is_kept(select, script):
+    script({"tensor_core_matmul_wmma[m=64,*": {"crash": True}, **FORMS})
+    found = select("matmul", "--measure", "--processes", "1", "--json")
+    assert [128] == [row["shape"]["m"] for row in found.json["matmul"]]
+    assert (2, True) == (found.code, "left out: tensor_core_matmul_wmma[m=64,n=64,k=64]: " in found.err)
+
+
+def test_a_batch_that_lacks_a_time_leaves_its_target_out(select, script):
+    script({"lstm_cell:sequence[batch=32,*": {"raises": "too many resources requested for launch"}})
+    found = select("batches", "--measure", "--processes", "1", "--json")
+    assert [8, 16, 64] == [row["batch"] for row in found.json["batches"]]
+    assert [0.005] == [row["seconds"] for row in found.json["targets"]]
+    assert (2, True) == (found.code, "too many resources requested for launch" in found.err)
+
+
+def test_what_is_measured_is_kept_part_by_part(select, monkeypatch):
+    def lost(measuring):
+        raise BackendUnavailable("the device is gone")
+
+    monkeypatch.setattr(Measuring, "batches", lost)
+    found = select("--measure", "--processes", "1")
+    assert (2, True) == (found.code, "the device is gone" in found.err)
+    assert select("matmul", "--json").json["matmul"]
+    assert select("windows", "--json").json["windows"]
 
 
 @pytest.mark.parametrize(
