@@ -1,12 +1,12 @@
 """A worker seen from the host: started, asked, ended."""
 
-import os
 import socket
 import subprocess
 import sys
 import tempfile
 from multiprocessing.connection import Connection
 
+from prism_bench.child import ending, environment
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.persistent.board import Board
 
@@ -24,7 +24,7 @@ class Process:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "prism_bench.persistent.worker", backend, *map(str, handles), str(slots)],
-                pass_fds=handles, stdin=subprocess.DEVNULL, stdout=self._words, stderr=self._words, env=_environment(),
+                pass_fds=handles, stdin=subprocess.DEVNULL, stdout=self._words, stderr=self._words, env=environment(),
             )  # fmt: skip
         self._channel = Connection(ours.detach())
         self.board.close()
@@ -74,13 +74,4 @@ class Process:
     def ending(self) -> str:
         """How it ended, with the last of what it said on standard error."""
         self.wait(1.0)
-        code = self._process.poll()
-        how = "still runs" if code is None else f"signal {-code}" if code < 0 else f"exit status {code}"
-        self._words.seek(0)
-        said = self._words.read().decode(errors="replace").strip().splitlines()
-        return f"the worker process ended ({how})" + (f": {said[-1][:300]}" if said else "")
-
-
-def _environment():
-    """The worker imports what this process does, even where its path was edited."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        return f"the worker process {ending(self._process.poll(), self._words)}"

@@ -1,7 +1,6 @@
 """A measuring process seen from outside: started, listened to, ended when it hangs."""
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 
+from prism_bench.child import ending, environment
 from prism_bench.errors import BackendUnavailable
 
 START_SECONDS = 180.0
@@ -27,12 +27,8 @@ class Place:
     program: str = "prism_bench.workbench.worker"
 
     def view(self) -> dict[str, str]:
-        """The environment in which a process imports what this one does, even if its path was edited, as asv does;
-        before that what stands at the root.
-        """
-        paths = [str(self.root)] if self.root else []
-        paths += [path for path in sys.path if path]
-        return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
+        """The environment in which a process imports what stands at the root, and what this one does."""
+        return {**environment(self.root), **self.environment}
 
 
 HERE = Place()
@@ -116,11 +112,7 @@ def lines_of(process):
 
 def last_words(process, words) -> str:
     """How the process ended, with the last line of what it said on standard error."""
-    code = process.wait()
-    words.seek(0)
-    said = words.read().decode(errors="replace").strip().splitlines()
-    how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
-    return f"the process ended ({how})" + (f": {said[-1][:300]}" if said else "")
+    return f"the process {ending(process.wait(), words)}"
 
 
 def died_at_start(error: WorkerDied, backend: str) -> BackendUnavailable:

@@ -149,7 +149,7 @@ def test_a_killed_worker_is_replaced_and_its_item_reported(opened, form):
         executor.write("endless", "zero", ZERO)
         lost, waiting = executor.submit("endless"), executor.submit("doubled")
         os.kill(executor.pid, signal.SIGKILL)
-        with pytest.raises(ItemFailed, match=r"given up: the worker process ended \(signal 9\)"):
+        with pytest.raises(ItemFailed, match=r"given up: the worker process ended \(killed by signal 9\)"):
             lost.result(REPLACED)
         waiting.result(REPLACED)
         executor.submit("doubled").result(REPLACED)
