@@ -9,7 +9,8 @@
     print(allocator.pool.state())
 
 A stream that arrays were made or dropped on is kept alive by the pool. Memory that a captured CUDA graph uses must stay
-allocated as long as the graph is replayed, as with every allocator.
+allocated as long as the graph is replayed, as with every allocator. While a stream is captured the pool asks nothing of
+it, which would spoil the graph: what was given up meanwhile stays with its own stream.
 """
 
 import time
@@ -24,6 +25,12 @@ from prism_bench.memory.shelf import Block
 
 _runtime, _Pointer = cupy.cuda.runtime, cupy.cuda.MemoryPointer
 _NO_MEMORY = 2  # cudaErrorMemoryAllocation, which CuPy keeps to itself
+_NULL_STREAM = (0, 1)  # by its two handles: it cannot be captured
+_IN_A_GRAPH = object()  # a mark on a stream that is captured: no time of the device belongs to it
+
+
+def _is_captured(stream):
+    return stream not in _NULL_STREAM and _runtime.streamIsCapturing(stream)
 
 
 class CudaSource:
@@ -54,15 +61,23 @@ class CudaSource:
         return handle
 
     def mark(self, stream):
+        if _is_captured(stream):
+            return _IN_A_GRAPH
         event = cupy.cuda.Event(disable_timing=True)
         event.record(self._streams[stream])
         return event
 
     def passed(self, mark):
-        return mark.done
+        return mark is not _IN_A_GRAPH and mark.done
 
     def wait(self, stream, mark):
-        self._streams[stream].wait_event(mark)
+        """A graph cannot wait for what is outside of it: while the stream is captured, the host waits."""
+        if mark is _IN_A_GRAPH:
+            return
+        if _is_captured(stream):
+            mark.synchronize()
+        else:
+            self._streams[stream].wait_event(mark)
 
     def clear(self, address, size, stream):
         _runtime.memsetAsync(address, 0, size, stream)

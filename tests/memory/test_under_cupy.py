@@ -95,6 +95,81 @@ def test_another_error_of_the_device_is_not_taken_for_it(monkeypatch):
         cupy_pool.CudaSource().allocate(5000)
 
 
+class Stream:
+    """One that can be captured; `said` is what was asked of it, and of the events on it."""
+
+    def __init__(self, ptr):
+        self.ptr, self.captured, self.said = ptr, False, []
+
+    def wait_event(self, event):
+        assert not self.captured, "a graph cannot wait for what is outside of it"
+        self.said.append("wait")
+
+
+class Event:
+    """Recorded on a stream that is captured it cannot be asked for anything."""
+
+    def __init__(self, disable_timing):
+        assert disable_timing
+        self.done = False
+
+    def record(self, stream):
+        assert not stream.captured, "what is recorded into a graph never comes to pass"
+        self._stream = stream
+
+    def synchronize(self):
+        self._stream.said.append("synchronize")
+        self.done = True
+
+
+@pytest.fixture
+def streams(monkeypatch):
+    """A pool on two streams of a device, and a function that makes one of them current."""
+    found = {handle: Stream(handle) for handle in (0, 7, 9)}
+    runtime = Runtime()
+    runtime.streamIsCapturing = lambda handle: found[handle].captured
+    monkeypatch.setattr(cupy_pool, "_runtime", runtime)
+    monkeypatch.setattr(cupy.cuda, "Event", Event)
+
+    def use(handle):
+        monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: found[handle])
+        return found[handle]
+
+    use(7)
+    return SizeClassPool(cupy_pool.CudaSource()), use
+
+
+def test_what_is_given_up_while_a_stream_is_captured_stays_with_its_own(streams):
+    pool, use = streams
+    lease = pool.allocate(5000)
+    use(9).captured = True
+    pool.free(lease)
+    use(9).captured = False
+    assert lease.address != pool.allocate(5000).address
+    use(7)
+    assert lease.address == pool.allocate(5000).address
+    assert [] == use(7).said
+
+
+def test_a_stream_that_is_captured_is_not_asked_how_far_it_is(streams):
+    pool, use = streams
+    pool.free(pool.allocate(5000))
+    use(7).captured = True
+    use(9)
+    pool.allocate(5000)
+    assert (0, 2) == (pool.state().hits, pool.state().misses)
+
+
+def test_memory_for_a_stream_that_is_captured_is_waited_for_by_the_host(streams):
+    pool, use = streams
+    lease = pool.allocate(5000)
+    stranger = use(0)
+    pool.free(lease)
+    use(7).captured = True
+    assert lease.address == pool.allocate(5000).address
+    assert (["synchronize"], []) == (stranger.said, use(7).said)
+
+
 def test_a_recorder_writes_down_what_goes_through_it(allocator, monkeypatch):
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(ptr=allocator[1].current))
     found = recorder.Recorder(allocator[0], "toy")
