@@ -37,17 +37,21 @@ def usual_labels(backend: str) -> tuple[str, ...]:
 
 
 def measured(builds, effort: Effort):
-    """The records of both builds, kept where that is asked for."""
+    """The records of both builds, kept where that is asked for, after every pair of processes."""
     from prism_bench import store, workbench
     from prism_bench.workbench.interleave import interleaved, pair_settings
 
     chosen = [configured(build.cases, effort.backend, effort.tuned) for build in builds]
     builds = tuple(replace(build, cases=one.cases) for build, one in zip(builds, chosen, strict=True))
     settings = pair_settings(workbench.Settings(processes=effort.processes))
+
+    def kept(records):
+        records = [replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True)]
+        for letter, record in zip("ab", records, strict=True):
+            if effort.keep:
+                store.save(record, effort.keep / f"{letter}.json.gz")
+        return records
+
     with progress_bar() as report:
-        records = interleaved(builds, effort.backend, settings, report, limit=effort.limit)
-    records = [replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True)]
-    for letter, record in zip("ab", records, strict=True):
-        if effort.keep:
-            store.save(record, effort.keep / f"{letter}.json.gz")
-    return records
+        records = interleaved(builds, effort.backend, settings, report, limit=effort.limit, keep=kept)
+    return kept(records)

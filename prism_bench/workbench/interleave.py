@@ -48,12 +48,13 @@ class _Side:
 
 def interleaved(
     builds: tuple[Build, Build], backend: str, settings: Settings, report: Callable = lambda _: None, *,
-    verified: bool = True, limit: float | None = None,
+    verified: bool = True, limit: float | None = None, keep: Callable[[tuple[RunRecord, RunRecord]], object] = tuple,
 ) -> tuple[RunRecord, RunRecord]:  # fmt: skip
     """Verify both builds in a process each (unless `verified` is False), then time both in `settings.processes` each.
 
     No further pair of processes starts that would not end within `limit` seconds, as long as the last one took; the
-    records hold what was measured. Ctrl-C ends both and marks them incomplete.
+    records hold what was measured. Ctrl-C ends both and marks them incomplete. Such records go to `keep` after each
+    pair, for the day when the machine itself is lost.
     """
     builds = tuple(_suited(build, backend) for build in builds)
     if not builds[0].cases or not builds[1].cases:
@@ -61,20 +62,25 @@ def interleaved(
     started, before = datetime.now(UTC), time.perf_counter()
     counted = _counting(report, sum(len(build.cases) for build in builds) * (settings.processes + verified))
     sides = [_Side(build, backend, settings, counted) for build in builds]
+
+    def records(complete):
+        seconds = time.perf_counter() - before
+        return tuple(side.run.record(started, seconds, complete) for side in sides)
+
     complete = True
     try:
         if verified:
             for side in sides:
                 side.turn(0, timed=False)
-        _alternate(sides, settings.processes, None if limit is None else before + limit)
+        for _ in _pairs(sides, settings.processes, None if limit is None else before + limit):
+            keep(records(complete=False))
     except KeyboardInterrupt:
         complete = False
     except BackendUnavailable:
         if not all(side.run.has_results for side in sides):
             raise
         complete = False
-    seconds = time.perf_counter() - before
-    return tuple(side.run.record(started, seconds, complete) for side in sides)
+    return records(complete)
 
 
 def _suited(build, backend):
@@ -89,12 +95,13 @@ def _suited(build, backend):
     return replace(build, cases=tuple(dict.fromkeys([*floors[:1], *build.cases])))
 
 
-def _alternate(sides, processes, end):
-    """The sides in turn, until another pair of processes would not be over by `end`."""
+def _pairs(sides, processes, end):
+    """The sides in turn, until another pair of processes would not be over by `end`; yields after each pair."""
     for number in range(1, processes + 1):
         begun = time.perf_counter()
         for side in sides if number % 2 else sides[::-1]:
             side.turn(number)
+        yield
         now = time.perf_counter()
         if end is not None and now + (now - begun) > end:
             return

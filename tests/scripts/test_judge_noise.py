@@ -1,6 +1,7 @@
 """The tables of `scripts/judge_noise`, on records whose truth is known."""
 
 import csv
+import json
 import sys
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
@@ -10,10 +11,16 @@ from pathlib import Path
 import pytest
 
 from prism_bench import store
+from prism_bench.analysis.noise_file import stored_noise
+from prism_bench.backends.null import SCRIPT as SCRIPTED
+from prism_bench.measure import Criterion
+from prism_bench.workbench import Settings
+from prism_bench.workbench.interleave import pair_settings
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
 
 SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "judge_noise"
+TOYS = Path(__file__).parent.parent / "toys"
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +93,49 @@ def test_a_case_without_a_time_is_in_the_table_and_does_not_count(script):
     (row,) = script.planted_rows(records)
     assert ("not compared", "no", "") == (row["verdict"], row["counts"], row["ratio"])
     assert row["reason"].startswith("crashed in B")
+
+
+@pytest.fixture
+def both(script, tmp_path, monkeypatch, capsys):
+    """A function that measures the toys on the null backend and judges them; gives the folder and what was said."""
+    behaviours = {"triple*": {"seconds": 2e-6, "clock": 1.8e9}, "*": {"seconds": 1e-5, "clock": 1.8e9}}
+    (tmp_path / "script.json").write_text(json.dumps(behaviours))
+    monkeypatch.setenv(SCRIPTED, str(tmp_path / "script.json"))
+    monkeypatch.setenv("PRISM_BENCH_MACHINE", "toy")
+    quick = dict.fromkeys(("cold_time", "hot_time"), Criterion(min_samples=3, max_samples=3))
+    short = lambda n: pair_settings(Settings(processes=n, criteria=quick), ("cold_time",))  # noqa: E731
+    monkeypatch.setattr(script, "settings", short)
+
+    def run(*more):
+        words = ["both", "--backend", "null", "--catalogue", TOYS, "--label", "S0", "--same", "2", "--planted", "2"]
+        where = ["--records", tmp_path, "--output", tmp_path, "--noise", tmp_path / "noise"]
+        monkeypatch.setattr(sys, "argv", ["judge_noise", *(str(word) for word in [*words, *where, *more])])
+        script.main()
+        return tmp_path, capsys.readouterr().out
+
+    return run
+
+
+def test_measuring_leaves_records_tables_and_floors(both):
+    folder, said = both()
+    counts = {name: len(store.read(folder / f"{name}.json.gz").cases) for name in ("same-a", "same-b")}
+    assert {"same-a": 4, "same-b": 4} == counts
+    planted = list(csv.DictReader((folder / "toy" / "planted.csv").read_text().splitlines()))
+    assert "triple[n=1000]" not in [row["case"] for row in planted], "which takes less than 5 us"
+    assert "planted 0.05" == store.read(folder / "planted.json.gz").catalogue
+    assert set(store.read(folder / "same-a.json.gz").case("double[n=1000]").workload) == {"n"}
+    assert ("double[n=1000]", "cold_time") in stored_noise("toy", folder / "noise").floors
+    assert "2 processes a side of the build against itself" in said
+
+
+def test_what_was_kept_before_the_end_is_judged(both, script, monkeypatch):
+    def lost(*words):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(script, "with_slowdown", lost)
+    with pytest.raises(KeyboardInterrupt):
+        both()
+    monkeypatch.setattr(script, "measure", lambda chosen: None)
+    folder, said = both()
+    assert f"planted: no records of it in {folder}" in said
+    assert (folder / "toy" / "same.csv").exists()

@@ -104,6 +104,13 @@ def test_ctrl_c_keeps_what_both_sides_had(tmp_path):
     assert 1 == len(a.case("double[n=1000]").measurement("cold_time").processes)
 
 
+def test_what_both_sides_had_is_kept_after_every_pair(tmp_path):
+    kept = []
+    played(tmp_path, processes=2, verified=False, keep=kept.append)
+    counts = [[len(one.case("double[n=1000]").measurement("cold_time").processes) for one in pair] for pair in kept]
+    assert ([[1, 1], [2, 2]], {False}) == (counts, {one.complete for pair in kept for one in pair})
+
+
 def test_nothing_to_compare_is_said():
     nothing = Build("A", discover(TOYS), ())
     with pytest.raises(PrismBenchError, match="no case is left to compare"):
