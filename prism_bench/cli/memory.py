@@ -1,6 +1,7 @@
 """`prism-bench memory`: what programs ask memory for, and which allocator serves them best."""
 
 import tempfile
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -40,17 +41,15 @@ def command(
     if source:
         _tell(_read(source), json)
         return
-    opened = options.choose_backend("cuda", quiet=json).name
+    from prism_bench.analysis.allocators import contest
+
+    begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
     with tempfile.TemporaryDirectory() as folder:
-        found, records = _contest(
-            trace,
-            allocator,
-            (options.open_catalogue(catalogue), opened, processes, limit_seconds),
-            keep or Path(folder),
-        )
+        rest = options.open_catalogue(catalogue), opened, processes, limit_seconds and begun + limit_seconds
+        records, missing = _measured(trace, allocator, rest, keep or Path(folder))
     if keep:
         _keep(records, keep)
-    _tell(found, json)
+    _tell(contest(records, missing), json)
 
 
 def _count(demo, paths, json):
@@ -83,19 +82,21 @@ def _read(folder):
     return contest(records, {name: "not measured in these records" for name in ALLOCATORS if name not in kept})
 
 
-def _contest(paths, allocators, rest, folder):
-    from prism_bench.analysis.allocators import BASE, contest
+def _measured(paths, allocators, rest, folder):
+    """Records by allocator, and by allocator why there is none; the time that recording takes counts too."""
+    from prism_bench.analysis.allocators import BASE
     from prism_bench.memory.names import ALLOCATORS
     from prism_bench.pipelines.run import Plan, Side, measure
 
-    catalogue, backend, processes, limit = rest
+    catalogue, backend, processes, end = rest
     traces = paths or _recorded(catalogue, backend, folder)
     names = list(dict.fromkeys([BASE, *(allocators or ALLOCATORS)]))
     sides = [Side(name, name) for name in names]
     tasks = (*(f"replay:{path}" for path in traces), *PROGRAMS)
+    left = None if end is None else end - time.perf_counter()
     with progress_bar() as report:
-        records = measure(Plan(catalogue, backend, tasks, "S0", processes, limit=limit), sides, report)
-    return contest(records, {side.name: side.missing for side in sides if side.missing}), records
+        records = measure(Plan(catalogue, backend, tasks, "S0", processes, limit=left), sides, report)
+    return records, {side.name: side.missing for side in sides if side.missing}
 
 
 def _recorded(catalogue, backend, folder):

@@ -1,6 +1,11 @@
 """`prism-bench memory`: what it counts without a GPU, what it shows of records, what it refuses."""
 
+from types import SimpleNamespace
+
+import pytest
+
 from prism_bench import store
+from prism_bench.cli import options
 from prism_bench.memory import trace as traces
 from prism_bench.memory.synthetic import random_trace
 from tests.analysis.planted_allocators import program, record, trace
@@ -38,3 +43,35 @@ def test_a_trace_that_is_none(shell, tmp_path):
     found = shell("memory", "--count", "--trace", tmp_path / "none.json.gz")
     assert (2, "") == (found.code, found.out)
     assert "none.json.gz: no such trace" in found.err
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The plans that would be measured on a GPU; recording takes no time, and planted records come out."""
+    plans = []
+
+    def measure(plan, sides, report=None):
+        plans.append(plan)
+        for side in sides:
+            side.recorded = []
+        return {side.name: record(trace(), program()) for side in sides if side.name in ("cupy", "size_class")}
+
+    monkeypatch.setattr("prism_bench.pipelines.run.measure", measure)
+    monkeypatch.setattr(options, "choose_backend", lambda *_, **__: SimpleNamespace(name="cuda"))
+    return plans
+
+
+def test_what_was_measured_is_kept_before_anything_is_made_of_it(shell, tmp_path, measured, monkeypatch):
+    monkeypatch.setattr("prism_bench.analysis.allocators.contest", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        shell("memory", "--keep", tmp_path, "--allocator", "size_class")
+    assert {"cupy", "size_class", "traces"} == {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_time_that_recording_takes_counts(shell, tmp_path, measured):
+    assert 0 == shell("memory", "--keep", tmp_path, "--allocator", "size_class", "--limit-seconds", "100").code
+    recording, contest = measured
+    assert recording.limit is None
+    assert 50 < contest.limit < 100
+    assert 0 == shell("memory", "--keep", tmp_path, "--allocator", "size_class").code
+    assert measured[-1].limit is None
