@@ -14,7 +14,8 @@ from prism_bench.tolerance import Comparison, Tolerance, compare
 COLUMNS = (
     "kernel", "variant", "cases", "outputs", "elements", "largest_absolute", "largest_relative", "place", "verdict",
 )  # fmt: skip
-NOTHING = "not compared: nothing to compare with"
+FAILED = "not compared"
+NOTHING = f"{FAILED}: nothing to compare with"
 BOTH_MAY_ERR = 2.0  # each side may be one tolerance from the reference, so two from the other
 
 
@@ -94,7 +95,7 @@ def _line(kernel, cases, compared):
         found = [difference for case in cases for difference in compared(case)]
         return {**line, **summary(found)} if found else {**line, "verdict": NOTHING}
     except Exception as error:  # what one kernel meets must not cost the others their comparison
-        return {**line, "verdict": f"not compared: {type(error).__name__}: {error}"}
+        return {**line, "verdict": f"{FAILED}: {type(error).__name__}: {error}"}
 
 
 def summary(found: list[Difference]) -> dict[str, object]:
