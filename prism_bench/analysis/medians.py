@@ -79,7 +79,7 @@ def cycles(measurement: Measurement) -> Medians | None:
     """The same for the samples in cycles of the SM clock; None unless every sample has its clock."""
     pairs = list(zip(measurement.processes, measurement.clocks, strict=False))
     whole = len(pairs) == len(measurement.processes) and all(len(times) == len(clocks) for times, clocks in pairs)
-    if not whole or not all(clock > 0 for _, clocks in pairs for clock in clocks):
+    if not whole or any(clocks and min(clocks) <= 0 for _, clocks in pairs):
         return None
     return medians([np.multiply(times, clocks) for times, clocks in pairs])
 
@@ -100,6 +100,6 @@ def _weights(count):
 
 
 def _resolution(groups):
-    steps = np.diff(np.unique(np.concatenate(groups))) if groups else np.empty(0)
+    steps = np.diff(np.sort(np.concatenate(groups))) if groups else np.empty(0)
     steps = steps[steps > _SAME]
     return float(steps.min()) if len(steps) else 0.0

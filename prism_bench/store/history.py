@@ -1,7 +1,8 @@
 """All records below a folder as one table of points, the oldest first."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,9 @@ from prism_bench.errors import ResultsError
 from prism_bench.run_record import RunRecord, encode
 from prism_bench.store import cache
 from prism_bench.store.columns import Block, block, together
-from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in, points_of
+from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in
 from prism_bench.store.processes import in_processes
-from prism_bench.store.records import path_for, records_in
+from prism_bench.store.records import parsed, path_for, records_in
 
 if TYPE_CHECKING:
     import pandas
@@ -43,13 +44,14 @@ def read_history(
     root: Path | str,
     report: Callable[[int, int], None] = lambda done, total: None,
     more: Iterable[RunRecord] = (),
+    shown: Callable[[Path, dict], None] | None = None,
 ) -> History:
     """The history of all records below `root`, and of `more`.
 
     What was read before and has not changed since comes from a cache. A record that cannot be read, or that is there
     twice, is a problem of its own and harms no other. Many new records are read by several processes, which import the
     caller's main module: a script of yours needs its `if __name__ == "__main__":`. `report` is told how many of the
-    new files have been read.
+    new files have been read; `shown`, a function of a module, is shown the JSON of each by the process that read it.
     """
     root = Path(root)
     paths = {path.relative_to(root).as_posix(): path for path in records_in(root)}
@@ -58,7 +60,7 @@ def read_history(
     old = {file: one for file, one in before.items() if stamps.get(file) == one.stamp}
     changed = [(paths[file], file, stamp) for file, stamp in stamps.items() if file not in old]
     blocks = list(old.values())
-    for done, one in enumerate(_read(changed), 1):
+    for done, one in enumerate(in_processes(partial(_block, shown), changed), 1):
         blocks.append(one)
         report(done, len(changed))
     if changed or len(old) < len(before):
@@ -74,14 +76,14 @@ def _stamped(item):
         return None  # gone since it was listed
 
 
-def _read(changed: Sequence[tuple[Path, str, str]]) -> Iterator[Block]:
-    yield from in_processes(_block, changed)
-
-
-def _block(changed):
+def _block(shown, changed: tuple[Path, str, str]) -> Block:
     path, file, stamp = changed
     try:
-        return block(file, stamp, *points_of(path, file))
+        plain = parsed(path)
+        found = block(file, stamp, *points_in(plain, file, str(path)))
+        if shown:
+            shown(path, plain)
+        return found
     except ResultsError as error:
         return block(file, stamp, None, {}, problem=str(error))
 

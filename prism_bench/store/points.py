@@ -7,11 +7,9 @@ that it takes to build its objects; a thousand records are read before a trend c
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import require_schema
-from prism_bench.store.records import parsed
 
 # Columns of text, which repeat, and of numbers with their types. `value` is the median in seconds; `code` sets the
 # case's machine code and launches apart from others; `doubt` says why the point cannot be trusted, empty if it can.
@@ -35,18 +33,12 @@ class Facts:
     protocol: dict
 
 
-def points_of(path: Path, file: str) -> tuple[Facts, dict[str, list]]:
-    """The facts of the record at `path`, known as `file`, and its points as columns of equal length.
+def points_in(plain: object, file: str, origin: str) -> tuple[Facts, dict[str, list]]:
+    """The facts of an encoded record, known as `file`, and its points as columns of equal length.
 
-    Cases and measurements without samples are left out. A ResultsError names a record that cannot be read.
+    Cases and measurements without samples are left out. A ResultsError names `origin` where it holds no record.
     """
-    plain = parsed(path)
-    require_schema(plain, str(path))
-    return points_in(plain, file, str(path))
-
-
-def points_in(plain: dict, file: str, origin: str) -> tuple[Facts, dict[str, list]]:
-    """The same of an encoded record."""
+    require_schema(plain, origin)
     try:
         facts = _facts(plain, file)
         rows = [row for case in plain["cases"] for row in _rows(case)]

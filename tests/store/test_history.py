@@ -84,7 +84,7 @@ def test_no_records_are_an_empty_history(runs):
 def test_what_was_read_is_not_read_again(runs, monkeypatch):
     night(runs, 1)
     first = read_history(runs)
-    monkeypatch.setattr("prism_bench.store.history.points_of", lambda *_: pytest.fail("was read again"))
+    monkeypatch.setattr("prism_bench.store.history.parsed", lambda *_: pytest.fail("was read again"))
     again = read_history(runs)
     assert first.points.equals(again.points)
     assert first.records == again.records

@@ -4,6 +4,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from prism_bench.report.site.page import MENU, Page, file_name, plain
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.series_data import kernel_data
 from prism_bench.report.site.shelves import Shelf, shelves_of
-from prism_bench.report.site.sides import side_files
+from prism_bench.report.site.sides import laid_down, side_files
 from prism_bench.report.site.writing import Written, write_site
 from prism_bench.report.templating import environment
 
@@ -46,7 +47,7 @@ def build_site(
     given = store.read(record) if record else None
     tell("reading records")
     history = store.read_history(runs, lambda done, total: tell(f"reading records: {done} of {total} new"),
-                                 [given] if given else [])  # fmt: skip
+                                 [given] if given else [], shown=partial(laid_down, _own_folders(folder)))  # fmt: skip
     nights = newest_of_each(history, places, given, record)
     try:
         with _no_collection():
@@ -54,6 +55,11 @@ def build_site(
     except OSError as error:
         raise ResultsError(f"cannot write {error.filename or folder}: {error.strerror}") from error
     return Built(folder / "index.html", nights[0].path, written)
+
+
+def _own_folders(folder: Path) -> list[Path]:
+    """Where pages of machines stand."""
+    return [folder, *folder.glob("machines/*")]
 
 
 @contextmanager

@@ -3,11 +3,13 @@
 Two of a thousand records make half a million pairs, so nothing of a pair is computed beforehand. A record's side holds
 what `analysis.comparison` asks of it before it judges: the logs of its processes' medians with their variances, in
 seconds and in cycles, what identifies its machine code, and the reasons for what it does not have. A side is named
-after its record's content and after the code that makes it: it is made once, and then lies there.
+after its record's content and after the code that makes it: it is made once, and then lies there. Who reads a record
+anyway lays its side down in the cache (`laid_down`), from where the next site takes it.
 """
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import orjson
 from prism_bench.analysis import comparable, comparison, medians, rivals
 from prism_bench.analysis.medians import Medians, cycles
 from prism_bench.errors import ResultsError
+from prism_bench.files import cache_folder, write_atomically
 from prism_bench.run_record import CaseResult, RunRecord, decode
 from prism_bench.store.cache import seal_of
 from prism_bench.store.processes import in_processes
@@ -23,6 +26,7 @@ from prism_bench.store.records import parsed
 
 FOLDER = "data/records"
 SIDE, METRIC = "{side}", "{metric}"  # what a reason says in their place is known when two records meet
+_CLOCKS = ("cold_time", "wall_time")  # between which `rivals.clock_of` chooses
 _DIGITS = 8  # of a logarithm: a hundred-millionth of the time
 
 
@@ -43,13 +47,34 @@ def side_files(site: Path, sides: Sequence[tuple[str, Path]]) -> Iterator[tuple[
     """The file of each side, made from its record; None for the content of one that lies in `site` already."""
     new = []
     for side, path in sides:
+        spooled = _spooled(side)
         if _is_whole(site / file_of(side)):
             yield file_of(side), None
+        elif _is_whole(spooled):
+            yield file_of(side), spooled.read_bytes()
         else:
             new.append((side, path))
+        spooled.unlink(missing_ok=True)
     for (side, _), content in zip(new, in_processes(_content, new), strict=True):
         if content:
             yield file_of(side), content
+
+
+def laid_down(folders: Sequence[Path], path: Path, plain: dict) -> None:
+    """Keep the side of the record at `path`, whose JSON is `plain`, until a site takes it, unless it lies in one of
+    the `folders` already; nothing where that fails.
+    """
+    side = side_name(path)
+    if side is None or any(_is_whole(folder / file_of(side)) for folder in folders):
+        return
+    content = _made(side, plain, str(path))
+    with suppress(OSError):
+        if content:
+            write_atomically(_spooled(side), content)
+
+
+def _spooled(side: str) -> Path:
+    return cache_folder("sides") / f"{side}.js"
 
 
 def _is_whole(path: Path) -> bool:
@@ -68,21 +93,26 @@ def _content(named: tuple[str, Path]) -> bytes | None:
     """The side as a script; None where its record can no longer be read."""
     side, path = named
     try:
-        plain = parsed(path)
-        told = side_of(decode({**plain, "cases": [*map(_light, plain["cases"])]}, str(path)))
+        return _made(side, parsed(path), str(path))
+    except ResultsError:
+        return None
+
+
+def _made(side: str, plain: dict, origin: str) -> bytes | None:
+    try:
+        told = side_of(decode({**plain, "cases": [_light(case) for case in plain["cases"]]}, origin))
     except (ResultsError, KeyError, TypeError, AttributeError):
         return None
     return b"prism.give(%s, 0, %s%s" % (orjson.dumps(side), orjson.dumps(told), _END)
 
 
 def _light(case):
-    """The encoded case with the samples of its kernel alone: those of libraries are never compared."""
-    bare = {"processes": [], "clocks": [], "evidence": [], "energy": None}
-    kept = ("cold_time", "wall_time")
-    return {**case, "verification": [], "measurements": [
-        {**one, "evidence": [], "energy": None} if (one["subject"], one["metric"] in kept) == ("kernel", True)
-        else {**one, **bare} for one in case.get("measurements", ())
-    ]}  # fmt: skip
+    """The encoded case with what a comparison may ask for: of each clock one measurement, the kernel's if it has one."""
+    found = {}
+    for one in case.get("measurements", ()):
+        if one["metric"] in _CLOCKS and (one["subject"] == "kernel" or one["metric"] not in found):
+            found[one["metric"]] = {**one, "evidence": [], "energy": None}
+    return {**case, "measurements": list(found.values())}
 
 
 def side_of(record: RunRecord) -> dict:
@@ -107,7 +137,7 @@ def _case(case: CaseResult) -> list:
     if reason:
         return [metric, reason]
     found = case.measurement(metric)
-    if min(found.samples) <= 0:
+    if min(min(process) for process in found.processes if process) <= 0:
         return [metric, f"{SIDE} has a time that is not above zero"]
     times, clocked = medians.medians(found.processes), cycles(found)
     return [

@@ -233,7 +233,7 @@ def test_two_machines_stand_beside_each_other_without_a_verdict(page, tmp_path, 
 def test_the_choice_of_one_record_is_explained(page, tmp_path, monkeypatch):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
     opened(page, site_of(tmp_path, gpu_record()), "compare")
-    assert "There is one record to choose from" in page.locator("#pair .missing").first.inner_text()
+    assert "There is no earlier record" in page.locator("#pair .missing").first.inner_text()
     assert not page.locator("#pair form.chooser").is_visible()
 
 

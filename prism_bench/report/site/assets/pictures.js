@@ -59,8 +59,9 @@
   const waterfalls = () => figures("waterfall").forEach((figure) => {
     const { unit, bars } = JSON.parse(figure.dataset.view), write = unit === "s" ? words.time : words.rate(unit), BAR = 22;
     const ends = bars.flatMap((bar) => [bar.start, bar.end]), narrow = figure.getBoundingClientRect().width < 600;
+    const longest = Math.max(...bars.map((bar) => bar.words.length));
     const { across, add, say, inner } = chart(figure, `${figure.dataset.name.replaceAll("-", " ")}: separate launches against fused ones`, {
-      height: bars.length * BAR + 36, left: narrow ? 112 : 132, right: narrow ? 92 : 150, top: 4, bottom: 28, widest: 760,
+      height: bars.length * BAR + 36, left: narrow ? 112 : 132, right: narrow ? Math.min(160, longest * 6.2 + 8) : 150, top: 4, bottom: 28, widest: 760,
       x: { domain: [Math.min(0, ...ends), Math.max(...ends)], words: write }, y: { domain: [0, 1], ticks: [] },
     });
     bars.forEach((bar, index) => {

@@ -61,7 +61,7 @@
       svg.append(make("path", { d: `M${left} ${up(value)}H${width - right}`, stroke: "var(--rule)", "stroke-width": 0.6, "stroke-opacity": 0.7 }));
       svg.append(make("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end", fill: "var(--muted)" }, y.words(value)));
     }
-    for (const value of x.ticks || (x.words ? across.ticks(Math.round(width / 130)) : []))
+    for (const value of x.ticks || (x.words ? across.ticks(Math.max(1, Math.round((width - left - right) / 115))) : []))
       svg.append(make("text", { x: Math.min(across(value), width - 2), y: height - bottom + 18, "text-anchor": across(value) > width - right - 24 ? "end" : "middle", fill: "var(--muted)" }, x.words(value)));
     svg.append(make("path", { d: `M${left} ${height - bottom}H${width - right}`, stroke: "var(--rule)", "stroke-width": 0.8 }));
     if (x.title) svg.append(make("text", { x: width - right, y: height - 3, "text-anchor": "end", fill: "var(--muted)" }, x.title));
@@ -118,7 +118,7 @@
     const peak = roofs.fp32 || Math.max(...rates), ridge = peak / bandwidth;
     const x = [Math.min(...reach) / 2.5, Math.max(...reach, ridge * 4) * 2], y = [Math.min(...rates, ...Object.values(roofs)) / 3, Math.max(...rates, ...Object.values(roofs)) * 2.5];
     const plot = chart(figure, `Roofline of ${points.length} cases`, {
-      height, x: { kind: "log", domain: x, words: words.rate(""), title: "operations per compulsory byte" }, y: { kind: "log", domain: y, words: words.rate("") },
+      height, widest: 1304, x: { kind: "log", domain: x, words: words.rate(""), title: "operations per compulsory byte" }, y: { kind: "log", domain: y, words: words.rate("") },
     });
     const { across, up, add, say, inner } = plot, start = Math.max(x[0], y[0] / bandwidth);
     add("path", { d: `M${across(start)} ${up(start * bandwidth)}L${across(ridge)} ${up(peak)}H${inner.right}`, fill: "none", stroke: "var(--ink)", "stroke-width": 1.3 });

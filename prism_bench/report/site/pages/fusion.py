@@ -13,6 +13,9 @@ from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.waterfall import waterfall
 from prism_bench.workload import LABELS
 
+_ASKED = {"dram_bytes": "bytes through DRAM", "cold_time": "cold time", "hot_time": "hot time",
+          "launch_time": "the host's time", "issued": "issued time", "energy": "energy", "error": "error"}  # fmt: skip
+
 
 def page(chronicle: Chronicle) -> Page:
     chains = _chains(chronicle)
@@ -23,9 +26,16 @@ def page(chronicle: Chronicle) -> Page:
     table = fusion.compared(found)
     kernels = {chain.name: f"{kernel_page(spec.name)}.html" for spec, chain in chains}
     falls = [waterfall(one) for one in found]
+    known = _known(found)
     shown = {"ledgers": found, "table": table, "waterfalls": falls, "kernels": kernels, "legend": LEGEND,
-             "verdict": verdict, "quantity_text": quantity_text, "timed": sources.record is not None}  # fmt: skip
+             "verdict": verdict, "quantity_text": quantity_text, "timed": sources.record is not None,
+             "known": known, "absent": [words for name, words in _ASKED.items() if name not in known]}  # fmt: skip
     return Page("fusion", "Fusion", fusion_json(found, table, sources), shown, scripts=("plot.js", "pictures.js"))
+
+
+def _known(ledgers) -> set[str]:
+    """Which of the figures any stage of any chain has: a column of nothing tells nothing."""
+    return {name for ledger in ledgers for row in ledger.rows for name in _ASKED if row.value(name) is not None}
 
 
 def _chains(chronicle):
