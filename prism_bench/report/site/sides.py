@@ -107,7 +107,7 @@ def _made(side: str, plain: dict, origin: str) -> bytes | None:
 
 
 def _light(case):
-    """The encoded case with what a comparison may ask for: of each clock one measurement, the kernel's if it has one."""
+    """The encoded case with what a comparison may ask for: one measurement of each clock, if possible the kernel's."""
     found = {}
     for one in case.get("measurements", ()):
         if one["metric"] in _CLOCKS and (one["subject"] == "kernel" or one["metric"] not in found):
