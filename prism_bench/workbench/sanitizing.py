@@ -54,7 +54,8 @@ def sweep(
 ) -> Sweep:  # fmt: skip
     """Run every check over the edges of the kernels (`softmax`, `pixel_entropy:naive`), `jobs` processes at a time.
 
-    When `seconds` are over, what was not finished is told. ProfilerFailed where the tool itself could not work.
+    When `seconds` are over, what was not finished is told, and so is a process that the tool could not watch.
+    ProfilerFailed where it could watch none.
     """
     tool, started = tools.find("compute-sanitizer"), time.monotonic()
     shares = [
@@ -65,6 +66,8 @@ def sweep(
     work = _Work(catalogue, tool, backend, started + seconds, report)
     with ThreadPoolExecutor(jobs) as pool:
         found = list(pool.map(work.share, shares))
+    if work.failures and not any(checked.cases for checked in found):
+        raise work.failures[0]
     rows = [row for share, checked in zip(shares, found, strict=True) for row in _rows(catalogue, share, checked)]
     findings = tuple(finding for checked in found for finding in checked.findings)
     rows.sort(key=lambda row: (row.kernel, CHECKS.index(row.check)))
@@ -74,6 +77,7 @@ def sweep(
 class _Work:
     def __init__(self, catalogue, tool, backend, end, report):
         self._catalogue, self._tool, self._backend, self._end, self._report = catalogue, tool, backend, end, report
+        self.failures: list[ProfilerFailed] = []
 
     def share(self, share):
         """One process: one check over its kernels, as far as the time goes."""
@@ -87,8 +91,13 @@ class _Work:
                 "seconds": left, "poison": share.check != "initcheck",
             }))  # fmt: skip
             program = [sys.executable, "-m", "prism_bench.workbench.sanitized", str(order)]
-            text = self._said(sanitizer.command(self._tool, share.check, program), log, left)
-        self._report(f"{share.check}: {', '.join(share.kernels)}")
+            words = f"{share.check}: {', '.join(share.kernels)}"
+            try:
+                text = self._said(sanitizer.command(self._tool, share.check, program), log, left)
+            except ProfilerFailed as error:
+                self.failures.append(error)
+                text, words = "", f"{words}: {error}"
+        self._report(words)
         return sanitizer.parse(text, share.check, self._entries(share.kernels))
 
     def _said(self, command, log, left):

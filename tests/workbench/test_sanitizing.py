@@ -71,3 +71,13 @@ def test_a_tool_that_refuses_is_explained(sanitize):
     assert (2, []) == (code, rows)
     assert "compute-sanitizer: it refuses this device" in words
     assert "Traceback" not in words
+
+
+def test_a_process_that_cannot_be_watched_costs_its_own_rows_alone(sanitize):
+    code, rows, _, words = sanitize(
+        "triple", "--jobs", "1", "--checks", "memcheck,racecheck",
+        refuses="========= Error: Device not supported. Please refer to ...", checks=["racecheck"],
+    )  # fmt: skip
+    assert 3 == code
+    assert {"memcheck": "clean", "racecheck": "not finished"} == {row["check"]: row["verdict"] for row in rows}
+    assert "racecheck: triple: compute-sanitizer: it refuses this device" in words
