@@ -1,0 +1,18 @@
+"""How far a job is, told where nobody looks at a bar."""
+
+import pytest
+
+from prism_bench.cli import progress
+from prism_bench.workbench import Progress
+
+
+@pytest.mark.parametrize(("seconds", "lines"), [(0.0, 2), (3600.0, 0)])
+def test_a_log_gets_a_line_now_and_then(monkeypatch, capsys, seconds, lines):
+    monkeypatch.setattr(progress, "LINE_SECONDS", seconds)
+    with progress.progress_bar() as report:
+        for done in range(2):
+            report(Progress(1, done, 7, "softmax[rows=32,cols=1000]@block=128"))
+    said = capsys.readouterr()
+    assert ("", lines) == (said.out, len(said.err.splitlines()))
+    assert all("process 2, " in line and line.endswith("softmax[rows=32,cols=1000]@block=128")
+               for line in said.err.splitlines())  # fmt: skip
