@@ -132,26 +132,31 @@ struct Waves {
     const float* sigma;
     const Output& output;
     unsigned long long* states;  // of all tiles, 0 before
-    long long cols, tiles, all;
-    float* stages;  // of 2 SIZE floats
+    long long cols;
+    int tiles, all;  // of a row, and of all rows: fewer than 2^31, as divisions of 64 bits would take a third of a wave
+    float* stages;   // of 2 SIZE floats
 
     __device__ Waves(const float* sigma, const Output& output, unsigned long long* states, long long rows, long long cols,
                      float* stages)
-        : sigma(sigma), output(output), states(states), cols(cols), tiles((cols + SIZE - 1) / SIZE), all(rows * tiles),
-          stages(stages) {}
+        : sigma(sigma), output(output), states(states), cols(cols), tiles(static_cast<int>((cols + SIZE - 1) / SIZE)),
+          all(static_cast<int>(rows) * tiles), stages(stages) {}
 
     __device__ int place(int k) const {
         return (static_cast<int>(threadIdx.x) / 32 * CHUNKS + k) * CHUNK + threadIdx.x % 32 * 4;
     }
-    __device__ Four four(long long number, int k) const {
-        const long long row = number / tiles, col = number % tiles * SIZE + place(k);
-        return {row * cols + col, cols - col, cols % 4 == 0 || row == 0};
+    /// The tile of that number, and a thread's part of it; nothing behind the last tile.
+    __device__ Four tile_of(int number) const {
+        const int row = number / tiles;
+        const long long col = static_cast<long long>(number - row * tiles) * SIZE;
+        return number < all ? Four{row * cols + col, cols - col, cols % 4 == 0 || row == 0} : Four{0, 0, false};
     }
-    __device__ void start(long long number, int stage) const {
+    __device__ Four four(const Four& tile, int k) const { return {tile.at + place(k), tile.left - place(k), tile.aligned}; }
+    __device__ void start(int number, int stage) const {
+        const Four own = tile_of(number);
 #pragma unroll
         for (int k = 0; k < CHUNKS; ++k) {
             float* const to = stages + stage * SIZE + place(k);
-            const Four from = number < all ? four(number, k) : Four{0, 0, false};
+            const Four from = four(own, k);
             float x[4];
             if (from.whole()) {
                 __pipeline_memcpy_async(to, sigma + from.at, 16);
@@ -165,20 +170,22 @@ struct Waves {
 
     /// The sum of the wave's tiles before this block's in its row; `carry` is that of the last wave's last
     /// row, and becomes this wave's. All threads call it.
-    __device__ double exchange(double own, long long first, double& carry) const {
-        const long long number = first + blockIdx.x, last = min(all, first + static_cast<long long>(gridDim.x)) - 1;
+    __device__ double exchange(double own, int first, double& carry) const {
+        const int blocks = gridDim.x, number = first + blockIdx.x, last = min(all, first + blocks) - 1;
+        const int row = number / tiles, first_row = first / tiles, last_row = last / tiles;
         if (threadIdx.x == 0 && number < all) TileState::publish(states + number, own, TileState::OWN);
         double before = 0.0, onward = 0.0;
-        const long long other = first + threadIdx.x;
-        if (threadIdx.x < gridDim.x && other <= last) {
+        const int other = first + threadIdx.x;
+        if (static_cast<int>(threadIdx.x) < blocks && other <= last) {
             const double sum = TileState::wait_for(states + other).sum();
-            if (other < number && other / tiles == number / tiles) before = sum;
-            if (other / tiles == last / tiles) onward = sum;
+            const int other_row = other / tiles;
+            if (other < number && other_row == row) before = sum;
+            if (other_row == last_row) onward = sum;
         }
         before = block_sum(before), onward = block_sum(onward);
-        if (first % tiles == 0) carry = 0.0;
-        if (number / tiles == first / tiles) before += carry;
-        carry = onward + (last / tiles == first / tiles ? carry : 0.0);
+        if (first == first_row * tiles) carry = 0.0;
+        if (row == first_row) before += carry;
+        carry = onward + (last_row == first_row ? carry : 0.0);
         return before;
     }
 
@@ -188,8 +195,8 @@ struct Waves {
         double carry = 0.0;
         start(blockIdx.x, 0);
         int stage = 0;
-        for (long long first = 0; first < all; first += gridDim.x, stage ^= 1) {
-            const long long number = first + blockIdx.x;
+        for (int first = 0; first < all; first += gridDim.x, stage ^= 1) {
+            const int number = first + blockIdx.x;
             start(number + gridDim.x, stage ^ 1);
             __pipeline_wait_prior(1);
             float x[CHUNKS][4], sum[CHUNKS];
@@ -207,9 +214,10 @@ struct Waves {
             for (int w = 0; w < THREADS / 32; ++w) tile += by_warp[w];
             double before = exchange(tile, first, carry);
             for (int w = 0; w < warp; ++w) before += by_warp[w];
+            const Four to = tile_of(number);
 #pragma unroll
-            for (int k = 0; k < CHUNKS && number < all; ++k) {
-                write_sums(four(number, k), output, before, x[k]);
+            for (int k = 0; k < CHUNKS; ++k) {
+                write_sums(four(to, k), output, before, x[k]);
                 before += sum[k];
             }
             __syncthreads();

@@ -317,7 +317,7 @@ extern "C" __global__ void __launch_bounds__(128)
         const double* const from = row ? row_parts + i : column_parts + i - bx;
         const int parts = row ? strips : bands, apart = row ? bx : by;
         double margin = 0.0;
-#pragma unroll 8
+#pragma unroll 16
         for (int k = 0; k < parts; ++k) margin += __ldcg(from + static_cast<long long>(k) * apart);
         sums.add_margin(margin, x_log_x(margin));
         if (row) sums.n += margin;
