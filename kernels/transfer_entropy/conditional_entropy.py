@@ -26,7 +26,7 @@ from prism_bench.inputs import Fill
 
 # S2 on an H200: 538 MB / 4.45 TB/s = 121 us; 9 instructions a cell = 37 us: bound by memory, 94 %. S1 is 67 MB, 15 us,
 # of 26 us: nothing was busy (DRAM 56 %, issue slots 32 %) in 3.1 waves of blocks with four loads on their way a
-# thread; with eight it is not measured yet, nor is a single wave (`fill` 4). No budget there.
+# thread; with eight it is not measured yet, nor is a single wave (`rows` 32). No budget there.
 MOST_BLOCKS = 8192
 cell_mass = Fill(
     lambda rng, count, axes: rng.exponential(size=count) / (axes["ys"] * axes["cells"] or 1), "exponential"
@@ -41,15 +41,15 @@ def width_of(extent):
     return 4 if extent % 4 == 0 else 1
 
 
-def launch_first(ys, cells, device, fill):
-    """Threads side by side over the cells; the ys are split, by eights, until an SM has had `fill` blocks."""
+def launch_first(ys, cells, device, rows):
+    """Threads side by side over the cells; the ys are split, by `rows`, until the device is full."""
     across = max(1, -(-cells // (256 * width_of(cells))))
-    down = max(1, min(-(-ys // 8), fill * device.sm_count // across, MOST_BLOCKS // across))
+    down = max(1, min(-(-ys // rows), 24 * device.sm_count // across, MOST_BLOCKS // across))
     return Launch(grid=across * down, block=256, entry=f"y_first<{width_of(cells)}>")
 
 
-def launch_last(ys, cells, device, fill):
-    grid = max(1, min(-(-cells // 8), fill * device.sm_count, MOST_BLOCKS))
+def launch_last(ys, cells, device):
+    grid = max(1, min(-(-cells // 8), 24 * device.sm_count, MOST_BLOCKS))
     return Launch(grid=grid, block=256, entry=f"y_last<{width_of(ys)}>")
 
 
@@ -104,7 +104,7 @@ spec = KernelSpec(
         "blocks": lambda cells: max(MOST_BLOCKS, -(-cells // 256)),
     },
     rules=(Rule("units to be nats or bits", lambda units: units in ("nats", "bits")),),
-    tune=Tune(fill=(24, 12, 8, 4)),
+    tune=Tune(rows=(8, 16, 32)),
     flops=lambda ys, cells: 3 * ys * cells,
     workloads={"S0": Workload(ys=4, cells=64), "S1": Workload(ys=256, cells=65_536),
                "S2": Workload(ys=512, cells=262_144)},
