@@ -18,7 +18,7 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
-    naming precision child
+    naming precision child scene
 """.split()
 FLOORS = [
     ["errors", "units"],
@@ -40,8 +40,8 @@ DOORS = ("__init__", "__main__")
 
 # Outside packages and the only places that may name them.
 OUTSIDE = {
-    "numpy": ["arguments", "precision", "store", "case", "inputs", "tolerance", "backends", "emulator", "workbench",
-              "tuning", "persistent",
+    "numpy": ["arguments", "precision", "scene", "store", "case", "inputs", "tolerance", "backends", "emulator",
+              "workbench", "tuning", "persistent",
               "fusion", "memory", "pipelines", "profilers", "analysis", "report"],
     "scipy": ["backends", "workbench", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "memory"],

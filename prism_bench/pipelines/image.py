@@ -6,6 +6,7 @@ Hot spots are planted in every frame; each must come out as one component withou
 import numpy as np
 
 from prism_bench.pipelines.pipeline import Pipeline, Stage
+from prism_bench.scene import centres, heated
 from prism_bench.workload import Workload
 
 TAPS, WINDOW = 5, 8
@@ -14,31 +15,26 @@ THRESHOLD = 250.0
 CELL = 4 * RADIUS + 2 * TAPS  # spots lie in cells of their own, so that no two meet
 
 
-def centres(rows, cols, spots):
-    """Where the spots are: in the middle of cells spread over the image, the same for everybody."""
-    across = cols // CELL
-    cells = np.linspace(0, across * (rows // CELL) - 1, spots).round().astype(int)
-    return np.stack([cells // across * CELL + CELL // 2, cells % across * CELL + CELL // 2], axis=1)
+def places(rows, cols, spots):
+    """Where the spots are."""
+    return centres(rows, cols, spots, CELL)
 
 
 def frame(rows, cols, spots, rng):
     """Noise on a background, and a disc of heat for each spot."""
-    image = rng.normal(BACKGROUND, NOISE, (rows, cols))
-    down, right = np.indices((rows, cols))
-    for row, col in centres(rows, cols, spots):
-        image += HEAT * ((down - row) ** 2 + (right - col) ** 2 <= RADIUS**2)
-    return image
+    return heated(rng.normal(BACKGROUND, NOISE, (rows, cols)), places(rows, cols, spots), RADIUS, HEAT)
 
 
 def check(results, axes):
     """Every spot is a component of its own in `topology` and hot in `segments`; nothing else is."""
     labels, betti = results["topology.labels"], results["topology.betti"]
-    found = labels[tuple(centres(axes["rows"], axes["cols"], axes["spots"]).T)]
+    planted = tuple(places(axes["rows"], axes["cols"], axes["spots"]).T)
+    found = labels[planted]
     if [axes["spots"], 0] != betti[:2].tolist():
         return f"{betti[0]} components with {betti[1]} holes; {axes['spots']} spots were planted"
     if not (found > 0).all() or len(set(found.tolist())) != axes["spots"]:
         return "a planted spot is no component of its own"
-    hot = results["segments.labels"][tuple(centres(axes["rows"], axes["cols"], axes["spots"]).T)]
+    hot = results["segments.labels"][planted]
     return None if (hot == 1).all() else "a planted spot is not segmented as hot"
 
 

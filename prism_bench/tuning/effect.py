@@ -5,21 +5,20 @@ from collections.abc import Mapping
 import numpy as np
 
 from prism_bench.case import Case
+from prism_bench.scene import centres, heated
 from prism_bench.tuning.guide import Window
 
 USUAL = 16  # the window that others are compared with
+SPOTS, RADIUS, HEAT = 6, 6, 0.25
 CUTS = (1.0, 2.0, 3.0)  # bits: where segmentation by entropy cuts around a threshold of 2
 
 
 def scene(rows: int, cols: int) -> np.ndarray:
-    """An image in [0, 1): a ramp, noise that grows downwards, and hot squares; float32 [rows, cols]."""
+    """An image in [0, 1): a ramp, noise that grows downwards, and hot spots; float32 [rows, cols]."""
     rng = np.random.default_rng(0)
     down, across = np.mgrid[0:rows, 0:cols] / max(rows, cols)
     image = 0.2 + 0.3 * across + 0.2 * down * rng.random((rows, cols))
-    for _ in range(6):
-        top, left = rng.integers(0, rows - 12), rng.integers(0, cols - 12)
-        image[top : top + 12, left : left + 12] = 0.95
-    return image.astype("float32")
+    return heated(image, centres(rows, cols, SPOTS, 3 * RADIUS), RADIUS, HEAT).astype("float32")
 
 
 def entropies(case: Case) -> np.ndarray:

@@ -73,7 +73,7 @@ def test_the_sequence_is_the_steps_one_after_the_other():
 def test_a_planted_spot_that_is_not_there_is_missed():
     with on_numpy(KNOWN["image"]) as prepared:
         assert check_results(prepared, "streams")[0]["passed"]
-        row, col = images.centres(**{k: prepared.axes[k] for k in ("rows", "cols", "spots")})[0]
+        row, col = images.places(**{k: prepared.axes[k] for k in ("rows", "cols", "spots")})[0]
         prepared.host["smooth.x"][row - 6 : row + 7, col - 6 : col + 7] = images.BACKGROUND
         entry = check_results(prepared, "streams")[0]
         assert (False, "2 components with 0 holes; 3 spots were planted") == (entry["passed"], entry["error"])
