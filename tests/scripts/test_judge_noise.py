@@ -13,6 +13,7 @@ import pytest
 from prism_bench import store
 from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.backends.null import SCRIPT as SCRIPTED
+from prism_bench.errors import BackendUnavailable
 from prism_bench.measure import Criterion
 from prism_bench.workbench import Settings
 from prism_bench.workbench.interleave import pair_settings
@@ -110,14 +111,17 @@ def both(script, tmp_path, monkeypatch, capsys):
         words = ["both", "--backend", "null", "--catalogue", TOYS, "--label", "S0", "--same", "2", "--planted", "2"]
         where = ["--records", tmp_path, "--output", tmp_path, "--noise", tmp_path / "noise"]
         monkeypatch.setattr(sys, "argv", ["judge_noise", *(str(word) for word in [*words, *where, *more])])
-        script.main()
-        return tmp_path, capsys.readouterr().out
+        with pytest.raises(SystemExit) as ended:
+            script.main()
+            raise SystemExit
+        return tmp_path, capsys.readouterr().out, ended.value.code
 
     return run
 
 
 def test_measuring_leaves_records_tables_and_floors(both):
-    folder, said = both()
+    folder, said, code = both()
+    assert None is code
     counts = {name: len(store.read(folder / f"{name}.json.gz").cases) for name in ("same-a", "same-b")}
     assert {"same-a": 4, "same-b": 4} == counts
     planted = list(csv.DictReader((folder / "toy" / "planted.csv").read_text().splitlines()))
@@ -128,14 +132,18 @@ def test_measuring_leaves_records_tables_and_floors(both):
     assert "2 processes a side of the build against itself" in said
 
 
-def test_what_was_kept_before_the_end_is_judged(both, script, monkeypatch):
+def test_what_was_kept_before_an_error_is_judged(both, script, monkeypatch):
     def lost(*words):
-        raise KeyboardInterrupt
+        raise BackendUnavailable("the device is gone")
 
     monkeypatch.setattr(script, "with_slowdown", lost)
-    with pytest.raises(KeyboardInterrupt):
-        both()
-    monkeypatch.setattr(script, "measure", lambda chosen: None)
-    folder, said = both()
+    folder, said, code = both()
+    assert "judge_noise: the device is gone" == code
     assert f"planted: no records of it in {folder}" in said
     assert (folder / "toy" / "same.csv").exists()
+
+
+def test_where_nothing_takes_long_nothing_is_planted(both):
+    folder, said, code = both("--filter", "triple")
+    assert (None, True) == (code, "0 cases planted and compiled" in said)
+    assert not (folder / "planted.json.gz").exists()
