@@ -65,19 +65,21 @@ __global__ void __launch_bounds__(SORTERS, 2)
     int bin[PER_THREAD / 4][4];
     unsigned int rank[PER_THREAD / 2];  // two in a word
     const bool whole = aligned && first + SORTED <= n;
+    float4 u[PER_THREAD / 4], v[PER_THREAD / 4];  // all on their way before the first is needed
+    if (whole) {
+        const float4* const xs = reinterpret_cast<const float4*>(x + first) + threadIdx.x;
+        const float4* const ys = reinterpret_cast<const float4*>(y + first) + threadIdx.x;
 #pragma unroll
-    for (int k = 0; k < PER_THREAD / 4; k += 2) {
-        const long long at = first + 4 * (k * SORTERS + static_cast<int>(threadIdx.x)), next = at + 4 * SORTERS;
-        float4 u[2], v[2];
-        if (whole) {  // all four on their way before the first is needed
-            u[0] = load4_streamed(x + at), u[1] = load4_streamed(x + next);
-            v[0] = load4_streamed(y + at), v[1] = load4_streamed(y + next);
-        } else {
-            u[0] = four_at(x, at, n), u[1] = four_at(x, next, n), v[0] = four_at(y, at, n), v[1] = four_at(y, next, n);
+        for (int k = 0; k < PER_THREAD / 4; ++k) u[k] = __ldcs(xs + k * SORTERS), v[k] = __ldcs(ys + k * SORTERS);
+    } else {
+#pragma unroll
+        for (int k = 0; k < PER_THREAD / 4; ++k) {
+            const long long at = first + 4 * (k * SORTERS + static_cast<int>(threadIdx.x));
+            u[k] = four_at(x, at, n), v[k] = four_at(y, at, n);
         }
-        grid.find(u[0], v[0], bin[k]);
-        grid.find(u[1], v[1], bin[k + 1]);
     }
+#pragma unroll
+    for (int k = 0; k < PER_THREAD / 4; ++k) grid.find(u[k], v[k], bin[k]);
 #pragma unroll
     for (int i = 0; i < PER_THREAD; ++i) {
         unsigned int own = 0;

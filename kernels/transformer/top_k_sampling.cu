@@ -94,17 +94,19 @@ struct Logits {
     float z[HELD];
 
     __device__ static int place(int begin, int j) { return begin + 4 * (j / 4 * THREADS + static_cast<int>(threadIdx.x)) + j % 4; }
-    __device__ void load(const float* row, int begin, int vocabulary, bool aligned) {
+    template <bool ALIGNED>
+    __device__ void load(const float* row, int begin, int vocabulary) {
 #pragma unroll
-        for (int j = 0; j < HELD; j += 4) {
-            const int first = place(begin, j);
-            float4 v = make_float4(-infinity(), -infinity(), -infinity(), -infinity());
-            if (aligned && first < vocabulary) v = load4_streamed(row + first);
-            z[j] = v.x, z[j + 1] = v.y, z[j + 2] = v.z, z[j + 3] = v.w;
+        for (int j = 0; j < HELD; j += ALIGNED ? 4 : 1) {
+            const bool there = place(begin, j) < vocabulary;
+            if constexpr (ALIGNED) {
+                float4 v = make_float4(-infinity(), -infinity(), -infinity(), -infinity());
+                if (there) v = load4_streamed(row + place(begin, j));
+                z[j] = v.x, z[j + 1] = v.y, z[j + 2] = v.z, z[j + 3] = v.w;
+            } else {
+                z[j] = there ? __ldcs(row + place(begin, j)) : -infinity();
+            }
         }
-#pragma unroll
-        for (int j = 0; j < HELD; ++j)
-            if (!aligned && place(begin, j) < vocabulary) z[j] = __ldcs(row + place(begin, j));
     }
     /// That of number j, by four choices: an index that is not known beforehand would put all into memory.
     __device__ float at(int j) const {
@@ -146,14 +148,15 @@ __device__ inline unsigned long long first_bar(const Logits& logits, int vocabul
 
 /// Walks the row and leaves its k best entries, unsorted, in shared memory. The next logits are under way meanwhile. The bar
 /// is raised each time that as much again of the row has been seen, so that candidates get rarer.
-__device__ inline void select(const Shared& s, const float* row, int vocabulary, int k, int capacity, bool aligned) {
+template <bool ALIGNED>
+__device__ void select(const Shared& s, const float* row, int vocabulary, int k, int capacity) {
     Logits own, next;
-    next.load(row, 0, vocabulary, aligned);
+    next.load<ALIGNED>(row, 0, vocabulary);
     unsigned long long bar = first_bar(next, vocabulary, k);
     float least = bar_logit(bar);
     for (int begin = 0; begin < vocabulary; begin += HELD * THREADS) {
         own = next;
-        if (begin + HELD * THREADS < vocabulary) next.load(row, begin + HELD * THREADS, vocabulary, aligned);
+        if (begin + HELD * THREADS < vocabulary) next.load<ALIGNED>(row, begin + HELD * THREADS, vocabulary);
         unsigned int pending = 0;
         if (!(own.largest() < least)) {
 #pragma unroll
@@ -234,8 +237,10 @@ __device__ inline void finish(const Shared& s, double* weight, double* sums, flo
     if (threadIdx.x == 0) *token = none ? -1 : Entry::index(s.held[chosen]);
 }
 
-// One block per row. In shared memory are `capacity` entries, their number, and 2 k doubles.
-extern "C" __global__ void __launch_bounds__(THREADS, 4)
+// One block per row; ALIGNED says that rows begin on 16-byte boundaries. In shared memory are `capacity` entries, their
+// number, and 2 k doubles.
+template <bool ALIGNED>
+__global__ void __launch_bounds__(THREADS, 4)
     top_k_sampling(const float* logits, int* index, float* p, int* token, int vocabulary, int k, int capacity,
                    double temperature, double top_p, unsigned long long seed) {
     extern __shared__ unsigned long long memory[];
@@ -243,7 +248,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
     const long long row = blockIdx.x;
     if (threadIdx.x == 0) *s.count = 0;
     __syncthreads();
-    select(s, logits + row * vocabulary, vocabulary, k, capacity, vocabulary % 4 == 0);
+    select<ALIGNED>(s, logits + row * vocabulary, vocabulary, k, capacity);
     int size = 1;
     while (size < k) size *= 2;
     for (int i = k + threadIdx.x; i < size; i += THREADS) s.held[i] = 0;

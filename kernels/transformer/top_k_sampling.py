@@ -40,8 +40,9 @@ def distinct(rng, count, axes):
     return np.interp((rng.permutation(count) + 0.5) / max(1, count), knots, [NormalDist().inv_cdf(q) for q in knots])
 
 
-def launch(rows, k, capacity):
-    return Launch(grid=rows, block=256, shared=8 * (capacity + 1 + 2 * k))
+def launch(rows, vocabulary, k, capacity):
+    entry = f"top_k_sampling<{str(vocabulary % 4 == 0).lower()}>"
+    return Launch(grid=rows, block=256, shared=8 * (capacity + 1 + 2 * k), entry=entry)
 
 
 def best(logits, k, xp):
@@ -95,7 +96,7 @@ def awkward(rows, vocabulary):
 
 
 spec = KernelSpec(
-    entry="top_k_sampling",
+    entry="top_k_sampling<true>",
     arguments=(
         In("logits", "rows vocabulary", fill=Fill(distinct, "normal, no two alike")), Out("index", "rows k", "int32"),
         Out("p", "rows k"), Out("token", "rows", "int32"), Size("vocabulary"), Size("k"), Size("capacity"),
