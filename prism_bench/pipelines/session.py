@@ -52,11 +52,14 @@ class Session:
         if not self._first:
             return self._result(pipeline, name, "ok", measurements=tuple(self._times(prepared, evaluate, name)))
         code = _moved(prepared, evaluate, name)
-        profile = self._tracer.profile(f"{pipeline.name}:{name}", prepared, evaluate) if self._watches else {}
+        profile = self._traced(prepared, name) if self._watches else {}
         return self._result(
             pipeline, name, "ok", verification=tuple(entries), code=code, profile=profile,
             measurements=tuple(self._on_cpu(pipeline)) if self._watches and name == ON_CPU else (),
         )  # fmt: skip
+
+    def _traced(self, prepared, name):
+        return self._tracer.profile(f"{prepared.pipeline.name}:{name}", prepared, lambda: form(name, prepared))
 
     def _verified(self, prepared, name):
         """Stages once for all forms, which run the same ones."""

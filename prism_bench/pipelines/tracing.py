@@ -1,5 +1,7 @@
 """What CUPTI sees of a form: kernels, copies, and how much of it ran side by side."""
 
+from collections.abc import Callable
+
 from prism_bench.pipelines.prepared import Prepared
 from prism_bench.profilers.overlap import overlap
 
@@ -12,21 +14,25 @@ class Tracer:
     def __init__(self):
         self._collector = None
 
-    def profile(self, name: str, prepared: Prepared, evaluate) -> dict:
-        """The profile of the form, as records keep it: values of one evaluation, or null with the reason."""
+    def profile(self, name: str, prepared: Prepared, make: Callable[[], Callable[[], None]]) -> dict:
+        """The profile of the form that `make` makes, as records keep it: values of one evaluation, or null with the
+        reason.
+        """
         try:
-            return _profile(overlap(self._watched(name, prepared, evaluate), name))
+            return _profile(overlap(self._watched(name, prepared, make), name))
         except Exception as error:  # CUPTI has errors of its own kinds; a tool that fails costs its values alone
             reason = str(error) or type(error).__name__
             return {"tool": "cupti", "values": {"overlap_share": {"value": None, "unit": "1", "reason": reason}}}
 
-    def _watched(self, name, prepared, evaluate):
+    def _watched(self, name, prepared, make):
+        """The form is made while CUPTI watches: a graph that was there before need not show its kernels."""
         from prism_bench.profilers.cupti import Collector
 
         if self._collector is None:
             self._collector = Collector()
         prepared.flow.synchronize()
         with self._collector:
+            evaluate = make()
             evaluate()
             prepared.flow.synchronize()
             with self._collector.range(name):

@@ -17,17 +17,19 @@ from tests.pipelines.toys import TOY
 class Planted:
     """A collector that saw two kernels half side by side, and a copy, in the range it was given."""
 
-    made = 0
+    made, watching = 0, False
 
     def __init__(self):
         Planted.made += 1
         self._name = None
 
     def __enter__(self):
+        Planted.watching = True
         return self
 
     def __exit__(self, *exception):
         """Nothing to flush."""
+        Planted.watching = False
 
     @contextmanager
     def range(self, name):
@@ -49,8 +51,13 @@ def prepared():
 def test_values_are_those_of_one_evaluation(prepared, monkeypatch):
     monkeypatch.setattr(cupti, "Collector", Planted)
     calls, tracer, before = [], Tracer(), Planted.made
+
+    def made():
+        assert Planted.watching, "CUPTI need not see the kernels of a graph that was there before"
+        return lambda: calls.append(1)
+
     for name in ("toy:graph", "toy:streams"):
-        profile = tracer.profile(name, prepared, lambda: calls.append(1))
+        profile = tracer.profile(name, prepared, made)
         values = {key: one["value"] for key, one in profile["values"].items()}
         assert (0.25, 2 / EVALUATIONS, 1 / EVALUATIONS) == (
             pytest.approx(values["overlap_share"]), values["kernels"], values["copies"],
@@ -66,5 +73,5 @@ def test_a_tool_that_fails_costs_its_values_alone(prepared, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(cupti, "Collector", broken)
-    share = Tracer().profile("toy:graph", prepared, lambda: None)["values"]["overlap_share"]
+    share = Tracer().profile("toy:graph", prepared, lambda: lambda: None)["values"]["overlap_share"]
     assert (None, str(error)) == (share["value"], share["reason"])
