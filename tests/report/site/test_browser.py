@@ -185,7 +185,11 @@ def test_any_two_records_are_compared_and_the_link_remembers(page, site):
     assert (14, "2026-10-14") == (len(options), options[0][:10])
     page.locator("select[name=a]").select_option(index=10)
     page.locator("select[name=b]").select_option(index=1)
-    assert page.locator("#pair h3").inner_text().startswith("2026-10-13 22:14 00000000 against 2026-10-04 22:14")
+    assert (
+        page.locator("#pair h3")
+        .inner_text()
+        .startswith("2026-10-13 22:14 00000000 (B) against 2026-10-04 22:14 00000000 (A)")
+    )
     assert "2 slower" in page.locator("#pair .chips").inner_text()
     page.locator("#pair").get_by_label("Search").fill("softmax")
     page.locator("#pair").get_by_label("Verdict").select_option("slower")

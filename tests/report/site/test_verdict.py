@@ -117,3 +117,13 @@ def test_records_that_do_not_compare_stand_beside_each_other_without_a_verdict(s
     assert word == found["refused"]["word"]
     assert {("no verdict", None)} == {(one["verdict"], one["reason"]) for one in found["cases"]}
     assert all(one["low"] < one["ratio"] < one["high"] for one in found["cases"])
+
+
+def test_times_of_two_clocks_stand_beside_each_other(script):
+    gpu, cpu = stored(gpu_record()), stored(cpu_record())
+    found = {one["case"]: one for one in answered(script, gpu, cpu)["cases"]}
+    for case in cpu.cases:
+        one, other = (record.case(case.name).measurement(metric).median
+                      for record, metric in ((gpu, "cold_time"), (cpu, "wall_time")))  # fmt: skip
+        assert ("no verdict", [one, other]) == (found[case.name]["verdict"], found[case.name]["seconds"])
+        assert "ratio" not in found[case.name]

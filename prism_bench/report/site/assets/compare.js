@@ -30,7 +30,7 @@
   function offer(select, all) {
     for (const shelf of shelves) {
       const own = all.filter((one) => one.shelf === shelf).reverse();
-      select.append(made("optgroup", { label: whose(shelf) }, ...own.map((one) => new Option(title(one), one.key))));
+      select.append(made("optgroup", { label: whose(shelf) }, ...own.map((one) => new Option(shelves.length > 1 ? `${title(one)}, ${shelf.machine}` : title(one), one.key))));
     }
   }
 
@@ -73,12 +73,12 @@
     return made("th", { scope: "row", class: "text", "data-sort": one.case }, name, ...(parts.length ? [made("small", { class: "axes" }, ...parts)] : []));
   }
 
-  function row(one, names, shelf) {
+  function row(one, shelf) {
     const tone = TONES[one.verdict] || "muted", known = one.ratio !== undefined, whole = known && isFinite(one.high), [a, b] = one.seconds, [first, second] = one.spreads || [];
     const interval = made("td", { class: "text", "data-title": "95 % interval", "data-csv": whole ? `${one.low.toFixed(4)} to ${one.high.toFixed(4)}` : undefined },
       ...(whole ? whisker(one, tone) : [made("span", { class: "muted" }, "none")]));
     return made("tr", { "data-verdict": one.verdict }, named(one, shelf), made("td", { class: "text", "data-title": "Metric" }, one.metric.replaceAll("_", " ")),
-      time(names[0], a, first), time(names[1], b, second),
+      time("A", a, first), time("B", b, second),
       made("td", { "data-title": "Ratio", "data-sort": known ? one.ratio : "" }, known ? one.ratio.toFixed(3) : "–"), interval,
       made("td", { "data-title": "Floor", "data-sort": known && isFinite(one.floor) ? one.floor : "" }, ...(known && isFinite(one.floor) ? [quantity(share(one.floor))] : ["–"])),
       made("td", { class: `text ${tone}`, "data-title": "Verdict" }, one.verdict, ...(one.reason ? [made("small", { class: "why" }, one.reason.replace(/(\d) us\b/g, "$1 µs"))] : [])));
@@ -86,15 +86,15 @@
 
   function refusal({ word, values }, a, b) {
     const both = `${values[0]} and ${values[1]}`;
-    if (word === "machine") return ["Two different machines", `These records are of ${both}. What differs between them is the machines, whatever the code did: there is no verdict, and no noise floor holds across machines. The intervals are of the processes on each side alone.`];
-    return [`No verdict: the ${word} differs`, `One record has ${both}. Only records of one backend, device and protocol can be held against each other; what stands below is what each of them measured.`];
+    if (word === "machine") return ["Two different machines.", `These records are of ${both}. What differs between them is the machines, whatever the code did: there is no verdict, and no noise floor holds across machines. The intervals are of the processes on each side alone.`];
+    return [`No verdict: the ${word} differs.`, `One record has ${both}. Only records of one backend, device and protocol can be held against each other; what stands below is what each of them measured.`];
   }
 
   const rank = (one) => [look.order.indexOf(one.verdict), -Math.abs(Math.log(one.ratio ?? 1))];
 
   function show(told, [a, b], names) {
     const counts = new Map(look.order.map((word) => [word, told.cases.filter((one) => one.verdict === word).length]).filter(([, count]) => count));
-    part("names").textContent = `${names[1]} against ${names[0]}${a.shelf === b.shelf ? `, ${whose(a.shelf)}` : ""}`;
+    part("names").textContent = `${names[1]} (B) against ${names[0]} (A)${a.shelf === b.shelf ? `, ${whose(a.shelf)}` : ""}`;
     const [strong, rest] = told.refused ? refusal(told.refused, a, b) : ["", ""];
     part("refused").replaceChildren(made("strong", {}, strong), ` ${rest}`);
     part("refused").hidden = !told.refused;
@@ -106,7 +106,7 @@
     [...table.tHead.rows[0].cells].forEach((head) => { const index = ["a", "b"].indexOf(head.dataset.key); if (index >= 0) (head.querySelector("button") || head).textContent = names[index]; });
     table.dataset.name = `${names[1]} against ${names[0]}`;
     const ordered = [...told.cases].sort((x, y) => { const [i, s] = rank(x), [j, t] = rank(y); return i - j || s - t; });
-    table.tBodies[0].replaceChildren(...ordered.map((one) => row(one, names, b.shelf)));
+    table.tBodies[0].replaceChildren(...ordered.map((one) => row(one, b.shelf)));
     [gap.hidden, found.hidden] = [true, false];
     if (!told.cases.length) explain("The two records have no case in common.");
     table.dispatchEvent(new Event("filled"));

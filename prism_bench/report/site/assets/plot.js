@@ -51,7 +51,7 @@
   }
 
   // A chart of `width` x `height` in `figure`, replacing what was drawn there; gives scales, and `add` to draw with.
-  function chart(figure, label, { height = 260, left = 64, right = 14, top = 12, bottom = 34, widest = 1120, x, y }) {
+  function chart(figure, label, { height = 260, left = 64, right = 14, top = 12, bottom = 34, widest = 1304, x, y }) {
     const width = Math.max(300, Math.min(widest, Math.round(figure.getBoundingClientRect().width) || 640));
     const svg = make("svg", { class: "chart", role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, "font-size": 11, style: `max-width:${width}px` });
     const kinds = { log: logarithmic, linear };
@@ -118,7 +118,7 @@
     const peak = roofs.fp32 || Math.max(...rates), ridge = peak / bandwidth;
     const x = [Math.min(...reach) / 2.5, Math.max(...reach, ridge * 4) * 2], y = [Math.min(...rates, ...Object.values(roofs)) / 3, Math.max(...rates, ...Object.values(roofs)) * 2.5];
     const plot = chart(figure, `Roofline of ${points.length} cases`, {
-      height, widest: 1304, x: { kind: "log", domain: x, words: words.rate(""), title: "operations per compulsory byte" }, y: { kind: "log", domain: y, words: words.rate("") },
+      height, x: { kind: "log", domain: x, words: words.rate(""), title: "operations per compulsory byte" }, y: { kind: "log", domain: y, words: words.rate("") },
     });
     const { across, up, add, say, inner } = plot, start = Math.max(x[0], y[0] / bandwidth);
     add("path", { d: `M${across(start)} ${up(start * bandwidth)}L${across(ridge)} ${up(peak)}H${inner.right}`, fill: "none", stroke: "var(--ink)", "stroke-width": 1.3 });

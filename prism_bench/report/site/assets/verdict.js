@@ -153,8 +153,13 @@
 
   const same = (x, y) => Boolean(x?.[0] && y?.[0]) && x.every((value, index) => value === null || y[index] === null || value === y[index]);
 
-  function row(name, pair, names, noise) {
+  // Records that may not be held against each other still show what each of them measured, by whichever clock.
+  const apart = (name, [a, b]) => ({ case: name, metric: `${a[0]} / ${b[0]}`, verdict: "no verdict", seconds: [a[1], b[1]], spreads: [a[2], b[2]],
+    reason: `two clocks: ${named(a[0])} in one record, ${named(b[0])} in the other` });
+
+  function row(name, pair, names, noise, why) {
     const metric = pair[0][0] ?? pair[1][0] ?? "wall_time", reason = missing(pair, names);
+    if (why && pair.every((side) => side.length > 2) && pair[0][0] !== pair[1][0]) return apart(name, pair);
     if (reason) return { case: name, metric, verdict: "not compared", reason, seconds: [null, null] };
     const [[, , , , , firstCycles, firstStep, firstCode], [, , , , , secondCycles, secondStep, secondCode]] = pair;
     const [a, b] = pair.map((side) => medians([side[3], side[4]]));
@@ -167,7 +172,7 @@
   prism.compare = (a, b, noise, rules, names) => {
     const why = refused(a, b), [told, misfit] = notes(a, b, why ? null : noise, names);
     const rows = Object.keys(a.cases).filter((name) => name in b.cases)
-      .map((name) => row(name, [a.cases[name], b.cases[name]], names, why || misfit ? null : noise));
+      .map((name) => row(name, [a.cases[name], b.cases[name]], names, why || misfit ? null : noise, why));
     const timed = rows.filter((one) => one.pair), first = judged(timed.map((one) => one.pair), rules);
     const controls = first.filter((_, index) => timed[index].identical && !why && rules.control), found = control(controls, rules);
     const final = found.widening > 1 ? judged(timed.map((one) => one.pair), rules, found.widening) : first;
