@@ -106,12 +106,12 @@ struct HalfConvolution {
                 load_rows(a[i], [&](int line, int d) { return own + piece_at(place + line * sizes.stride, k + d); });
             }
 #pragma unroll
-            for (int j = 0; j < 4; ++j)
-                load_rows(b[j], [&](int line, int d) { return matrix + piece_at(16 * j + line, k + d); });
+            for (int j = 0; j < 4; ++j)  // the depth's halves of 8 lines side by side, as the instruction takes them
+                load_rows(b[j], [&](int line, int d) { return matrix + piece_at(16 * j + line % 8 + d, k + line / 8 * 8); });
 #pragma unroll
             for (int i = 0; i < T::BLOCKS; ++i)
 #pragma unroll
-                for (int j = 0; j < 8; ++j) multiply_lanes<0>(sum[i][j], a[i], b[j / 2][j % 2], b[j / 2][j % 2 + 2]);
+                for (int j = 0; j < 8; ++j) multiply_lanes<0>(sum[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
         }
     }
 
