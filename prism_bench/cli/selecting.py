@@ -88,7 +88,7 @@ class Measuring:
             self._report(Progress(process, next(done), total, case.task))
 
         trials, right = {}, []
-        with Trials(self._bench, list(cases.values())) as trial:
+        with Trials(self._bench, [case.task for case in cases.values()]) as trial:
             for key, case in cases.items():
                 report(0, case)
                 trials[key] = trial(case)

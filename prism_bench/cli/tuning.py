@@ -83,10 +83,11 @@ class Tuning:
         return time.perf_counter() - self._begun
 
     def _search_all(self, spaces):
-        """Case by case, until their share of the time is over. What is tried whole is compiled by all cores before."""
+        """Case by case, until their share of the time is over. What is tried whole and its edges are compiled before."""
         whole = [case for space in spaces if len(space) <= self._plan.budget for case in space]
+        ahead = [*(case.task for case in whole), *(case.edges_task for case in whole)]
         tried, total = count(), sum(min(len(space), self._plan.budget) for space in spaces)
-        with Trials(self._bench, whole) as trials:
+        with Trials(self._bench, ahead) as trials:
 
             def trial(case):
                 self._report(Progress(0, min(next(tried), total), total, case.task))

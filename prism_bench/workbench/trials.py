@@ -68,13 +68,16 @@ class Bench:
 
 
 class Trials:
-    """Tries cases in one process, quickly: verified on one seed, then timed. Use it in a `with` block."""
+    """Tries cases in one process, quickly: verified on one seed, then timed. Use it in a `with` block.
 
-    def __init__(self, bench: Bench, ahead: Sequence[Case] = ()):
+    What the tasks `ahead` launch is compiled by all cores before.
+    """
+
+    def __init__(self, bench: Bench, ahead: Sequence[str] = ()):
         criteria = Settings().criteria | dict.fromkeys(CLOCKS, QUICK)
         settings = Settings(seeds=(0,), criteria=criteria, watching=Watching(hertz=0))
         self._bench = bench
-        self._conversation = Conversation(bench.order(settings, verifies=True, ahead=[case.task for case in ahead]))
+        self._conversation = Conversation(bench.order(settings, verifies=True, ahead=ahead))
 
     @property
     def facts(self) -> dict:

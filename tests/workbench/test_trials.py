@@ -8,7 +8,9 @@ import pytest
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
+from prism_bench.workbench.settings import Settings
 from prism_bench.workbench.trials import Bench, Trials, timed_in_turn
+from prism_bench.workbench.worker import _cases
 
 TUNABLE = discover(Path(__file__).parent.parent / "tunable")
 CASE = TUNABLE.case("tripled[n=1000]")
@@ -64,6 +66,14 @@ def test_edges_are_looked_at_as_the_case_is_launched(bench):
     with Trials(bench({"tripled[n=300]@block=64,items=1": {"wrong": True}})) as t:
         assert None is t.at_edges(block(256))
         assert "tripled[n=300] on null: y[" in t.at_edges(block(64))
+
+
+def test_what_is_tried_may_be_compiled_ahead_with_its_edges(bench):
+    order = bench().order(Settings(), verifies=True, ahead=[block(64).task, block(64).edges_task])
+    sizes = [case.workload["n"] for case in _cases(TUNABLE, order["ahead"])]
+    assert 1000 in sizes
+    assert len(sizes) == 1 + len(TUNABLE.edges_of("tripled@block=64,items=1"))
+    assert {64} == {case.configuration["block"] for case in _cases(TUNABLE, order["ahead"])}
 
 
 def test_a_backend_that_does_not_start_says_so(bench):

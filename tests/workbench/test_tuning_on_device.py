@@ -39,7 +39,7 @@ def test_every_configuration_is_right_at_the_edges(backend, kernel):
 
 def test_a_trial_is_right_and_has_a_cold_time(backend):
     case = CATALOGUE.case("vector_add[n=100000]")
-    with Trials(Bench("cuda", CATALOGUE), case.configurations(backend.device)) as trials:
+    with Trials(Bench("cuda", CATALOGUE), [one.task for one in case.configurations(backend.device)]) as trials:
         found = [trials(one) for one in (case, case.configured({"block": 128}))]
     assert [None, None] == [trial.reason for trial in found]
     assert ["cold_time"] * 2 == [trial.measured.metric for trial in found]
