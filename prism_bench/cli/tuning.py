@@ -83,7 +83,7 @@ class Tuning:
         return time.perf_counter() - self._begun
 
     def _search_all(self, spaces):
-        """Case by case, until their share of the time is over. What is tried whole and its edges are compiled before."""
+        """Case by case, until their share of the time is over. What is tried whole is compiled before, edges too."""
         whole = [case for space in spaces if len(space) <= self._plan.budget for case in space]
         ahead = [*(case.task for case in whole), *(case.edges_task for case in whole)]
         tried, total = count(), sum(min(len(space), self._plan.budget) for space in spaces)
