@@ -19,7 +19,10 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Make a record the baseline of its device: its medians, kept beside the device's budgets."""
+    """Make a record the baseline of its device.
+
+    Its medians are kept beside the device's budgets.
+    """
     from prism_bench import store
     from prism_bench.analysis.baselines import baseline_of, known_case, write_baseline
     from prism_bench.analysis.promises import baseline_path

@@ -26,7 +26,9 @@ def command(
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
-    """Ask a record everything: did it run well, are its budgets met, is it slower than the baseline or its own past.
+    """Ask a record everything that the gate asks.
+
+    Did it run well, are its budgets met, is it slower than the baseline or its own past?
 
     Ends with 2 where nothing could be judged. What was not measured is told as unmeasured, never as met.
     """

@@ -35,7 +35,10 @@ def command(
     all: Annotated[bool, typer.Option("--all", help="show the cases that are the same, too")] = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Compare B with A: two records, or two builds measured in turn in one run. Ends with 1 where B is slower."""
+    """Compare B with A: two records, or two builds in one run.
+
+    Builds are measured in turn. Ends with 1 where B is slower.
+    """
     from prism_bench.analysis.verdict import Rules
 
     _require_metric(metric)

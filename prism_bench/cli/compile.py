@@ -22,7 +22,10 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Compile every kernel to machine code for several architectures; no GPU and no driver needed."""
+    """Compile every kernel to machine code; no GPU needed.
+
+    For several architectures; no driver is needed either.
+    """
     from prism_bench.workbench import compile_check as check
 
     found, stored = options.open_catalogue(catalogue), check.read_table(table)

@@ -20,7 +20,10 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Tell what moved and why, what cannot be trusted, what is unmeasured, and which budgets end soon; in Markdown."""
+    """Tell in Markdown what the last days brought.
+
+    What moved and why, what cannot be trusted, what is unmeasured, and which budgets end soon.
+    """
     from prism_bench.report import digest as forms
     from prism_bench.report.digest.contents import parsed_since
 

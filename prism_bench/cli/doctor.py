@@ -12,7 +12,9 @@ _STYLES = {"works": "green", "note": "yellow", "missing": "cyan", "broken": "bol
 
 
 def command(json: options.JsonOption = False) -> None:
-    """Look at driver, GPUs, CUDA, libraries, profilers and host: one finding per check, with cause and cure.
+    """Say what works on this machine and what does not.
+
+    Driver, GPUs, CUDA, libraries, profilers and host: one finding per check, with cause and cure.
 
     Ends with 1 where something is broken. What is merely missing leaves the rest working, and ends with 0.
     """

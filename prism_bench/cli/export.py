@@ -20,7 +20,10 @@ def command(
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Write a record's samples, or all records' medians, as CSV or Parquet, or as results that asv publishes."""
+    """Write records as CSV, Parquet or asv's results.
+
+    A record's samples, or all records' medians; asv publishes what is written for it.
+    """
     kind = _kind(output, format)
     if everything and record:
         raise UsageError("--all is every record below --runs: leave out the record's name")

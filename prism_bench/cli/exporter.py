@@ -22,7 +22,10 @@ def command(
     catalogue: options.CatalogueOption = None,
     duration: Annotated[float | None, typer.Option(min=0, help="seconds until it ends; for ever without it")] = None,
 ) -> None:
-    """Serve devices, kernels that run, and the newest record's times and budgets to Prometheus, under DCGM's names."""
+    """Serve what the monitor sees to Prometheus.
+
+    Devices, kernels that run, and the newest record's times and budgets, under DCGM's names.
+    """
     from prism_bench.monitor.alerts import RULES
     from prism_bench.monitor.exporter import Collector, serve
     from prism_bench.monitor.station import station

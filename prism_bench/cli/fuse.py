@@ -17,7 +17,10 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write the kernels declared in kernels/<family>/fusions: source, spec and PTX, into <family>/generated."""
+    """Write the fused kernels that a catalogue declares.
+
+    Those in kernels/<family>/fusions: source, spec and PTX, into <family>/generated.
+    """
     from prism_bench.catalogue import default_folder
     from prism_bench.fusion.generate import declarations
     from prism_bench.fusion.keeping import keep, left_over

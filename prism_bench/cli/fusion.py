@@ -23,7 +23,9 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Account for fusion: launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain.
+    """Account for what fusing each chain of kernels brings.
+
+    Launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain.
 
     Without a record of a GPU the traffic on the emulator and the plans are all that there is. Ends with 1 where a fused
     stage fails the published rule at S0.

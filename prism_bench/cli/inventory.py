@@ -19,7 +19,9 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Audit the catalogue: definitions, launched instances, verified and timed cases, chains, what is unused.
+    """Audit the catalogue: what is used, verified and timed.
+
+    Definitions, launched instances, verified and timed cases, chains, what is unused.
 
     Ends with 1 where a definition is unused, or a kernel of the record is not verified or not timed.
     """

@@ -30,7 +30,10 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Account for launches, gaps by who is to blame, copies and the device's busy share. Label S0 by default."""
+    """Account for launches, gaps, copies and the busy share.
+
+    Gaps by who is to blame; the share of time in which the device is busy. Label S0 by default.
+    """
     from prism_bench.analysis.ledger import ledger
     from prism_bench.workbench import tracing
 

@@ -14,7 +14,7 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """List kernels and their cases, with the bytes they must move and the operations they do."""
+    """List kernels and cases: bytes to move, operations to do."""
     found = options.open_catalogue(catalogue)
     cases = found.cases(filter or (), options.chosen_labels(label))
     if json:

@@ -31,7 +31,9 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Compare allocators on recorded traces, and programs on them, in processes in turn, with CuPy's own pool.
+    """Compare allocators on recorded traces and whole programs.
+
+    Each with CuPy's own pool, in processes in turn.
 
     Ends with 0 whichever is faster; 2 where nothing could be measured.
     """

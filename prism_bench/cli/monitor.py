@@ -27,7 +27,9 @@ def command(
     min_calls: Annotated[int, typer.Option(min=1, help="kernels that ran less often are left out")] = 1,
     json: options.JsonOption = False,
 ) -> None:  # fmt: skip
-    """Watch utilisation, memory, clocks, power, temperature, processes and the kernels that ran last.
+    """Watch the GPU and the kernels that ran last.
+
+    Utilisation, memory, clocks, power, temperature and processes.
 
     A terminal shows a live view, anything else a line per look, with --json an object of status, kernels, alerts and
     report. Alerts go to the webhooks of the environment.

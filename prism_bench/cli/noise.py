@@ -23,7 +23,10 @@ def command(
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
-    """Measure the catalogue against itself, in turn, and keep each case's noise floor for compare, trend and check."""
+    """Measure the build against itself and keep the noise floors.
+
+    Both sides in turn, case by case; compare, trend and check use the floors.
+    """
     from prism_bench.analysis.noise import noise_of
     from prism_bench.analysis.noise_file import keep_noise
     from prism_bench.report.noise import noise_json, noise_view

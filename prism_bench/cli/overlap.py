@@ -25,7 +25,9 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Account for overlap: copy, kernel, copy in chunks on several streams against one; two chains side by side.
+    """Account for copies and kernels at the same time.
+
+    Copy, kernel, copy in chunks on several streams against one; two chains side by side.
 
     Every form's results are compared with those of the plain one. Times are a GPU's; elsewhere the ledger stands alone.
     """

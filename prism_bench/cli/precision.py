@@ -19,7 +19,9 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Choose the cheapest precision whose error on sample data is within what the program declares.
+    """Choose the cheapest precision that is accurate enough.
+
+    One whose error on sample data is within what the program declares.
 
     The error is that of the kernel on rounded operands against its float64 reference on unrounded ones. Costs are times
     on a GPU, elsewhere the bytes that must move. Ends with 1 where no precision is good enough.

@@ -18,7 +18,10 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write the static site about all records, only what changed of it, and say where it is."""
+    """Write the static site about all records.
+
+    Only what changed of it is written; the command says where it is.
+    """
     from prism_bench.report.site import build_site
 
     if output.suffix == ".html" or output.is_file():

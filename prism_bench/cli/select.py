@@ -25,7 +25,10 @@ def command(
     store: Annotated[Path, typer.Option(help="where measured policies are kept")] = Path("reports/tuning"),
     json: options.JsonOption = False,
 ) -> None:
-    """The measured policy for products of matrices, entropy windows and LSTM batches, beside the published rules."""
+    """Say which form of a product, window or batch is best here.
+
+    The measured policy for products of matrices, entropy windows and LSTM batches, beside the published rules.
+    """
     from prism_bench.report.select import Asked, measured_json, measured_view
 
     parts = _parts(part)

@@ -16,7 +16,10 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show a run record: times, rates, shares of the measured ceilings, peers, verification."""
+    """Show a run record as a table.
+
+    Times, rates, shares of the measured ceilings, peers, verification.
+    """
     from prism_bench import store
     from prism_bench.report.json_view import view
     from prism_bench.report.terminal import summary_view

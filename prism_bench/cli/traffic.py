@@ -17,7 +17,10 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Count bytes, sectors and shared-memory wavefronts of every kernel's source, emulated. Label S0 by default."""
+    """Count what each kernel's source asks of memory, emulated.
+
+    Bytes, sectors and shared-memory wavefronts. Label S0 by default.
+    """
     from prism_bench.workbench.traffic import traffic
 
     found = options.open_catalogue(catalogue)

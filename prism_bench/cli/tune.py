@@ -33,8 +33,10 @@ def command(
     output: Annotated[Path | None, typer.Option(help="a file for the report as JSON besides")] = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Try every configuration that a spec's tune= allows: verified, then timed cold. The best few are timed again in
-    fresh processes beside the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0.
+    """Find how each kernel is launched best on this machine.
+
+    Every configuration that a spec's tune= allows is verified, then timed cold. The best few are timed again in fresh
+    processes beside the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0.
     """
     from prism_bench.cli import tuning
 

@@ -16,7 +16,9 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Verify edges, golden data and workloads on the same seeded inputs: NumPy references, the emulator, and the GPU.
+    """Verify kernels wherever they can run here.
+
+    Edges, golden data and workloads on the same seeded inputs: NumPy references, the emulator, and the GPU.
 
     Without --backend every leg that can run here does. Workloads are S0, on a GPU all of them, unless --label says.
     """

@@ -28,6 +28,10 @@ def test_help_lists_every_command(shell):
         assert f"\n  {name} " in found.out
 
 
+def test_what_a_command_does_is_a_whole_sentence_in_the_list(shell):
+    assert [] == [line for line in shell("--help").out.splitlines() if line.startswith("  ") and line.endswith("...")]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_says_what_it_does_and_offers_json(shell, name):
     found = shell(name, "--help")
