@@ -53,7 +53,7 @@
   const share = (value) => `${(value * 100).toFixed(value >= 0.1 ? 0 : 1)} %`;
   const time = (name, seconds, spread) => {
     if (seconds === null) return made("td", { "data-title": name, "data-sort": "", class: "gap" }, "–");
-    return made("td", { "data-title": name, "data-sort": seconds }, quantity(words.time(seconds)), ...(spread === null || spread === undefined ? [] : [made("small", {}, `±${share(spread)}`)]));
+    return made("td", { "data-title": name, "data-sort": seconds }, quantity(words.whole(seconds)), ...(spread === null || spread === undefined ? [] : [made("small", {}, `±${share(spread)}`)]));
   };
 
   function whisker({ ratio, low, high }, tone) {

@@ -10,15 +10,16 @@
   };
 
   const three = (value) => Number(value.toPrecision(3)).toString();
-  const scaled = (steps, unit) => (value) => {
+  const scaled = (steps, unit, digits = three) => (value) => {
     if (value === 0) return "0";
     const [size, prefix] = steps.find(([size]) => Math.abs(value) >= size * 0.9995) || steps[steps.length - 1];
-    return `${three(value / size)} ${prefix}${unit}`.trim();
+    return `${digits(value / size)} ${prefix}${unit}`.trim();
   };
   const SMALL = [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
   const LARGE = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
   const words = {
     time: scaled(SMALL, "s"),
+    whole: scaled(SMALL, "s", (value) => value.toPrecision(3)), // as a column of a table has it
     rate: (unit) => scaled(LARGE, unit),
     share: (value) => `${Math.round(value * 100)} %`,
     plain: (value) => three(value),
