@@ -160,10 +160,28 @@ __device__ inline void multiply_square(const double* a, const double* b, double*
     __syncthreads();
 }
 
-// states[series, chunk, lag]: the values before the chunk, the latest first.
+/// Calls store(i, state) for i < count and goes on by the matrix; a coordinate a lane, by all lanes of a warp.
+template <class Store>
+__device__ void walk_states(const double* matrix, int size, double state, int count, Store store) {
+    const int lane = threadIdx.x % WARP;
+    for (int i = 0; i < count; ++i) {
+        store(i, state);
+        double next = 0.0;
+#pragma unroll 4
+        for (int k = 0; k < size; ++k) {
+            const double other = __shfl_sync(FULL_WARP, state, k);
+            if (lane < size) next = fma(matrix[lane * WARP + k], other, next);
+        }
+        state = next;
+    }
+}
+
+// states[series, chunk, lag]: the values before the chunk, the latest first. One warp walks from each STRIDE-th chunk to the
+// next, then all warps between them.
 extern "C" __global__ void __launch_bounds__(256)
     ar_chunk_states(const float* history, const float* coefficients, double* states, float intercept, int length, int lags,
                     int steps, int chunks) {
+    constexpr int DOUBLINGS = 5, STRIDE = 1 << DOUBLINGS;
     __shared__ double first[WARP * WARP], second[WARP * WARP], third[WARP * WARP];
     double *power = first, *result = second, *spare = third;
     const int size = lags + 1, lane = threadIdx.x % WARP;
@@ -175,28 +193,34 @@ extern "C" __global__ void __launch_bounds__(256)
         result[i] = row == col ? 1.0 : 0.0;
     }
     __syncthreads();
+    const auto multiply = [&](double*& a, const double* b) {  // a = a b
+        multiply_square(a, b, spare, size);
+        double* const old = a;
+        a = spare, spare = old;
+    };
     for (int left = steps; left > 0; left /= 2) {
-        if (left % 2 > 0) {
-            multiply_square(result, power, spare, size);
-            double* const old = result;
-            result = spare, spare = old;
-        }
-        multiply_square(power, power, spare, size);
-        double* const old = power;
-        power = spare, spare = old;
+        if (left % 2 > 0) multiply(result, power);
+        multiply(power, power);
     }
-    if (threadIdx.x >= WARP) return;
-    const float* const past = history + (blockIdx.x + 1ll) * length;
+    for (int i = threadIdx.x; i < WARP * WARP; i += blockDim.x) power[i] = result[i];
+    __syncthreads();
+    for (int i = 0; i < DOUBLINGS; ++i) multiply(power, power);
+    const int strides = (chunks + STRIDE - 1) / STRIDE;
     double* const own = states + static_cast<long long>(blockIdx.x) * chunks * lags;
-    double state = lane < lags ? past[-1 - lane] : lane == lags ? 1.0 : 0.0;
-    for (int chunk = 0; chunk < chunks; ++chunk) {
+    const auto store = [&](int chunk, double state) {
         if (lane < lags) own[static_cast<long long>(chunk) * lags + lane] = state;
-        double next = 0.0;
-        for (int k = 0; k < size; ++k) {
-            const double other = __shfl_sync(FULL_WARP, state, k);
-            if (lane < size) next = fma(result[lane * WARP + k], other, next);
-        }
-        state = next;
+    };
+    if (threadIdx.x < WARP) {
+        const float* const past = history + (blockIdx.x + 1ll) * length;
+        const double begin = lane < lags ? past[-1 - lane] : lane == lags ? 1.0 : 0.0;
+        walk_states(power, size, begin, strides, [&](int i, double state) { store(i * STRIDE, state); });
+    }
+    __syncthreads();
+    for (int stride = threadIdx.x / WARP; stride < strides; stride += blockDim.x / WARP) {
+        const int chunk = stride * STRIDE;
+        const double begin = lane < lags ? own[static_cast<long long>(chunk) * lags + lane] : lane == lags ? 1.0 : 0.0;
+        walk_states(result, size, begin, min(STRIDE, chunks - chunk),
+                    [&](int i, double state) { if (i > 0) store(chunk + i, state); });
     }
 }
 
