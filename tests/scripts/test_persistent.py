@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from prism_bench.persistent import FORMS
@@ -38,3 +39,22 @@ def test_no_chain_begins_when_the_time_is_over(tmp_path):
     assert 3 == done.returncode, done.stderr
     assert "record: nothing was measured" in done.stdout
     assert newest(tmp_path) is None
+
+
+def test_a_polite_end_keeps_what_was_measured(tmp_path):
+    words = ["transfer_entropy", "--rounds", "1000", "--answers", "2", "--output", tmp_path]
+    command = [sys.executable, HOUSE / "scripts" / "persistent", "--backend", "emulator", *words]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HOUSE)
+    with running:
+        until(lambda: newest(tmp_path) or running.poll() is not None)
+        running.terminate()
+        said, _ = running.communicate(timeout=60)
+    assert 3 == running.returncode, said
+    assert f"record: {newest(tmp_path)}" in said
+    assert FORMS[0] in {row.form for row in read_latencies(newest(tmp_path)).rows}
+
+
+def until(true, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end:
+        time.sleep(0.05)
