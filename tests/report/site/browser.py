@@ -42,7 +42,7 @@ def opened(page, site: Path, name: str, state: str = ""):
     """Show the page called `name`, with what a link to it remembers, and wait until its data is there."""
     page.goto("about:blank")
     page.goto((site / f"{name}.html").as_uri() + (f"#{state}" if state else ""))
-    if name.startswith("kernels/"):
+    if "kernels/" in name or name.endswith("compare"):
         page.wait_for_selector("body[data-loaded]")
     return page
 

@@ -173,14 +173,8 @@ def pair_rows(page, column):
     return cells.evaluate_all("cells => cells.map((cell) => cell.childNodes[0].textContent)")
 
 
-def compared(page, site, name="compare", state=""):
-    opened(page, site, name, state)
-    page.wait_for_selector("body[data-loaded]")
-    return page
-
-
 def test_any_two_records_are_compared_and_the_link_remembers(page, site):
-    compared(page, site)
+    opened(page, site, "compare")
     options = page.locator("select[name=a]").locator("option").all_inner_texts()
     assert (14, "2026-10-14") == (len(options), options[0][:10])
     page.locator("select[name=a]").select_option(index=10)
@@ -212,7 +206,7 @@ def test_the_choice_starts_with_the_fixed_comparison_and_says_the_same(page, sit
         shown.locator("td:nth-child(-n+4) small").evaluate_all("all => all.forEach((one) => one.remove())")
         return sorted(" ".join(text.split()).replace("-13 22:14 ", "-13 ") for text in shown.all_inner_texts())
 
-    compared(page, site)
+    opened(page, site, "compare")
     assert "2026-10-13" in page.locator("#against-1 h2").inner_text()
     assert [row.replace("this night", "2026-10-14 22:14 00000000") for row in rows("cases-1")] == rows("pair-cases")
 
@@ -222,11 +216,11 @@ def test_two_machines_stand_beside_each_other_without_a_verdict(page, tmp_path, 
     record = gpu_record()
     another = replace(record, machine={**record.machine, "id": "other-h200"}, created="2026-11-01T00:00:00")
     site = site_of(tmp_path, another, *nights(record, 2), replace(record, created="2026-12-01T00:00:00"))
-    compared(page, site, state="a=other-h200 cuda 2026-11-01T00:00:00 7471611d")
+    opened(page, site, "compare", state="a=other-h200 cuda 2026-11-01T00:00:00 7471611d")
     assert "Two different machines" in page.locator("#pair .banner").inner_text()
     assert {"no verdict", "not compared"} == set(pair_rows(page, "Verdict"))
     assert {"–"} == set(pair_rows(page, "Floor"))
-    compared(page, site, "machines/other-h200-cuda/compare")
+    opened(page, site, "machines/other-h200-cuda/compare")
     assert ["other-h200, cuda", "nvidia-h200, cuda"] == page.locator("select[name=a] optgroup").evaluate_all(
         "groups => groups.map((group) => group.label)"
     )
@@ -241,8 +235,27 @@ def test_the_choice_of_one_record_is_explained(page, tmp_path, monkeypatch):
     assert not page.locator("#pair form.chooser").is_visible()
 
 
+def test_two_records_are_chosen_by_keyboard(page, site):
+    opened(page, site, "compare")
+    before = page.locator("#pair h3").inner_text()
+    page.locator("select[name=a]").focus()
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("before => document.querySelector('#pair h3').innerText !== before", arg=before)
+    assert "2026-10-12" in page.locator("#pair h3").inner_text()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert "swap" == page.evaluate("document.activeElement.name")
+
+
+def test_a_comparison_on_paper_names_the_two(page, site):
+    opened(page, site, "compare")
+    page.emulate_media(media="print")
+    assert not page.locator("#pair form.chooser").is_visible()
+    assert page.locator("#pair h3").is_visible() and page.locator("#pair-cases").is_visible()
+
+
 def test_the_same_record_twice_is_told(page, site):
-    compared(page, site)
+    opened(page, site, "compare")
     page.locator("select[name=a]").select_option(index=0)
     assert "the same record twice" in page.locator("#pair .gap-told").inner_text()
     assert not page.locator("#pair-cases").is_visible()

@@ -1,6 +1,7 @@
 "use strict";
 // Any two records beside each other: the choice, which the link remembers, and the table of what the verdict's script says.
 (async () => {
+  const ready = () => { document.body.dataset.loaded = "data"; };
   const { words } = prism.plot, { shelves, rules, look } = JSON.parse(document.getElementById("view").textContent);
   const section = document.getElementById("pair"), form = section.querySelector("form.chooser"), gap = section.querySelector("p.gap-told");
   const found = section.querySelector(".found"), table = section.querySelector("table"), selects = { a: form.elements.a, b: form.elements.b };
@@ -114,7 +115,7 @@
 
   // ---- the choice
   const all = await listed();
-  if (all.length < 2) return; // the page has said so
+  if (all.length < 2) return ready(); // the page has said so
   Object.values(selects).forEach((select) => offer(select, all));
 
   let turn = 0;
@@ -146,5 +147,5 @@
   addEventListener("hashchange", recall);
   form.hidden = false;
   await recall();
-  document.body.dataset.loaded = "data";
+  return ready();
 })();
