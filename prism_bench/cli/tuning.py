@@ -160,7 +160,8 @@ def keep(session: Session, bench: Bench, folder: Path) -> Path | None:
     """Put what was settled into the machine's store; the path, None where nothing was. A store of another device of the
     same name makes way.
     """
-    found = [_choice(one, session.facts, bench) for one in session.decisions if one.settled]
+    commit, _ = identity.commit_of(bench.catalogue.folder)
+    found = [_choice(one, session.facts, commit) for one in session.decisions if one.settled]
     if not found:
         return None
     machine, device = identity.machine(session.facts)["id"], session.facts.get("device", "")
@@ -171,8 +172,7 @@ def keep(session: Session, bench: Bench, folder: Path) -> Path | None:
     return write_kept(kept.with_choices(found), path)
 
 
-def _choice(one: Decided, facts, bench):
-    commit, _ = identity.commit_of(bench.catalogue.folder)
+def _choice(one: Decided, facts, commit):
     case = one.searched.default
     return Choice(
         kernel=case.kernel,

@@ -96,7 +96,8 @@ def test_where_no_lane_starts_the_run_says_so(abreast, monkeypatch):
     [
         ("skipped", "k: out of memory: wants 9 GB", None, True),
         ("ok", None, "CUDA out of memory. Tried to allocate 2.00 GiB", True),
-        ("ok", None, "CUBLAS_STATUS_ALLOC_FAILED", True),
+        ("ok", None, "Out of memory allocating 4,294,967,296 bytes (allocated so far: 8 bytes).", True),
+        ("ok", None, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
         ("ok", None, "its y differs from the reference by 0.1", False),
         ("skipped", "k: for compute capability 90, not 80", None, False),
         ("failed", "k: RuntimeError: no luck", None, False),
