@@ -22,57 +22,65 @@ using FewPixels = PixelTile<1>;
 /// Where the 16-byte piece that holds `channel` of a line of 64 stands: neighbouring lines meet no bank twice.
 __device__ inline int piece_at(int line, int channel) { return line * 64 + (channel / 8 ^ line % 8) * 8; }
 
+/// What a round works on: the tile's image, first pixel, output channels and their group, and the first input channel.
+struct __align__(16) ConvolutionRound {
+    int number, row, column, channel, channels, group, depth, last;  // whether the tile is done then
+};
+
 template <class T>
 struct HalfConvolution {
+    static constexpr int AHEAD = T::STAGES - 1, PLACES = 8;  // rounds that are known: this one to the AHEAD-th, and older
+    static_assert(PLACES * sizeof(ConvolutionRound) == 256 && AHEAD + 2 <= PLACES);
     const Convolution sizes;
     const unsigned short *x, *taps;  // [image, row, column, channel], [output channel, tap, channel]
+    ConvolutionRound* known;
     unsigned short *stages, *windows;
-    int across, along, tiles_out, chunks, width, height, rounds;
+    int group_in, across, along, tiles_out, chunks, width, height, rounds;
 
     __device__ HalfConvolution(const Convolution& sizes, const __half* x, const __half* taps, int batch,
                                unsigned short* shared)
         : sizes(sizes), x(reinterpret_cast<const unsigned short*>(x)), taps(reinterpret_cast<const unsigned short*>(taps)),
-          stages(shared), windows(shared + T::STAGES * T::TAPS) {
+          known(reinterpret_cast<ConvolutionRound*>(shared)), stages(shared + 128), windows(stages + T::STAGES * T::TAPS),
+          group_in(sizes.group_in()) {
         across = (sizes.out_cols + T::COLS - 1) / T::COLS, along = (sizes.out_rows + T::ROWS - 1) / T::ROWS;
         tiles_out = sizes.groups * ((sizes.group_out() + T::CHANNELS - 1) / T::CHANNELS);
-        chunks = (sizes.group_in() + T::DEPTH - 1) / T::DEPTH;
+        chunks = (group_in + T::DEPTH - 1) / T::DEPTH;
         width = (T::COLS - 1) * sizes.stride + (sizes.k_cols - 1) * sizes.dilation + 1;
         height = (T::ROWS - 1) * sizes.stride + (sizes.k_rows - 1) * sizes.dilation + 1;
         const int tiles = batch * along * across * tiles_out, own = tiles - static_cast<int>(blockIdx.x);
         rounds = (own + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x) * chunks;
     }
 
-    /// What a round works on: the tile's image, first pixel and output channels, and the first input channel. Tiles that
-    /// follow one another take the same pixels for different output channels.
-    struct Round {
-        int number, row, column, channel, channels, group, depth;
-    };
-    __device__ Round round(int index) const {
+    /// Makes a round known to all threads, from the next barrier on; its divisions would cost each thread as much as the
+    /// products of a tap. Tiles that follow one another take the same pixels for different output channels.
+    __device__ void plan(int index) const {
         const int tile = blockIdx.x + index / chunks * gridDim.x, pixels = tile / tiles_out, out = tile % tiles_out;
         const int of_group = tiles_out / sizes.groups, in_group = out % of_group * T::CHANNELS, group = out / of_group;
-        return {pixels / (across * along), pixels / across % along * T::ROWS, pixels % across * T::COLS,
-                group * sizes.group_out() + in_group, min(T::CHANNELS, sizes.group_out() - in_group), group,
-                index % chunks * T::DEPTH};
+        const int outputs = sizes.group_out();
+        known[index % PLACES] = {pixels / (across * along), pixels / across % along * T::ROWS, pixels % across * T::COLS,
+                                 group * outputs + in_group, min(T::CHANNELS, outputs - in_group), group,
+                                 index % chunks * T::DEPTH, index % chunks == chunks - 1};
     }
+    __device__ ConvolutionRound round(int index) const { return known[index % PLACES]; }
     __device__ unsigned short* window(int index) const { return windows + index % 2 * (width * height * T::DEPTH); }
 
-    /// Starts the copies of a step's taps: 64 output channels, each with 64 input channels.
-    __device__ void copy_taps(int step) const {
-        const int count = sizes.taps(), tap = step % count;
-        const Round now = round(step / count);
-        unsigned short* const to = stages + step % T::STAGES * T::TAPS;
+    /// Starts the copies of a round's tap into a stage: 64 output channels, each with 64 input channels.
+    __device__ void copy_taps(int index, int tap, int stage) const {
+        const int count = sizes.taps();
+        const ConvolutionRound now = round(index);
+        unsigned short* const to = stages + stage * T::TAPS;
 #pragma unroll
         for (int i = threadIdx.x; i < T::TAPS / 8; i += T::THREADS) {
             const int line = i / 8, channel = now.depth + i % 8 * 8;
-            const bool inside = line < now.channels && channel < sizes.group_in();
-            const long long from = (static_cast<long long>(now.channel + line) * count + tap) * sizes.group_in() + channel;
+            const bool inside = line < now.channels && channel < group_in;
+            const long long from = (static_cast<long long>(now.channel + line) * count + tap) * group_in + channel;
             __pipeline_memcpy_async(to + piece_at(line, i % 8 * 8), taps + (inside ? from : 0), 16, inside ? 0 : 16);
         }
     }
 
     /// Starts a part of the copies of a round's window; outside the image it is zero.
     __device__ void copy_window(int index, int part, int parts) const {
-        const Round now = round(index);
+        const ConvolutionRound now = round(index);
         unsigned short* const to = window(index);
         const int all = width * height * 8, share = (all + parts - 1) / parts, end = min(all, (part + 1) * share);
         const unsigned int reciprocal = 0xffffffffu / static_cast<unsigned int>(width) + 1;  // exact below 2^16
@@ -82,19 +90,18 @@ struct HalfConvolution {
             const int down = width == 1 ? place : static_cast<int>(__umulhi(static_cast<unsigned int>(place), reciprocal));
             const int row = top + down, column = left + place - down * width;
             const bool in_image = row >= 0 && row < sizes.rows && column >= 0 && column < sizes.cols;
-            const bool inside = in_image && channel < sizes.group_in();
+            const bool inside = in_image && channel < group_in;
             const long long pixel = (static_cast<long long>(now.number) * sizes.rows + row) * sizes.cols + column;
-            const long long from = pixel * sizes.channels_in + now.group * sizes.group_in() + channel;
+            const long long from = pixel * sizes.channels_in + now.group * group_in + channel;
             __pipeline_memcpy_async(to + piece_at(place, i % 8 * 8), x + (inside ? from : 0), 16, inside ? 0 : 16);
         }
     }
 
     /// Adds one tap's products of the window to `sum`.
-    __device__ void multiply(int step, float (&sum)[T::BLOCKS][8][4]) const {
-        const int count = sizes.taps(), tap = step % count, index = step / count;
+    __device__ void multiply(int index, int tap, int stage, float (&sum)[T::BLOCKS][8][4]) const {
         const int u = tap / sizes.k_cols * sizes.dilation, v = tap % sizes.k_cols * sizes.dilation;
-        const unsigned short *const own = window(index), *const matrix = stages + step % T::STAGES * T::TAPS;
-        const int depth = min(T::DEPTH, sizes.group_in() - index % chunks * T::DEPTH);
+        const unsigned short *const own = window(index), *const matrix = stages + stage * T::TAPS;
+        const int depth = min(T::DEPTH, group_in - round(index).depth);
         const int first = threadIdx.x / 32 * T::ROWS_OF_WARP;
 #pragma unroll 2
         for (int k = 0; k < depth; k += 16) {
@@ -118,7 +125,7 @@ struct HalfConvolution {
     /// y = f(sum + bias of its channel), turned in shared memory so that 64 channels of a pixel are written together.
     template <class F>
     __device__ void store(int index, const __half* bias, __half* y, F f, const float (&sum)[T::BLOCKS][8][4]) const {
-        const Round now = round(index);
+        const ConvolutionRound now = round(index);
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         unsigned short* const own = window(index) + warp * T::BLOCKS * 16 * 64;
 #pragma unroll
@@ -151,25 +158,35 @@ struct HalfConvolution {
     template <class F>
     __device__ void convolve(const __half* bias, __half* y, F f) const {
         const int count = sizes.taps(), steps = rounds * count, parts = max(1, count - 2);
+        if (static_cast<int>(threadIdx.x) <= AHEAD) plan(threadIdx.x);
+        __syncthreads();
         copy_window(0, 0, 1);
-        for (int step = 0; step < T::STAGES - 1; ++step) {
-            if (step < steps) copy_taps(step);
+        int next_index = 0, next_tap = 0;  // of the step whose taps are copied
+        const auto copy_next = [&](int step) {
+            if (step < steps) copy_taps(next_index, next_tap, step % T::STAGES);
+            if (++next_tap == count) next_tap = 0, ++next_index;
+        };
+        for (int step = 0; step < AHEAD; ++step) {
+            copy_next(step);
             __pipeline_commit();
         }
         float sum[T::BLOCKS][8][4] = {};
+        int index = 0, tap = 0;
 #pragma unroll 1
         for (int step = 0; step < steps; ++step) {
-            const int index = step / count, tap = step % count;
             if (count > 2) __pipeline_wait_prior(T::STAGES - 2);
             else __pipeline_wait_prior(0);
             __syncthreads();
-            if (step + T::STAGES - 1 < steps) copy_taps(step + T::STAGES - 1);
+            copy_next(step + AHEAD);
             if (tap < parts && index + 1 < rounds) copy_window(index + 1, tap, parts);
             __pipeline_commit();
-            multiply(step, sum);
-            if (tap < count - 1 || (index + 1) % chunks > 0) continue;
+            if (tap == 0 && threadIdx.x == 0) plan(index + AHEAD + 1);
+            multiply(index, tap, step % T::STAGES, sum);
+            if (++tap < count) continue;
+            tap = 0, ++index;
+            if (!round(index - 1).last) continue;
             __syncthreads();
-            store(index, bias, y, f, sum);
+            store(index - 1, bias, y, f, sum);
 #pragma unroll
             for (int i = 0; i < T::BLOCKS; ++i)
 #pragma unroll
