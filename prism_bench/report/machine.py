@@ -39,6 +39,8 @@ def _pair(key, value):
 def _text(key, value):
     if key.endswith("_bytes") and isinstance(value, int):
         return bytes_text(value)
+    if key == "compute_capability" and isinstance(value, int):
+        return f"{value // 10}.{value % 10}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

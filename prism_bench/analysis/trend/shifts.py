@@ -76,7 +76,7 @@ class Shift:
         word = "worse by" if self.first.worse else "better by"
         if len(changes) > 1:
             least, usual, most = (share_text(share) for share in (changes[0], median(changes), changes[-1]))
-            return f"{word} {least} to {most}, {usual} typically,"
+            return f"{word} {least} each," if least == most else f"{word} {least} to {most}, {usual} typically,"
         before, after = (value_text(self.first.key.metric, value) for value in (self.first.before, self.first.after))
         return f"{word} {share_text(changes[0])} ({before} -> {after})"
 
