@@ -86,7 +86,7 @@ def torch_halves(torch, x, taps, bias, stride, padding, dilation, groups):
 
 
 def in_halves(name, reference, peer):
-    """Floors of S2 on an H200: 411 MB / 4.29 TB/s = 96 us; 118 GFLOP / 777 TFLOP/s = 152 us. Not measured yet: by warp-wide
+    """Floors of S2 on an H200: 411 MB / 4.29 TB/s = 96 us; 118 GFLOP / 777 TFLOP/s = 152 us. Not measured: by warp-wide
     instructions, which reach 60 % of that rate, about 220 us."""
     return channels(
         name, reference, peer, "half precision, channels last, on the tensor cores", entry=f"{name}<ManyPixels>",
