@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -13,13 +15,15 @@ _FEW = 4  # as many are compiled sooner than processes start
 
 
 def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], None] = lambda: None) -> int:
-    """Fill the cache for the cases on `device`; how many libraries that takes. What fails is met again by its case.
+    """Fill the cache for the cases on `device`; how many libraries that takes. What fails is met again by its case, and
+    so is what is left where a compiler is killed.
 
     `report` is called after each library.
     """
     jobs = list(dict.fromkeys(job for case in cases if not case.refusal(device) if (job := _job(case, device))))
-    for _ in on_all_cores(_compile, jobs):
-        report()
+    with suppress(BrokenProcessPool):
+        for _ in on_all_cores(_compile, jobs):
+            report()
     return len(jobs)
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -100,7 +101,11 @@ class Run:
     def _ahead(self, tasks):
         """Have the tasks' code compiled by all cores before several processes want it at once."""
         order = self._order_for(0, [], timed=False, verifies=False) | {"ahead": tasks}
-        self._follow(work(order, self._settings.timeout, self._place), 0, [])
+        with suppress(
+            WorkerDied
+        ):  # what it left is compiled by who needs it, and where nothing starts that one says so
+            for event in work(order, self._settings.timeout, self._place):
+                self._take(event, 0, [])
 
     def _work(self, process, tasks, timed, verifies=True):
         """Send the tasks to a process, or to several where nothing is timed; when one dies, mark what it was doing and
@@ -160,6 +165,8 @@ class Run:
         """What the process was doing is a result too; one that never came so far as to do anything is an error."""
         if death.task is None:
             raise died_at_start(death, self._backend)
+        if death.task in finished:  # lost between two tasks: the rest goes on in another process
+            return
         finished.append(death.task)
         self._done += 1
         edges = death.task.startswith("edges:")

@@ -1,5 +1,6 @@
 """Compiling ahead: each library once, and whatever fails is left to the case that meets it."""
 
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,3 +35,11 @@ def test_a_launch_that_raises_is_left_to_its_case(compiled):
     case = discover(TOYS).cases(["triple"])[0]
     assert 0 == ahead.compile_ahead([Case(replace(case.spec, launch=broken), case.workload, "S0")], Device())
     assert not compiled
+
+
+def test_a_compiler_that_is_killed_leaves_the_rest_to_who_launches_it(monkeypatch):
+    def killed(job):
+        raise BrokenProcessPool
+
+    monkeypatch.setattr(ahead, "_compile", killed)
+    assert 2 == ahead.compile_ahead(discover(TOYS).cases(["double"]), Device(compute_capability=80))

@@ -1,6 +1,7 @@
 """A run that verifies side by side before it times: the same record as by one process, whatever happens in a lane."""
 
 from dataclasses import replace
+from importlib import import_module
 from threading import enumerate as threads
 
 import pytest
@@ -82,6 +83,21 @@ def test_a_lane_that_never_starts_leaves_its_task_to_the_others(abreast, monkeyp
     monkeypatch.setattr("prism_bench.workbench.conversation.start", start)
     record = abreast()
     assert (True, {"ok"}) == (record.complete, {case.status for case in record.cases})
+
+
+def test_a_process_that_dies_compiling_ahead_ends_no_run(abreast, monkeypatch):
+    really, died = process.work, []
+
+    def work(order, timeout, place):
+        if order["ahead"]:
+            died.append(order)
+            raise process.WorkerDied(None, "crashed", "no memory for so many compilers")
+        yield from really(order, timeout, place)
+
+    monkeypatch.setattr(import_module("prism_bench.workbench.run"), "work", work)
+    record = abreast(filters=["double"])
+    assert (1, True) == (len(died), record.complete)
+    assert record.case("double[n=1000]").measurements
 
 
 def test_where_no_lane_starts_the_run_says_so(abreast, monkeypatch):

@@ -192,6 +192,23 @@ def test_what_was_measured_is_kept_where_an_error_ends_the_run_that_nobody_fores
     assert [(False, {"edge"})] == [(one.complete, {case.label for case in one.cases}) for one in kept]
 
 
+def test_a_process_that_is_lost_between_two_tasks_costs_neither(play, monkeypatch):
+    really, lost = process.work, []
+
+    def work(order, timeout, place):
+        for event in really(order, timeout, place):
+            yield event
+            if order["timed"] and "results" in event and not lost:
+                lost.append(order["tasks"][0])
+                raise process.WorkerDied(lost[0], "crashed", "gone")
+
+    monkeypatch.setattr(import_module("prism_bench.workbench.run"), "work", work)
+    record = play(filters=["double"], processes=1)
+    assert lost
+    assert {"ok"} == {case.status for case in record.cases}
+    assert [1, 1] == [len(case.measurement("cold_time").processes) for case in record.cases if case.measurements]
+
+
 def test_no_process_and_no_listener_is_left_behind(play):
     before = set(threads())
     play(filters=["triple"], report=interrupt_at("triple[n=1000]"))
