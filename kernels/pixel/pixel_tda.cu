@@ -198,10 +198,11 @@ __global__ void __launch_bounds__(256)
 // sizes[p], 0 before, becomes the number of pixels of the component whose first pixel is p. A block finds the root of each
 // of its tile's components once.
 template <bool SIZES>
-__global__ void __launch_bounds__(256, 4)
+__global__ void __launch_bounds__(256, SIZES ? 3 : 4)
     tda_labels(const unsigned short* local, const int* parent, int* labels, int* sizes, unsigned long long* sums,
                long long* betti, int rows, int cols) {
-    __shared__ int known[TILE];  // of a component's first pixel in the tile: how many pixels, then its root
+    __shared__ int known[TILE], count;  // of a component's first pixel in the tile: how many pixels, then its root
+    __shared__ unsigned short firsts[TILE / 2];  // of two neighbours one at most is such a pixel
     const BandPlace place;
     uint2 packed[BAND];  // four each
 #pragma unroll
@@ -227,14 +228,17 @@ __global__ void __launch_bounds__(256, 4)
         each([&](int, int first) { atomicAdd(known + first, 1); });
         __syncthreads();
     }
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    each([&](int pixel, int first) { if (pixel == first) firsts[atomicAdd(&count, 1)] = static_cast<unsigned short>(first); });
+    __syncthreads();
     int roots = 0;
-    each([&](int pixel, int first) {
-        if (pixel != first) return;
-        const int number = in_image(pixel, cols), root = settled_root(parent, number);
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {  // all of them wait for memory at once
+        const int first = firsts[i], number = in_image(first, cols), root = settled_root(parent, number);
         roots += root == number;
         if (SIZES) atomicAdd(sizes + root, known[first]);
         known[first] = root;
-    });
+    }
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < BAND; ++k) {
