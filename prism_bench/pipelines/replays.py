@@ -4,7 +4,6 @@ from pathlib import Path
 
 from prism_bench.backends import Backend
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import PrismBenchError
 from prism_bench.measurement import Measurement
 from prism_bench.memory import Trace, trace
 from prism_bench.memory.replay import Books, footprint, replay, summary
@@ -12,6 +11,7 @@ from prism_bench.pipelines.forms import form
 from prism_bench.pipelines.known import INTEGRATION
 from prism_bench.pipelines.prepared import Prepared
 from prism_bench.run_record import CaseResult
+from prism_bench.workbench.measuring import is_sticky
 from prism_bench.workbench.verification import verify
 
 FAMILY = "allocators"
@@ -99,8 +99,9 @@ def record_catalogue(catalogue: Catalogue, backend: Backend, label: str, folder:
                 continue
             try:
                 verify(backend, case, seeds=(0,))
-            except (PrismBenchError, MemoryError):  # what cannot run here asks for no memory
-                continue
+            except Exception as error:  # what cannot run here, for whatever reason, asks for no memory
+                if is_sticky(backend, error):
+                    raise
     return _kept(recorder, folder, backend, label)
 
 

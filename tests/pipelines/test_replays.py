@@ -1,16 +1,25 @@
 """Traces replayed by a measuring process, on an allocator that keeps the books."""
 
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
+from prism_bench.catalogue import discover
 from prism_bench.memory import SizeClassPool, trace
 from prism_bench.memory.books import Books
 from prism_bench.memory.synthetic import random_trace
+from prism_bench.memory.tracker import Tracker
+from prism_bench.pipelines import replays
 from prism_bench.pipelines.replays import replayed
 
 pytest.importorskip("cupy")
 
-from prism_bench.memory import allocators  # noqa: E402
+from prism_bench.memory import allocators, recorder  # noqa: E402
+
+TOYS = Path(__file__).resolve().parents[1] / "toys"
 
 
 class Held:
@@ -71,3 +80,34 @@ def test_an_unknown_allocator_and_one_that_is_not_installed(monkeypatch):
     monkeypatch.setattr(allocators, "find_spec", lambda name: None)
     with pytest.raises(BackendUnavailable, match="RMM is not installed here"):
         allocators.open_allocator("rmm")
+
+
+@pytest.fixture
+def recorded(monkeypatch, tmp_path):
+    """A function that records a catalogue whose first kernel fails in some way, and gives the cases that were run."""
+    seen = []
+
+    def record(error):
+        def run(backend, case, seeds):
+            seen.append(case.name)
+            if len(seen) == 1:
+                raise error
+
+        monkeypatch.setattr(replays, "verify", run)
+        replays.record_catalogue(discover(TOYS), NumpyBackend(), "S0", tmp_path)
+        return seen
+
+    told = SimpleNamespace(trace=lambda **facts: random_trace(10), tracker=Tracker())
+    monkeypatch.setattr(recorder, "recording", lambda name: nullcontext(told))
+    return record
+
+
+def test_a_kernel_that_fails_does_not_end_the_recording(recorded, tmp_path):
+    assert len(recorded(ValueError("no such function in this library"))) > 1
+    assert 10 == trace.read(tmp_path / "random.json.gz").allocations
+
+
+def test_a_device_that_no_longer_answers_ends_it(recorded, monkeypatch):
+    monkeypatch.setattr(replays, "is_sticky", lambda backend, error: True)
+    with pytest.raises(RuntimeError, match="illegal"):
+        recorded(RuntimeError("illegal address"))
