@@ -31,10 +31,7 @@ def command(
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Verify, then time every case, and write one run record.
-
-    Each is timed in several fresh processes. Labels: S0 off the GPU.
-    """
+    """Verify, then time every case, and write one run record. Labels: S0 off the GPU."""
     from prism_bench import workbench
 
     opened = options.choose_backend(backend, quiet=json)
