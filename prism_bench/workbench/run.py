@@ -158,7 +158,7 @@ class Run:
             if self._facts.get("uuid"):
                 self._journal.append(executions_of(result))
         if "results" in event:
-            finished.append(self._current)
+            finished.append(event.get("task", self._current))
             self._done += 1
 
     def _bury(self, death, finished):
