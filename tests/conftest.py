@@ -1,6 +1,7 @@
 """The one place where tests that need a GPU, or captures that are not ours to ship, are skipped."""
 
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ def _what_is_missing():
     from prism_bench.errors import BackendUnavailable
 
     try:
-        open_cupy()
+        with warnings.catch_warnings(action="ignore"):  # what a library says of another while it is loaded
+            open_cupy()
     except BackendUnavailable as error:
         return str(error)
     return None
