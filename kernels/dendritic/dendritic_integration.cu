@@ -4,7 +4,7 @@
 // y[n] = mean over branches d of g(s[n, d]). A warp per neuron; AHEAD branches are loaded before the first is summed,
 // and lane d keeps the sum of branch d, so that g is evaluated once for 32 branches.
 
-constexpr int LANES = 32, AHEAD = 4;
+constexpr int LANES = 32;
 
 enum Kind { SIGMOID, NMDA, BACKPROPAGATING, SATURATING, SIGMA_PI, NMDA_COMPAT };
 
@@ -25,20 +25,20 @@ __device__ float four(float4 x, float4 w) {
 
 /// This lane's part of the sums of the first AHEAD of `branches` branches; 16-byte loads where lengths allow them.
 /// Inputs that all neurons share stay in the caches.
-template <Kind KIND, bool SHARED>
+template <Kind KIND, bool SHARED, int AHEAD>
 __device__ void add_synapses(const float* x, const float* w, int branches, int inputs, float (&sum)[AHEAD]) {
     const int lane = threadIdx.x % LANES;
     if (inputs % 4 == 0) {
         for (int i = 4 * lane; i < inputs; i += 4 * LANES) {
             float4 xs[AHEAD], ws[AHEAD];
+            const auto place = [&](int b) { return static_cast<long long>(b < branches ? b : 0) * inputs + i; };
 #pragma unroll
             for (int b = 0; b < AHEAD; ++b) {
-                const long long at = static_cast<long long>(b < branches ? b : 0) * inputs + i;
-                xs[b] = SHARED ? load4(x + at) : load4_streamed(x + at);
-                ws[b] = load4_streamed(w + at);
+                ws[b] = load4_streamed(w + place(b));
+                if (!SHARED) xs[b] = load4_streamed(x + place(b));
             }
 #pragma unroll
-            for (int b = 0; b < AHEAD; ++b) sum[b] += four<KIND>(xs[b], ws[b]);
+            for (int b = 0; b < AHEAD; ++b) sum[b] += four<KIND>(SHARED ? load4(x + place(b)) : xs[b], ws[b]);
         }
         return;
     }
@@ -74,6 +74,7 @@ dendritic_integration(const float* x, const float* w, const float* v, float* y, 
                       float coupling, float slope, float threshold, float gain, float decay, float magnesium,
                       float reversal) {
     constexpr Kind kind = static_cast<Kind>(KIND);
+    constexpr int AHEAD = SHARED ? 8 : 4;  // weights alone come from memory then
     const Constants constants{coupling, slope, threshold, gain, decay, magnesium, reversal};
     const int lane = threadIdx.x % LANES;
     const long long neuron = grid_thread() / LANES;
@@ -88,7 +89,7 @@ dendritic_integration(const float* x, const float* w, const float* v, float* y, 
         for (int d = first; d < last; d += AHEAD) {
             const long long from = static_cast<long long>(d) * inputs;
             float sum[AHEAD] = {};
-            add_synapses<kind, SHARED>(x + from, w + from, last - d, inputs, sum);
+            add_synapses<kind, SHARED, AHEAD>(x + from, w + from, last - d, inputs, sum);
 #pragma unroll
             for (int b = 0; b < AHEAD; ++b) {
                 const float branch = warp_reduce(sum[b], Sum{});

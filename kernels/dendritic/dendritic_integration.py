@@ -9,7 +9,7 @@ Branch d of neuron n is driven by s = sum_i w x + coupling v, and y = mean over 
   saturating       gain tanh(s)
   nmda_compat      gain (reversal - s) / (1 + magnesium exp(-0.062 s)): the older form, the drive for a potential
   sigma_pi         gain tanh(s) with s = sum over neighbouring pairs of (w x)(w x) + coupling v
-The variant `shared` has one set of inputs for all neurons: half the bytes.
+The variant `shared` has one set of inputs for all neurons: half the bytes. What it takes is not measured yet.
 """
 
 import numpy as np
