@@ -9,6 +9,7 @@ import typer
 
 from prism_bench.cli import options, pairs
 from prism_bench.cli.progress import progress_bar
+from prism_bench.errors import UsageError
 
 NAME = "memory"
 PROGRAMS = ("time_series:allocating", "image:allocating", "together:allocating")
@@ -55,6 +56,10 @@ def command(
 
 
 def _count(demo, paths, json):
+    if not (demo or paths):
+        raise UsageError(
+            "--count: which traces? Name them with --trace FILE; 'prism-bench memory --keep' makes some"
+        )
     from prism_bench.memory import trace as traces
     from prism_bench.memory.books import planned
     from prism_bench.memory.tracker import published_demo

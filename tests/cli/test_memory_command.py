@@ -68,6 +68,12 @@ def test_what_was_measured_is_kept_before_anything_is_made_of_it(shell, tmp_path
     assert {"cupy", "size_class", "traces"} == {path.name for path in tmp_path.iterdir()}
 
 
+def test_counting_nothing_is_a_mistake(shell):
+    found = shell("memory", "--count")
+    assert (2, "") == (found.code, found.out)
+    assert "--trace FILE" in found.err
+
+
 def test_the_time_that_recording_takes_counts(shell, tmp_path, measured):
     assert 0 == shell("memory", "--keep", tmp_path, "--allocator", "size_class", "--limit-seconds", "100").code
     recording, contest = measured
