@@ -57,9 +57,7 @@ def command(
 
 def _count(demo, paths, json):
     if not (demo or paths):
-        raise UsageError(
-            "--count: which traces? Name them with --trace FILE; 'prism-bench memory --keep' makes some"
-        )
+        raise UsageError("--count: which traces? Name them with --trace FILE; 'prism-bench memory --keep' makes some")
     from prism_bench.memory import trace as traces
     from prism_bench.memory.books import planned
     from prism_bench.memory.tracker import published_demo
