@@ -49,6 +49,8 @@ class Conversation:
         """A process is there once it has said where it runs; what it compiles ahead it says library by library."""
         self._words = tempfile.TemporaryFile()
         self._process = start(self._place, self._words)
+        if self._interrupted:  # while it was being started
+            self._process.kill()
         self._lines = lines_of(self._process)
         self._say(json.dumps(self._order))
 

@@ -33,3 +33,10 @@ def test_one_that_was_ended_on_purpose_is_not(talk):
     with pytest.raises(WorkerDied) as died:
         talk.ask(TASK, 20.0)
     assert None is died.value.task
+
+
+def test_one_that_is_ended_before_it_starts_answers_nothing():
+    with Conversation(Bench("null", TOYS).order(Settings(), verifies=True)) as talk:
+        talk.interrupt()
+        with pytest.raises(WorkerDied):
+            talk.ask(TASK, 20.0)
