@@ -40,6 +40,12 @@ class CudaMachine(Machine):
 
     def serve(self, served, board):
         self._refuse()
+        try:
+            self._begin(served, board)
+        except self._cupy.cuda.driver.CUDADriverError as error:
+            raise BackendUnavailable(f"{self.device.name} does not launch the queue kernel: {error}") from error
+
+    def _begin(self, served, board):
         kernel = self._kernel(served.source, (), served.entry, served.shared, cooperative=True)
         apart = self._share(board)
         pulse, requests, answers = (np.uint64(part.ctypes.data + apart) for part in board.arrays())
@@ -47,11 +53,8 @@ class CudaMachine(Machine):
         sizes = (np.int32(board.slots), np.int32(served.words.size))
         arguments = (requests, answers, pulse, desk, words, self._workspace, *sizes)
         self._cupy.cuda.runtime.deviceSynchronize()
-        try:
-            with self._kernels:
-                kernel((self.device.sm_count,), (served.threads,), arguments, shared_mem=served.shared)
-        except self._cupy.cuda.driver.CUDADriverError as error:
-            raise BackendUnavailable(f"{self.device.name} does not launch the queue kernel: {error}") from error
+        with self._kernels:
+            kernel((self.device.sm_count,), (served.threads,), arguments, shared_mem=served.shared)
 
     def serving(self):
         runtime = self._cupy.cuda.runtime

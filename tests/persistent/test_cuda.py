@@ -135,6 +135,17 @@ def test_a_launch_that_is_refused_is_said(monkeypatch):
         ours.serve(ORDER, Board(2))
 
 
+def test_a_kernel_that_does_not_fit_is_said(monkeypatch):
+    """Shared memory is asked for when the kernel is loaded."""
+
+    def refuse(*_, **__):
+        raise DeviceError("invalid argument")
+
+    monkeypatch.setattr(CudaMachine, "_kernel", refuse)
+    with pytest.raises(BackendUnavailable, match="Toy does not launch the queue kernel: invalid argument"):
+        machine()[0].serve(ORDER, Board(2))
+
+
 def test_the_kernel_is_launched_on_the_devices_addresses_of_the_board(launched):
     board = Board(4)
     ours, runtime = machine()
