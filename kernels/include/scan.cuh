@@ -40,9 +40,11 @@ struct TileState {
     __device__ static void publish(unsigned long long* to, double sum, unsigned long long kind) {
         atomicExch(to, (static_cast<unsigned long long>(__double_as_longlong(sum)) & ~KIND) | kind);
     }
-    __device__ static TileState wait_for(unsigned long long* from) {
-        unsigned long long word = atomicAdd(from, 0ull);
-        for (; word == 0; word = atomicAdd(from, 0ull)) __nanosleep(50);
+    /// Loads, which many blocks may ask for at once; atomics on neighbouring words would wait for each other.
+    __device__ static TileState wait_for(const unsigned long long* from) {
+        const volatile unsigned long long* const now = from;
+        unsigned long long word = *now;
+        for (; word == 0; word = *now) __nanosleep(50);
         return {word};
     }
     __device__ unsigned long long kind() const { return word & KIND; }
