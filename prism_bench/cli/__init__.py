@@ -2,9 +2,11 @@
 
 import signal
 import sys
+from typing import Annotated
 
 import typer
 
+from prism_bench import __version__
 from prism_bench.cli import (
     baseline,
     check,
@@ -78,6 +80,20 @@ for module in (
     doctor,
 ):
     app.command(module.NAME)(module.command)
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"prism-bench {__version__}")
+        raise typer.Exit
+
+
+_Version = Annotated[bool, typer.Option("--version", callback=_say_version, is_eager=True, help="say which and end")]
+
+
+@app.callback()
+def _first(version: _Version = False) -> None:
+    """Options before any command."""
 
 
 def _interrupt(*_):

@@ -87,9 +87,10 @@ class Run:
         return names + shuffled(others, self._settings.seed, process)
 
     def _wrong_at_edges(self):
-        """By kernel and variant an edge that is worse than skipped."""
+        """By kernel and variant the first edge that is worse than skipped."""
         edges = [r for rs in self._results.values() for r in rs if r.label in ("edge", "golden")]
-        return {(edge.kernel, edge.variant): edge for edge in edges if edge.status not in ("ok", "skipped")}
+        bad = [edge for edge in edges if edge.status not in ("ok", "skipped")]
+        return {(edge.kernel, edge.variant): edge for edge in reversed(bad)}
 
     def _still_right(self, case, bad):
         """Every result of the case so far is ok, and there is no `bad` edge of its kernel."""
@@ -101,9 +102,7 @@ class Run:
     def _ahead(self, tasks):
         """Have the tasks' code compiled by all cores before several processes want it at once."""
         order = self._order_for(0, [], timed=False, verifies=False) | {"ahead": tasks}
-        with suppress(
-            WorkerDied
-        ):  # what it left is compiled by who needs it, and where nothing starts that one says so
+        with suppress(WorkerDied):  # who needs what it left compiles that; where nothing starts, the next one says so
             for event in work(order, self._settings.timeout, self._place):
                 self._take(event, 0, [])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import cli
+from prism_bench import __version__, cli
 
 TOYS = Path(__file__).parent.parent / "toys"
 COMMANDS = ("list", "verify", "run", "show", "report")
@@ -26,6 +26,11 @@ def test_help_lists_every_command(shell):
     assert 0 == found.code
     for name in COMMANDS:
         assert f"\n  {name} " in found.out
+
+
+def test_it_says_its_version(shell):
+    found = shell("--version")
+    assert (0, f"prism-bench {__version__}\n") == (found.code, found.out)
 
 
 def test_what_a_command_does_is_a_whole_sentence_in_the_list(shell):
