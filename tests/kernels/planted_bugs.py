@@ -31,7 +31,7 @@ _WRITE, _READ = "by_warp[threadIdx.x / 32] = value;", "lane < warps ? by_warp[la
 _SHUFFLE = "return __shfl_xor_sync(FULL_WARP, value, mask);"
 _GUARD, _NO_GUARD, _SUM = "row >= m || col >= n", "row > m || col > n", "sum = fmaf(line[i], b["
 _PARTS, _OF_PARTS = "by_block[blockIdx.x] = *total", "__ldcg(by_block + i)"
-_TAKEN = ("taken[candidate / 32]", "taken[chosen / 32]")
+_TAKEN = ("taken[own / 32]", "taken[chosen / 32]")
 _MEET, _LOOK = "    grid.sync();\n", "    for (int p = first; p < pixels; p += step) component[p] = last_of(up, p);\n"
 _WAIT, _MEANWHILE = "    __pipeline_wait_prior(T::STAGES - 2);\n", f"{_BARRIER}    const int first"
 _BEGUN, _ENDS = "    MaxSum own = {-infinity(), 0.0f};\n", "    if (threadIdx.x == 5) return;\n"
@@ -60,7 +60,7 @@ BUGS = {
     "unwritten shared memory":
         Bug(_REDUCE, _STORED, "", _ROWS, "race", "unwritten shared read", (_READ,)),
     "missing warp barrier":
-        Bug(_LOCAL, "        __syncwarp();\n        point", "        point", _SURROGATES, "race", "race", _TAKEN),
+        Bug(_LOCAL, "            __syncwarp();\n        }\n", "        }\n", _SURROGATES, "race", "race", _TAKEN),
     "block barrier for the grid's":
         Bug("include/persistence.cuh", _MEET + _LOOK, _BARRIER + _LOOK,
             "pixel_tda:persistence[rows=20,cols=31,connectivity=4]", "race", "race",
