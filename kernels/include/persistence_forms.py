@@ -112,7 +112,7 @@ def diagram(rules, drawn):
         launch=launch_diagram,
         reference=reference_diagram,
         peers={},
-        bytes_moved=lambda pixels, most: 4 * pixels + 8 * most + 4,
+        bytes_moved=lambda pixels, most: 8 * pixels + 8 * most + 8,  # the pairs' launch reads the image again
         traffic_factor=None,
         workloads={"S0": Workload(rows=512, cols=512), "S1": Workload(rows=2048, cols=2048)},
         edges=(

@@ -179,6 +179,7 @@ spec = KernelSpec(
             launch=launch_tested,
             reference=reference_tested,
             tolerance={"estimate": absolute(1e-4), "local": absolute(1e-4), "p_value": elementwise()},
+            bytes_moved=lambda n, dx, dy, dz: 4 * n * (3 * dx + 3 * dy + 5 * dz) + 4 * n + 8,  # z is searched first
             flops=lambda n, dx, dy, dz, runs: runs * n * n * (4 * (dx + dy + dz) + 9) + n * n * (2 * dz + 1),
             workloads={"S0": Workload(n=200), "S1": Workload(n=4096)},
             edges=(

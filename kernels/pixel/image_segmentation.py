@@ -210,6 +210,7 @@ spec = KernelSpec(
                     for draw in (speckled, stripes) for n, m in ((8, 5), (4, 2))
                 ),
             ),
+            bytes_moved=lambda rows, cols: 16 * rows * cols,  # regions are read again for the labels
             only_labels=("S0", "S1"), traffic_factor=None, peers={}, budgets=(),
         ),
     },

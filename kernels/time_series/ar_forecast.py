@@ -241,6 +241,7 @@ spec = KernelSpec(
             rules=(*RULES, Rule("lags <= 31, a lane for each", lambda lags: lags <= 31),
                    Rule("series < 65,536", lambda series: series < 65_536)),
             launch=launch_serial, reference=reference_serial,
+            bytes_moved=lambda series, lags, horizon: 4 * series * (lags + horizon) + 8 * lags,  # read by both launches
             tolerance=reduction(magnitude=growth_serial, terms=lambda lags: (lags + 2) * 2.0**-24),
             workloads={
                 "S0": Workload(series=1, length=1000, lags=5, horizon=10),
