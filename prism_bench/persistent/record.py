@@ -1,6 +1,5 @@
 """What was measured of items, as one JSON file: how long a host waits for an answer, and what an item costs of many."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.errors import ResultsError
-from prism_bench.files import write_atomically
+from prism_bench.files import Schema
 
-SCHEMA = 1
+SCHEMA = Schema("a record of items' times", 1, "scripts/persistent")
 EMPTY = "empty"  # the case of an item without work
 GRAPH, LAUNCH = "graph", "launch"  # forms of answer that need no executor: a replayed graph, plain launches
 
@@ -60,20 +59,20 @@ class LatencyRecord:
         return next((row for row in self.rows if (row.case, row.form) == (case, form)), None)
 
     def write(self, path: Path) -> None:
-        """As JSON, whole or not at all."""
-        write_atomically(path, (json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1) + "\n").encode())
+        """As JSON, whole or not at all; a ResultsError where it cannot be."""
+        SCHEMA.write(path, asdict(self))
 
 
 def read_latencies(path: Path) -> LatencyRecord:
-    """The record of that file; ResultsError where it is none."""
+    """The record of that file; a ResultsError where it is none."""
+    plain = SCHEMA.read(path)
+    if plain is None:
+        raise ResultsError(f"{path}: no such file")
+    facts = {name: value for name, value in plain.items() if name not in ("schema", "rows")}
     try:
-        plain = json.loads(path.read_text())
-        if plain.pop("schema") != SCHEMA:
-            raise ResultsError(f"{path}: not of schema {SCHEMA}, which this version reads")
-        rows = tuple(_row(row) for row in plain.pop("rows"))
-        return LatencyRecord(**plain, rows=rows)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ResultsError(f"{path}: no record of items' times ({error})") from error
+        return LatencyRecord(**facts, rows=tuple(_row(row) for row in plain["rows"]))
+    except (KeyError, TypeError) as error:
+        raise SCHEMA.damaged(path, error) from error
 
 
 def _row(plain):
