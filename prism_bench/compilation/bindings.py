@@ -36,7 +36,9 @@ class _CupyBindings:
 
     def compile(self, text, name, entries, flags):
         """(cubin, mangled names, log); the cubin is None where the compiler refused."""
-        return self._compile(text, name, entries, flags, "getCUBIN")
+        cubin, lowered, log = self._compile(text, name, entries, flags, "getCUBIN")
+        # CuPy takes the last byte for a text's end: drivers do not mind that it is gone, nvdisasm does.
+        return cubin and cubin + b"\0", lowered, log
 
     def ptx(self, text, name, entries, flags):
         """The same with PTX, as text in bytes, in the cubin's place."""

@@ -1,9 +1,11 @@
 """Sources to machine code by NVRTC, no GPU needed: errors with file and line, a cache that notices every change."""
 
+import io
 import shutil
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from prism_bench.compilation import bindings, compile_source, include_folders, nvrtc_version, sass_hash
 from prism_bench.errors import BackendUnavailable, CompilationFailed
@@ -53,6 +55,14 @@ def test_without_nvrtc_the_sentence_says_what_to_install_and_what_works(folder, 
     assert "NVRTC is not installed; install prism-bench[compile]" in words
     assert "work without it" in words
     assert "\n" not in words
+
+
+@needs_nvrtc
+def test_machine_code_is_whole(folder):
+    cubin = compiled(folder).cubin
+    header = ELFFile(io.BytesIO(cubin)).header
+    ends = [header[f"e_{one}off"] + header[f"e_{one}num"] * header[f"e_{one}entsize"] for one in ("ph", "sh")]
+    assert max(ends) == len(cubin)
 
 
 @needs_nvrtc
