@@ -11,19 +11,12 @@ from types import ModuleType
 from prism_bench.arguments import Array
 from prism_bench.case import Case, Device
 from prism_bench.errors import PrismBenchError, SpecError, unknown
-from prism_bench.files import GENERATED, family_of
+from prism_bench.files import GENERATED, default_folder, family_of, shared_folders
 from prism_bench.kernel import KernelSpec
 from prism_bench.naming import chosen, read_case
 from prism_bench.workload import LABELS
 
-_PACKAGE = Path(__file__).resolve().parent
 _SPECS = "prism_bench_catalogue"  # the package that specs are loaded into: `from prism_bench_catalogue.include...`
-
-
-def default_folder() -> Path:
-    """The catalogue that came with the package: inside it when installed, beside it in a checkout."""
-    inside = _PACKAGE / "kernels"
-    return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
 
 
 @dataclass(frozen=True)
@@ -206,10 +199,12 @@ def _pairs(root, suffix):
 
 
 def _share_include(root):
-    """What specs import as `prism_bench_catalogue.include.<name>` comes from this catalogue, not from the last one."""
+    """What specs import as `prism_bench_catalogue.include.<name>` comes from this catalogue, not from the last one;
+    what it has not, from the built-in one.
+    """
     for name in [name for name in sys.modules if name.startswith(f"{_SPECS}.")]:
         del sys.modules[name]
-    for name, folders in ((_SPECS, []), (f"{_SPECS}.include", [str(root.resolve() / "include")])):
+    for name, folders in ((_SPECS, []), (f"{_SPECS}.include", list(map(str, shared_folders(root))))):
         package = ModuleType(name)
         package.__path__ = folders
         sys.modules[name] = package

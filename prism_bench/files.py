@@ -9,6 +9,7 @@ from pathlib import Path
 
 from prism_bench.errors import ResultsError
 
+_PACKAGE = Path(__file__).resolve().parent
 GENERATED = "generated"  # kernels/<family>/generated: what the fusion generator writes
 
 
@@ -21,9 +22,21 @@ def family_of(source: Path) -> str:
     return family_folder(source).name
 
 
-def shared_folder(source: Path) -> Path:
-    """`include/` beside the family folders of the catalogue that a kernel's file belongs to."""
-    return family_folder(source).parent / "include"
+def default_folder() -> Path:
+    """The catalogue that came with the package: inside it when installed, beside it in a checkout."""
+    inside = _PACKAGE / "kernels"
+    return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
+
+
+def shared_folders(catalogue: Path) -> tuple[Path, ...]:
+    """Where a catalogue's kernels and specs find what they share, first: its own `include/`, then the built-in one."""
+    folders = (catalogue / "include", default_folder() / "include")
+    return tuple(dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()))
+
+
+def shared_with(source: Path) -> tuple[Path, ...]:
+    """The shared folders of the catalogue that a kernel's file belongs to."""
+    return shared_folders(family_folder(source).parent)
 
 
 def cache_folder(room: str) -> Path:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.catalogue import default_folder, discover
+from prism_bench.catalogue import discover
 from prism_bench.errors import SpecError, UsageError
+from prism_bench.files import default_folder
 
 TOYS = Path(__file__).parent / "toys"
 SPEC = """
@@ -267,3 +268,17 @@ def test_specs_share_python_through_include(folder):
     (other / "include" / "shared.py").unlink()
     (problem,) = discover(other).problems
     assert "prism_bench_catalogue.include.shared" in problem.message
+
+
+def test_specs_find_the_built_in_python_where_they_have_none_of_that_name(folder):
+    imports = SPEC.replace(
+        "\nfrom prism_bench import",
+        "\nfrom prism_bench_catalogue.include import host_plan\nfrom prism_bench import",
+    )
+    plant(folder, imports + "    parameters={'whose': len(host_plan.__file__)},\n)\n")
+    built_in = default_folder() / "include" / "host_plan.py"
+    assert len(str(built_in)) == discover(folder).kernel("planted").parameters["whose"]
+    (folder / "include").mkdir()
+    (folder / "include" / "host_plan.py").write_text("")
+    own = folder.resolve() / "include" / "host_plan.py"
+    assert len(str(own)) == discover(folder).kernel("planted").parameters["whose"]

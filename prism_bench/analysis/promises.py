@@ -29,8 +29,9 @@ from prism_bench.analysis.guide import GuideRules, guide_rules, rules_from
 from prism_bench.analysis.summary import COLUMNS, TEXT
 from prism_bench.analysis.toml_table import TomlTable, read_table
 from prism_bench.budget import Budget
-from prism_bench.catalogue import Catalogue, default_folder
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
+from prism_bench.files import default_folder
 from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench.identity import slug

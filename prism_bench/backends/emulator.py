@@ -1,7 +1,6 @@
 """The emulator as a backend: a kernel's real source on the CPU, under a chosen thread order, watched if asked."""
 
 import platform
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -11,7 +10,7 @@ from prism_bench.case import Case
 from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
-from prism_bench.files import shared_folder
+from prism_bench.files import shared_with
 from prism_bench.kernel import Array, Launch, Zero
 from prism_bench.measurement import Sample
 
@@ -81,8 +80,8 @@ class EmulatorRunnable(Runnable):
             return self._compiled_with(own)  # what another variant gets wrong is no fault of this one
 
     def _compiled_with(self, entries):
-        case = self.case
-        return compile_source(case.spec.source, _include_dirs(case), entries, self._backend.mode, _defines(case.spec))
+        spec, mode = self.case.spec, self._backend.mode
+        return compile_source(spec.source, shared_with(spec.source), entries, mode, _defines(spec))
 
     def _own_entries(self):
         """Those that the case launches; for a configuration that is not the default those of all others, too."""
@@ -144,16 +143,10 @@ class EmulatorBackend(Backend):
 
     def prepare(self, case, inputs):
         needed = case.spec.requires
-        reason = needed.what if needed else not_emulated(case.spec.source, _include_dirs(case))
+        reason = needed.what if needed else not_emulated(case.spec.source, shared_with(case.spec.source))
         if reason:
             raise BackendUnavailable(f"{case.name}: not emulated: {reason}; the compile check and the GPU take it")
         return EmulatorRunnable(self, case, inputs)
-
-
-def _include_dirs(case) -> tuple[Path, ...]:
-    """`include/` beside the family folders of the kernel's catalogue."""
-    folder = shared_folder(case.spec.source)
-    return (folder,) if folder.is_dir() else ()
 
 
 def _defines(spec) -> tuple[str, ...]:

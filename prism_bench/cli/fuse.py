@@ -21,7 +21,7 @@ def command(
 
     Those in kernels/<family>/fusions: source, spec and PTX, into <family>/generated.
     """
-    from prism_bench.catalogue import default_folder
+    from prism_bench.files import default_folder
     from prism_bench.fusion.generate import declarations
     from prism_bench.fusion.keeping import keep, left_over
 

@@ -26,8 +26,8 @@ def command(
     The error is that of the kernel on rounded operands against its float64 reference on unrounded ones. Costs are times
     on a GPU, elsewhere the bytes that must move. Ends with 1 where no precision is good enough.
     """
-    from prism_bench.catalogue import default_folder
     from prism_bench.errors import UsageError
+    from prism_bench.files import default_folder
     from prism_bench.fusion.generate import declarations
     from prism_bench.fusion.selection import Question, select
     from prism_bench.report.precision import precision_json, precision_table

@@ -11,7 +11,7 @@ from prism_bench.compilation import bindings
 from prism_bench.compilation.code import Resources, resources
 from prism_bench.compilation.headers import include_folders
 from prism_bench.errors import CompilationFailed
-from prism_bench.files import cache_folder, shared_folder, write_atomically
+from prism_bench.files import cache_folder, shared_with, write_atomically
 
 LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
 BASE_OPTIONS = (*LANGUAGE, "-lineinfo", "--ptxas-options=-v")
@@ -96,13 +96,8 @@ def _flags(source, architecture, options, version):
 
 
 def _folders(source):
-    folders = (str(source.parent), *(str(folder) for folder in _own_includes(source)), *include_folders())
+    folders = (str(source.parent), *map(str, shared_with(source)), *include_folders())
     return tuple(f"-I{folder}" for folder in folders)
-
-
-def _own_includes(source):
-    """`include/` beside the family folders of the source's catalogue."""
-    return [folder for folder in (shared_folder(source),) if folder.is_dir()]
 
 
 def _key(source, text, entries, flags, version):
@@ -114,14 +109,14 @@ def _key(source, text, entries, flags, version):
 
 def _included(source, path, text, seen):
     """The texts of the catalogue's own files that `path`, with that text, includes for `source`, directly or not."""
+    folders = (path.parent, source.parent, *shared_with(source))
     for name in _INCLUDE.findall(text):
-        for folder in (path.parent, source.parent, *_own_includes(source)):
-            header = (folder / name).resolve()
-            if header.is_file() and header not in seen:
-                seen.add(header)
-                body = header.read_text()
-                yield body
-                yield from _included(source, header, body, seen)
+        header = next(((folder / name).resolve() for folder in folders if (folder / name).is_file()), None)
+        if header and header not in seen:
+            seen.add(header)
+            body = header.read_text()
+            yield body
+            yield from _included(source, header, body, seen)
 
 
 def _from_cache(path):

@@ -7,7 +7,7 @@ import numpy as np
 from prism_bench.case import Device
 from prism_bench.emulator import HostBuffer, compile_source
 from prism_bench.errors import BackendUnavailable
-from prism_bench.files import shared_folder
+from prism_bench.files import shared_with
 from prism_bench.persistent.layout import DESK_WORDS
 from prism_bench.persistent.machine import Machine
 from prism_bench.persistent.program import ALIGNMENT
@@ -35,7 +35,7 @@ class EmulatedMachine(Machine):
 
     def serve(self, served, board):
         self._error = None
-        module = compile_source(served.source, (shared_folder(served.source),), (served.entry,))
+        module = compile_source(served.source, shared_with(served.source), (served.entry,))
         pulse, requests, answers = map(HostBuffer, board.arrays())
         desk = np.zeros(DESK_WORDS, np.uint64)
         words = [requests, answers, pulse, desk, served.words, HostBuffer(self._workspace)]
@@ -53,7 +53,7 @@ class EmulatedMachine(Machine):
         if not program.steps:
             return lambda: None
         entries = tuple(dict.fromkeys(step.entry for step in program.steps))
-        module = compile_source(program.source, (shared_folder(program.source),), entries)
+        module = compile_source(program.source, shared_with(program.source), entries)
         calls = [
             (step.entry, step.grid, step.block, self._arguments(served, program, step), step.shared)
             for step in program.steps

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.case import Case, Device
-from prism_bench.catalogue import default_folder
 from prism_bench.errors import UsageError, unknown
+from prism_bench.files import default_folder
 from prism_bench.kernel import Array, Launch
 from prism_bench.persistent.layout import Stage, table
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from prism_bench.catalogue import Catalogue, default_folder
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
+from prism_bench.files import default_folder
 from prism_bench.pipelines.forms import require_form
 from prism_bench.pipelines.pipeline import Pipeline, placed
 from prism_bench.pipelines.session import FAMILY

@@ -8,7 +8,7 @@ import hashlib
 import re
 
 from prism_bench.compilation import source_hash
-from prism_bench.files import shared_folder
+from prism_bench.files import shared_with
 from prism_bench.kernel import KernelSpec
 
 _SHARED = re.compile(r"^from prism_bench_catalogue\.include\.(\w+) import", re.MULTILINE)
@@ -18,20 +18,20 @@ def launched(spec: KernelSpec) -> str:
     """The hash of `spec`'s source, own headers and spec file, with what that imports from the catalogue."""
     source = spec.source
     digest = hashlib.sha256(source_hash(source).encode())
-    for text in _texts(source.with_suffix(".py"), shared_folder(source), set()):
+    for text in _texts(source.with_suffix(".py"), shared_with(source), set()):
         digest.update(_without_words(text).encode())
     return digest.hexdigest()[:16]
 
 
-def _texts(path, folder, seen):
+def _texts(path, folders, seen):
     """The texts of a spec and of what it imports from `include/`, directly or not."""
     seen.add(path)
     text = path.read_text()
     yield text
     for name in _SHARED.findall(text):
-        other = folder / f"{name}.py"
-        if other not in seen and other.is_file():
-            yield from _texts(other, folder, seen)
+        other = next((folder / f"{name}.py" for folder in folders if (folder / f"{name}.py").is_file()), None)
+        if other and other not in seen:
+            yield from _texts(other, folders, seen)
 
 
 def _without_words(text):

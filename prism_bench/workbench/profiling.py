@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from prism_bench.case import Case
-from prism_bench.catalogue import Catalogue, default_folder
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
+from prism_bench.files import default_folder
 from prism_bench.profilers import metrics, ncu, ncu_csv, tools
 from prism_bench.profilers.chips import Chip, chip_of
 from prism_bench.profilers.chips import counters as chip_counters

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from prism_bench.case import Case
-from prism_bench.catalogue import Catalogue, default_folder
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.files import default_folder
 from prism_bench.measure import shuffled
 from prism_bench.measure.limits import measured_limits
 from prism_bench.measure.plausibility import judged

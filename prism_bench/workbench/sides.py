@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.case import Case
-from prism_bench.catalogue import Catalogue, default_folder, discover
+from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import UsageError
+from prism_bench.files import default_folder
 from prism_bench.workbench.interleave import Build
 from prism_bench.workbench.process import Place
 from prism_bench.workbench.worktree import checked_out, full_hash

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from prism_bench.catalogue import default_folder
 from prism_bench.compilation import bindings
 from prism_bench.errors import BackendUnavailable
+from prism_bench.files import default_folder
 
 NAME = "fused_kl_complexity"
 FILES = {f"{NAME}.{suffix}" for suffix in ("cu", "py", "ptx", "json")}
@@ -17,7 +17,6 @@ def folder(tmp_path):
     """A catalogue with one program and nothing generated."""
     kernels = tmp_path / "kernels"
     (kernels / "active_inference" / "fusions").mkdir(parents=True)
-    (kernels / "include").symlink_to(default_folder() / "include")
     declared = default_folder() / "active_inference" / "fusions" / f"{NAME}.py"
     shutil.copy(declared, kernels / "active_inference" / "fusions")
     shutil.copy(default_folder() / "active_inference" / f"{NAME}.cu", kernels / "active_inference")

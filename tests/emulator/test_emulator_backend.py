@@ -75,6 +75,16 @@ def test_backend_is_opened_by_its_name():
     assert backend.facts()["device"].startswith("emulated on")
 
 
+@pytest.mark.parametrize("own", ["", "#pragma once\n__device__ inline float infinity() { return 3.0f; }\n"])
+def test_headers_that_a_catalogue_lacks_are_the_built_in_ones(catalogue, tmp_path, own):
+    cases = catalogue("y[i] =", "if (infinity() < 4.0f) y[i] = -1.0f; else y[i] =")
+    source = cases[0].spec.source
+    source.write_text('#include "reduce.cuh"\n' + source.read_text())
+    if own:
+        (tmp_path / "include" / "reduce.cuh").write_text(own)
+    assert (not own) == passed(verify(EmulatorBackend(), cases[0]))
+
+
 def test_finding_fails_the_verification_with_its_place(catalogue):
     cases = catalogue("if (i < n) ", "")
     with pytest.raises(VerificationFailed, match=r"scaled\[n=1000\] on emulator \(race\): out of bounds.*scaled\.cu:4"):

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
-from prism_bench.catalogue import default_folder, discover
+from prism_bench.catalogue import discover
 from prism_bench.compilation import compile_source, sass_hash, source_hash
 from prism_bench.errors import BackendUnavailable, SpecError, UsageError
+from prism_bench.files import default_folder
 from prism_bench.fusion import Map, keeping, names
 from prism_bench.fusion.generate import Declaration, declarations, generated
 from prism_bench.workbench.verification import complaint, passed, verify
@@ -22,7 +23,6 @@ TOYS = {name.lower(): one for name, one in vars(toys).items() if isinstance(one,
 @pytest.fixture
 def catalogue(tmp_path):
     """A catalogue of the small programs, generated now."""
-    (tmp_path / "include").symlink_to(KERNELS / "include")
     for name, program in TOYS.items():
         for path, text in generated(Declaration(tmp_path / "toys" / "fusions" / f"{name}.py", program)).items():
             path.parent.mkdir(parents=True, exist_ok=True)

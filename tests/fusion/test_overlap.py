@@ -7,8 +7,9 @@ import pytest
 
 from prism_bench.backends.base import Flow
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.catalogue import default_folder, discover
+from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError, VerificationFailed
+from prism_bench.files import default_folder
 from prism_bench.fusion.overlap import Beside, Chunks, Overlap, Row, account, beside
 
 CATALOGUE = discover(default_folder())

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.catalogue import default_folder, discover
+from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.files import default_folder
 from prism_bench.fusion.generate import declarations
 from prism_bench.fusion.selection import Question, Selection, Tried, read_sample, select
 from prism_bench.measurement import Sample

@@ -5,7 +5,8 @@ import importlib
 import pytest
 
 from prism_bench.case import Device
-from prism_bench.catalogue import default_folder, discover
+from prism_bench.catalogue import discover
+from prism_bench.files import default_folder
 from prism_bench.fusion import Map, Reduce, names
 from prism_bench.fusion.separate import separated
 from prism_bench.kernel import Launch

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench import byname
-from prism_bench.catalogue import default_folder, discover
+from prism_bench.catalogue import discover
+from prism_bench.files import default_folder
 
 
 @pytest.fixture
