@@ -1,4 +1,4 @@
-"""Launches kept ahead of a device that is played: what is counted as done, and that a pause is noticed."""
+"""Launches held or kept ahead of a device that is played: what counts as done, and that a pause is noticed."""
 
 from types import SimpleNamespace
 
@@ -6,6 +6,9 @@ import pytest
 
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.errors import MeasurementInvalid
+from prism_bench.measurement import Sample
+
+SAMPLE = Sample(1e-6, 1.98e9, 2e-6)
 
 
 class Played:
@@ -71,3 +74,20 @@ def test_closing_lets_it_finish(device):
     next(replays)
     replays.close()
     assert device.worked == device.called
+
+
+def holding(*samples):
+    """A harness whose held samples end so."""
+    harness, left = Harness.__new__(Harness), list(samples)
+    harness._held = lambda call, cold: left.pop(0)
+    return harness
+
+
+def test_a_host_that_stalled_once_is_asked_again():
+    assert SAMPLE is holding(SAMPLE, None).timed(None, cold=True)
+    assert SAMPLE is holding(None, SAMPLE).timed(None, cold=True)
+
+
+def test_a_call_that_never_lets_the_stream_be_held_has_no_time():
+    with pytest.raises(MeasurementInvalid, match="waits for the device"):
+        holding(None, None, SAMPLE).timed(None, cold=True)
