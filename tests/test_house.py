@@ -140,8 +140,13 @@ def test_specs_are_written_in_the_public_words():
             assert name.split(".")[0] in allowed, f"{path}:{line}: a spec may not import {name} here"
 
 
-def test_import_is_light():
-    script = "import sys, prism_bench; print(*sys.modules)"
+@pytest.mark.parametrize(
+    "words",
+    ["import prism_bench", "from prism_bench.catalogue import discover; discover()"],
+    ids=["package", "catalogue"],
+)
+def test_import_is_light(words):
+    script = f"import sys; {words}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=HOUSE)
     tops = {name.split(".")[0] for name in loaded.stdout.split()}
     assert "numpy" in tops

@@ -1,8 +1,6 @@
 """Persistence of superlevel sets for the reference of persistence.cuh: basins of maxima, merged in falling order."""
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import minimum_spanning_tree
 
 
 def order_of(x):
@@ -58,6 +56,9 @@ def passes(rank, basin, connectivity):
 
 def merges(low, high, ranks, pixels):
     """Those of a spanning forest, by the highest pixels: no other joins what is apart. In falling order."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
     weights = coo_array((pixels + 1.0 - ranks, (low, high)), shape=(pixels, pixels))
     forest = minimum_spanning_tree(weights.tocsr()).tocoo()
     order = np.argsort(forest.data, kind="stable")

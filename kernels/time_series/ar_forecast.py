@@ -9,7 +9,6 @@ measured yet.
 """
 
 import numpy as np
-from scipy.signal import lfilter, lfiltic
 
 from prism_bench import (
     Budget,
@@ -94,6 +93,8 @@ def growth(history, phi, intercept, horizon, xp):
 
 def filtered(phi, terms, past=None):
     """The recursion over rows of terms, by SciPy, on the host."""
+    from scipy.signal import lfilter, lfiltic  # here: finding the catalogue needs no SciPy
+
     taps = np.concatenate(([1.0], -phi))
     if terms.size == 0:
         return terms
@@ -114,6 +115,8 @@ def reference_serial(history, phi, intercept, horizon, xp):
 
 def growth_serial(history, phi, intercept, horizon, xp):
     """As growth: each forecast's terms, and what |phi| carries on of the bounds before."""
+    from scipy.signal import lfilter
+
     y = on_host(reference_serial(history, phi, intercept, horizon, xp), xp)
     phi = on_host(phi, xp)
     if y.size == 0:

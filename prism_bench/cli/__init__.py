@@ -1,5 +1,6 @@
 """The command line: each command parses, calls one function of the library, and prints. One file per command."""
 
+import gc
 import signal
 import sys
 from typing import Annotated
@@ -113,3 +114,5 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    finally:
+        gc.freeze()  # the process ends: whatever refers to itself in a thousand records needs no search

@@ -61,7 +61,8 @@ def all_told(reading: Reading, own: Sequence[Facts], history: History, places: P
 
 def _elsewhere(history, own, wanted) -> Iterator[tuple[Facts, list[str]]]:
     """For each record that holds the newest time of a wanted case, which ones."""
-    mine = {history.records.index(facts) for facts in own}
+    places = {facts.file: place for place, facts in enumerate(history.records)}
+    mine = {places[facts.file] for facts in own}
     points = history.points[["case", "record"]]
     points = points[points["case"].isin(wanted) & points["record"].isin(mine)]
     newest = points.groupby("case", observed=True)["record"].max()
