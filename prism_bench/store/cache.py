@@ -7,15 +7,14 @@ them only while the code that made them is the same. The cache may be deleted at
 
 import hashlib
 import io
-import json
 import os
 import zipfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 import numpy
+import orjson
 
 from prism_bench.files import cache_folder, write_atomically
 from prism_bench.store.columns import Block, together
@@ -47,7 +46,7 @@ def kept(root: Path) -> dict[str, Block]:
     """The kept blocks by file, to be trusted as far as their stamps are still right; none where there is no cache."""
     try:
         with place_for(root).open("rb") as file, numpy.load(file, allow_pickle=False) as stored:
-            header = json.loads(stored["header"].tobytes())
+            header = orjson.loads(stored["header"].tobytes())
             if header["maker"] != _maker():
                 return {}
             columns = {name: stored[name] for name in (*WORDS, *NUMBERS)}
@@ -70,7 +69,7 @@ def keep(root: Path, blocks: Sequence[Block]) -> None:
     described = [_described(one, end) for one, end in zip(blocks, ends, strict=True)]
     header = {"maker": _maker(), "vocabulary": vocabulary, "blocks": described}
     data = io.BytesIO()
-    packed = numpy.frombuffer(json.dumps(header).encode(), "u1")
+    packed = numpy.frombuffer(orjson.dumps(header), "u1")
     numpy.savez(data, header=packed, **{name: columns[name] for name in (*WORDS, *NUMBERS)})
     try:
         write_atomically(place_for(root), data.getbuffer())
@@ -79,7 +78,7 @@ def keep(root: Path, blocks: Sequence[Block]) -> None:
 
 
 def _described(one, end):
-    facts = asdict(one.facts) if one.facts else None
+    facts = vars(one.facts) if one.facts else None
     rows = (end - one.rows, end)
     return {"file": one.file, "stamp": one.stamp, "facts": facts, "problem": one.problem, "rows": rows}
 
