@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.files import shared_folder
+from prism_bench.files import default_folder, shared_with
 
 TOYS = Path(__file__).parent / "toys"
 SPEC = (TOYS / "arith" / "triple.py").read_text()
@@ -48,4 +48,5 @@ def test_generated_specs_share_python_and_headers_of_their_catalogue(folder):
     (folder / "include" / "shared.py").write_text("AXIS = 1\n")
     (made / "made.py").write_text("from prism_bench_catalogue.include.shared import AXIS\n" + SPEC)
     assert () == discover(folder).problems
-    assert folder / "include" == shared_folder(made / "made.cu") == shared_folder(folder / "arith" / "double.cu")
+    shared = (folder / "include", default_folder() / "include")
+    assert shared == shared_with(made / "made.cu") == shared_with(folder / "arith" / "double.cu")
