@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,11 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def first_in(folders: Iterable[Path], name: str) -> Path | None:
+    """The file of that name in the first of the folders that has one."""
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)
 
 
 @dataclass(frozen=True)

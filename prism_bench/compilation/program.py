@@ -11,7 +11,7 @@ from prism_bench.compilation import bindings
 from prism_bench.compilation.code import Resources, resources
 from prism_bench.compilation.headers import include_folders
 from prism_bench.errors import CompilationFailed
-from prism_bench.files import cache_folder, shared_with, write_atomically
+from prism_bench.files import cache_folder, first_in, shared_with, write_atomically
 
 LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
 BASE_OPTIONS = (*LANGUAGE, "-lineinfo", "--ptxas-options=-v")
@@ -83,7 +83,7 @@ def source_hash(source: Path) -> str:
     """A hash of the source and of the catalogue's own headers that it includes, directly or not."""
     text = source.read_text()
     digest = hashlib.sha256(text.encode())
-    for part in _included(source, source, text, set()):
+    for part in _included(source, text):
         digest.update(part.encode())
     return digest.hexdigest()
 
@@ -102,21 +102,25 @@ def _folders(source):
 
 def _key(source, text, entries, flags, version):
     digest = hashlib.sha256(repr((tuple(entries), flags, version)).encode())
-    for part in (text, *_included(source, source, text, set())):
+    for part in (text, *_included(source, text)):
         digest.update(part.encode())
     return digest.hexdigest()[:20]
 
 
-def _included(source, path, text, seen):
-    """The texts of the catalogue's own files that `path`, with that text, includes for `source`, directly or not."""
-    folders = (path.parent, source.parent, *shared_with(source))
+def _included(source, text):
+    """The texts of the catalogue's own files that the source, with that text, includes, directly or not."""
+    return _reached(source, text, (source.parent, *shared_with(source)), set())
+
+
+def _reached(path, text, folders, seen):
     for name in _INCLUDE.findall(text):
-        header = next(((folder / name).resolve() for folder in folders if (folder / name).is_file()), None)
+        found = first_in((path.parent, *folders), name)
+        header = found and found.resolve()
         if header and header not in seen:
             seen.add(header)
             body = header.read_text()
             yield body
-            yield from _included(source, header, body, seen)
+            yield from _reached(header, body, folders, seen)
 
 
 def _from_cache(path):

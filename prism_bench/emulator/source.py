@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from prism_bench.errors import SpecError
+from prism_bench.files import first_in
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
@@ -134,7 +135,8 @@ class _Flattener:
         return "\n".join(lines)
 
     def _include(self, bracket: str, name: str, folder: Path) -> str:
-        found = self._find(name, folder if bracket == '"' else None)
+        beside = [folder] if folder and bracket == '"' else []
+        found = first_in([*beside, *self.include_dirs], name)
         if found is None:
             if name not in self.system:
                 self.system.append(name)
@@ -144,10 +146,6 @@ class _Flattener:
         if any(_ONCE.match(line) for line in found.read_text(encoding="utf-8").split("\n")):
             self.read_once.add(found.resolve())
         return self._file(found)
-
-    def _find(self, name: str, folder: Path | None) -> Path | None:
-        places = ([folder] if folder else []) + list(self.include_dirs)
-        return next((place / name for place in places if (place / name).is_file()), None)
 
 
 def _rewrite(text: str) -> str:

@@ -8,7 +8,7 @@ import hashlib
 import re
 
 from prism_bench.compilation import source_hash
-from prism_bench.files import shared_with
+from prism_bench.files import first_in, shared_with
 from prism_bench.kernel import KernelSpec
 
 _SHARED = re.compile(r"^from prism_bench_catalogue\.include\.(\w+) import", re.MULTILINE)
@@ -29,7 +29,7 @@ def _texts(path, folders, seen):
     text = path.read_text()
     yield text
     for name in _SHARED.findall(text):
-        other = next((folder / f"{name}.py" for folder in folders if (folder / f"{name}.py").is_file()), None)
+        other = first_in(folders, f"{name}.py")
         if other and other not in seen:
             yield from _texts(other, folders, seen)
 

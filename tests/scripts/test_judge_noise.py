@@ -4,8 +4,6 @@ import csv
 import json
 import sys
 from dataclasses import replace
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
@@ -19,21 +17,14 @@ from prism_bench.workbench import Settings
 from prism_bench.workbench.interleave import pair_settings
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
+from tests.scripts.loading import loaded
 
-SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "judge_noise"
 TOYS = Path(__file__).parent.parent / "toys"
 
 
 @pytest.fixture(scope="module")
 def script():
-    """The script as a module, without leaving bytecode beside it."""
-    loader = SourceFileLoader("judge_noise", str(SCRIPT))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "dont_write_bytecode", True)
-        patch.setattr(sys, "path", list(sys.path))
-        module = module_from_spec(spec_from_loader("judge_noise", loader))
-        loader.exec_module(module)
-    return module
+    return loaded("judge_noise")
 
 
 SPREADS = [0.002] * 6 + [0.03] * 2

@@ -1,29 +1,17 @@
 """`scripts/truth`: what failed in a process that another kernel may have spoilt is done again in a fresh one."""
 
 import csv
-import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from prism_bench.workbench.truth import COLUMNS, FAILED, NOTHING
-
-SCRIPT = Path(__file__).parent.parent.parent / "scripts" / "truth"
+from tests.scripts.loading import loaded
 
 
 @pytest.fixture(scope="module")
 def script():
-    """The script as a module, without leaving bytecode beside it."""
-    loader = SourceFileLoader("truth", str(SCRIPT))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "dont_write_bytecode", True)
-        patch.setattr(sys, "path", list(sys.path))
-        module = module_from_spec(spec_from_loader("truth", loader))
-        loader.exec_module(module)
-    return module
+    return loaded("truth")
 
 
 def line(kernel, verdict):

@@ -1,12 +1,12 @@
 """The table of simulated series keeps what is promised of it, and the detector of today still gives such a table."""
 
 import csv
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import numpy
 import pytest
+
+from tests.scripts.loading import loaded
 
 HOUSE = Path(__file__).resolve().parents[3]
 TABLE = HOUSE / "reports" / "judgement" / "trends.csv"
@@ -15,10 +15,7 @@ SERIES = 60
 
 @pytest.fixture(scope="module")
 def script():
-    loader = SourceFileLoader("simulate_trends", str(HOUSE / "scripts" / "simulate_trends"))
-    module = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
+    return loaded("simulate_trends")
 
 
 def rows(**wanted):
