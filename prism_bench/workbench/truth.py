@@ -16,6 +16,7 @@ COLUMNS = (
 )  # fmt: skip
 FAILED = "not compared"
 NOTHING = f"{FAILED}: nothing to compare with"
+NOT_EMULATED = f"{FAILED}: not emulated"
 BOTH_MAY_ERR = 2.0  # each side may be one tolerance from the reference, so two from the other
 
 
@@ -91,6 +92,9 @@ def _with(ours, entry):
 def _line(kernel, cases, compared):
     name, _, variant = kernel.partition(":")
     line = {"kernel": name, "variant": variant, "cases": len(cases)}
+    needed = next((case.spec.requires for case in cases if case.spec.requires), None)
+    if needed:
+        return {**line, "verdict": f"{NOT_EMULATED}: {needed.what}"}
     try:
         found = [difference for case in cases for difference in compared(case)]
         return {**line, **summary(found)} if found else {**line, "verdict": NOTHING}

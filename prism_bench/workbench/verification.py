@@ -9,7 +9,8 @@ from prism_bench.case import Case
 from prism_bench.kernel import InOut
 from prism_bench.tolerance import compare
 
-HOST_ELEMENTS = 1 << 20  # above this the reference is evaluated in float64 on the device, if there is one
+HOST_ELEMENTS = 1 << 20  # above either the reference is evaluated in float64 on the device, if there is one
+HOST_OPERATIONS = 1 << 30
 
 
 def verify(backend: Backend, case: Case, seeds=(0, 1)) -> list[dict]:
@@ -58,7 +59,8 @@ def _one_seed(backend, runnable, seed):
 def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, *, tolerance=None) -> list[dict]:
     """Compare `outputs` (by name) with the reference on `inputs`, on the host where quick, else on the device."""
     elements = sum(int(np.prod(case.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
-    on_host = backend.xp is np or elements <= HOST_ELEMENTS
+    quick = elements <= HOST_ELEMENTS and (case.flops or 0) <= HOST_OPERATIONS
+    on_host = backend.xp is np or quick
     xp, special = (np, _scipy_special()) if on_host else (backend.xp, backend.special)
     arrays = {name: array.on(xp) for name, array in inputs.items()}
     expected = case.expected(arrays, xp, special)

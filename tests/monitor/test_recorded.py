@@ -21,12 +21,6 @@ HERTZ = FOUND["cost"].get("hertz") or FOUND["cost"]["beats"] / FOUND["cost"]["se
 MARKS = [mark for mark in FOUND["session"]["marks"] if mark["kernel"]]
 
 
-def reached(holds, told):
-    """A goal that the recorded device did not reach is told in its test's place, with what was reached instead."""
-    if not holds:
-        pytest.xfail(told)
-
-
 def test_a_driver_gives_what_the_table_names_and_reasons_for_the_rest():
     told = set().union(*(reading.values for reading in READINGS))
     missing = set(FOUND["session"]["missing"])
@@ -54,10 +48,9 @@ def test_the_beat_is_steady_enough_for_windows():
 def test_each_kernels_window_has_evidence_that_holds(mark):
     inside = [reading for reading in READINGS if mark["begin"] <= reading.at <= mark["end"]]
     evidence = evidence_in(inside, None, mark["end"] - mark["begin"])
-    assert evidence.readings >= 1
+    assert evidence.readings >= 3
     assert {"sm_clock", "temperature"} <= set(evidence.spans)
     assert () == Rules().doubts(evidence, max(reading.values["sm_clock"] for reading in READINGS))
-    reached(evidence.readings >= 3, f"{evidence.readings} readings of everything in {evidence.seconds:.1f} s")
 
 
 def test_the_sampler_moves_no_median_beyond_its_noise():
@@ -66,8 +59,8 @@ def test_the_sampler_moves_no_median_beyond_its_noise():
 
 def test_the_sampler_costs_under_one_percent_of_a_core_at_20_hertz():
     share = FOUND["cost"]["cpu_share"]
-    assert 0 < share < 0.1
-    reached(share < 0.01 and HERTZ > 19, f"{share:.1%} of a core at {HERTZ:.0f} Hz")
+    assert 0 < share < 0.01
+    assert HERTZ > 19
 
 
 def test_energies_are_those_of_a_board_within_its_limits():
@@ -75,6 +68,7 @@ def test_energies_are_those_of_a_board_within_its_limits():
     told = [one for one in FOUND["energy"]["launches"].values() if one["joules"] is not None]
     assert told
     busy = min(one["launches"] * one["hot"] / one["window"] for one in told)
-    reached(busy > 0.8, f"launches kept the device busy for {busy:.0%} of a window: the rest of the energy is idle's")
-    assert all(20 < one["power"] < 1.15 * limit for one in told)
+    assert busy > 0.8  # else the rest of the energy is idle's
+    drawn = [one["joules"] * one["launches"] / one["window"] for one in told]  # the limit is held on average, and late
+    assert all(20 < power < 1.15 * limit for power in drawn)
     assert all(one["reason"] for one in FOUND["energy"]["launches"].values() if one["joules"] is None)

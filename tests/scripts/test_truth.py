@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.workbench.truth import COLUMNS, FAILED, NOTHING
+from prism_bench.workbench.truth import COLUMNS, FAILED, NOT_EMULATED, NOTHING
 from tests.scripts.loading import loaded
 
 
@@ -19,11 +19,17 @@ def line(kernel, verdict):
 
 
 def test_only_what_failed_is_done_again_alone(script, monkeypatch, tmp_path, capsys):
-    found = {"a": "agrees", "b": f"{FAILED}: CUDARuntimeError: illegal", "c": NOTHING, "d": "1 outputs differ"}
+    found = {
+        "a": "agrees",
+        "b": f"{FAILED}: CUDARuntimeError: illegal",
+        "c": NOTHING,
+        "d": "1 outputs differ",
+        "e": NOT_EMULATED,
+    }
     monkeypatch.setattr(script, "alone", lambda make, name: line(name, "agrees"))
     make = lambda name: line(name, found[name])  # noqa: E731
     lines = script.lines(SimpleNamespace(map=map), make, list(found))
     assert 2 == script.write(lines, tmp_path / "table.csv")
     rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
-    assert ["agrees", "agrees", NOTHING, "1 outputs differ"] == [row["verdict"] for row in rows]
-    assert 4 == len(capsys.readouterr().out.splitlines())
+    assert ["agrees", "agrees", NOTHING, "1 outputs differ", NOT_EMULATED] == [row["verdict"] for row in rows]
+    assert 5 == len(capsys.readouterr().out.splitlines())

@@ -92,6 +92,12 @@ def test_a_kernel_that_a_record_leaves_out_is_not_said_to_agree():
     assert (line["cases"], line["verdict"]) == (0, "not compared: nothing to compare with")
 
 
+def test_a_variant_that_needs_a_devices_own_instructions_is_said_not_to_be_emulated():
+    line = row("tensor_core_matmul:wgmma", "emulator", "numpy_reference")
+    assert line["verdict"] == "not compared: not emulated: wgmma"
+    assert line["cases"] > 0
+
+
 def test_a_row_has_the_tables_columns():
     line = row("vector_add", "numpy_reference", "numpy_reference")
     assert tuple(line) == COLUMNS
