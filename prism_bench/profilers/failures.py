@@ -44,7 +44,7 @@ FAILURES = (
     Failure("device_not_supported", r"Device not supported",
             "it refuses this device, or the sandbox around it.",
             "Run it outside the sandbox, with the compute-sanitizer of the driver's CUDA release."),
-    Failure("unknown_metric", r"Failed to find metric",
+    Failure("unknown_metric", r"Failed to find metric|\(!\) n/a",  # the second in a table that is else well
             "the profiler does not know a metric that it was asked for.",
             "prism_bench/profilers/metric_support.csv says which chip has which; scripts/metric_table makes it anew."),
     Failure("kernel_not_prepared", r"Failed to prepare kernel for profiling",
