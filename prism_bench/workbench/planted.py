@@ -1,8 +1,8 @@
 """A slowdown planted on purpose: a copy of a catalogue whose kernels take a known share longer, to see who notices.
 
-The block with the highest number starts last; in the copy it waits before it works, so that a launch ends later by what
-it waits, however many blocks there are. How long depends on the launch: the share of that case's own time, split among
-its launches. On the emulator nothing waits; the copy computes what the original does.
+The block that ends last does not end yet: it waits, so that the launch takes that much longer, however its blocks share
+the work. How long depends on the launch: the share of that case's own time, split among its launches. On the emulator
+nothing waits; the copy computes what the original does.
 """
 
 import re
@@ -18,26 +18,39 @@ from prism_bench.kernel import Launch
 from prism_bench.run_record import RunRecord
 
 _HEADER = """#pragma once
-// The block that starts last waits for `cycles` of the SM clock: a slowdown planted on purpose.
+// The block that ends last waits until `cycles` of the SM clock are over: a slowdown planted on purpose.
 #define PLANTED_BLOCKS ((unsigned long long)gridDim.x * gridDim.y * gridDim.z)
+#define PLANTED_RESIDENT 8192ull  // blocks, more than run at once: who ends last is one of that many started last
 
-static __device__ __forceinline__ void planted_wait(long long cycles) {
+struct PlantedEnd {
+    long long cycles;
+    unsigned* ended;
+
 #ifndef CPU_CUDA
-    const unsigned long long row = blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z;
-    if (blockIdx.x + gridDim.x * row + 1 != PLANTED_BLOCKS) return;
-    const long long start = clock64();
-    while (clock64() - start < cycles) {
+    // A block ends with its first thread, nearly; a barrier here could meet one that other threads still wait at.
+    __device__ __forceinline__ ~PlantedEnd() {
+        if (cycles == 0 || threadIdx.x + threadIdx.y + threadIdx.z != 0) return;
+        const long long start = clock64();
+        const unsigned long long blocks = PLANTED_BLOCKS;
+        const unsigned long long counted = blocks < PLANTED_RESIDENT ? blocks : PLANTED_RESIDENT;
+        const unsigned long long row = blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z;
+        if (blockIdx.x + gridDim.x * row + counted < blocks) return;
+        if (atomicAdd(ended, 1u) + 1u != counted) return;
+        *ended = 0u;
+        while (clock64() - start < cycles) {
+        }
     }
 #endif
-}
+};
 """
 _ENTRY = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\s*\(")
+_GUARD = " __device__ static unsigned planted_ended; const PlantedEnd planted{{{}, &planted_ended}};"
 _ALIKE = 0.1  # cases that share a launch may want waits that differ by this much
 
 
 @dataclass(frozen=True)
 class Wait:
-    """How long the last block of a launch of `entry` in so many `blocks` waits, in cycles."""
+    """How long a launch of `entry` in so many `blocks` waits before it ends, in cycles."""
 
     entry: str
     blocks: int
@@ -111,13 +124,13 @@ def _blocks(step):
 
 
 def planted_text(text: str, waits: list[Wait]) -> str:
-    """The source with a call at the start of every entry that has waits."""
+    """The source with a guard at the start of every entry that has waits; a thread's return is the guard's end."""
     pieces, done = [], 0
     for entry in _ENTRY.finditer(text):
         own = [wait for wait in waits if wait.entry == entry[1]]
         body = _body(text, entry.end())
         if own and body:
-            pieces += [text[done:body], f" planted_wait({_chosen(own)});"]
+            pieces += [text[done:body], _GUARD.format(_chosen(own))]
             done = body
     return "".join([*pieces, text[done:]])
 

@@ -138,3 +138,13 @@ def test_where_nothing_takes_long_nothing_is_planted(both):
     folder, said, code = both("--filter", "triple")
     assert (None, True) == (code, "0 cases planted and compiled" in said)
     assert not (folder / "planted.json.gz").exists()
+
+
+def test_the_planted_comparison_alone_leaves_what_was_kept_of_the_same_build(both):
+    folder, _, _ = both()
+    before = {name: (folder / f"{name}.json.gz").read_bytes() for name in ("same-a", "same-b")}
+    (folder / "planted.json.gz").unlink()
+    _, said, code = both("--only-planted")
+    assert (None, False) == (code, "of the build against itself" in said)
+    assert before == {name: (folder / f"{name}.json.gz").read_bytes() for name in before}
+    assert "planted 0.05" == store.read(folder / "planted.json.gz").catalogue

@@ -40,14 +40,14 @@ def test_a_wait_is_the_share_of_the_cases_own_time(planted):
     assert ["triple[n=1000]"] == names
     source = (copy / "arith" / "triple.cu").read_text()
     assert source.startswith('#include "planted.cuh"\n')
-    assert "{ planted_wait(PLANTED_BLOCKS == 8ull ? 1000ll : 0ll);" in source
+    assert "const PlantedEnd planted{PLANTED_BLOCKS == 8ull ? 1000ll : 0ll, &planted_ended};" in source
 
 
 def test_each_workload_has_its_own_wait(planted):
     names, copy = planted(timed("double", 1000, 1e-5), timed("double", 100_000, 4e-5))
     assert ["double[n=1000]", "double[n=100000]"] == names
     source = (copy / "arith" / "double.cu").read_text()
-    assert "planted_wait(PLANTED_BLOCKS == 8ull ? 1000ll : PLANTED_BLOCKS == 782ull ? 4000ll : 0ll);" in source
+    assert "planted{PLANTED_BLOCKS == 8ull ? 1000ll : PLANTED_BLOCKS == 782ull ? 4000ll : 0ll, &" in source
 
 
 def test_cases_that_the_record_does_not_time_are_not_planted(planted):
@@ -70,7 +70,10 @@ def test_the_original_is_left_alone(planted):
     assert before == {path: path.read_bytes() for path in TOYS.rglob("*.cu")}
 
 
-CALL = " planted_wait(PLANTED_BLOCKS == 3ull ? 7ll : 0ll);"
+GUARD = (
+    " __device__ static unsigned planted_ended;"
+    " const PlantedEnd planted{PLANTED_BLOCKS == 3ull ? 7ll : 0ll, &planted_ended};"
+)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +86,9 @@ CALL = " planted_wait(PLANTED_BLOCKS == 3ull ? 7ll : 0ll);"
         ("__global__ void k(int n);\n__global__ void k(int n) {", "}"),
     ],
 )
-def test_the_wait_stands_at_the_start_of_the_entry(before, after):
+def test_the_guard_stands_at_the_start_of_the_entry(before, after):
     before = before.rstrip("\n")
-    assert before + CALL + after == planted_text(before + after, [Wait("k", 3, 7)])
+    assert before + GUARD + after == planted_text(before + after, [Wait("k", 3, 7)])
 
 
 def test_an_entry_without_a_wait_stays_as_it_is():
