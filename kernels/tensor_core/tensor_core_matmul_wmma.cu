@@ -50,9 +50,11 @@ struct WmmaFragments {
 
 constexpr int PATCH_PITCH = 20, PATCH = 16 * PATCH_PITCH;
 
-/// One block of 16 x 16, of which some outputs are missing or misaligned, by way of shared memory.
+/// One block of 16 x 16, of which some outputs are missing or misaligned, by way of shared memory. A store waits for the
+/// warp before it writes, not after: each lane reads what others wrote, and the next store writes what others read.
 __device__ void store_block(float* c, int m, int n, int row, int col, float* patch, const Accumulator& sum) {
     wmma::store_matrix_sync(patch, sum, PATCH_PITCH, wmma::mem_row_major);
+    __syncwarp();
     for (int i = warp_lane(); i < 256; i += 32) {
         const int line = row + i / 16, at = col + i % 16;
         if (line < m && at < n) c[static_cast<long long>(line) * n + at] = patch[i / 16 * PATCH_PITCH + i % 16];

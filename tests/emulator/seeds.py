@@ -53,6 +53,7 @@ SEEDS = (
     Seed("shuffle_from_exited_lane", dict.fromkeys(("fast", "race", "address"), "undefined lane")),
     Seed("missing_pipeline_wait", {"fast": "outputs", "race": "unwritten shared read"}),
     Seed("unfenced_ticket", {"race": "race"}, grid=4, counts_arrivals=True),
+    Seed("read_after_matrix_store", _RACE),
 )
 
 

@@ -28,6 +28,7 @@ inline void fill_fragment(fragment<Use, M, N, K, T, Layout>& f, const V& value) 
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename P>
 inline void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& f, const P* memory, unsigned stride, cuda_cpu::Site site = CUDA_CPU_CALLER) {
     cuda_cpu::check_matrix(memory, stride * sizeof(P), site);
+    cuda_cpu::meet("load_matrix_sync", site);
     constexpr bool by_rows = !std::is_same<Layout, col_major>::value;
     constexpr int once = f.num_elements / cuda_cpu::copies<Use, M, N, K, T>();
     for (int i = 0; i < once; ++i) {
@@ -35,27 +36,26 @@ inline void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& f, const P* memo
         f.x[i] = memory[by_rows ? p.row * stride + p.column : p.column * stride + p.row];
     }
     for (int i = once; i < f.num_elements; ++i) f.x[i] = f.x[i - once];
-    __syncwarp(~0u, site);
 }
 
 template <int M, int N, int K, typename T, typename P>
 inline void load_matrix_sync(fragment<accumulator, M, N, K, T>& f, const P* memory, unsigned stride, layout_t layout, cuda_cpu::Site site = CUDA_CPU_CALLER) {
     cuda_cpu::check_matrix(memory, stride * sizeof(P), site);
+    cuda_cpu::meet("load_matrix_sync", site);
     for (int i = 0; i < f.num_elements; ++i) {
         const cuda_cpu::Place p = cuda_cpu::place<accumulator, M, N, K, T>(cuda_cpu::lane_index(), i);
         f.x[i] = memory[layout == mem_row_major ? p.row * stride + p.column : p.column * stride + p.row];
     }
-    __syncwarp(~0u, site);
 }
 
 template <int M, int N, int K, typename T, typename P>
 inline void store_matrix_sync(P* memory, const fragment<accumulator, M, N, K, T>& f, unsigned stride, layout_t layout, cuda_cpu::Site site = CUDA_CPU_CALLER) {
     cuda_cpu::check_matrix(memory, stride * sizeof(P), site);
+    cuda_cpu::meet("store_matrix_sync", site);
     for (int i = 0; i < f.num_elements; ++i) {
         const cuda_cpu::Place p = cuda_cpu::place<accumulator, M, N, K, T>(cuda_cpu::lane_index(), i);
         memory[layout == mem_row_major ? p.row * stride + p.column : p.column * stride + p.row] = f.x[i];
     }
-    __syncwarp(~0u, site);
 }
 
 template <int M, int N, int K, typename TA, typename LA, typename TB, typename LB, typename TC, typename TD>

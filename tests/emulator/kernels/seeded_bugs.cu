@@ -1,6 +1,7 @@
 // One bug per kernel, at the lines marked BUG; with FIXED defined each is the same kernel without it.
 #include <cooperative_groups.h>
 #include <cuda_pipeline.h>
+#include <mma.h>
 
 #ifdef FIXED
 #define BARRIER_IF_FIXED() __syncthreads()
@@ -176,4 +177,15 @@ __global__ void unfenced_ticket(const float* x, float* y, unsigned int* arrived)
     }
     __syncthreads();
     if (last && threadIdx.x < gridDim.x) y[gridDim.x + threadIdx.x] = y[threadIdx.x];  // BUG
+}
+
+// A matrix's store waits for the warp before it writes, not after.
+__global__ void read_after_matrix_store(const float* x, float* y) {
+    __shared__ __align__(32) float tiles[2][256];
+    float* const tile = tiles[threadIdx.x / 32];
+    nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> sum;
+    nvcuda::wmma::fill_fragment(sum, x[threadIdx.x / 32]);
+    nvcuda::wmma::store_matrix_sync(tile, sum, 16, nvcuda::wmma::mem_row_major);  // BUG
+    WARP_BARRIER_IF_FIXED();
+    y[threadIdx.x] = tile[8 * (31 - threadIdx.x % 32)];  // BUG
 }

@@ -84,6 +84,13 @@ inline void check_matrix(const void* memory, size_t stride_bytes, Site site) {
     if (stride_bytes % 16) stop_launch("misaligned", "WMMA wants a leading dimension that is a multiple of 16 bytes", site);
 }
 
+// All lanes are here before one touches memory, as CUDA promises; it orders no access. What others read of a matrix that
+// was stored needs a __syncwarp of its own.
+inline void meet(const char* name, Site site) {
+    int nothing = 0;
+    warp_collective(~0u, name, &nothing, combine_nothing, site);
+}
+
 struct MatrixOperands {
     void* d;
     const void* a;
