@@ -13,13 +13,17 @@ from prism_bench.profilers.tools import Tool
 
 CHECKS = ("memcheck", "racecheck", "initcheck", "synccheck")
 BEGIN, END, FAILED = "@@ begin ", "@@ end ", "@@ failed "  # what the program prints around a case
+# What is over the limit is dropped without a word, and later kernels of the same process would seem clean.
+_PRINTED = ("--print-limit", "1000000")
 # Errors of the CUDA API are the program's own affair: it raises them.
 _OWN = {"memcheck": ("--padding", "256", "--report-api-errors", "no")}
+_OF_PROGRAM = ("--target-processes", "application-only")
 _LINE = re.compile(r"^========= ?(?P<words>.*)$")
 _FINDING = re.compile(
     r"(Error: |Warning: )?(Invalid __|Uninitialized |Race reported|Potential (RAW|WAR|WAW) hazard|Barrier error|"
     r"Misaligned|Malloc/Free|Leaked|Stack overflow|Hardware (exception|stack))"
 )
+_OTHER = re.compile(r"and (Read|Write) access at ")  # the other sides of a race
 _PLACE = re.compile(r"\bat (?:0x[0-9a-f]+ in )?(?P<kernel>[^+]+?)(?:\+0x[0-9a-f]+)?(?: in (?P<source>[^ ]+:\d+))?$")
 _SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (?P<count>\d+)")
 
@@ -50,7 +54,7 @@ class Checked:
 
 def command(tool: Tool, check: str, program: Sequence[str]) -> list[str]:
     """The command that runs the program under the check."""
-    return [tool.program, "--tool", check, *_OWN.get(check, ()), "--target-processes", "application-only", *program]
+    return [tool.program, "--tool", check, *_PRINTED, *_OWN.get(check, ()), *_OF_PROGRAM, *program]
 
 
 def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checked:
@@ -66,8 +70,10 @@ def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checke
         summary = _SUMMARY.search(said)
         counted = int(summary["count"]) if summary else counted
         if _FINDING.match(said):
-            current = {"message": said, "case": case}
+            current = {"message": said, "others": [], "case": case}
             found.append(current)
+        elif current and _OTHER.match(said):
+            current["others"].append(said)
         elif current and "kernel" not in current and (place := _PLACE.search(said)):
             current |= {"kernel": place["kernel"].strip(), "source": _file(place["source"])}
     return Checked(check, tuple(_finding(check, one, done, entries) for one in found), tuple(done), counted)
@@ -89,4 +95,4 @@ def _finding(check, one, done, entries):
     case = one["case"]
     if name and case is not None and not has(case):
         case = next((earlier for earlier in reversed(done) if has(earlier)), case)
-    return SanitizerFinding(check, case, kernel, one["message"], source)
+    return SanitizerFinding(check, case, kernel, " ".join([one["message"], *one["others"]]), source)

@@ -33,9 +33,16 @@ def test_a_late_finding_goes_to_the_last_case_that_has_the_kernel():
     assert ["two[n=1]"] == [one.case for one in parse(text, "memcheck", ENTRIES).findings]
 
 
-def test_races_tell_their_place_in_one_line():
-    (finding,) = parse(during("one[n=1]", RACE), "racecheck", ENTRIES).findings
+def test_races_tell_their_place_and_every_other_access():
+    race = RACE + "\n=========     and Write access at add_one+0x20 in /x/one.cu:30 [4 hazards]"
+    (finding,) = parse(during("one[n=1]", race), "racecheck", ENTRIES).findings
     assert ("one[n=1]", "add_one", "one.cu:40") == (finding.case, finding.kernel, finding.source)
+    others = (
+        "Read access at add_one+0xf0 in /x/one.cu:42 [508 hazards]",
+        "Write access at add_one+0x20 in /x/one.cu:30",
+    )
+    first = "Error: Race reported between Write access at add_one+0xe0 in /x/one.cu:40"
+    assert f"{first} and {others[0]} and {others[1]} [4 hazards]" == finding.message
 
 
 def test_reads_of_what_nobody_wrote_and_divergent_barriers():
@@ -70,5 +77,6 @@ def test_every_check_names_itself_and_memcheck_separates_allocations():
     for check in CHECKS:
         words = command(tool, check, ["python", "x.py"])
         assert ["/bin/cs", "--tool", check] == words[:3]
+        assert "1000000" == words[words.index("--print-limit") + 1]
         assert ("--padding" in words) == (check == "memcheck")
         assert ["python", "x.py"] == words[-2:]
