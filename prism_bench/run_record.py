@@ -10,11 +10,14 @@ A record is one JSON object (stored compressed, see `store/`):
     software      package and toolkit versions
     protocol      version and settings of the measuring protocol: what a series must share to be compared
     complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
-    duration      seconds the whole run took
+    duration      seconds the whole run took; of a merged one those of its longest part
     tuning        {asked: "tuned" or "untuned", store, choices: {case: {configuration, by, tuned_at, created}}, stale:
                   {case: reason}, unused: why the store says nothing}; empty where nobody was asked
     monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
                   (seconds), lost}, or {missing}: why nothing was seen
+    parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
+                  created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
+                  machine has none
     cases         list of cases:
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
@@ -36,6 +39,7 @@ Only measured values are stored. Samples are counts of a decimal unit, so that y
 """
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from prism_bench.errors import ResultsError
@@ -106,6 +110,18 @@ class RunRecord:
     duration: float = 0.0
     monitor: tuple[dict, ...] = ()
     tuning: dict = field(default_factory=dict)
+    parts: tuple[dict, ...] = ()
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        """The devices behind it, in the order of their UUIDs."""
+        return uuids_of(self.machine, self.parts)
+
+    def unit_of(self, kernel: str) -> str | None:
+        """The UUID of the one device that measured the kernel; None where it is unknown, or a ceiling of several."""
+        if self.machine.get("uuid"):
+            return self.machine["uuid"]
+        return next((part.get("uuid") for part in self.parts if kernel in part.get("kernels", ())), None)
 
     @property
     def imported(self) -> bool:
@@ -117,9 +133,16 @@ class RunRecord:
         return next((case for case in self.cases if case.name == name), None)
 
 
+def uuids_of(machine: Mapping, parts: Iterable[Mapping]) -> tuple[str, ...]:
+    """The UUIDs of all devices that measured a record of this machine and these parts, sorted; those that are known."""
+    found = {machine.get("uuid"), *(part.get("uuid") for part in parts)}
+    return tuple(sorted(str(uuid) for uuid in found if uuid))
+
+
 def encode(record: RunRecord) -> dict:
     """The record as plain JSON values."""
-    plain = {key: value for key, value in vars(record).items() if key != "cases"}
+    plain = {key: value for key, value in vars(record).items() if key not in ("cases", "parts")}
+    plain |= {"parts": list(record.parts)} if record.parts else {}
     cases = [encode_case(case) for case in record.cases]
     return {"schema": SCHEMA, **plain, "monitor": list(record.monitor), "cases": cases}
 
@@ -164,7 +187,8 @@ def decode(data: object, origin: str) -> RunRecord:
         known = RunRecord.__dataclass_fields__
         fields = {key: _of_kind(key, value, _KINDS) for key, value in data.items() if key in known}
         cases = tuple(decode_case(case) for case in data["cases"])
-        return RunRecord(**{**fields, "cases": cases, "monitor": tuple(data.get("monitor", ()))})
+        lists = {key: tuple(data.get(key, ())) for key in ("monitor", "parts")}
+        return RunRecord(**{**fields, **lists, "cases": cases})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ResultsError(f"{origin}: damaged run record ({type(error).__name__}: {error})") from error
 
@@ -180,7 +204,7 @@ def require_schema(data: object, origin: str) -> None:
 # What a field of a record, of a case or of a measurement must be where a reader relies on it.
 _KINDS = {
     "created": str, "backend": str, "catalogue": str, "machine": dict, "software": dict, "protocol": dict,
-    "cases": list, "monitor": list, "tuning": dict,
+    "cases": list, "monitor": list, "parts": list, "tuning": dict,
 }  # fmt: skip
 _CASE_KINDS = {
     "name": str, "kernel": str, "family": str, "label": str, "workload": dict, "bytes": int, "code": dict,

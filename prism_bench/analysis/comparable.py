@@ -32,8 +32,18 @@ def _protocols(a, b):
 
 
 def _units(a, b):
-    one, other = a.machine.get("uuid"), b.machine.get("uuid")
-    return ["the records come from two units of one device"] if one and other and one != other else []
+    """What was not measured on the same unit; of merged records, kernel by kernel."""
+    if not (a.parts or b.parts):
+        one, other = a.machine.get("uuid"), b.machine.get("uuid")
+        return ["the records come from two units of one device"] if one and other and one != other else []
+    pairs = [(a.unit_of(kernel), b.unit_of(kernel)) for kernel in _timed(a) & _timed(b)]
+    known = [pair for pair in pairs if all(pair)]
+    moved = sum(one != other for one, other in known)
+    return [f"{moved} of {len(known)} kernels were measured on different units of one device"] if moved else []
+
+
+def _timed(record):
+    return {case.kernel for case in record.cases if not case.is_edge}
 
 
 def _software(a, b):

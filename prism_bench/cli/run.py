@@ -12,6 +12,10 @@ from prism_bench.cli.tuned import TunedOption, configured
 from prism_bench.monitor.sampler import HERTZ
 
 NAME = "run"
+PartOption = Annotated[
+    str | None,
+    typer.Option(metavar="I/N", help="only the I-th of N shares of the kernels, each with its variants; see merge"),
+]
 
 
 def command(
@@ -27,6 +31,7 @@ def command(
     hertz: Annotated[float, typer.Option(min=0, max=100, help="how often the GPU's state is read; 0: never")] = HERTZ,
     tuned: TunedOption = True,
     energy: Annotated[bool, typer.Option(help="measure the energy of one launch of S1")] = True,
+    part: PartOption = None,
     output: Annotated[Path | None, typer.Option(help="file, not <runs>/<machine>/<UTC>-<commit>.json.gz")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
@@ -37,12 +42,12 @@ def command(
     opened = options.choose_backend(backend, quiet=json)
     found = options.open_catalogue(catalogue)
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("S0",))
-    chosen = configured(found.cases(filter or (), labels), opened, tuned)
-    watching = workbench.Watching(hertz=hertz, energy=energy)
-    lanes = lanes or workbench.lanes_for(opened.name)
+    cases = found.cases(filter or (), labels)
+    chosen = configured(workbench.share(cases, part) if part is not None else cases, opened, tuned)
     settings = workbench.Settings(
-        processes=processes, lanes=lanes, seed=seed, timeout=timeout, peers=peers, watching=watching
-    )
+        processes=processes, lanes=lanes or workbench.lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
+        watching=workbench.Watching(hertz=hertz, energy=energy),
+    )  # fmt: skip
     keep = _keeping(output, runs, dict(chosen.told))
     with progress_bar() as report:
         record = workbench.run(found, opened.name, list(chosen.cases), settings, report, keep=keep)

@@ -22,9 +22,16 @@ def machine_name(record: RunRecord) -> str:
     return str(record.machine.get("id", "an unnamed machine"))
 
 
+def devices_text(record: RunRecord) -> str | None:
+    """`2 GPUs: ` and their UUIDs, where parts of several devices were merged; else None."""
+    several = len(record.uuids) > 1
+    return f"{len(record.uuids)} GPUs: {', '.join(record.uuids)}" if several else None
+
+
 def facts(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
     """Titled groups of (name, value) pairs: device, host, software, protocol, conditions; empty ones are left out."""
     loose = {key: value for key, value in record.machine.items() if not isinstance(value, dict)}
+    loose |= {"uuid": several} if (several := devices_text(record)) else {}
     nested = [(key.capitalize(), value) for key, value in record.machine.items() if isinstance(value, dict)]
     groups = [("Machine", loose), *nested, ("Software", record.software), ("Protocol", record.protocol)]
     told = [(title, [_pair(*item) for item in values.items()]) for title, values in groups if values]

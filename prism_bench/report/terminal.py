@@ -14,7 +14,7 @@ from prism_bench.measure.limits import is_bandwidth
 from prism_bench.report.case_table import CaseTable, Row, case_table
 from prism_bench.report.cells import Cell, Column
 from prism_bench.report.headline import headline, tiles
-from prism_bench.report.machine import machine_name
+from prism_bench.report.machine import devices_text, machine_name
 from prism_bench.run_record import RunRecord
 from prism_bench.units import rate_text, time_text
 
@@ -30,7 +30,7 @@ def summary_view(record: RunRecord, catalogue: Catalogue | None = None) -> Rende
     """What `show` prints and `run` ends with, to be handed to a Rich console."""
     reading = read(record, catalogue)
     table = case_table(reading)
-    parts = [_title(reading), _limits(reading), *_conditions(record), *_tiles(reading)]
+    parts = [_title(reading), *_parts(record), _limits(reading), *_conditions(record), *_tiles(reading)]
     parts += [_Fitting(table)] if table.rows else []
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in enumerate(table.notes, 1)]
     parts += [_finding(finding) for finding in reading.findings]
@@ -43,6 +43,12 @@ def _title(reading: Reading) -> Text:
         (headline(reading), "bold green" if trusted and reading.cases else "bold yellow"),
         f"  {machine_name(reading.record)}, {reading.record.backend} backend, {reading.record.created}",
     )
+
+
+def _parts(record: RunRecord) -> list[Text]:
+    """How many parts, and whose, a merged record is made of."""
+    words = ", ".join(filter(None, [f"merged from {len(record.parts)} parts", devices_text(record)]))
+    return [Text(words, style="dim")] if record.parts else []
 
 
 def _limits(reading: Reading) -> Text:

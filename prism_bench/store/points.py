@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from prism_bench.errors import ResultsError
-from prism_bench.run_record import require_schema
+from prism_bench.run_record import require_schema, uuids_of
 
 # Columns of text, which repeat, and of numbers with their types. `value` is the median in seconds; `code` sets the
 # case's machine code and launches apart from others; `doubt` says why the point cannot be trusted, empty if it can.
@@ -58,7 +58,7 @@ def _facts(plain, file):
         commit=plain.get("commit"),
         dirty=bool(plain.get("dirty", False)),
         complete=bool(plain.get("complete", True)),
-        device=str(machine.get("uuid") or machine.get("device") or ""),
+        device="+".join(uuids_of(machine, plain.get("parts", ()))) or str(machine.get("device") or ""),
         software={str(name): str(version) for name, version in plain["software"].items()},
         protocol=dict(plain["protocol"]),
     )

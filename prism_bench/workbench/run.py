@@ -1,7 +1,7 @@
 """A run: the catalogue's cases through several fresh processes into one run record."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -179,7 +179,7 @@ class Run:
         folder = self._catalogue.folder
         commit, dirty = identity.commit_of(folder)
         facts = self._facts
-        cases = tuple(sorted((combined(results) for results in self._results.values()), key=_shelf))
+        cases = tuple(sorted((combined(results) for results in self._results.values()), key=shelf))
         return RunRecord(
             created=started.isoformat(timespec="seconds").replace("+00:00", ""),
             backend=self._backend,
@@ -256,12 +256,12 @@ def executions_of(result: CaseResult) -> list[Execution]:
     return [Execution(result.name, time.time(), seconds, result.bytes) for one in timed for seconds in one.samples]
 
 
-def _shelf(case):
+def shelf(case: CaseResult) -> tuple:
     """Where a case stands in a record: by family, kernel, variant and label, whatever the order of measuring was."""
     return case.family, case.kernel, case.variant or "", case.label, case.name
 
 
-def combined(results):
+def combined(results: Sequence[CaseResult]) -> CaseResult:
     """One result per case: the first process's facts, everybody's samples, the worst status."""
     bad = next((result for result in results if result.status != "ok"), None)
     groups: dict[tuple, list] = {}

@@ -82,9 +82,10 @@ def read(block):
 def _simple_commands(line):
     """The words of each command in a line of several, without what is put before a command into its environment."""
     words = shlex.split(line, comments=True)
-    cuts = [-1, *(place for place, word in enumerate(words) if word in ("&&", "||", "|", ";")), len(words)]
+    cuts = [-1, *(place for place, word in enumerate(words) if word in ("&&", "||", "|", ";", "&")), len(words)]
     for begin, end in zip(cuts, cuts[1:], strict=False):
-        yield list(dropwhile(re.compile(r"[A-Z_]+=").match, words[begin + 1 : end]))
+        if end > begin + 1:  # behind a closing & stands nothing
+            yield list(dropwhile(re.compile(r"[A-Z_]+=").match, words[begin + 1 : end]))
 
 
 def _parse(words, place):

@@ -120,15 +120,22 @@ def side_of(record: RunRecord) -> dict:
 
     `cases` maps a case to `[metric, seconds, spread, logs, variances, in cycles, resolution, code]`, where `in cycles`
     is `[logs, variances]` or null and `code` null where the device's clock did not read it; or to `[metric, reason]`.
+    `units` maps the kernels of a merged record to the UUIDs of the devices that measured them; of others it is null.
     """
     protocol = {key: value for key, value in record.protocol.items() if key not in comparable.FREE}
     return {
         "machine": record.machine.get("id"), "backend": record.backend, "device": comparable.device_of(record),
-        "uuid": record.machine.get("uuid"), "complete": record.complete, "version": record.protocol.get("version"),
+        "uuid": record.machine.get("uuid"), "units": _units(record), "complete": record.complete,
+        "version": record.protocol.get("version"),
         "protocol": {key: orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode() for key, value in protocol.items()},
         "software": {str(key): str(value) for key, value in record.software.items()},
         "cases": {case.name: _case(case) for case in record.cases if not case.is_edge},
     }  # fmt: skip
+
+
+def _units(record: RunRecord) -> dict | None:
+    kernels = [kernel for part in record.parts for kernel in part.get("kernels", ())]
+    return {kernel: record.unit_of(kernel) for kernel in kernels} if record.parts else None
 
 
 def _case(case: CaseResult) -> list:

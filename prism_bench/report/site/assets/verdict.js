@@ -128,8 +128,18 @@
     return word ? { word, values: [one ?? "none", other ?? "none"] } : null;
   }
 
+  // What was not measured on the same unit; of merged records, kernel by kernel.
+  function units(a, b) {
+    if (!a.units && !b.units) return a.uuid && b.uuid && a.uuid !== b.uuid ? ["the records come from two units of one device"] : [];
+    const timed = (side) => new Set(Object.keys(side.cases).map((name) => name.split(/[:[]/)[0]));
+    const unit = (side, kernel) => side.uuid ?? side.units?.[kernel];
+    const known = [...timed(a)].filter((kernel) => timed(b).has(kernel) && unit(a, kernel) && unit(b, kernel));
+    const moved = known.filter((kernel) => unit(a, kernel) !== unit(b, kernel)).length;
+    return moved ? [`${moved} of ${known.length} kernels were measured on different units of one device`] : [];
+  }
+
   function notes(a, b, noise, names) {
-    const told = a.uuid && b.uuid && a.uuid !== b.uuid ? ["the records come from two units of one device"] : [];
+    const told = units(a, b);
     const differ = [...new Set([...Object.keys(a.software), ...Object.keys(b.software)])].filter((name) => a.software[name] !== b.software[name]);
     if (differ.length) told.push(`software differs: ${differ.map((name) => `${name} ${a.software[name] ?? "none"} -> ${b.software[name] ?? "none"}`).join(", ")}`);
     [a, b].forEach((side, index) => { if (!side.complete) told.push(`${names[index]} was cut short`); });

@@ -1,0 +1,57 @@
+"""`prism-bench merge`: one record of what several GPUs measured in parts."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench.cli import options
+from prism_bench.errors import UsageError
+
+NAME = "merge"
+
+
+def command(
+    parts: Annotated[list[Path], typer.Argument(help="run records, one of each part; two or more")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="file, not <runs>/<machine>/<UTC>-<commit>.json.gz")
+    ] = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    json: options.JsonOption = False,
+) -> None:
+    """Join run records that several GPUs of one kind made of parts of the catalogue into one.
+
+    `prism-bench run --part I/N --output FILE` makes a part. A kernel with all of its variants belongs in one part, so
+    that they are timed on one GPU; only the kernels that measure the machine stand in every part. Parts that differ in
+    machine, software, protocol, commit or tuning are refused. The record's duration is the longest part's.
+    """
+    from prism_bench import store, workbench
+
+    read = [(str(path), store.read(path)) for path in parts]
+    record = workbench.merge(read)
+    place = output or store.path_for(record, runs)
+    if place.resolve() in [path.resolve() for path in parts]:
+        raise UsageError(f"{place}: this part would be lost under the merged record; say --output FILE")
+    cut_short = [origin for origin, part in read if not part.complete]
+    store.save(record, place)
+    if json:
+        options.print_json(_plain(record, place, cut_short))
+    else:
+        _tell(record, place, cut_short)
+
+
+def _plain(record, place, cut_short):
+    return {
+        "record": str(place), "complete": record.complete, "cut_short": cut_short, "cases": len(record.cases),
+        "uuids": list(record.uuids), "parts": list(record.parts),
+    }  # fmt: skip
+
+
+def _tell(record, place, cut_short):
+    for part in cut_short:
+        words = f"{part} was cut short, so the merged record is marked incomplete"
+        options.err().print(words, style="yellow", highlight=False, soft_wrap=True, markup=False)
+    kernels = sum(len(part["kernels"]) for part in record.parts)
+    counts = f"{len(record.parts)} parts, {kernels} kernels and the ceilings, {len(record.cases)} cases"
+    options.out().print(f"merged: {counts}", highlight=False, soft_wrap=True, markup=False)
+    options.out().print(f"record: {place}", highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,35 @@
+"""A share of the cases: what one of several GPUs of a kind measures of a night."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from prism_bench.case import Case
+from prism_bench.errors import UsageError
+
+
+def share(cases: Sequence[Case], part: str) -> list[Case]:
+    """The cases of the share that `part` names: "2/4" is the second of four.
+
+    A kernel stays whole, with its variants. The kernels, those with most cases first, then by name, go one by one to
+    the share that has the fewest cases so far (Graham 1969), so that the same cases always make the same shares. A
+    UsageError says what a part may be, or how many kernels there are where there are too few.
+    """
+    number, count = _read(part)
+    sizes = Counter(case.spec.name for case in cases)
+    if number > len(sizes):
+        raise UsageError(f"--part {part}: no kernel is left for it; {len(sizes)} chosen kernels make as many parts")
+    loads, chosen = [0] * min(count, len(sizes)), set()
+    for kernel in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        lightest = loads.index(min(loads))
+        loads[lightest] += sizes[kernel]
+        chosen |= {kernel} if lightest == number - 1 else set()
+    return [case for case in cases if case.spec.name in chosen]
+
+
+def _read(part):
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part)
+    number, count = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise UsageError(f"--part {part}: it is I/N with I from 1 to N, such as 1/4 for the first of four parts")
+    return number, count
