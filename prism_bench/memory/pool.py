@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.memory.limits import Limits, class_of
+from prism_bench.memory.limits import Limits
 from prism_bench.memory.shelf import Block, Shelf
 from prism_bench.memory.source import Source
 from prism_bench.memory.state import PoolState
@@ -41,6 +41,7 @@ class SizeClassPool:
         self._shelf, self._evictions = Shelf(), Counter()
         self._hits = self._misses = self._releases = self._waits = self._refused = 0
         self._asked = self._live = self._peak_asked = self._peak_live = self._peak_held = 0
+        self._least, self._zero = self.limits.least, self.limits.zero
         self._owner, self._look_again = os.getpid(), 0.0
         _POOLS.add(self)
 
@@ -52,7 +53,8 @@ class SizeClassPool:
         """
         if size <= 0 or self._owner is None:
             return lease(self._nothing(size), 0)
-        stream, wanted = self._source.stream(), class_of(size, self.limits.least)
+        stream, least = self._source.stream(), self._least
+        wanted = 1 << (size - 1).bit_length() if size > least else least  # limits.class_of, spelt out for speed
         with self._lock:
             if self._late:
                 self._take_late()
@@ -61,8 +63,16 @@ class SizeClassPool:
                 block = self._from_elsewhere(wanted, stream, size)
             else:
                 self._hits += 1
-            self._hand_out(block, size, stream)
-        if self.limits.zero:
+            if block.strangers:
+                self._after_strangers(block, stream)
+            block.mark = None
+            self._asked += size
+            self._live += block.size
+            if self._asked > self._peak_asked:
+                self._peak_asked = self._asked
+            if self._live > self._peak_live:
+                self._peak_live = self._live
+        if self._zero:
             self._source.clear(block.address, size, stream)
         if self._late:
             self._settle()
@@ -165,19 +175,12 @@ class SizeClassPool:
             error.add_note(f"size-class pool: {self._state()}; it gave everything free back and tried again")
             raise
 
-    def _hand_out(self, block, size, stream):
-        if block.strangers:
-            for mark in block.strangers:
-                self._source.wait(stream, mark)
-            self._waits += 1
-            block.strangers = []
-        block.mark = None
-        self._asked += size
-        self._live += block.size
-        if self._asked > self._peak_asked:
-            self._peak_asked = self._asked
-        if self._live > self._peak_live:
-            self._peak_live = self._live
+    def _after_strangers(self, block, stream):
+        """What the stream does with the block comes after what others did with it last."""
+        for mark in block.strangers:
+            self._source.wait(stream, mark)
+        self._waits += 1
+        block.strangers = []
 
     def _take_back(self, lease, stream: Hashable):
         block, lease._block = lease._block, None
