@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from prism_bench.errors import ResultsError
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import decode, decode_measurement, encode, encode_measurement
-from tests.report.synthetic import case_result, gpu_record, record_of
+from tests.report.synthetic import MACHINE, case_result, cpu_record, gpu_record, record_of
 
 
 def through_json(measurement):
@@ -55,3 +56,27 @@ def test_cases_and_measurements_are_found_by_name():
     assert record.case("gone") is None
     assert record.cases[0].measurement("hot_time") is None
     assert record.cases[0].measurement("cold_time", "peer:torch") is None
+
+
+PARTS = ({"uuid": "b", "kernels": ["k"]}, {"uuid": "a", "kernels": []}, {"uuid": None, "kernels": ["j"]})
+
+
+def test_the_parts_of_a_merged_record_survive_and_others_have_none():
+    assert PARTS == decode(json.loads(json.dumps(encode(gpu_record(parts=PARTS)))), "here").parts
+    plain = encode(gpu_record())
+    assert "parts" not in plain
+    assert () == decode(plain, "here").parts
+
+
+def test_parts_that_are_no_list_are_damage():
+    with pytest.raises(ResultsError, match="here: damaged run record .*'parts' is 7"):
+        decode({**encode(gpu_record()), "parts": 7}, "here")
+
+
+def test_a_record_knows_its_devices_and_which_of_them_measured_a_kernel():
+    merged = gpu_record(machine={"id": "nvidia-h200"}, parts=PARTS)
+    assert ("a", "b") == merged.uuids
+    assert ["b", None, None] == [merged.unit_of(name) for name in ("k", "j", "null")]
+    uuid = MACHINE["uuid"]
+    assert ((uuid,), uuid) == (gpu_record().uuids, gpu_record().unit_of("k"))
+    assert ((), None) == (cpu_record().uuids, cpu_record().unit_of("k"))

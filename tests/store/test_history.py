@@ -11,7 +11,7 @@ from prism_bench.store import cache, read_history, save
 from prism_bench.store.columns import block, together
 from prism_bench.store.history import History
 from prism_bench.store.points import points_in
-from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
+from tests.report.synthetic import MACHINE, case_result, cpu_record, gpu_record, measurement, record_of
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +50,14 @@ def test_points_are_the_measurements_of_the_record(record):
     ]
     assert told == found
     assert (record.machine["id"], record.commit) == (facts.machine, facts.commit)
+
+
+def test_the_device_of_a_merged_record_is_all_of_its_devices():
+    parts = ({"uuid": "GPU-b", "kernels": ["k"]}, {"uuid": "GPU-a", "kernels": []})
+    devices = {"GPU-a+GPU-b": gpu_record(machine={"id": "m", "device": "H200"}, parts=parts),
+               MACHINE["uuid"]: gpu_record(), "H200": gpu_record(machine={"id": "m", "device": "H200"})}  # fmt: skip
+    plain = [json.loads(json.dumps(encode(record))) for record in devices.values()]
+    assert list(devices) == [points_in(one, "file", "origin")[0].device for one in plain]
 
 
 def test_clocks_are_in_hertz():

@@ -9,7 +9,7 @@ import pytest
 from prism_bench.report.site import sides
 from prism_bench.report.site.sides import file_of, side_files, side_of
 from tests.report.site.pages import nights, site_of
-from tests.report.synthetic import case_result, gpu_record, record_of
+from tests.report.synthetic import MACHINE, case_result, gpu_record, record_of
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +88,13 @@ def test_a_case_without_a_time_says_why_and_edges_are_left_out():
     assert {case.name for case in record.cases if not case.is_edge} == set(told)
     skipped = next(case for case in record.cases if case.kernel == "softmax" and case.status == "skipped")
     assert [None, f"skipped in {{side}}: {skipped.reason}"] == told[skipped.name]
+
+
+def test_a_merged_record_tells_which_device_measured_which_kernel():
+    parts = ({"uuid": "a", "kernels": ["softmax", "matmul"]}, {"uuid": "b", "kernels": ["conv2d"]})
+    merged = side_of(gpu_record(machine={"id": "m"}, parts=parts))
+    assert (None, {"softmax": "a", "matmul": "a", "conv2d": "b"}) == (merged["uuid"], merged["units"])
+    assert (MACHINE["uuid"], None) == tuple(side_of(gpu_record())[name] for name in ("uuid", "units"))
 
 
 def test_a_time_of_zero_is_no_time():

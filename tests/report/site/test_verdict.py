@@ -56,6 +56,13 @@ def floors_of(record, **changes):
     return Noise(**{**fields, **changes}, floors={(case.name, "cold_time"): floor for case in record.cases})
 
 
+def merged(*kernels):
+    """The full record as one whose kernels each come from a device of their own."""
+    units = (MACHINE["uuid"], "GPU-b")
+    parts = tuple({"uuid": uuid, "kernels": [kernel]} for uuid, kernel in zip(units, kernels, strict=True))
+    return gpu_record(machine={key: value for key, value in MACHINE.items() if key != "uuid"}, parts=parts)
+
+
 def pairs():
     many = [1 + 0.004 * place for place in range(-12, 13)]
     plain, other = varied(*[1.0] * 25), varied(*many, seed=7, sass="another")
@@ -73,6 +80,9 @@ def pairs():
     yield "many processes", varied(*many, processes=15), varied(*[1.0] * 25, processes=12, seed=9, sass="b"), None
     yield "cases that one side has not", replace(gone, cases=gone.cases[3:]), replace(gone, complete=True), None
     yield "mishaps and software", gpu_record(), gone, None
+    yield "two units", plain, replace(plain, machine={**MACHINE, "uuid": "GPU-b"}), None
+    yield "merged on other units", (apart := merged("softmax", "matmul")), merged("matmul", "softmax"), None
+    yield "merged and from one unit", gpu_record(), apart, None
     yield "on a CPU", cpu_record(), replace(cpu_record(), commit="1" * 40), None
 
 
