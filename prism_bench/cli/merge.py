@@ -19,11 +19,12 @@ def command(
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Join run records that several GPUs of one kind made of parts of the catalogue into one.
+    """Make one run record of parts that several GPUs measured.
 
-    `prism-bench run --part I/N --output FILE` makes a part. A kernel with all of its variants belongs in one part, so
-    that they are timed on one GPU; only the kernels that measure the machine stand in every part. Parts that differ in
-    machine, software, protocol, commit or tuning are refused. The record's duration is the longest part's.
+    GPUs of one kind, each with a part of the kernels: `prism-bench run --part I/N --output FILE`. A kernel with all of
+    its variants belongs in one part, so that they are timed on one GPU; only the kernels that measure the machine stand
+    in every part. Parts that differ in machine, software, protocol, commit or tuning are refused. The record's duration
+    is the longest part's.
     """
     from prism_bench import store, workbench
 
