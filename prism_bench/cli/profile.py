@@ -20,7 +20,7 @@ def command(
     chosen: Annotated[str, typer.Option("--set", help="core (3 passes), all (10), traffic (1: DRAM bytes)")] = "core",
     metric: Annotated[list[str] | None, typer.Option(help="a metric of ncu's own besides; may be repeated")] = None,
     label: options.LabelOption = None,
-    limit_seconds: Annotated[float, typer.Option(min=1, help="for all cases; what was counted by then is kept")] = 600,
+    limit_seconds: Annotated[float, typer.Option(min=1, help="for all; never or long ago tried ones go first")] = 600,
     case_seconds: Annotated[float, typer.Option(min=1, help="for one case")] = 60.0,
     verify: Annotated[bool, typer.Option(help="compare the profiled launch with the reference")] = True,
     clock_control: Annotated[str, typer.Option(help="what ncu does to clocks; a shared card wants none")] = "none",

@@ -1,5 +1,6 @@
 """What `prism-bench profile` does with its words: choose a tool, keep the record, print the table."""
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def profile(wanted: Wanted, tool: str, plan: dict, quiet: bool):
 def _counted(wanted, plan, quiet):
     from prism_bench.workbench import profiling
 
-    chosen = profiling.Plan(wanted.reports / "captures", **plan)
+    chosen = profiling.Plan(wanted.reports / "captures", **plan, tried=_last_tried(wanted, plan["chosen"]))
     with options.err().status("profiling") as status:
         told = lambda far: status.update(f"{far[0]} of {len(wanted.cases)} profiled, {far[1]}")  # noqa: E731
         record = profiling.profile(wanted.catalogue, wanted.backend, wanted.cases, chosen, told)
@@ -53,6 +54,20 @@ def _counted(wanted, plan, quiet):
     for command in sorted(commands) if not quiet else ():
         options.out().print(f"command: {command}", markup=False, highlight=False, soft_wrap=True)
     return record
+
+
+def _last_tried(wanted, chosen):
+    """When this set was last tried on each case on this machine, by the readable records kept where reports go."""
+    from prism_bench import store
+    from prism_bench.workbench import identity
+
+    tried, machine = {}, identity.machine(wanted.backend.facts())["id"]
+    for path in (one for one in store.records_in(wanted.reports) if one.parent.name == machine):
+        with suppress(ResultsError):  # it decides on an order only
+            record = store.read(path)
+            if any(case.profile.get("set") == chosen for case in record.cases):
+                tried |= {case.name: record.created for case in record.cases if case.status != "skipped"}
+    return tried
 
 
 def _traced(wanted, tool, plan):

@@ -35,6 +35,16 @@ def launched(events: list[dict]) -> bool:
     return any(event.get("launches") for event in events) or not any("begin" in event for event in events)
 
 
+def cut_short(events: list[dict], case_seconds: float) -> tuple[str, str]:
+    """Status and reason of the case in which the program ended: too late or by itself, and during what."""
+    last = max(place for place, event in enumerate(events) if "begin" in event)
+    name, during = events[last]["begin"], [event["at"] for event in events[last:] if "at" in event]
+    stage = during[-1] if during else "making its inputs"
+    if any("late" in event for event in events[last:]):
+        return "timed out", f"{name}: the limit for one case, --case-seconds {case_seconds:g}, was over during {stage}"
+    return "crashed", f"{name}: ended the program that profiled it, during {stage}"
+
+
 def read_events(path: Path) -> list[dict]:
     """The events that were written whole by now."""
     if not path.is_file():

@@ -21,16 +21,21 @@ class Marks:
         finally:
             self._cuda.nvtx.RangePop()
 
+    def wait(self) -> None:
+        """Until the device is idle."""
+        if self._cuda is not None:
+            self._cuda.runtime.deviceSynchronize()
+
     @contextmanager
     def profiled(self):
         """A profiler looks here and nowhere else; the device is idle at both ends."""
         if self._cuda is None:
             yield
             return
-        self._cuda.runtime.deviceSynchronize()
+        self.wait()
         self._cuda.runtime.profilerStart()
         try:
             yield
-            self._cuda.runtime.deviceSynchronize()
+            self.wait()
         finally:
             self._cuda.runtime.profilerStop()

@@ -3,9 +3,9 @@
     python -m prism_bench.workbench.profiled ORDER EVENTS
 
 ORDER is a JSON file with backend, catalogue, cases, verify, traffic, seconds, case_seconds, once; to EVENTS goes a line
-of JSON per event: {"begin": case}, {"end": case, "status", "reason", "launches", "following"}, {"left": [cases]}.
-A case that fails is told and passed over. What makes the device useless, or takes too long, ends the process: whoever
-started it goes on with the rest in another.
+of JSON per event: {"begin": case}, {"at": what is done with it}, {"late": case}, {"end": case, "status", "reason",
+"launches", "following"}, {"left": [cases]}. A case that fails is told and passed over. What makes the device useless,
+or takes too long, ends the process: whoever started it goes on with the rest in another.
 """
 
 import json
@@ -46,7 +46,7 @@ class Watched:
                 self._tell({"end": name, **self._guarded(catalogue.case(name))})
 
     def _guarded(self, case):
-        guard = Timer(self._order["case_seconds"], os._exit, (TOO_LONG,))
+        guard = Timer(self._order["case_seconds"], self._late, (case,))
         guard.daemon = True
         guard.start()
         try:
@@ -64,16 +64,27 @@ class Watched:
         finally:
             guard.cancel()
 
+    def _late(self, case):
+        self._tell({"late": case.task})
+        os._exit(TOO_LONG)
+
     def _case(self, case):
         inputs = case.inputs()
         with self._backend.prepare(case, inputs) as runnable:
-            runnable()  # loaded, and its caches of instructions warm; the profiler does not look
+            self._at("a first launch, which the profiler does not watch")
+            runnable()  # loaded, and its caches of instructions warm
             runnable.reset(inputs)
+            self._marks.wait()
+            self._at("the launch that the profiler watches")
             following = self._launch(case, runnable)
+            self._at("comparing with the reference")
             entries = self._compared(case, inputs, runnable) if self._order["verify"] else []
         launches = sum(isinstance(step, Launch) and not step.is_empty for step in case.steps(self._backend.device))
         status, reason = ("ok", None) if passed(entries) else ("wrong", complaint(case, self._backend.name, entries))
         return {"status": status, "reason": reason, "launches": launches, "following": following}
+
+    def _at(self, stage):
+        self._tell({"at": stage})
 
     def _launch(self, case, runnable):
         """Launch between the marks; how many kernels of ours followed, to drive what the case left in L2 to memory."""

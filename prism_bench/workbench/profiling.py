@@ -10,8 +10,8 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run_record import RunRecord
 from prism_bench.workbench import identity
 from prism_bench.workbench.ahead import compile_ahead
-from prism_bench.workbench.attribution import attributed, launched, read_events, told_so_far
+from prism_bench.workbench.attribution import attributed, cut_short, launched, read_events, told_so_far
 from prism_bench.workbench.process import HERE
 from prism_bench.workbench.run import ceiling_cases
 from prism_bench.workbench.session import result_of
@@ -41,7 +41,8 @@ class Plan:
     """How to profile: which set of metrics, what is done to clocks and caches, how long, and where reports are kept.
 
     `extra` are names of ncu's own to count besides. `seconds` is for all cases, `case_seconds` for one; `verify`
-    compares the very launch that is profiled.
+    compares the very launch that is profiled. `tried` says when (UTC) a case was last profiled, by its name: those
+    that never were go first, then the oldest, so that a limit does not leave out the same ones every time.
     """
 
     folder: Path
@@ -51,6 +52,7 @@ class Plan:
     seconds: float = 600.0
     case_seconds: float = 60.0
     verify: bool = True
+    tried: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def traffic(self) -> bool:
@@ -121,7 +123,7 @@ class _Profiling:
 
     def results(self, cases):
         """One result per case, in their order."""
-        names, found = [case.task for case in cases], {}
+        names, found = [case.task for case in sorted(cases, key=self._last_tried)], {}
         end = time.monotonic() + self._plan.seconds
         part = 0
         while names and time.monotonic() < end:
@@ -137,6 +139,10 @@ class _Profiling:
             names = [name for name in names if name not in found]
         late = ("skipped", f"left out: the limit of {self._plan.seconds:.0f} s was over", None)
         return [self._result(case, *found.get(case.task, late)) for case in cases]
+
+    def _last_tried(self, case):
+        """What is bound by launching is told by the empty kernel: that one is never left out."""
+        return "" if case.spec.ceiling == "launch" else self._plan.tried.get(case.name, "")
 
     def _result(self, case, status, reason, counted):
         return replace(result_of(case, status, reason), profile=counted or {})
@@ -199,7 +205,7 @@ class _Profiling:
         counted = {name: self._counted(capture, *groups[name]) for name in ends}
         found = {name: (end["status"], end["reason"], counted[name]) for name, end in ends.items()}
         if cut:
-            found[begun[-1]] = ("crashed", f"{begun[-1]}: ended the program that profiled it", None)
+            found[begun[-1]] = (*cut_short(capture.events, self._plan.case_seconds), None)
         for event in capture.events:
             late = f"left out: the limit of {self._plan.seconds:.0f} s was over"
             found |= dict.fromkeys(event.get("left", ()), ("skipped", late, None))

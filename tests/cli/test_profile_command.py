@@ -11,6 +11,7 @@ import pytest
 from prism_bench import store
 from prism_bench.backends.null import NullBackend
 from prism_bench.profilers.failures import FAILURES
+from prism_bench.workbench import profiling
 
 FAKES = Path(__file__).parent.parent / "profilers" / "fakes"
 ON_NULL = ("--backend", "null", "--label", "S0")
@@ -156,13 +157,29 @@ def test_a_case_that_fails_or_ends_the_program_does_not_stop_the_rest(shell, toy
     assert 1 == found.code
     status = {row["case"].split("[")[0]: row["status"] for row in found.json["cases"]}
     assert {"double": "failed", "double:by_adding": "crashed", "triple": "ok", "nothing": "ok"} == status
+    ended = "ended the program that profiled it, during a first launch"
+    assert any(ended in (row["reason"] or "") for row in found.json["cases"])
 
 
 def test_a_case_that_takes_too_long_is_ended(shell, toys, fake, script):
     script({"double[*": {"hang": True}})
     found = shell("profile", "double", "triple", *QUICK, *toys, "--case-seconds", 2, "--json")
     status = {row["case"].split("[")[0]: row["status"] for row in found.json["cases"]}
-    assert {"double": "crashed", "double:by_adding": "ok", "triple": "ok"} == status
+    assert {"double": "timed out", "double:by_adding": "ok", "triple": "ok"} == status
+    during = "--case-seconds 2, was over during a first launch, which the profiler does not watch"
+    assert any(during in (row["reason"] or "") for row in found.json["cases"])
+
+
+def test_what_was_never_or_longest_ago_tried_goes_first(shell, toys, fake, monkeypatch):
+    orders = []
+    begin = profiling._Profiling._order
+    monkeypatch.setattr(
+        profiling._Profiling, "_order", lambda self, names, seconds: orders.append(names) or begin(self, names, seconds)
+    )
+    shell("profile", "double", *QUICK, *toys)
+    shell("profile", "triple", *QUICK, *toys, "--set", "traffic")
+    assert 0 == shell("profile", "double", "triple", *QUICK, *toys).code
+    assert ["triple[n=1000]", "double[n=1000]", "double:by_adding[n=1000]"] == orders[-1]
 
 
 def test_traffic_asks_for_one_pass_without_the_tools_own_flush(shell, toys, fake):

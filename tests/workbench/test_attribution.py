@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.launches import ProfiledLaunch
-from prism_bench.workbench.attribution import attributed, launched, read_events, told_so_far
+from prism_bench.workbench.attribution import attributed, cut_short, launched, read_events, told_so_far
 
 
 def launch(number, name=None):
@@ -58,3 +58,17 @@ def test_a_line_that_is_being_written_is_not_read_yet(tmp_path):
     path.write_text('{"begin": "a"}\n{"end": "a", "launches": 1}\n{"begin": "b"}\n{"end": "b", "lau')
     assert 3 == len(read_events(path))
     assert (1, "b") == told_so_far(path)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([{"begin": "b"}], ("crashed", "b: ended the program that profiled it, during making its inputs")),
+        ([{"begin": "b"}, {"at": "x"}, {"at": "y"}], ("crashed", "b: ended the program that profiled it, during y")),
+        ([{"begin": "b"}, {"at": "x"}, {"late": "b"}],
+         ("timed out", "b: the limit for one case, --case-seconds 60, was over during x")),
+    ],
+)  # fmt: skip
+def test_a_case_in_which_the_program_ended_says_how_and_during_what(events, expected):
+    before = [{"begin": "a"}, {"at": "x"}, {"end": "a"}]
+    assert expected == cut_short([*before, *events], 60.0)
