@@ -16,6 +16,11 @@ struct Packet {
         const float4 raw = reinterpret_cast<const float4*>(from)[index];
         return *reinterpret_cast<const Packet*>(&raw);
     }
+    /// For what is read once.
+    __device__ static Packet load_streamed(const T* from, long long index) {
+        const float4 raw = __ldcs(reinterpret_cast<const float4*>(from) + index);
+        return *reinterpret_cast<const Packet*>(&raw);
+    }
     __device__ void store(T* to, long long index) const {
         reinterpret_cast<float4*>(to)[index] = *reinterpret_cast<const float4*>(this);
     }
@@ -46,23 +51,22 @@ __device__ void map_arrays(T* out, long long n, F f, const Ins*... in) {
 }
 
 /// The sum of f(in[i]...) over this thread's i < n of a 1-D grid: in T, four side by side, so that additions do not wait
-/// for one another.
+/// for one another. A thread has at least four loads on their way, of few arrays by several packets of each.
 template <class T, class F, class... Ins>
 __device__ double thread_sum(long long n, F f, const Ins*... in) {
-    constexpr int WIDTH = Packet<T>::WIDTH, UNROLL = 4 / WIDTH;
+    constexpr int WIDTH = Packet<T>::WIDTH, ARRAYS = sizeof...(Ins), LOADS = ARRAYS >= 4 ? 1 : ARRAYS >= 2 ? 2 : 4;
+    constexpr int BATCH = LOADS * WIDTH < 4 ? 4 / WIDTH : LOADS;
     const long long whole = packets(n, in...);
     T part[4] = {};
-    const auto add = [&](int slot, auto... v) {
+    const auto add = [&](int packet, auto... v) {
 #pragma unroll
-        for (int k = 0; k < WIDTH; ++k) part[slot * WIDTH + k] += f(v.at[k]...);
+        for (int k = 0; k < WIDTH; ++k) part[(packet * WIDTH + k) % 4] += f(v.at[k]...);
     };
-    long long at = grid_thread();
-#pragma unroll 2
-    for (; at + (UNROLL - 1) * grid_threads() < whole; at += UNROLL * grid_threads())
+    const auto many = [&](long long at) {
 #pragma unroll
-        for (int u = 0; u < UNROLL; ++u) add(u, Packet<T>::load(in, at + u * grid_threads())...);
-#pragma unroll 1
-    for (; at < whole; at += grid_threads()) add(0, Packet<T>::load(in, at)...);
+        for (int u = 0; u < BATCH; ++u) add(u, Packet<T>::load_streamed(in, at + u * blockDim.x)...);
+    };
+    walk<BATCH>(block_share(whole), many, [&](long long at) { add(0, Packet<T>::load_streamed(in, at)...); });
 #pragma unroll 1
     for (long long i = WIDTH * whole + grid_thread(); i < n; i += grid_threads()) part[0] += f(in[i]...);
     return (static_cast<double>(part[0]) + part[1]) + (static_cast<double>(part[2]) + part[3]);

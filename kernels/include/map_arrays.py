@@ -31,9 +31,12 @@ def launch_map(entry, axis="n", arguments=None):
 
 
 def sum_launch(entry, elements, device, arguments=None):
-    """Enough blocks to fill the device three times over, so that late ones even out; one for what one can do."""
-    blocks = max(1, min(-(-elements // 2048), 12 * device.sm_count, MOST_BLOCKS))
-    return Launch(grid=blocks, block=512, entry=entry, arguments=arguments)
+    """Enough blocks to fill the device twice over and more; one for what one can do. Where threads have more than a few
+    packets of floats they have whole eights of them: single ones at the end cost a batch's time."""
+    own = 2048  # elements of a block whose threads have one packet each
+    each = -(-elements // (own * min(12 * device.sm_count, MOST_BLOCKS)))
+    each = max(1, each if each <= 4 else max(8, each - each % 8))
+    return Launch(grid=max(1, -(-elements // (own * each))), block=512, entry=entry, arguments=arguments)
 
 
 def sum_scratch(count):
