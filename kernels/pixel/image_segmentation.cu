@@ -1,5 +1,6 @@
 #include "label_vote.cuh"
 #include "reduce.cuh"
+#include "tile_components.cuh"
 #include "union_find.cuh"
 #include "vector_load.cuh"
 
@@ -18,9 +19,8 @@ struct Columns {
     int first, cols, beside;
     bool none_beside, leftmost, rightmost;  // no column beside the warp's; neighbours on that side are not in the warp
 
-    __device__ explicit Columns(int cols) : cols(cols) {
+    __device__ Columns(int cols, int first) : first(first), cols(cols) {
         const int lane = threadIdx.x % 32;
-        first = SPAN * (blockIdx.x * blockDim.x + threadIdx.x);
         beside = first + SPAN * (lane < 16 ? -lane : 32 - lane) - (lane < 16 ? 1 : 0);
         none_beside = beside < 0 || beside >= cols;
         beside = min(max(beside, 0), cols - 1);
@@ -80,109 +80,215 @@ struct Columns {
     }
 };
 
-/// HEIGHT rows of SPAN columns a thread. All rows are read before the first is labelled, and neighbouring tiles follow
-/// each other in the grid: on an H200 that is 0.91 to 0.93 of a copy's rate, walking down long strips was 0.78 to 0.82.
+/// Labels HEIGHT rows from row `begin` on, and hands f each one's number, if there is such a row, and its labels. All rows
+/// are read before the first is labelled. All lanes of the warp call it.
+template <bool INCLUSIVE, bool ALIGNED, class F>
+__device__ void vote_rows(const float* x, const Columns<ALIGNED>& columns, const Cuts<INCLUSIVE>& cuts,
+                          unsigned int short_of_majority, int begin, int rows, F f) {
+    Row<float> read[HEIGHT + 2];
+#pragma unroll
+    for (int i = 0; i < HEIGHT + 2; ++i)
+        read[i] = columns.read(x + static_cast<long long>(min(max(begin + i - 1, 0), rows - 1)) * columns.cols);
+    __syncwarp();  // or the compiler moves loads down to their uses
+    Row<unsigned int> above = columns.labels(read[0], cuts, begin > 0), here = columns.labels(read[1], cuts, true);
+#pragma unroll
+    for (int i = 0; i < HEIGHT; ++i) {
+        const Row<unsigned int> below = columns.labels(read[i + 2], cuts, begin + i + 1 < rows);
+        int label[SPAN];
+        columns.vote(above, here, below, short_of_majority, label);
+        if (begin + i < rows) f(i, label);
+        above = here;
+        here = below;
+    }
+}
+
+__device__ inline unsigned int short_of(int majority) { return (127 - majority) * EVERY; }
+
+/// HEIGHT rows of SPAN columns a thread. Neighbouring tiles follow each other in the grid: on an H200 that is 0.91 to 0.93
+/// of a copy's rate, walking down long strips was 0.78 to 0.82.
 template <bool INCLUSIVE, bool ALIGNED, class Label>
 __global__ void __launch_bounds__(128, 6)
     image_segmentation(const float* x, Label* labels, float threshold, int majority, int rows, int cols) {
     const Cuts<INCLUSIVE> cuts(threshold);
-    const Columns<ALIGNED> columns(cols);
-    const unsigned int short_of_majority = (127 - majority) * EVERY;
+    const Columns<ALIGNED> columns(cols, SPAN * (blockIdx.x * blockDim.x + threadIdx.x));
     for (int begin = blockIdx.y * HEIGHT; begin < rows; begin += gridDim.y * HEIGHT) {
-        Row<float> read[HEIGHT + 2];
-#pragma unroll
-        for (int i = 0; i < HEIGHT + 2; ++i)
-            read[i] = columns.read(x + static_cast<long long>(min(max(begin + i - 1, 0), rows - 1)) * cols);
-        __syncwarp();  // or the compiler moves loads down to their uses
-        Row<unsigned int> above = columns.labels(read[0], cuts, begin > 0), here = columns.labels(read[1], cuts, true);
         Label* to = labels + static_cast<long long>(begin) * cols;
-#pragma unroll
-        for (int i = 0; i < HEIGHT; ++i, to += cols) {
-            const Row<unsigned int> below = columns.labels(read[i + 2], cuts, begin + i + 1 < rows);
-            int label[SPAN];
-            columns.vote(above, here, below, short_of_majority, label);
-            if (begin + i < rows) columns.write(to, label);
-            above = here;
-            here = below;
-        }
+        vote_rows(x, columns, cuts, short_of(majority), begin, rows, [&](int, const int(&label)[SPAN]) {
+            columns.write(to, label);
+            to += cols;
+        });
     }
 }
 
-// Regions: pixels of one label that hang together.
+// Regions: pixels of one label that hang together, first within a block's tile. One that does not reach the tile's border
+// is known then; those that do, the open ones, are joined with each other, and what they become is written last.
 
-/// The labels as an image; what is beyond it has none.
-struct Labels {
-    const int* label;
+constexpr int MOST_OPEN = 2 * (TILE_ROWS + TILE_COLUMNS);  // regions of a tile, of which each has a pixel at its border
+constexpr int OPEN = 1 << 30, KEPT = 1 << 30;  // of a root's word, while counting and afterwards; ~number has KEPT
+static_assert(HEIGHT == PATCH_ROWS && SPAN == PATCH_COLUMNS);
+
+/// This block's tile.
+struct RegionTile {
+    int row, column, rows, cols;  // its first pixel's; the image's
+
+    __device__ RegionTile(int rows, int cols) : rows(rows), cols(cols) {
+        const int across = (cols + TILE_COLUMNS - 1) / TILE_COLUMNS;
+        row = static_cast<int>(blockIdx.x) / across * TILE_ROWS;
+        column = static_cast<int>(blockIdx.x) % across * TILE_COLUMNS;
+    }
+    /// f(row, column) for the pixels of a thread's patch beyond which the image goes on, but not the tile.
+    template <class F>
+    __device__ void at_borders(const Patch& patch, F f) const {
+        const bool above = patch.warp == 0 && row > 0, left = patch.lane == 0 && column > 0;
+        const bool below = patch.warp == TILE_THREADS / 32 - 1 && row + TILE_ROWS < rows;
+        const bool right = patch.lane == 31 && column + TILE_COLUMNS < cols;
+        for (int j = 0; above && j < SPAN; ++j) f(0, j);
+        for (int j = 0; below && j < SPAN; ++j) f(HEIGHT - 1, j);
+        for (int i = 0; left && i < HEIGHT; ++i) f(i, 0);
+        for (int i = 0; right && i < HEIGHT; ++i) f(i, SPAN - 1);
+    }
+    __device__ int pixel(int i, int j) const { return (row + i) * cols + column + j; }
+};
+
+// Labels and regions of each tile. An open region has ~number in `regions` and keeps its label; numbers are given out
+// from MOST_OPEN times the tile's on, and `opened` says how many.
+template <bool INCLUSIVE, bool ALIGNED, bool EIGHT>
+__global__ void __launch_bounds__(TILE_THREADS, 3)
+    region_tiles(const float* x, int* labels, int* regions, int* parent, int* firsts, int* sizes, int* opened,
+                 float threshold, int majority, int least, int rows, int cols) {
+    __shared__ TileNodes nodes;
+    __shared__ int open;
+    const RegionTile tile(rows, cols);
+    const Patch patch;
+    const int top = patch.warp * HEIGHT, left = patch.lane * SPAN;  // in the tile
+    const Columns<ALIGNED> columns(cols, tile.column + left);
+    unsigned int label[HEIGHT] = {};  // one more than it is; none outside the image
+    const unsigned int inside = static_cast<unsigned int>((1ull << 8 * min(max(cols - columns.first, 0), SPAN)) - 1);
+    vote_rows(x, columns, Cuts<INCLUSIVE>(threshold), short_of(majority), tile.row + top, rows,
+              [&](int i, const int(&own)[SPAN]) {
+                  label[i] = ((own[0] | own[1] << 8 | own[2] << 16 | own[3] << 24) + EVERY) & inside;
+              });
+    if (threadIdx.x == 0) open = 0;
+    const PatchRoots roots = tile_components<EIGHT>(label, patch, nodes);
+    count_pixels(roots, nodes);
+    tile.at_borders(patch, [&](int i, int j) {
+        if (label[i] >> 8 * j & 0xff) atomicOr(nodes.parent + roots.of(i, j), OPEN);
+    });
+    __syncthreads();
+    unsigned int heads = 0;  // the pixels that are roots
+#pragma unroll
+    for (int i = 0; i < HEIGHT * SPAN; ++i)
+        heads |= roots.of(i / SPAN, i % SPAN) == patch.node(i / SPAN, i % SPAN) ? 1u << i : 0u;
+    for (; heads; heads &= heads - 1) {
+        const int bit = __ffs(static_cast<int>(heads)) - 1, i = bit / SPAN, j = bit % SPAN;
+        const int node = patch.node(i, j), word = nodes.parent[node], size = (word & ~OPEN) >> ROOT_BITS;
+        nodes.parent[node] = (size >= least ? KEPT : 0) | (top + i) << 8 | (left + j);
+        if (!(word & OPEN)) continue;
+        const int number = blockIdx.x * MOST_OPEN + atomicAdd(&open, 1);
+        parent[number] = number, firsts[number] = tile.pixel(top + i, left + j), sizes[number] = size;
+        nodes.parent[node] = ~number;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) opened[blockIdx.x] = open;
+#pragma unroll
+    for (int i = 0; i < HEIGHT; ++i) {
+        int kept[SPAN], region[SPAN];
+#pragma unroll
+        for (int j = 0; j < SPAN; ++j) {
+            const int word = nodes.parent[roots.of(i, j)];
+            region[j] = word < 0 ? word : tile.pixel(word >> 8 & 0xff, word & 0xff) + 1;
+            kept[j] = word & KEPT ? (label[i] >> 8 * j & 0xff) - 1 : 0;
+        }
+        if (tile.row + top + i >= rows) continue;
+        const long long at = static_cast<long long>(tile.row + top + i) * cols;
+        columns.write(labels + at, kept), columns.write(regions + at, region);
+    }
+}
+
+/// The image by the tiles' regions; at borders of tiles all are open, and labels what they were voted.
+struct TiledRegions {
+    const int *labels, *regions;
+    int* parent;
     int rows, cols;
 
     __device__ long long at(int row, int column) const { return static_cast<long long>(row) * cols + column; }
-    __device__ bool same(int own, int row, int column) const {
-        return row >= 0 && column >= 0 && column < cols && label[at(row, column)] == own;
+    __device__ int label(int row, int column) const {
+        return column >= 0 && column < cols ? labels[at(row, column)] : -1;
+    }
+    __device__ void joined(int row, int column, int other_row, int other_column) const {
+        join(parent, ~regions[at(row, column)], ~regions[at(other_row, other_column)]);
     }
 };
 
-/// A thread's pixel; a row begins with a warp of its own, so that lanes are neighbours.
-struct RegionPixel {
-    int row = blockIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
-};
-
-// parent[p] becomes the first pixel of p's run, as far as the warp sees it; sizes become 0.
-extern "C" __global__ void __launch_bounds__(256)
-    region_runs(const int* label, int* parent, int* sizes, int rows, int cols) {
-    const Labels image = {label, rows, cols};
-    const RegionPixel pixel;
-    const int lane = threadIdx.x % 32;
-    for (int row = pixel.row; row < rows; row += gridDim.y) {
-        const bool there = pixel.column < cols;
-        const long long at = image.at(row, pixel.column);
-        const bool begins = lane == 0 || !there || !image.same(label[at], row, pixel.column - 1);
-        const unsigned int starts = __ballot_sync(FULL_WARP, begins) & (2u << lane) - 1;
-        if (there) parent[at] = static_cast<int>(at) - lane + 31 - __clz(static_cast<int>(starts)), sizes[at] = 0;
-    }
-}
-
-// Joins runs with those before them, each pair as rarely as the neighbours tell.
+// Joins open regions: threads below `across` take a pixel under a border of tiles each, the others one to the right of a
+// border.
 template <bool EIGHT>
-__global__ void __launch_bounds__(256) region_join(const int* label, int* parent, int rows, int cols) {
-    const Labels image = {label, rows, cols};
-    const RegionPixel pixel;
-    const int column = pixel.column;
-    if (column >= cols) return;
-    for (int row = pixel.row; row < rows; row += gridDim.y) {
-        const long long at = image.at(row, column);
-        const int own = label[at];
-        const bool left = image.same(own, row, column - 1), up_left = image.same(own, row - 1, column - 1);
-        if (left && threadIdx.x % 32 == 0) join(parent, at, at - 1);
-        if (image.same(own, row - 1, column)) {
-            if (!(left && up_left)) join(parent, at, at - cols);
+__global__ void __launch_bounds__(256) region_join(const int* labels, const int* regions, int* parent, int rows, int cols,
+                                                   long long across, long long along) {
+    const TiledRegions image = {labels, regions, parent, rows, cols};
+    const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < across) {
+        const int row = static_cast<int>(i / cols + 1) * TILE_ROWS, column = static_cast<int>(i % cols);
+        const int own = image.label(row, column), left = image.label(row, column - 1), up = image.label(row - 1, column);
+        const int up_left = image.label(row - 1, column - 1), up_right = image.label(row - 1, column + 1);
+        if (up == own) {
+            if (left != own || up_left != own) image.joined(row, column, row - 1, column);
         } else if (EIGHT) {
-            if (up_left && !left) join(parent, at, at - cols - 1);
-            if (image.same(own, row - 1, column + 1) && !image.same(own, row, column + 1)) join(parent, at, at - cols + 1);
+            if (up_left == own && left != own) image.joined(row, column, row - 1, column - 1);
+            if (up_right == own && image.label(row, column + 1) != own) image.joined(row, column, row - 1, column + 1);
         }
+    } else if (i < across + along) {
+        const long long rest = i - across;
+        const int row = static_cast<int>(rest % rows), column = static_cast<int>(rest / rows + 1) * TILE_COLUMNS;
+        const int own = image.label(row, column), left = image.label(row, column - 1);
+        if (own == left) image.joined(row, column, row, column - 1);
+        if (!EIGHT || row == 0 || own == left) return;
+        const int up = image.label(row - 1, column), up_left = image.label(row - 1, column - 1);
+        if (own == up_left && own != up) image.joined(row, column, row - 1, column - 1);
+        if (left == up && left != up_left) image.joined(row, column - 1, row - 1, column);
     }
 }
 
-// regions[p]: one more than the index of the first pixel of p's region; sizes[r]: how many pixels has that of first pixel r.
-extern "C" __global__ void __launch_bounds__(256)
-    region_sizes(const int* parent, int* regions, int* sizes, int rows, int cols) {
-    const RegionPixel pixel;
-    for (int row = pixel.row; row < rows; row += gridDim.y) {
-        const long long at = static_cast<long long>(row) * cols + pixel.column;
-        const int root = pixel.column < cols ? settled_root(parent, static_cast<int>(at)) : -1;
-        if (root >= 0) regions[at] = root + 1;
-        const unsigned int alike = __match_any_sync(FULL_WARP, root);
-        const bool first = __ffs(static_cast<int>(alike)) - 1 == static_cast<int>(threadIdx.x % 32);
-        if (root >= 0 && first) atomicAdd(sizes + root, __popc(alike));
+// Adds what is known of open regions to the one that they belong to. A block takes one tile's.
+extern "C" __global__ void __launch_bounds__(128)
+    region_sums(const int* opened, const int* parent, int* firsts, int* sizes) {
+    const int count = opened[blockIdx.x];
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        const int number = blockIdx.x * MOST_OPEN + i, root = settled_root(parent, number);
+        if (root == number) continue;
+        atomicAdd(sizes + root, sizes[number]);
+        atomicMin(firsts + root, firsts[number]);
     }
 }
 
-// Regions of fewer than `least` pixels lose their label.
+constexpr int AT_A_TIME = 4;  // vectors of four pixels of a thread
+
+// regions[p]: one more than the index of the first pixel of p's region, for the open ones too; of those with fewer than
+// `least` pixels go the labels.
 extern "C" __global__ void __launch_bounds__(256)
-    region_labels(const int* label, const int* regions, const int* sizes, int* labels, int least, int rows, int cols) {
-    const RegionPixel pixel;
-    if (pixel.column >= cols) return;
-    for (int row = pixel.row; row < rows; row += gridDim.y) {
-        const long long at = static_cast<long long>(row) * cols + pixel.column;
-        labels[at] = sizes[regions[at] - 1] >= least ? label[at] : 0;
+    region_ends(int* regions, int* labels, const int* parent, const int* firsts, const int* sizes, int least,
+                long long pixels) {
+    const auto end = [&](int region, long long at) {
+        if (region >= 0) return region;
+        const int root = settled_root(parent, ~region);
+        if (sizes[root] < least) labels[at] = 0;
+        return firsts[root] + 1;
+    };
+    const long long first = static_cast<long long>(blockIdx.x) * blockDim.x * AT_A_TIME + threadIdx.x;
+    int4* const fours = reinterpret_cast<int4*>(regions);
+    int4 read[AT_A_TIME];
+#pragma unroll
+    for (int k = 0; k < AT_A_TIME; ++k) {
+        const long long at = first + k * static_cast<int>(blockDim.x);
+        read[k] = at < pixels / 4 ? fours[at] : make_int4(0, 0, 0, 0);
     }
+#pragma unroll
+    for (int k = 0; k < AT_A_TIME; ++k) {
+        const long long at = first + k * static_cast<int>(blockDim.x);
+        const int4 own = read[k];
+        if ((own.x | own.y | own.z | own.w) >= 0) continue;
+        fours[at] = make_int4(end(own.x, 4 * at), end(own.y, 4 * at + 1), end(own.z, 4 * at + 2), end(own.w, 4 * at + 3));
+    }
+    const long long last = pixels / 4 * 4 + threadIdx.x;
+    if (blockIdx.x == gridDim.x - 1 && last < pixels) regions[last] = end(regions[last], last);
 }

@@ -27,8 +27,13 @@ from prism_bench import (
     normal,
 )
 
+TILE_ROWS, TILE_COLUMNS = 64, 128  # of a block that finds regions
+MOST_OPEN = 2 * (TILE_ROWS + TILE_COLUMNS)  # regions at the border of a tile
+
 
 # Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 25 integer operations a pixel = 60 us: four counts in one word.
+# `regions`: 1.07 GB = 250 us; 130 instructions a pixel = 290 us of issue slots. A launch that joined pixels in memory
+# took 2.2 of 3.8 ms, issue slots 38 %; now a tile's regions are found in shared memory, which is not measured yet.
 def reference(x, threshold, rule, majority, xp):
     return vote(labels_of(x, threshold, rule, xp.where), majority, xp).astype("int32")
 
@@ -45,22 +50,23 @@ def torch_segment(torch, x, threshold, rule, majority):
     return vote(labels_of(x, threshold, rule, torch.where).to(torch.int8), majority, torch).int()
 
 
-def launch_regions(rows, cols, rule, connectivity):
-    """The vote into `voted`, runs of equal labels, their joins, sizes, and what labels remain."""
-    vote_first = launch_of("int")(rows, cols, rule)
-    names = ("x", "voted", "threshold", "majority", "rows", "cols")
-    grid = (-(-cols // 256), min(rows, 65_535))
+def launch_regions(rows, cols, rule, connectivity, tiles, across, along, pixels):
+    """Tiles, their borders, what the regions there are together, and what becomes of their pixels."""
+    eight = str(connectivity == 8).lower()
+    flags = f"{str(rule == 'ge').lower()}, {str(cols % 4 == 0).lower()}, {eight}"
+    known = ("parent", "firsts", "sizes")
 
-    def step(entry, *arguments):
-        return Launch(grid, 256, entry=entry, arguments=(*arguments, "rows", "cols"))
+    def step(grid, entry, *arguments, block=256):
+        return Launch(grid, block, entry=entry, arguments=arguments)
 
     return (
-        Launch(vote_first.grid, vote_first.block, entry=vote_first.entry, arguments=names),
-        step("region_runs", "voted", "parent", "sizes"),
-        step(f"region_join<{str(connectivity == 8).lower()}>", "voted", "parent"),
-        step("region_sizes", "parent", "regions", "sizes"),
-        step("region_labels", "voted", "regions", "sizes", "labels", "min_region_size"),
-    )
+        step(tiles, f"region_tiles<{flags}>", "x", "labels", "regions", *known, "opened", "threshold", "majority",
+             "min_region_size", "rows", "cols"),
+        step(max(1, -(-(across + along) // 256)), f"region_join<{eight}>", "labels", "regions", "parent", "rows",
+             "cols", "across", "along"),
+        step(tiles, "region_sums", "opened", *known, block=128),
+        step(-(-pixels // 4096), "region_ends", "regions", "labels", *known, "min_region_size", "pixels"),
+    )  # fmt: skip
 
 
 def reference_regions(x, threshold, rule, majority, min_region_size, connectivity, xp):
@@ -86,6 +92,12 @@ def speckled(rows, cols):
 def stripes(rows, cols):
     """Diagonal stripes, which hang together by corners."""
     return np.where(np.indices((rows, cols)).sum(axis=0) % 5 < 2, 200.0, 60.0)
+
+
+def combs(rows, cols):
+    """Teeth from above and from below, one pixel wide, that hang together at their ends only."""
+    row, column = np.indices((rows, cols))
+    return np.where((column % 2 == 1) & (row > 0) | (row == rows - 1), 200.0, 60.0)
 
 
 def thirds(rows, cols):
@@ -130,6 +142,12 @@ spec = KernelSpec(
     entry="image_segmentation<false, true, int>",
     arguments=arguments("int32"),
     parameters={"threshold": 100.0, "rule": "gt", "majority": 5},
+    derived={
+        "pixels": lambda rows, cols: rows * cols,
+        "tiles": lambda rows, cols: -(-rows // TILE_ROWS) * -(-cols // TILE_COLUMNS),
+        "across": lambda rows, cols: max(0, (rows - 1) // TILE_ROWS) * cols,  # pixels under a border of two tiles
+        "along": lambda rows, cols: max(0, (cols - 1) // TILE_COLUMNS) * rows,  # and to the right of one
+    },
     rules=RULES,
     launch=launch_of("int"),
     reference=reference,
@@ -179,9 +197,10 @@ spec = KernelSpec(
             "regions besides; those of fewer than `min_region_size` pixels become 0",
             arguments=(
                 In("x", "rows cols", fill=normal(100, 60)), Out("labels", "rows cols", dtype="int32"),
-                Out("regions", "rows cols", dtype="int32"), Scratch("voted", "rows cols", dtype="int32"),
-                Scratch("parent", "rows cols", dtype="int32"), Scratch("sizes", "rows cols", dtype="int32"),
+                Out("regions", "rows cols", dtype="int32"), Scratch("opened", "tiles", dtype="int32"),
+                *(Scratch(known, f"tiles {MOST_OPEN}", dtype="int32") for known in ("parent", "firsts", "sizes")),
                 Scalar("threshold"), Size("majority"), Size("min_region_size"), Size("rows"), Size("cols"),
+                *(Size(count, "int64") for count in ("across", "along", "pixels")),
             ),
             parameters={"threshold": 100.0, "rule": "gt", "majority": 5, "min_region_size": 16, "connectivity": 8},
             rules=(
@@ -189,6 +208,8 @@ spec = KernelSpec(
                 Rule("connectivity to be 8 or 4", lambda connectivity: connectivity in (8, 4)),
                 Rule("min_region_size >= 1", lambda min_region_size: min_region_size >= 1),
                 Rule("rows x cols < 2^31, as regions are 32-bit", lambda rows, cols: rows * cols < 1 << 31),
+                Rule("tiles of 64 x 128 < 2^30 / 384, as numbers of regions at their borders have 30 bits",
+                     lambda tiles: tiles * MOST_OPEN < 1 << 30),
             ),
             launch=launch_regions,
             reference=reference_regions,
@@ -196,6 +217,8 @@ spec = KernelSpec(
                 *(Workload(rows=r, cols=c) for r, c in ((0, 5), (5, 0), (1, 1), (1, 131), (131, 1))),
                 *(Workload(rows=37, cols=c, connectivity=n, min_region_size=m)
                   for c, n, m in ((40, 8, 3), (300, 8, 20), (41, 4, 2), (132, 4, 1))),
+                *(Workload(rows=r, cols=c, connectivity=n, min_region_size=9)
+                  for r, c, n in ((64, 128, 8), (65, 129, 8), (65, 132, 4), (130, 257, 4), (129, 388, 8))),
             ),
             golden=(
                 Golden(
@@ -209,8 +232,13 @@ spec = KernelSpec(
                            source=draw.__doc__)
                     for draw in (speckled, stripes) for n, m in ((8, 5), (4, 2))
                 ),
+                *(
+                    Golden(Workload(rows=r, cols=c, majority=8, min_region_size=m, connectivity=n), {"x": draw}, {},
+                           source=f"{draw.__doc__} Over several tiles.")
+                    for r, c, n, m in ((140, 300, 8, 30), (131, 261, 4, 7)) for draw in (speckled, stripes, combs)
+                ),
             ),
-            bytes_moved=lambda rows, cols: 16 * rows * cols,  # regions are read again for the labels
+            bytes_moved=lambda rows, cols: 16 * rows * cols,  # regions are read again for the open ones
             only_labels=("S0", "S1"), traffic_factor=None, peers={}, budgets=(),
         ),
     },
