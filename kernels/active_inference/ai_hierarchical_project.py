@@ -34,7 +34,9 @@ spec = KernelSpec(
         "S1": Workload(length=900, n=1 << 26),
         "S2": Workload(length=900, n=1 << 28),
     },
-    edges=tuple(Workload(length=a, n=n) for a, n in ((1, 5), (7, 0), (7, 3), (7, 7), (300, 5000), (301, 9001), (5000, 4097))),
+    edges=tuple(
+        Workload(length=a, n=n) for a, n in ((1, 5), (7, 0), (7, 3), (7, 7), (300, 5000), (301, 9001), (5000, 4097))
+    ),
     budgets=(Budget("bandwidth_share", at_least=0.5, label="S1"),),
     variants={"f64": in_double(arguments, launch, lambda dtype: exact())},
 )

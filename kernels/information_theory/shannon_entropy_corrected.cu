@@ -27,7 +27,7 @@ struct Tally {
     }
 };
 
-/// The same of counts below 1024, without a branch; `beyond` is 0 if all were. A thread has so few that 32 bits hold them.
+/// The same of counts below 1024, without a branch; `beyond` is 0 if all were. 32 bits hold a thread's samples.
 template <class Count>
 struct SmallTally {
     double logs[2] = {};

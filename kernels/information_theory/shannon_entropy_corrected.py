@@ -24,9 +24,9 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
-# S1 on an H200: 268 MB / 4.29 TB/s = 63 us; 13 instructions and a look-up a bin = 26 us. It took 94 us, DRAM 61 %, at half
-# of the warps that an SM can hold (46 registers), in five batches of loads and a sixth of one; `probabilities`, at all
-# of the warps, 74 us. Now 3/4 of the warps, in whole batches: not measured yet.
+# S1 on an H200: 268 MB / 4.29 TB/s = 63 us; 13 instructions and a look-up a bin = 26 us. It took 94 us, DRAM 61 %, at
+# half of the warps that an SM can hold (46 registers), in five batches of loads and a sixth of one; `probabilities`,
+# at all of the warps, 74 us. Now 3/4 of the warps, in whole batches: not measured yet.
 tallies = Fill(lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5")
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
 
