@@ -5,8 +5,8 @@ from prism_bench_catalogue.include.map_arrays import NUMBERS, ROUNDING, in_doubl
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
 
-# S1 on an H200: 67 MB / 4.29 TB/s = 16 us. It took 27 us, DRAM 60 %, issue slots 19 %: a thread had one load on its way,
-# six times over. Now whole batches of four, eight to a thread: not measured yet.
+# S1 on an H200: 67 MB / 4.29 TB/s = 16 us. It took 27 us, DRAM 60 %, issue slots 19 %: a thread had one load on its
+# way, six times over. Now whole batches of four, eight to a thread: not measured yet.
 
 
 def arguments(dtype):
