@@ -32,7 +32,7 @@ MOST_OPEN = 2 * (TILE_ROWS + TILE_COLUMNS)  # regions at the border of a tile
 
 
 # Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 25 integer operations a pixel = 60 us: four counts in one word.
-# `regions`: 1.07 GB = 250 us; 130 instructions a pixel = 290 us of issue slots. A launch that joined pixels in memory
+# `regions`: 1.14 GB = 266 us; 130 instructions a pixel = 290 us of issue slots. A launch that joined pixels in memory
 # took 2.2 of 3.8 ms, issue slots 38 %; now a tile's regions are found in shared memory, which is not measured yet.
 def reference(x, threshold, rule, majority, xp):
     return vote(labels_of(x, threshold, rule, xp.where), majority, xp).astype("int32")
@@ -238,7 +238,7 @@ spec = KernelSpec(
                     for r, c, n, m in ((140, 300, 8, 30), (131, 261, 4, 7)) for draw in (speckled, stripes, combs)
                 ),
             ),
-            bytes_moved=lambda rows, cols: 16 * rows * cols,  # regions are read again for the open ones
+            bytes_moved=lambda rows, cols: 17 * rows * cols,  # regions are read again, those at tile borders written again
             only_labels=("S0", "S1"), traffic_factor=None, peers={}, budgets=(),
         ),
     },
