@@ -238,7 +238,7 @@ spec = KernelSpec(
                     for r, c, n, m in ((140, 300, 8, 30), (131, 261, 4, 7)) for draw in (speckled, stripes, combs)
                 ),
             ),
-            bytes_moved=lambda rows, cols: 17 * rows * cols,  # regions are read again, those at tile borders written again
+            bytes_moved=lambda rows, cols: 17 * rows * cols,  # regions are read again, a part is written again
             only_labels=("S0", "S1"), traffic_factor=None, peers={}, budgets=(),
         ),
     },

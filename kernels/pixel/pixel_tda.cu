@@ -1,14 +1,15 @@
 #include "mask_bands.cuh"
 #include "persistence.cuh"
+#include "tile_components.cuh"
 #include "union_find.cuh"
 
-// Topology of the set of pixels above a threshold. Components are joined first within a block's tile, in shared memory, by
-// runs of 32 columns' bits, and then along the tiles' borders; a pixel keeps 16 bits, its component's first pixel in the
-// tile, and only those first pixels have parents in the whole image.
+// Topology of the set of pixels above a threshold. Components are joined first within a block's tile, in shared memory, and
+// then along the tiles' borders; a pixel keeps 16 bits, its component's first pixel in the tile, and only those first
+// pixels have parents in the whole image.
 
-constexpr int TILE_ROWS = BANDS * BAND, TILE_COLUMNS = BAND_COLUMNS, TILE = TILE_ROWS * TILE_COLUMNS;
-constexpr int WORDS = TILE_COLUMNS / 32;
+constexpr int TILE = TILE_ROWS * TILE_COLUMNS;
 constexpr unsigned short NONE = 0xffff;
+static_assert(TILE_ROWS == BANDS * BAND && TILE_COLUMNS == BAND_COLUMNS && PATCH_ROWS == BAND);
 
 /// Adds the threads' sums to *to.
 __device__ inline void add_sums(int sum, unsigned long long* to) {
@@ -30,82 +31,6 @@ __global__ void __launch_bounds__(256)
     *euler = static_cast<long long>(atomicExch(sums, 0ull)) / 4;
 }
 
-/// The tile's bits: bit c of word[r][1 + w] is row r, column 32 w + c. What is outside the tile is not above.
-struct TileBits {
-    unsigned int word[TILE_ROWS][WORDS + 2];
-
-    /// The first pixel of the run of a pixel that is above, within its word; pixels are numbered row by row.
-    __device__ int run(int row, int column) const {
-        const unsigned int gaps = ~word[row][column / 32 + 1] & ((1u << column % 32) - 1);
-        return row * TILE_COLUMNS + column / 32 * 32 + 32 - __clz(static_cast<int>(gaps));
-    }
-    __device__ bool above(int row, int column) const { return word[row][column / 32 + 1] >> column % 32 & 1; }
-
-    /// From the bits of each lane of the warp's band, as band_sum gives them. All threads of the block call it.
-    __device__ void take(unsigned int own) {
-        const int lane = threadIdx.x % 32;
-        const auto swap = [&](int step, unsigned int high) {  // makes rows of lanes and lanes of rows, in three steps
-            const unsigned int other = shuffle_xor(own, step);
-            own = lane & step ? (own & high) | (other >> 4 * step & ~high) : (own & ~high) | (other << 4 * step & high);
-        };
-        swap(4, 0xffff0000u), swap(2, 0xff00ff00u), swap(1, 0xf0f0f0f0u);
-        word[threadIdx.x / 32 * BAND + lane % 8][lane / 8 + 1] = own;
-        if (threadIdx.x < TILE_ROWS) word[threadIdx.x][0] = word[threadIdx.x][WORDS + 1] = 0;
-        __syncthreads();
-    }
-};
-
-/// The pixels of a row's word to be joined with those before them, each pair of runs as rarely as the neighbours tell:
-/// with the pixel above, and with the ones to the left and to the right of that.
-struct Joins {
-    unsigned int up, left, right;
-
-    template <bool EIGHT>
-    __device__ static Joins of(const unsigned int* here, const unsigned int* over) {
-        const unsigned int own = here[0], before = own << 1 | here[-1] >> 31, after = own >> 1 | here[1] << 31;
-        const unsigned int top = over[0], top_before = top << 1 | over[-1] >> 31, top_after = top >> 1 | over[1] << 31;
-        const unsigned int apart = EIGHT ? own & ~top : 0;
-        return {own & top & ~(before & top_before), apart & top_before & ~before, apart & top_after & ~after};
-    }
-    __device__ bool any() const { return (up | left | right) != 0; }
-    /// Takes the next one away: its column, and in `aside` how far to the right the other pixel is.
-    __device__ int next(int& aside) {
-        unsigned int& from = up ? up : left ? left : right;
-        aside = up ? 0 : left ? -1 : 1;
-        const int column = __ffs(static_cast<int>(from)) - 1;
-        from &= from - 1;
-        return column;
-    }
-};
-
-/// The components of the tile: parent[p] of every run's first pixel p becomes its component's first pixel. A thread takes
-/// one word of one row. All threads of the block call it.
-template <bool EIGHT>
-__device__ void join_in_tile(const TileBits& bits, int* parent) {
-    const int word = threadIdx.x / 32 % WORDS, row = threadIdx.x / (32 * WORDS) * 32 + threadIdx.x % 32;
-    const unsigned int own = bits.word[row][word + 1], starts = own & ~(own << 1);
-    const int first = row * TILE_COLUMNS + 32 * word;
-    for (unsigned int left = starts; left; left &= left - 1) {
-        const int start = first + __ffs(static_cast<int>(left)) - 1;
-        parent[start] = start;
-    }
-    __syncthreads();
-    if (own & 1 & bits.word[row][word] >> 31) join(parent, first, bits.run(row, 32 * word - 1));
-    Joins joins = {0, 0, 0};
-    if (row > 0) joins = Joins::of<EIGHT>(&bits.word[row][word + 1], &bits.word[row - 1][word + 1]);
-    while (joins.any()) {
-        int aside;
-        const int column = 32 * word + joins.next(aside);
-        join(parent, bits.run(row, column), bits.run(row - 1, column + aside));
-    }
-    __syncthreads();
-    for (unsigned int left = starts; left; left &= left - 1) {
-        const int start = first + __ffs(static_cast<int>(left)) - 1;
-        atomicMin(parent + start, root_of(parent, start));
-    }
-    __syncthreads();
-}
-
 /// The pixel of the image that is number `pixel` of this block's tile.
 __device__ inline int in_image(int pixel, int cols) {
     const long long row = static_cast<long long>(blockIdx.y) * TILE_ROWS + pixel / TILE_COLUMNS;
@@ -117,22 +42,23 @@ __device__ inline int in_image(int pixel, int cols) {
 template <bool EIGHT>
 __global__ void __launch_bounds__(256) tda_tiles(const float* x, unsigned short* local, int* parent,
                                                  unsigned long long* sums, int rows, int cols, float threshold) {
-    __shared__ TileBits bits;
-    __shared__ int joined[TILE];
+    __shared__ TileNodes nodes;
     const BandPlace place;
-    unsigned int own;
+    const Patch patch;
+    unsigned int own, label[BAND];
     add_sums(band_sum<EIGHT>({x, rows, cols, threshold}, place, own), sums);
-    bits.take(own);
-    join_in_tile<EIGHT>(bits, joined);
-    const int in_tile = threadIdx.x % 32 * 4;
-    for (int k = 0; k < BAND && place.row + k < rows; ++k) {
-        const int row = threadIdx.x / 32 * BAND + k;
+#pragma unroll
+    for (int k = 0; k < BAND; ++k) label[k] = (own >> 4 * k & 0xf) * 0x00204081u & 0x01010101u;  // a bit in each byte
+    const PatchRoots roots = tile_components<EIGHT>(label, patch, nodes);
+#pragma unroll
+    for (int k = 0; k < BAND; ++k) {
+        if (place.row + k >= rows) break;
         unsigned short first[4];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            const int column = in_tile + j;
-            first[j] = bits.above(row, column) ? static_cast<unsigned short>(joined[bits.run(row, column)]) : NONE;
-            if (first[j] == row * TILE_COLUMNS + column) {
+            const bool above = own >> (4 * k + j) & 1;
+            first[j] = above ? static_cast<unsigned short>(pixel_of_node(roots.of(k, j))) : NONE;
+            if (above && roots.of(k, j) == patch.node(k, j)) {
                 const int number = in_image(first[j], cols);
                 parent[number] = number;
             }
@@ -225,7 +151,12 @@ __global__ void __launch_bounds__(256, SIZES ? 3 : 4)
     if (SIZES) {
         each([&](int pixel, int first) { if (pixel == first) known[first] = 0; });
         __syncthreads();
-        each([&](int, int first) { atomicAdd(known + first, 1); });
+        int last = NONE, alike = 0;  // runs of a thread's pixels count at once: many are of one component
+        each([&](int, int first) {
+            if (first != last && alike > 0) atomicAdd(known + last, alike), alike = 0;
+            last = first, ++alike;
+        });
+        if (alike > 0) atomicAdd(known + last, alike);
         __syncthreads();
     }
     if (threadIdx.x == 0) count = 0;
@@ -233,11 +164,17 @@ __global__ void __launch_bounds__(256, SIZES ? 3 : 4)
     each([&](int pixel, int first) { if (pixel == first) firsts[atomicAdd(&count, 1)] = static_cast<unsigned short>(first); });
     __syncthreads();
     int roots = 0;
-    for (int i = threadIdx.x; i < count; i += blockDim.x) {  // all of them wait for memory at once
-        const int first = firsts[i], number = in_image(first, cols), root = settled_root(parent, number);
+    const int lane = threadIdx.x % 32;
+    for (int i = threadIdx.x; i - lane < count; i += blockDim.x) {  // all of them wait for memory at once
+        const int first = i < count ? firsts[i] : 0, number = in_image(first, cols);
+        const int root = i < count ? settled_root(parent, number) : -1;
         roots += root == number;
-        if (SIZES) atomicAdd(sizes + root, known[first]);
-        known[first] = root;
+        if (SIZES) {  // the warp's components of one root go there at once
+            const unsigned int alike = __match_any_sync(FULL_WARP, root);
+            const int pixels = __reduce_add_sync(alike, i < count ? known[first] : 0);
+            if (root >= 0 && __ffs(static_cast<int>(alike)) - 1 == lane) atomicAdd(sizes + root, pixels);
+        }
+        if (i < count) known[first] = root;
     }
     __syncthreads();
 #pragma unroll
