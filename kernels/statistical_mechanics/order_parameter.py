@@ -24,7 +24,6 @@ from prism_bench import (
     uniform,
 )  # fmt: skip
 
-
 # S1 on an H200: 268 MB / 4.29 TB/s = 63 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us; of
 # `accurate` 26 instructions = 54 us. It took 74 us: DRAM 76 %, issue slots 52 %, special functions 48 %, at 3/4 of the
 # warps that an SM can hold, in 4.14 waves of blocks, the last of them nearly empty. shannon_entropy, at all of the

@@ -97,18 +97,40 @@ __global__ void __launch_bounds__(256) y_first(const float* joint, const float* 
     sum_terms<WIDTH>(walk, entropy, by_block, unit);
 }
 
-// The same over joint[cells][ys]: a warp takes one row after the other.
+// The same over joint[cells][ys]: a warp takes neighbouring rows side by side, as many loads ahead.
 template <int WIDTH>
 __global__ void __launch_bounds__(256) y_last(const float* joint, const float* marginal, float* entropy,
                                               double* by_block, int ys, long long cells, double unit) {
-    const long long warps = grid_threads() / 32;
+    constexpr int AHEAD = 8;
+    const long long warps = grid_threads() / 32, whole = cells / AHEAD, row = ys;
+    const int first = threadIdx.x % 32 * WIDTH;
     const auto walk = [&](auto& terms) {
-        for (long long cell = grid_thread() / 32; cell < cells; cell += warps) {
-            float below[WIDTH];
-            for (int j = 0; j < WIDTH; ++j) below[j] = terms.prepared(__ldg(marginal + cell));
-            const float* const from = joint + cell * ys;
-#pragma unroll 4
-            for (int y = threadIdx.x % 32 * WIDTH; y < ys; y += 32 * WIDTH) terms.add(Cells<WIDTH>(from + y), below);
+        const auto add = [&](const Cells<WIDTH>& cells, float below) {
+            float same[WIDTH];
+            for (int j = 0; j < WIDTH; ++j) same[j] = below;
+            terms.add(cells, same);
+        };
+        for (long long group = grid_thread() / 32; group < whole; group += warps) {
+            float below[AHEAD];
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k) below[k] = __ldg(marginal + group * AHEAD + k);
+            bool prepared = false;  // once the first cells are on their way too
+            const float* from = joint + group * AHEAD * row + first;
+            for (int y = first; y < ys; y += 32 * WIDTH, from += 32 * WIDTH) {
+                const Cells<WIDTH> ahead[] = {Cells<WIDTH>(from), Cells<WIDTH>(from + row),
+                                              Cells<WIDTH>(from + 2 * row), Cells<WIDTH>(from + 3 * row),
+                                              Cells<WIDTH>(from + 4 * row), Cells<WIDTH>(from + 5 * row),
+                                              Cells<WIDTH>(from + 6 * row), Cells<WIDTH>(from + 7 * row)};
+#pragma unroll
+                for (int k = 0; k < AHEAD && !prepared; ++k) below[k] = terms.prepared(below[k]);
+                prepared = true;
+#pragma unroll
+                for (int k = 0; k < AHEAD; ++k) add(ahead[k], below[k]);
+            }
+        }
+        for (long long cell = whole * AHEAD + grid_thread() / 32; cell < cells; cell += warps) {
+            const float below = terms.prepared(__ldg(marginal + cell));
+            for (int y = first; y < ys; y += 32 * WIDTH) add(Cells<WIDTH>(joint + cell * row + y), below);
         }
     };
     sum_terms<WIDTH>(walk, entropy, by_block, unit);
