@@ -9,7 +9,7 @@ from prism_bench import Golden, In, Launch, Rule, Workload, exact_except
 from prism_bench.inputs import Fill, integers
 
 STRIP = 126  # labels of a warp in a row
-WARPS, FEW_WARPS = 12, 6  # of a block, where taps and windows are small, and else
+WARPS, FEW_WARPS = 16, 6  # of a block, where taps and windows are small, and else
 NEAR = 1e-5  # bits: what rounding may do to an entropy
 
 # Whole numbers, so that every convolution is exact and a level is what it is; flat patches beside noisy ones.
@@ -59,12 +59,17 @@ GOLDEN = (
 )  # fmt: skip
 
 
+def bounds_bytes(bins):
+    """Of the least value of each level, and an end."""
+    return 4 * ((bins + 32) // 32 * 32)
+
+
 def fused_launch(entry, label="int", arguments=None):
     """A warp walks down a strip of labels; strips of four rows at least, as many as fill the device."""
 
     def launch(rows, cols, k, window, bins, rule, device):
         ring = 2 * (window + 1) * (124 + 2 * ((window + 6) // 4 * 2))
-        tables, each = 2 * table_bytes(window), counters_of(bins) + ring
+        tables, each = 2 * table_bytes(window) + bounds_bytes(bins), counters_of(bins) + ring
         warps = min(WARPS if k == 3 and window <= 8 else FEW_WARPS, (device.max_shared_bytes - tables) // each)
         across = -(-cols // STRIP)
         strips = max(1, min(warps * device.sm_count // across, -(-rows // 4)))

@@ -12,6 +12,9 @@ __device__ inline int warp_lane() { return static_cast<int>(threadIdx.x) % 32; }
 
 #ifdef CPU_CUDA
 
+/// Starts to bring the line of this address to the L2; nothing waits for it.
+__device__ inline void bring_to_l2(const void*) {}
+
 __device__ inline unsigned long long load_after(const unsigned long long* word) {
     return *static_cast<const volatile unsigned long long*>(word);
 }
@@ -34,6 +37,11 @@ __device__ inline unsigned long long load_from_host(const unsigned long long* wo
 __device__ inline void store_for_host(unsigned long long* word, unsigned long long value) { store_in_order(word, value); }
 
 #else
+
+/// Starts to bring the line of this address to the L2; nothing waits for it.
+__device__ inline void bring_to_l2(const void* global) {
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(__cvta_generic_to_global(global)));
+}
 
 /// The word as the instructions below name it: it lies in global memory, the device's or the host's.
 __device__ inline unsigned long long global_word(const unsigned long long* word) {

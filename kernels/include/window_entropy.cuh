@@ -23,8 +23,8 @@ struct Windows {
     static constexpr int FRACTION = W <= 16 ? 20 : W <= 32 ? 18 : 16;
     static constexpr int AREA = W * W, TABLE = (AREA + 32) / 32 * 32;
     static constexpr int TOUCHED = W + COUNT - 1;  // pixels of one row that some window holds
-    static constexpr unsigned int ONE = BITS == 8 ? 1 : 4;  // where there is room, counts are kept as offsets in the table
-    static constexpr unsigned int TOP = 0x80808080u;
+    static constexpr unsigned int ONE = BITS == 8 && W > 8 ? 1 : 4;  // where there is room, counts are offsets in a table
+    static constexpr unsigned int TOP = 0x80808080u, OFFSETS = 0xfcfcfcfcu;
 
     /// A count of one for every window that holds the v-th touched pixel.
     __device__ static constexpr unsigned int members(int v) {
@@ -38,17 +38,19 @@ struct Windows {
         return c == 0 ? 0 : static_cast<unsigned int>(rint(c * log2(double(c)) * (1 << FRACTION)));
     }
 
-    /// Four times the count of window i: the offset of its place in a table.
+    /// Four times the count of window i: the offset of its place in a table. All 8 x 8 pixels alike are 256, which is 0 and
+    /// carries a one to where the next count's offset has none of its own.
     __device__ static unsigned int offset(unsigned int word, int i) {
-        return BITS == 8 ? __byte_perm(word, 0, 0x4440 + i) * 4 : __byte_perm(word, 0, 0x4410 + 0x22 * i);
+        if constexpr (BITS == 16) return __byte_perm(word, 0, 0x4410 + 0x22 * i);
+        return ONE == 4 ? __byte_perm(word & OFFSETS, 0, 0x4440 + i) : __byte_perm(word, 0, 0x4440 + i) * 4;
     }
 
     /// Sums and differences in which no count disturbs the next: 256 of 16 x 16 equal pixels is 0 in 8 bits, and back.
     __device__ static unsigned int plus(unsigned int word, unsigned int ones) {
-        return BITS == 8 ? ((word & ~TOP) + ones) ^ (word & TOP) : word + ones;
+        return W == 16 ? ((word & ~TOP) + ones) ^ (word & TOP) : word + ones;
     }
     __device__ static unsigned int minus(unsigned int word, unsigned int ones) {
-        return BITS == 8 ? ((word | TOP) - ones) ^ (~word & TOP) : word - ones;
+        return W == 16 ? ((word | TOP) - ones) ^ (~word & TOP) : word - ones;
     }
 };
 
@@ -104,14 +106,25 @@ struct Histogram {
         return *reinterpret_cast<const unsigned int*>(reinterpret_cast<const char*>(gain) + In::offset(word, i));
     }
 
+    __device__ void add_gains(unsigned int before, unsigned int ones) {
+#pragma unroll
+        for (int i = 0; i < In::COUNT; ++i)
+            if (ones >> In::BITS * i & In::ONE) sum[i] += gain_at(before, i);
+    }
+
+    /// Two pixels at a time, as each waits for a read: where their levels are one, the second finds what the first left.
     __device__ void enter(const Codes<W>& row) {
 #pragma unroll
-        for (int v = 0; v < In::TOUCHED; ++v) {
-            const unsigned int ones = In::members(v), before = word(row[v]);
-            word(row[v]) = In::plus(before, ones);
-#pragma unroll
-            for (int i = 0; i < In::COUNT; ++i)
-                if (ones >> In::BITS * i & In::ONE) sum[i] += gain_at(before, i);
+        for (int v = 0; v < In::TOUCHED; v += 2) {
+            const bool two = v + 1 < In::TOUCHED;
+            const unsigned int ones = In::members(v), before = word(row[v]), second = two ? word(row[v + 1]) : 0;
+            const unsigned int after = In::plus(before, ones);
+            word(row[v]) = after;
+            add_gains(before, ones);
+            if (!two) continue;
+            const unsigned int found = row[v + 1] == row[v] ? after : second;
+            word(row[v + 1]) = In::plus(found, In::members(v + 1));
+            add_gains(found, In::members(v + 1));
         }
     }
 

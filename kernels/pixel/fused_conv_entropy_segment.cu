@@ -1,4 +1,5 @@
 #include "label_vote.cuh"
+#include "ptx.cuh"
 #include "reduce.cuh"
 #include "window_entropy.cuh"
 
@@ -8,33 +9,53 @@
 
 constexpr int STRIP = 126;  // labels of a warp in a row: its 128 windows less one on each side, which only votes
 
-/// The convolution of a strip, row after row: sums of the outputs that further rows will complete.
-template <int K, int EACH>
+/// The convolution of a strip, row after row: sums of the outputs that further rows will complete. One image row is
+/// always on its way to the registers.
+template <int K, int PITCH>
 struct FilteredRows {
-    const float *x, *taps;
-    int row, first, rows, cols;  // the next image row, the column of this lane's first output
+    static constexpr int EACH = (PITCH + 31) / 32;
+    static_assert(EACH * K <= 64);
+    const float *from, *taps;      // this lane's first pixel of the next image row
+    int row, end, cols;            // the next image row, the end of those needed
+    unsigned long long there = 0;  // a bit for each of a row's pixels that this lane needs and the image's columns have
     float pixel[EACH][K], sum[K - 1][EACH] = {}, done[EACH];
 
-    __device__ FilteredRows(const float* x, const float* taps, int row, int first, int rows, int cols)
-        : x(x), taps(taps), row(row - K / 2), first(first + threadIdx.x % 32), rows(rows), cols(cols) {
-        for (int k = 0; k < K - 1; ++k) {
-            fetch();
-            add();
-        }
-    }
-
-    /// The next image row on its way to the registers; zeros outside the image.
-    __device__ void fetch() {
-        const bool inside = row >= 0 && row < rows;
-        const float* const line = x + static_cast<long long>(row) * cols;
+    __device__ FilteredRows(const float* x, const float* taps, int row, int end, int first, int cols)
+        : taps(taps), row(row - K / 2), end(end), cols(cols) {
+        const int lane = threadIdx.x % 32, col = first + lane - K / 2;
+        from = x + static_cast<long long>(this->row) * cols + col;
 #pragma unroll
         for (int i = 0; i < EACH; ++i)
 #pragma unroll
             for (int v = 0; v < K; ++v) {
-                const int col = first + 32 * i + v - K / 2;
-                pixel[i][v] = inside && col >= 0 && col < cols ? __ldg(line + col) : 0.0f;
+                const int at = col + 32 * i + v;
+                const bool needed = lane + 32 * i < PITCH && at >= 0 && at < cols;
+                there |= static_cast<unsigned long long>(needed) << (i * K + v);
             }
+        fetch();
+    }
+
+    /// The first output then waits for one more row.
+    __device__ void prime() {
+#pragma unroll
+        for (int k = 0; k < K - 1; ++k) {
+            add();
+            fetch();
+        }
+    }
+
+    /// Whether the image's columns have the i-th output.
+    __device__ bool has(int i) const { return there >> (i * K + K / 2) & 1; }
+
+    /// The next image row on its way to the registers; zeros outside the image.
+    __device__ void fetch() {
+        const unsigned long long needed = row >= 0 && row < end ? there : 0;
+#pragma unroll
+        for (int i = 0; i < EACH; ++i)
+#pragma unroll
+            for (int v = 0; v < K; ++v) pixel[i][v] = needed >> (i * K + v) & 1 ? __ldg(from + 32 * i + v) : 0.0f;
         ++row;
+        from += cols;
     }
 
     /// Adds the row fetched to the K outputs it belongs to; the oldest of them is then done.
@@ -51,22 +72,40 @@ struct FilteredRows {
     }
 };
 
+/// The levels of numbers: bound[k] is the least float of level k.
+struct Levels {
+    const float* bound;
+    float lo, scale, bins;
+
+    __device__ Levels(const float* bound, float lo, float hi, int bins)
+        : bound(bound), lo(lo), scale(bins / (hi - lo)), bins(bins) {}
+
+    /// The bound next to x decides, so that an estimate's rounding does not.
+    __device__ int operator()(float x) const {
+        const int nearest = __float2int_rn(fminf(fmaxf((x - lo) * scale, 0.0f), bins));
+        return x >= bound[nearest] ? nearest : nearest - 1;
+    }
+};
+
 /// The codes of W + 1 rows of a strip in shared memory: those of the windows and the one that enters next.
 template <int W>
 struct CodeRing {
-    static constexpr int ROWS = W + 1, PITCH = 4 * 31 + 2 * Codes<W>::WORDS, EACH = (PITCH + 31) / 32;
+    static constexpr int ROWS = W + 1, PITCH = 4 * 31 + 2 * Codes<W>::WORDS;
     unsigned short* codes;
     unsigned int none;
     int next = 0, oldest = 0;
 
-    /// Writes the next row's codes of the levels of `value`, `none` outside the image.
-    __device__ void push(const float (&value)[EACH], bool inside, int first, int cols, float lo, float hi, int bins) {
+    /// Writes the codes of a row's levels; `none` for a NaN, and outside the image.
+    template <class Rows>
+    __device__ void push(const Rows& filtered, bool inside, const Levels& level_of) {
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < EACH; ++i) {
-            const int place = threadIdx.x % 32 + 32 * i, col = first + place;
-            const bool is_level = inside && col >= 0 && col < cols && !isnan(value[i]);
-            if (place < PITCH) codes[next * PITCH + place] = is_level ? level_of(value[i], lo, hi, bins) * STEP : none;
+        for (int i = 0; i < Rows::EACH; ++i) {
+            const int place = threadIdx.x % 32 + 32 * i;
+            const float value = filtered.done[i];
+            const int level = level_of(isnan(value) ? 0.0f : value);  // chosen, so that no branch parts the outputs
+            if (place < PITCH)
+                codes[next * PITCH + place] = inside && filtered.has(i) && !isnan(value) ? level * STEP : none;
         }
         next = next + 1 == ROWS ? 0 : next + 1;
         __syncwarp();
@@ -105,13 +144,26 @@ __device__ void write_in_strip(Value* row, int col, int cols, const From (&value
     }
 }
 
-/// Tables of the block: c log2 c, and what a sum gains when a count rises.
+/// Tables of the block: c log2 c, what a sum gains when a count rises, and the bounds of levels: none below the first,
+/// and the last has no end, which a NaN says. The threads with no c of their own make the bounds.
 template <int W>
-__device__ void make_tables(unsigned int* gain, unsigned int* table) {
+__device__ void make_tables(unsigned int* gain, unsigned int* table, float* bound, float lo, float hi, int bins) {
     for (int c = threadIdx.x; c <= W * W; c += blockDim.x) table[c] = Windows<W>::times_log2(c);
+    for (int k = blockDim.x - 1 - threadIdx.x; k <= bins; k += blockDim.x) {
+        const double least = lo + k * (static_cast<double>(hi) - lo) / bins;
+        const float near = static_cast<float>(least), from = near < least ? nextafterf(near, infinity()) : near;
+        bound[k] = k == 0 ? -infinity() : k == bins ? __int_as_float(0x7fc00000) : from;
+    }
     __syncthreads();
     for (int c = threadIdx.x; c <= W * W; c += blockDim.x) gain[c] = c < W * W ? table[c + 1] - table[c] : 0;
     __syncthreads();
+}
+
+/// Has the pixels under a strip's first rows brought to the L2, as a warp's own reads are one row ahead only.
+__device__ inline void bring_first_rows(const float* x, int row, int first, int rows, int cols, int count) {
+    const int part = threadIdx.x % 8, col = min(max(first + 32 * part, 0), cols - 1);  // six lines hold a strip's row
+    for (int k = threadIdx.x % 32 / 8; k < count; k += 4)
+        if (part < 6 && row + k >= 0 && row + k < rows) bring_to_l2(x + static_cast<long long>(row + k) * cols + col);
 }
 
 /// A block's strips of labels. With KEEP the entropies are stored too. Any grid of at least one warp per STRIP columns.
@@ -123,26 +175,32 @@ __device__ void segment_strips(const float* x, const float* taps, Label* labels,
     static_assert(In::COUNT == 4, "four windows a thread");
     extern __shared__ unsigned int shared[];
     unsigned int* const table = shared + In::TABLE;
-    make_tables<W>(shared, table);
+    float* const bound = reinterpret_cast<float*>(table + In::TABLE);
     const int warp = threadIdx.x / 32, warps = blockDim.x / 32, across = (cols + STRIP - 1) / STRIP;
     const int strips = gridDim.x * warps / across, task = blockIdx.x * warps + warp;
     const int height = (rows + strips - 1) / strips, begin = task / across * height, end = min(rows, begin + height);
-    if (task >= across * strips || begin >= end) return;
     const int strip = task % across * STRIP - 1, first = strip - W / 2, col = strip + threadIdx.x % 32 * 4;
+    const bool idle = task >= across * strips || begin >= end;
+    int code_row = begin - 1 - W / 2;
+    const int needed = idle ? 0 : min(rows, end - W / 2 + W + K / 2);  // the end of the image rows under the windows
+    bring_first_rows(x, code_row - K / 2, first, needed, cols, W + K + 4);
+    FilteredRows<K, Ring::PITCH> filtered(x, taps, code_row, needed, first, cols);
+    make_tables<W>(shared, table, bound, lo, hi, bins);
+    if (idle) return;
     const unsigned int none = bins * STEP, size = none + STEP;  // as many counters as there are levels: more warps
-    char* const counters = reinterpret_cast<char*>(table + In::TABLE);
+    char* const counters = reinterpret_cast<char*>(bound + (bins + 32) / 32 * 32);
     Histogram<W> histogram(counters + warp * size + threadIdx.x % 32 * 4, shared, none);
     Ring ring{reinterpret_cast<unsigned short*>(counters + warps * size) + warp * Ring::ROWS * Ring::PITCH, none};
-    int code_row = begin - 1 - W / 2;
-    FilteredRows<K, Ring::EACH> filtered(x, taps, code_row, first, rows, cols);
+    const Levels level_of(bound, lo, hi, bins);
     const auto push = [&]() {
         filtered.add();
-        ring.push(filtered.done, code_row >= 0 && code_row < rows, first, cols, lo, hi, bins);
+        filtered.fetch();
+        ring.push(filtered, code_row >= 0 && code_row < rows, level_of);
         ++code_row;
     };
+    filtered.prime();
 #pragma unroll 1
     for (int k = 0; k < W; ++k) {
-        filtered.fetch();
         push();
         histogram.enter(ring.newest());
     }
@@ -150,7 +208,6 @@ __device__ void segment_strips(const float* x, const float* taps, Label* labels,
     unsigned int above[4] = {}, here[4] = {};
 #pragma unroll 1
     for (int row = begin - 1;; ++row) {
-        if (row < end) filtered.fetch();
         float bits[4];
         unsigned int below[4];
         histogram.entropies(table, 1.0f, bits, Direct{});
@@ -173,9 +230,9 @@ __device__ void segment_strips(const float* x, const float* taps, Label* labels,
     }
 }
 
-/// Threads of a block at most: small taps and windows leave registers for twice as many.
+/// Threads of a block at most: small taps and windows leave registers for more.
 template <int K, int W>
-constexpr int MOST_THREADS = K == 3 && W <= 8 ? 384 : 192;
+constexpr int MOST_THREADS = K == 3 && W <= 8 ? 512 : 192;
 
 // K x K taps, windows of W x W.
 template <int K, int W, bool INCLUSIVE, class Label>

@@ -21,8 +21,10 @@ from prism_bench_catalogue.include.image_segments import (
 
 from prism_bench import KernelSpec, Out, Scalar, Size, Variant, absolute
 
-# Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 33 shared-memory words a pixel for the windows (2 w table reads,
-# w + 3 counters, 6 for codes) and 4 loads for the convolution at 32 a clock and SM = 84 us: the memory's rate is near.
+# Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 31 shared-memory words a pixel for the windows (2 w table reads,
+# w + 3 counters, 4 for codes and levels) and 4 loads for the convolution at 32 a clock and SM = 281 us, with the 1.48
+# wavefronts a request that `traffic` counts 400; 700 instructions of a warp for a row of 128 windows, 376 us. These two
+# bound it; S0 waits, as of the 13 rows that enter a warp's windows 4 have labels.
 
 
 def arguments(label, *more):
