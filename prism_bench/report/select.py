@@ -113,6 +113,7 @@ def measured_json(measured: Measured, asked: Asked) -> dict:
         names = [*POLICIES, *(f"always {form}" for form in FORMS)]
         plain["policies"] = [asdict(cost(measured.matmul, name, **how)) for name in names]
         plain["picked"] = [asdict(pick([row], row.shape, **how)) for row in measured.matmul]
+        plain["totals"] = [{form: row.total(form, asked.operands) for form in row.seconds} for row in measured.matmul]
         if asked.shape:
             plain["asked"] = asdict(pick(measured.matmul, asked.shape, **how))
     if "batches" in asked.parts and measured.batches:

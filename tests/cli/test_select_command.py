@@ -48,6 +48,8 @@ def test_products_are_measured_and_each_rule_s_cost_is_shown(select, script):
     assert (2, True) == (exact.code, "no form keeps a tolerance of 1e-09" in exact.err)
     halves = select("matmul", "--operands", "float16", "--json").json
     assert ["f16", "f16"] == [one["form"] for one in halves["picked"]]
+    floats = select("matmul", "--json").json
+    assert (1.5e-6, 1e-6) == pytest.approx([one["totals"][0]["f16"] for one in (floats, halves)]), "narrowing counts"
     assert 6.0 == pytest.approx(next(one["mean"] for one in halves["policies"] if one["policy"] == "always fp32"))
     assert "windows: not measured here yet" in select("windows").out
 
