@@ -22,6 +22,7 @@ struct Windows {
     static constexpr int BITS = W <= 16 ? 8 : 16, COUNT = 32 / BITS;
     static constexpr int FRACTION = W <= 16 ? 20 : W <= 32 ? 18 : 16;
     static constexpr int AREA = W * W, TABLE = (AREA + 32) / 32 * 32;
+    static constexpr int AT_ONCE = W > 8 ? 2 : 1;  // where few warps fit, so that a pixel waits for the last one's words
     static constexpr int TOUCHED = W + COUNT - 1;  // pixels of one row that some window holds
     static constexpr unsigned int ONE = BITS == 8 && W > 8 ? 1 : 4;  // where there is room, counts are offsets in a table
     static constexpr unsigned int TOP = 0x80808080u, OFFSETS = 0xfcfcfcfcu;
@@ -128,17 +129,30 @@ struct Histogram {
         }
     }
 
-    /// One row leaves, another enters. Where a pixel's level stays, both words are the same one and keep their value.
+    /// One row leaves, another enters. Where a pixel's level stays, both words are the same one and keep their value. Of
+    /// AT_ONCE pixels all words are read first; the second's are what the first left where the levels are one.
     __device__ void slide(const Codes<W>& leaving, const Codes<W>& entering) {
 #pragma unroll
-        for (int v = 0; v < In::TOUCHED; ++v) {
-            const unsigned int ones = In::members(v), change = leaving[v] == entering[v] ? 0 : ones;
-            const unsigned int full = word(leaving[v]), before = word(entering[v]), after = In::minus(full, change);
-            word(leaving[v]) = after;
-            word(entering[v]) = In::plus(before, change);
+        for (int first = 0; first < In::TOUCHED; first += In::AT_ONCE) {
+            unsigned int full[In::AT_ONCE], before[In::AT_ONCE], after = 0, entered = 0;
 #pragma unroll
-            for (int i = 0; i < In::COUNT; ++i)
-                if (ones >> In::BITS * i & In::ONE) sum[i] += gain_at(before, i) - gain_at(after, i);
+            for (int v = first; v < first + In::AT_ONCE && v < In::TOUCHED; ++v)
+                full[v - first] = word(leaving[v]), before[v - first] = word(entering[v]);
+#pragma unroll
+            for (int v = first; v < first + In::AT_ONCE && v < In::TOUCHED; ++v) {
+                unsigned int out = full[v - first], in = before[v - first];
+                if (v > first) {
+                    const unsigned int left = leaving[first], came = entering[first];
+                    out = leaving[v] == left ? after : leaving[v] == came ? entered : out;
+                    in = entering[v] == left ? after : entering[v] == came ? entered : in;
+                }
+                const unsigned int ones = In::members(v), change = leaving[v] == entering[v] ? 0 : ones;
+                word(leaving[v]) = after = In::minus(out, change);
+                word(entering[v]) = entered = In::plus(in, change);
+#pragma unroll
+                for (int i = 0; i < In::COUNT; ++i)
+                    if (ones >> In::BITS * i & In::ONE) sum[i] += gain_at(in, i) - gain_at(after, i);
+            }
         }
     }
 

@@ -45,10 +45,15 @@ __global__ void __launch_bounds__(224, 1) pixel_entropy(const unsigned short* __
     Histogram<W> histogram(reinterpret_cast<char*>(shared + In::TABLE) + warp * (NONE + STEP) + lane * 4, shared);
     const unsigned short* at = codes + static_cast<long long>(row) * pitch + col;
     const unsigned short* below = at + static_cast<long long>(W) * pitch;
+    Codes<W> entering(at);
 #pragma unroll 1
-    for (int k = 0; k < W; ++k) histogram.enter(Codes<W>(at + static_cast<long long>(k) * pitch));
+    for (int k = 1; k <= W; ++k) {  // the next row is on its way while one enters
+        const Codes<W> in = entering;
+        entering = Codes<W>(k < W || row + 1 < end ? at + static_cast<long long>(k) * pitch : at);
+        histogram.enter(in);
+    }
     float* to = entropy + static_cast<long long>(row) * cols + col;
-    Codes<W> leaving(at), entering(row + 1 < end ? below : at);
+    Codes<W> leaving(at);
     while (true) {
         float result[In::COUNT];
         histogram.entropies(table, unit, result);
