@@ -25,17 +25,25 @@ struct Axis {
         const double steps = 0.501 + 2.0 * apart * (1u << fraction);
         base = __float_as_uint(static_cast<float>(one)), up = 1u << (32 - fraction);
         const bool usable = steps < (1u << fraction) / 4 && bins <= 1 << 22 && !isinf(scale);
-        reach = usable ? static_cast<unsigned int>(steps) : (1u << fraction) / 2;
+        reach = usable ? max(static_cast<unsigned int>(steps), 1u) : (1u << fraction) / 2;  // a NaN is a step away
     }
 
     __device__ bool keeps(float x) const { return CLAMP ? !isnan(x) : x >= lo && x <= hi; }
     __device__ float held(float x) const { return !CLAMP ? x : x < lo ? lo : x > hi ? hi : x; }
 
-    /// x in steps; beyond the axis it is as large as a number of steps can be, or larger.
-    __device__ unsigned int steps(float x) const { return __float_as_uint(fmaf(held(x), scale, shift)) - base; }
-    __device__ bool inside(unsigned int steps) const { return steps < static_cast<unsigned int>(bins) << fraction; }
-    /// How far from a whole number, beyond `reach` below it; twice `reach` is too near.
-    __device__ unsigned int distance(unsigned int steps) const { return (steps + reach) * up; }
+    /// x in steps, `base` more, as the bits of a float. Those of a NaN end in ones or in zeros: near a whole number.
+    __device__ unsigned int bits(float x) const { return __float_as_uint(fmaf(x, scale, shift)); }
+    /// The steps; where samples are clamped, those of the nearest on the axis. A negative float is a negative integer.
+    __device__ unsigned int steps(unsigned int bits) const {
+        if (!CLAMP) return bits - base;
+        const int at = max(static_cast<int>(bits), static_cast<int>(base));
+        return min(at - static_cast<int>(base), static_cast<int>((static_cast<unsigned int>(bins) << fraction) - 1));
+    }
+    __device__ bool inside(unsigned int steps) const {
+        return CLAMP || steps < static_cast<unsigned int>(bins) << fraction;
+    }
+    /// How far from a whole number, beyond `reach` below it; twice `reach` is too near. `base` has no bits in a fraction.
+    __device__ unsigned int distance(unsigned int bits) const { return bits * up + reach * up; }
     __device__ bool sure(unsigned int distance) const { return distance > 2 * reach * up; }
 
     __device__ __noinline__ int sure_bin(float x) const {
@@ -54,8 +62,10 @@ struct Grid {
         unsigned int nearest_across = ~0u, nearest_up = ~0u;
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-            const unsigned int column = across.steps(x[k]), row = up.steps(y[k]);
-            nearest_across = min(nearest_across, across.distance(column)), nearest_up = min(nearest_up, up.distance(row));
+            const unsigned int x_bits = across.bits(x[k]), y_bits = up.bits(y[k]);
+            const unsigned int column = across.steps(x_bits), row = up.steps(y_bits);
+            nearest_across = min(nearest_across, across.distance(x_bits));
+            nearest_up = min(nearest_up, up.distance(y_bits));
             const int place = static_cast<int>((row >> up.fraction) * across.bins + (column >> across.fraction));
             bin[k] = across.inside(column) && up.inside(row) ? place : DROPPED;
         }

@@ -5,11 +5,11 @@
 // Counts of samples over equal bins of two axes.
 
 /// Counters of 16 bits in shared memory, two in a word. `settle` hands over what is above HALF, so that HALF further
-/// samples fit before the next time. Of more than `few` blocks each leaves its counters in `parts`, to be added up
+/// samples fit before the next time, and more where few are counted yet. Of more than `few` blocks each leaves its counters in `parts`, to be added up
 /// afterwards.
 template <class Count>
 struct Private {
-    static constexpr unsigned int HALF = 0x8000;
+    static constexpr unsigned int HALF = 0x8000, EIGHTH = 0x2000;
     unsigned int* words;
     Count* result;
     unsigned int *parts, *counted;
@@ -22,18 +22,26 @@ struct Private {
     }
     __device__ static int fours(int bins) { return (bins + 7) / 8; }
 
-    __device__ void add(int bin, unsigned int amount) const { atomicAdd(words + bin / 2, amount << bin % 2 * 16); }
+    __device__ void add(int bin, unsigned int amount) const {
+        const unsigned int place = bin;  // a signed one is halved and its rest taken in three times as many instructions
+        atomicAdd(words + (place >> 1), place & 1 ? amount << 16 : amount);
+    }
 
-    __device__ void settle(int bins) const {
+    /// How many turns of 8192 samples fit before the next time: 4, or 7 where all counters are below an eighth.
+    __device__ int settle(int bins) const {
         __syncthreads();
+        bool crowded = false;
         for (int i = threadIdx.x; i < fours(bins); i += blockDim.x) {
             const uint4 four = reinterpret_cast<const uint4*>(words)[i];
-            if (((four.x | four.y | four.z | four.w) & (HALF << 16 | HALF)) == 0) continue;
+            const unsigned int any = four.x | four.y | four.z | four.w;
+            if ((any & 7 * (EIGHTH << 16 | EIGHTH)) == 0) continue;
+            crowded = true;
+            if ((any & (HALF << 16 | HALF)) == 0) continue;
             for (int bin = 8 * i; bin < 8 * i + 8; ++bin)
                 if (words[bin / 2] >> bin % 2 * 16 & HALF)
                     words[bin / 2] -= HALF << bin % 2 * 16, atomicAdd(result + bin, static_cast<Count>(HALF));
         }
-        __syncthreads();
+        return __syncthreads_or(crowded) ? 4 : 7;
     }
 
     __device__ void flush(int bins) const {
@@ -61,7 +69,7 @@ struct Direct {
 
     __device__ void clear(int) const {}
     __device__ void add(int bin, unsigned int amount) const { atomicAdd(result + bin, static_cast<Count>(amount)); }
-    __device__ void settle(int) const {}
+    __device__ int settle(int) const { return 4; }
     __device__ void flush(int) const {}
 };
 
@@ -77,9 +85,17 @@ __device__ void count(const Counters& counters, const int (&bin)[N]) {
             return;
         }
     }
+    int least = bin[0];
 #pragma unroll
-    for (int k = 0; k < N; ++k)
-        if (bin[k] != DROPPED) counters.add(bin[k], 1);
+    for (int k = 1; k < N; ++k) least = min(least, bin[k]);
+    if (__all_sync(FULL_WARP, least > DROPPED)) {  // one branch for all, which seldom goes the other way
+#pragma unroll
+        for (int k = 0; k < N; ++k) counters.add(bin[k], 1);
+    } else {
+#pragma unroll
+        for (int k = 0; k < N; ++k)
+            if (bin[k] != DROPPED) counters.add(bin[k], 1);
+    }
 }
 
 /// A thread's next samples: two vectors of each axis, on their way while others are counted.
@@ -96,7 +112,7 @@ struct Samples {
     }
 };
 
-// Blocks of at most 1024 threads, 32 samples of each between barriers. `histogram` is zero before. All threads of a block
+// Blocks of at most 1024 threads, 32 or 56 samples of each between barriers. `histogram` is zero before. All threads of a block
 // walk alike, since they meet at the barriers; they meet seldom, so that some load while others count.
 template <template <class> class Counters, class Count, bool CLAMP>
 __global__ void __launch_bounds__(1024)
@@ -112,7 +128,7 @@ __global__ void __launch_bounds__(1024)
     const long long step = 2 * static_cast<long long>(blockDim.x);
     Samples next;
     next.load(x + span.head, y + span.head, share.begin, share);
-    int turn = 0;
+    int left = 7;  // turns before counters are settled
     for (long long begin = share.begin; begin < share.end; begin += step) {
         const Samples now = next;
         next.load(x + span.head, y + span.head, begin + step, share);
@@ -122,11 +138,11 @@ __global__ void __launch_bounds__(1024)
             grid.find(now.u[k], now.v[k], bin);
             count(counters, bin);
         }
-        if (++turn % 4 == 0) counters.settle(bins);
+        if (--left == 0) left = counters.settle(bins);
     }
     counters.settle(bins);
     const Share rest = block_share(span.singles(n));
-    turn = 0;
+    int turn = 0;
     for (long long begin = rest.begin; begin < rest.end; begin += blockDim.x) {
         const long long at = begin + threadIdx.x;
         float4 u = no_samples(), v = u;
