@@ -95,17 +95,22 @@ struct CodeRing {
     unsigned int none;
     int next = 0, oldest = 0;
 
-    /// Writes the codes of a row's levels; `none` for a NaN, and outside the image.
+    /// Writes the codes of a row's levels; `none` for a NaN, and outside the image. All are known before one is written,
+    /// as no read of a bound passes a write.
     template <class Rows>
     __device__ void push(const Rows& filtered, bool inside, const Levels& level_of) {
+        unsigned int code[Rows::EACH];
+#pragma unroll
+        for (int i = 0; i < Rows::EACH; ++i) {
+            const float value = filtered.done[i];
+            const int level = level_of(isnan(value) ? 0.0f : value);  // chosen, so that no branch parts the outputs
+            code[i] = inside && filtered.has(i) && !isnan(value) ? level * STEP : none;
+        }
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < Rows::EACH; ++i) {
             const int place = threadIdx.x % 32 + 32 * i;
-            const float value = filtered.done[i];
-            const int level = level_of(isnan(value) ? 0.0f : value);  // chosen, so that no branch parts the outputs
-            if (place < PITCH)
-                codes[next * PITCH + place] = inside && filtered.has(i) && !isnan(value) ? level * STEP : none;
+            if (place < PITCH) codes[next * PITCH + place] = static_cast<unsigned short>(code[i]);
         }
         next = next + 1 == ROWS ? 0 : next + 1;
         __syncwarp();
