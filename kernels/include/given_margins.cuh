@@ -7,15 +7,20 @@
 // added up before, so that one reading does it; near independence, where c and m_x m_y / n are nearly the same, the
 // logarithm is taken of their exact difference.
 
+constexpr int ROWS_AHEAD = 4;  // whose loads a thread has on their way
+
 /// A thread's neighbouring columns: their m_y / n, each as the sum of two floats.
 template <int WIDTH>
 struct GivenColumns {
     float share[WIDTH], rest[WIDTH];
 
-    __device__ GivenColumns(const float* y_margin, double n) {
+    __device__ GivenColumns(const float* y_margin, double per_n) {
+        float margin[WIDTH];
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) margin[j] = __ldg(y_margin + j);
 #pragma unroll
         for (int j = 0; j < WIDTH; ++j) {
-            const double exact = y_margin[j] / n;
+            const double exact = margin[j] * per_n;
             share[j] = static_cast<float>(exact), rest[j] = static_cast<float>(exact - share[j]);
         }
     }
@@ -40,7 +45,8 @@ struct GivenPlace {
     /// f(first column, first row, end) for each part of this thread's.
     template <class F>
     __device__ void visit(int bx, F f) const {
-        const int own = threadIdx.x / wide, height = (bx + bands - 1) / bands;
+        const int own = threadIdx.x / wide, batch = ROWS_AHEAD * at_once;
+        const int height = ((bx + bands - 1) / bands + batch - 1) / batch * batch;
         for (int part = blockIdx.y; part < strips * bands; part += gridDim.y) {
             const int group = part % strips * wide + threadIdx.x % wide, begin = part / strips * height;
             if (own < at_once && group < groups) f(group * WIDTH, begin + own, min(bx, begin + height));
@@ -54,39 +60,46 @@ struct GivenSums {
     int occupied = 0;
 };
 
+/// Adds the terms of COUNT rows of a thread, `apart` rows from each other, from `x` on: their loads first.
+template <int COUNT, int WIDTH, class Term>
+__device__ void add_given_rows(const float* from, const float* x_margin, int apart, int by,
+                               const GivenColumns<WIDTH>& columns, GivenSums& sums, Term term) {
+    float cells[COUNT][WIDTH], margin[COUNT];
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k) {
+        const float* const row = from + static_cast<long long>(k) * apart * by;
+        if constexpr (WIDTH == 4) {
+            const float4 v = load4_streamed(row);
+            cells[k][0] = v.x, cells[k][1] = v.y, cells[k][2] = v.z, cells[k][3] = v.w;
+        } else {
+            cells[k][0] = __ldcs(row);
+        }
+        margin[k] = __ldg(x_margin + k * apart);
+    }
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k)
+#pragma unroll
+        for (int j = 0; j < WIDTH; ++j) {
+            float expected;
+            const float c = cells[k][j], difference = columns.apart(c, margin[k], j, expected);
+            sums.terms.add(0, j, term(c, expected, difference)), sums.occupied += c != 0.0f;
+        }
+}
+
 /// Adds term(c, m_x m_y / n, their difference) for all cells of this thread, several rows' loads ahead.
 template <int WIDTH, class Term>
-__device__ void add_given(const float* joint, const float* x_margin, const float* y_margin, double n, int bx, int by,
+__device__ void add_given(const float* joint, const float* x_margin, const float* y_margin, double per_n, int bx, int by,
                           GivenSums& sums, Term term) {
-    constexpr int AHEAD = 4;
     const GivenPlace<WIDTH> place(by);
     place.visit(bx, [&](int y, int first, int end) {
-        const GivenColumns<WIDTH> columns(y_margin + y, n);
-        for (int x = first; x < end; x += AHEAD * place.at_once) {
-            float cells[AHEAD][WIDTH], margin[AHEAD];
-#pragma unroll
-            for (int k = 0; k < AHEAD; ++k) {
-                const int row = min(x + k * place.at_once, end - 1);
-                const float* const from = joint + static_cast<long long>(row) * by + y;
-                if constexpr (WIDTH == 4) {
-                    const float4 v = load4_streamed(from);
-                    cells[k][0] = v.x, cells[k][1] = v.y, cells[k][2] = v.z, cells[k][3] = v.w;
-                } else {
-                    cells[k][0] = __ldcs(from);
-                }
-                margin[k] = __ldg(x_margin + row);
-            }
-#pragma unroll
-            for (int k = 0; k < AHEAD; ++k) {
-                if (x + k * place.at_once >= end) break;
-#pragma unroll
-                for (int j = 0; j < WIDTH; ++j) {
-                    float expected;
-                    const float c = cells[k][j], apart = columns.apart(c, margin[k], j, expected);
-                    sums.terms.add(0, j, term(c, expected, apart)), sums.occupied += c != 0.0f;
-                }
-            }
-        }
+        const GivenColumns<WIDTH> columns(y_margin + y, per_n);
+        const auto cell = [&](int x) { return joint + static_cast<long long>(x) * by + y; };
+        const int apart = place.at_once;
+        int x = first;
+        for (; x + (ROWS_AHEAD - 1) * apart < end; x += ROWS_AHEAD * apart)
+            add_given_rows<ROWS_AHEAD>(cell(x), x_margin + x, apart, by, columns, sums, term);
+#pragma unroll 1
+        for (; x < end; x += apart) add_given_rows<1>(cell(x), x_margin + x, apart, by, columns, sums, term);
     });
 }
 
@@ -95,17 +108,28 @@ template <int WIDTH>
 __global__ void __launch_bounds__(256, 3)
     given_margins(const float* joint, const float* x_margin, const float* y_margin, float* information, double* by_block,
                   unsigned int* arrived, int bx, int by, int corrected, double unit) {
+    constexpr int AT_ONCE = 16;  // of the row margins, which every block adds up before anything else
     const long long table = blockIdx.x;
     joint += table * bx * by, x_margin += table * bx, y_margin += table * by;
     double n = 0.0;
     int there = 0;  // rows and columns that are not empty, counted by one block
-#pragma unroll 4
-    for (int x = threadIdx.x; x < bx; x += blockDim.x) n += x_margin[x], there += x_margin[x] != 0.0f;
+    for (int first = threadIdx.x; first < bx; first += AT_ONCE * blockDim.x) {
+        float margin[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k)
+            margin[k] = __ldg(x_margin + min(first + k * static_cast<int>(blockDim.x), bx - 1));
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            const bool own = first + k * static_cast<int>(blockDim.x) < bx;
+            n += own ? margin[k] : 0.0f, there += own && margin[k] != 0.0f;
+        }
+    }
     for (int y = threadIdx.x; corrected && y < by; y += blockDim.x) there += y_margin[y] != 0.0f;
     n = block_sum(n);
+    const double per_n = 1.0 / n;
     GivenSums sums;
     OrdinaryTerms ordinary;
-    const auto add = [&](auto term) { add_given<WIDTH>(joint, x_margin, y_margin, n, bx, by, sums, term); };
+    const auto add = [&](auto term) { add_given<WIDTH>(joint, x_margin, y_margin, per_n, bx, by, sums, term); };
     add([&](float c, float expected, float apart) { return ordinary(c, expected, BetterKnown{apart}); });
     if (ordinary.odd) {
         sums = GivenSums();
