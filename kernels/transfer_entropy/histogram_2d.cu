@@ -5,8 +5,8 @@
 // Counts of samples over equal bins of two axes.
 
 /// Counters of 16 bits in shared memory, two in a word. `settle` hands over what is above HALF, so that HALF further
-/// samples fit before the next time, and more where few are counted yet. Of more than `few` blocks each leaves its counters in `parts`, to be added up
-/// afterwards.
+/// samples fit before the next time, and more where few are counted yet. Of more than `few` blocks each leaves its
+/// counters in `parts`, to be added up afterwards.
 template <class Count>
 struct Private {
     static constexpr unsigned int HALF = 0x8000, EIGHTH = 0x2000;
@@ -112,8 +112,8 @@ struct Samples {
     }
 };
 
-// Blocks of at most 1024 threads, 32 or 56 samples of each between barriers. `histogram` is zero before. All threads of a block
-// walk alike, since they meet at the barriers; they meet seldom, so that some load while others count.
+// Blocks of at most 1024 threads, 32 or 56 samples of each between barriers. `histogram` is zero before. All threads of a
+// block walk alike, since they meet at the barriers; they meet seldom, so that some load while others count.
 template <template <class> class Counters, class Count, bool CLAMP>
 __global__ void __launch_bounds__(1024)
     histogram_2d(const float* x, const float* y, Count* histogram, unsigned int* parts, unsigned int* counted, int few,
