@@ -23,7 +23,7 @@ struct Groups {
 
     __device__ int count() const { return 1 << bits; }
     __device__ int of(int bin) const { return bin >> 3 & (count() - 1); }
-    __device__ int key(int bin) const { return bin >> (3 + bits) << 3 | (bin & 7); }
+    __device__ int key(int bin) const { return (bin >> bits & ~7) | (bin & 7); }
     __device__ int bin(int group, int key) const { return (key >> 3 << bits | group) << 3 | (key & 7); }
     /// Keys of a group of that many bins.
     __device__ int held(int bins) const { return ((bins + 7) / 8 + count() - 1) / count() * 8; }
@@ -54,13 +54,14 @@ template <bool CLAMP>
 __global__ void __launch_bounds__(SORTERS, 2)
     histogram_sort(const float* x, const float* y, unsigned short* keys, unsigned short* starts, long long n, int columns,
                    int rows, float x_lo, float x_hi, float y_lo, float y_hi, int bits, int room) {
-    __shared__ unsigned int counts[MOST_GROUPS], begins[MOST_GROUPS + 1];
-    __shared__ __align__(16) unsigned short sorted[SORTED + 8 * MOST_GROUPS];
+    __shared__ unsigned int counts[MOST_GROUPS + 32], begins[MOST_GROUPS + 1];
+    constexpr int ROOM = SORTED + 8 * MOST_GROUPS;
+    __shared__ __align__(16) unsigned short sorted[ROOM + SORTERS];  // behind it goes what is dropped
     const Grid<CLAMP> grid = {Axis<CLAMP>(x_lo, x_hi, columns), Axis<CLAMP>(y_lo, y_hi, rows)};
     const Groups groups = {bits};
     const bool aligned = misalignment(x) == 0 && misalignment(y) == 0;
     const long long first = static_cast<long long>(blockIdx.x) * SORTED;
-    for (int g = threadIdx.x; g < groups.count(); g += SORTERS) counts[g] = 0;
+    for (int g = threadIdx.x; g < groups.count() + 32; g += SORTERS) counts[g] = 0;
     __syncthreads();
     int bin[PER_THREAD / 4][4];
     unsigned int rank[PER_THREAD / 2];  // two in a word
@@ -80,11 +81,12 @@ __global__ void __launch_bounds__(SORTERS, 2)
     }
 #pragma unroll
     for (int k = 0; k < PER_THREAD / 4; ++k) grid.find(u[k], v[k], bin[k]);
+    const int spare = groups.count() + static_cast<int>(threadIdx.x) % 32;  // counts what is dropped: none needs a branch
 #pragma unroll
     for (int i = 0; i < PER_THREAD; ++i) {
-        unsigned int own = 0;
-        if (bin[i / 4][i % 4] != DROPPED) own = atomicAdd(counts + groups.of(bin[i / 4][i % 4]), 1u);
-        rank[i / 2] = i % 2 ? rank[i / 2] | own << 16 : own;
+        const int own = bin[i / 4][i % 4];
+        const unsigned int before = atomicAdd(counts + (own == DROPPED ? spare : groups.of(own)), 1u);
+        rank[i / 2] = i % 2 ? rank[i / 2] | before << 16 : before;
     }
     __syncthreads();
     if (threadIdx.x < 32) begin_groups(counts, begins, groups.count(), starts + blockIdx.x, gridDim.x);
@@ -94,8 +96,9 @@ __global__ void __launch_bounds__(SORTERS, 2)
 #pragma unroll
     for (int i = 0; i < PER_THREAD; ++i) {
         const int own = bin[i / 4][i % 4];
-        const unsigned int after = rank[i / 2] >> i % 2 * 16 & 0xffff;
-        if (own != DROPPED) sorted[8 * begins[groups.of(own)] + after] = static_cast<unsigned short>(groups.key(own));
+        const unsigned int before = rank[i / 2] >> i % 2 * 16 & 0xffff;
+        const unsigned int after = 8 * begins[groups.of(own)] + before;
+        sorted[own == DROPPED ? ROOM + threadIdx.x : after] = static_cast<unsigned short>(groups.key(own));
     }
     __syncthreads();
     uint4* const to = reinterpret_cast<uint4*>(keys + static_cast<long long>(blockIdx.x) * room);
