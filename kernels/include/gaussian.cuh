@@ -35,15 +35,17 @@ __device__ inline double less_log1p(double x) {
     return fma(x, s, -2.0 * s * z * series);
 }
 
-/// The same in floats, of x = from / to - 1 from 1e-10 to 2^125, in 3e-7 of itself and without a branch or a division:
-/// with to' = to 2^k near `from`, ln(1 + x) is k ln 2 + 2 (s + s^3 / 3 + ...), s = (from - to') / (from + to').
+/// The same in floats, of x = from / to - 1 from 1e-10 to 2^125, in 7e-7 of itself and without a branch or a division:
+/// with to' = to 2^k near `from`, ln(1 + x) is k ln 2 + 2 (s + s^3 / 3 + ...), s = (from - to') / (from + to'). From half
+/// to twice `to` k is 0, where x - ln(1 + x) would cancel.
 __device__ inline float less_log1p(float from, float to, float x) {
-    const int shift = static_cast<int>((__float_as_uint(from) - __float_as_uint(to) + 0x400000u) & ~0x7fffffu);
+    const int nearest = static_cast<int>((__float_as_uint(from) - __float_as_uint(to) + 0x400000u) & ~0x7fffffu);
+    const int shift = x > -0.5f && x < 1.0f ? 0 : nearest;
     const float near = __uint_as_float(__float_as_uint(to) + static_cast<unsigned int>(shift));
-    const float s = (from - near) * reciprocal_fast(from + near), twice = s + s, z = s * s;
-    float series = fmaf(z, 0.11111111f, 0.14285714f);
-    series = fmaf(z, series, 0.2f);
-    series = fmaf(z, series, 0.33333333f);
+    const float s = (from - near) * reciprocal_fast(from + near), twice = s + s, z = s * s;  // z is at most 1/9
+    float series = 1.0f / 15;
+#pragma unroll
+    for (int odd = 13; odd >= 3; odd -= 2) series = fmaf(series, z, 1.0f / static_cast<float>(odd));
     const float far = x - fmaf(static_cast<float>(shift), static_cast<float>(LN_2 / (1 << 23)), twice);
     return fmaf(-twice * z, series, shift == 0 ? x * s : far);
 }

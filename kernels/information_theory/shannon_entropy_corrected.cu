@@ -27,74 +27,32 @@ struct Tally {
     }
 };
 
-/// The same of counts below 1024, without a branch; `beyond` is 0 if all were. 32 bits hold a thread's samples.
-template <class Count>
-struct SmallTally {
-    double logs[2] = {};
-    Count beyond = 0;
-    unsigned int samples = 0;
-    int occupied = 0;
-
-    __device__ void add(Count c, int slot, const double* table) {
-        constexpr Count LAST = TABULATED - 1;
-        beyond |= c & ~LAST;
-        logs[slot % 2] += __ldg(table + (c & LAST));
-        samples += static_cast<unsigned int>(c);
-        occupied += c != 0;
-    }
-};
-
-/// f(count, slot) for the counts of this block's share of a row. They are read as floats of the same bits.
-template <int UNROLL, class F>
-__device__ void visit_counts(const int* row, long long cols, F f) {
-    const auto visit = [&](const float(&x)[1], int slot) { f(__float_as_int(x[0]), slot); };
-    visit_row<UNROLL>(cols, visit, reinterpret_cast<const float*>(row));
-}
-
-template <int UNROLL, class F>
-__device__ void visit_counts(const long long* row, long long cols, F f) {
-    const long long pairs = cols % 2 == 0 ? cols / 2 : 0;  // rows then begin on 16-byte boundaries
-    const auto pair = [&](long long at) { return __ldcs(reinterpret_cast<const longlong2*>(row) + at); };
-    const auto many = [&](long long at) {
-        longlong2 two[UNROLL];
-#pragma unroll
-        for (int k = 0; k < UNROLL; ++k) two[k] = pair(at + k * blockDim.x);
-#pragma unroll
-        for (int k = 0; k < UNROLL; ++k) f(two[k].x, 0), f(two[k].y, 1);
-    };
-    walk<UNROLL>(row_share(pairs), many, [&](long long at) {
-        const longlong2 two = pair(at);
-        f(two.x, 0), f(two.y, 1);
-    });
-    const Share rest = row_share(cols - 2 * pairs);
-    for (long long i = rest.begin + threadIdx.x; i < rest.end; i += blockDim.x) f(__ldcs(row + 2 * pairs + i), 0);
-}
-
-template <class Count>
-__device__ __noinline__ Tally tally_with_care(const Count* row, long long cols, const double* table) {
-    Tally tally;
-    visit_counts<1>(row, cols, [&](Count c, int) { tally.add(c, table); });
-    return tally;
-}
-
-template <class Count>
-__device__ Tally tally_of(const Count* row, long long cols, const double* table) {
-    SmallTally<Count> small;
-    visit_counts<4>(row, cols, [&](Count c, int slot) { small.add(c, slot, table); });
-    if (small.beyond != 0) return tally_with_care(row, cols, table);
-    return {small.logs[0] + small.logs[1], small.samples, small.occupied};
-}
-
-extern "C" __global__ void __launch_bounds__(512, 3)
+// Counts are read as floats of the same bits.
+extern "C" __global__ void __launch_bounds__(512)
     entropy_corrected(const int* counts, float* entropy, const double* table, double* by_block, unsigned int* arrived,
                       long long cols, double unit) {
-    tally_of(counts + blockIdx.x * cols, cols, table).finish(entropy, table, by_block, arrived, unit);
+    Tally tally;
+    const auto add = [&](const float(&x)[1], int) { tally.add(__float_as_int(x[0]), table); };
+    visit_row<4>(cols, add, reinterpret_cast<const float*>(counts) + blockIdx.x * cols);
+    tally.finish(entropy, table, by_block, arrived, unit);
 }
 
-extern "C" __global__ void __launch_bounds__(512, 3)
+extern "C" __global__ void __launch_bounds__(512)
     entropy_corrected_i64(const long long* counts, float* entropy, const double* table, double* by_block,
                           unsigned int* arrived, long long cols, double unit) {
-    tally_of(counts + blockIdx.x * cols, cols, table).finish(entropy, table, by_block, arrived, unit);
+    Tally tally;
+    const long long* const row = counts + blockIdx.x * cols;
+    const long long pairs = cols % 2 == 0 ? cols / 2 : 0;  // rows then begin on 16-byte boundaries
+    const Share whole = row_share(pairs), rest = row_share(cols - 2 * pairs);
+#pragma unroll 4
+    for (long long i = whole.begin + threadIdx.x; i < whole.end; i += blockDim.x) {
+        const longlong2 two = __ldcs(reinterpret_cast<const longlong2*>(row) + i);
+        tally.add(two.x, table);
+        tally.add(two.y, table);
+    }
+    for (long long i = rest.begin + threadIdx.x; i < rest.end; i += blockDim.x)
+        tally.add(__ldcs(row + 2 * pairs + i), table);
+    tally.finish(entropy, table, by_block, arrived, unit);
 }
 
 // p log2(p); infinite for a negative p.
@@ -104,7 +62,7 @@ __device__ inline float careful_term(float p) {
 }
 
 // From probabilities of n samples: what lies below 1 / (2 n) is no count, so its bin is not occupied.
-extern "C" __global__ void __launch_bounds__(512, 4)
+extern "C" __global__ void __launch_bounds__(512)
     entropy_corrected_p(const float* p, float* entropy, double* by_block, unsigned int* arrived, long long cols,
                         double samples, double unit) {
     const float least = static_cast<float>(0.5 / samples);
@@ -112,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(512, 4)
     PartialSums<1> partial;
     QuickLogs logs;
     int occupied = 0;
-    visit_row<8>(cols, [&](const float(&x)[1], int slot) {
+    visit_row<4>(cols, [&](const float(&x)[1], int slot) {
         partial.add(0, slot, x[0] * logs.log2_of(x[0]));
         occupied += x[0] >= least;
     }, row);

@@ -4,7 +4,6 @@ All of it in nats or bits. N is the row's sum; without samples, or with a negati
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, shared_rows
 
 from prism_bench import (
     Budget,
@@ -24,11 +23,16 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.inputs import Fill
 
-# S1 on an H200: 268 MB / 4.29 TB/s = 63 us; 13 instructions and a look-up a bin = 26 us. It took 94 us, DRAM 61 %, at
-# half of the warps that an SM can hold (46 registers), in five batches of loads and a sixth of one; `probabilities`,
-# at all of the warps, 74 us. Now 3/4 of the warps, in whole batches: not measured yet.
+# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 12 instructions and a look-up a bin = 32 us: bound by memory.
+MOST_BLOCKS = 8192
 tallies = Fill(lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5")
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
+
+
+def shape(rows, cols, device):
+    """A block per row; where rows are few and long, as many share one as fill the device."""
+    parts = max(1, min(-(-cols // 2048), 12 * device.sm_count // max(1, rows), MOST_BLOCKS // max(1, rows)))
+    return (rows, parts), 512 if parts > 1 else next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
 
 
 def launch_of(entry):
@@ -36,7 +40,7 @@ def launch_of(entry):
 
     def launch(rows, cols, device):
         table = Launch(4, 256, entry="count_log_table", arguments=("table",))
-        return table, shared_rows(rows, cols, device, 8, entry)
+        return table, Launch(*shape(rows, cols, device), entry=entry)
 
     return launch
 
@@ -145,7 +149,7 @@ spec = KernelSpec(
             ),
             parameters={"units": "nats", "samples": 200},
             rules=(known_units, Rule("samples > 0", lambda samples: samples > 0)),
-            launch=lambda rows, cols, device: shared_rows(rows, cols, device, 8),
+            launch=lambda rows, cols, device: Launch(*shape(rows, cols, device)),
             reference=from_p,
             tolerance=reduction(magnitude_of_p),
             golden=(

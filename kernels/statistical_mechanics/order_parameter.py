@@ -24,18 +24,10 @@ from prism_bench import (
     uniform,
 )  # fmt: skip
 
-# S1 on an H200: 268 MB / 4.29 TB/s = 63 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us; of
-# `accurate` 26 instructions = 54 us. It took 74 us: DRAM 76 %, issue slots 52 %, special functions 48 %, at 3/4 of the
-# warps that an SM can hold, in 4.14 waves of blocks, the last of them nearly empty. shannon_entropy, at all of the
-# warps and in 3.88 waves, reaches DRAM 84 %; so held here, but for `accurate`, which 32 registers would leave a single
-# load on its way: 6.9 waves. Not measured yet.
-
-
-def tune_of(fill, resident):
-    """Defaults first."""
-    fills = (fill, *(other for other in SHARED_TUNE.values["fill"] if other != fill))
-    others = {"fill": fills, "resident": (resident, 4 - resident)}
-    return Tune(**{**SHARED_TUNE.values, **others}, rules=SHARED_TUNE.rules)
+# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us; of
+# `accurate` 24 instructions = 54 us. 74 us in fact, 0.84 of a copy's rate: DRAM 74 %, issue slots 52 %, special
+# functions 48 %, with 40 registers and so 3/4 of the warps that an SM can hold; all of them (32 registers: `resident`
+# 4) in whole waves took 77 us. Of `accurate` issue slots are 73 % busy.
 
 
 def launch_of(phasor):
@@ -73,7 +65,7 @@ def cupy_order(cupy, theta, harmonic):
 unit_terms = reduction(lambda xp: xp.ones(1))
 
 spec = KernelSpec(
-    entry="order_parameter<Reduced, 4>",
+    entry="order_parameter<Reduced, 0>",
     arguments=(
         In("theta", "n", fill=uniform(-2, 3)), Out("re", "1"), Out("im", "1"), Out("r", "1"), Out("psi", "1"),
         Scratch("by_block", str(2 * MOST_BLOCKS), dtype="float64"), Size("n", "int64"), Size("harmonic"),
@@ -81,7 +73,7 @@ spec = KernelSpec(
     parameters={"harmonic": 1},
     rules=(Rule("|harmonic| <= 2^24", lambda harmonic: abs(harmonic) <= 1 << 24),),
     launch=launch_of("Reduced"),
-    tune=tune_of(fill=16, resident=4),
+    tune=Tune(**SHARED_TUNE.values, resident=(0, 4), rules=SHARED_TUNE.rules),
     reference=reference,
     tolerance={"re": unit_terms, "im": unit_terms, "r": unit_terms, "psi": reduction(per_r)},
     peers={"torch": torch_order, "cupy": cupy_order},
@@ -115,10 +107,7 @@ spec = KernelSpec(
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
-        "accurate": Variant(
-            "by polynomials, within a rounding or two", launch=launch_of("Accurate"), budgets=(),
-            tune=tune_of(fill=20, resident=0),
-        ),
+        "accurate": Variant("by polynomials, within a rounding or two", launch=launch_of("Accurate"), budgets=()),
         "fast": Variant(
             "by the hardware's functions, for wrapped phases", launch=launch_of("Fast"), golden=(),
             edges=tuple(Workload(n=n) for n in (0, 1, 2049)),

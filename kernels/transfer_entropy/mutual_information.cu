@@ -156,92 +156,43 @@ __global__ void __launch_bounds__(256, 3)
 template <class Count>
 struct Part {
     static constexpr int ROWS = 16, AHEAD = 8;
-    struct Rows {
-        Cells<Count> ahead[AHEAD];
-    };
-    struct Found {
-        double logs = 0.0;
-        int occupied = 0;
-    };
     const Count* joint;
     double* row_parts;  // [strip, row]
     int bx, by, begin, first, strip;
 
-    __device__ const Count* cell(int x) const { return joint + static_cast<long long>(x) * by + first; }
-
-    __device__ Cells<Count> row(int x, bool in_fours) const {
-        if (x < bx && in_fours && first < by) return Cells<Count>::of(cell(x), true);
+    __device__ Cells<Count> load(int x, bool in_fours) const {
+        if (x < bx && in_fours && first < by) return Cells<Count>::of(joint + static_cast<long long>(x) * by + first, true);
         Cells<Count> cells = {};
         for (int k = 0; k < 4 && x < bx; ++k)
-            if (first + k < by) cells.value[k] = __ldg(cell(x) + k);
+            if (first + k < by) cells.value[k] = __ldg(joint + static_cast<long long>(x) * by + first + k);
         return cells;
     }
 
-    /// The rows from x on; without a branch between the loads where the table has all of them.
-    __device__ Rows load(int x, bool in_fours) const {
-        Rows rows;
-        if (in_fours && x + AHEAD <= bx && (strip + 1) * STRIP <= by) {
-#pragma unroll
-            for (int k = 0; k < AHEAD; ++k) rows.ahead[k] = Cells<Count>::of(cell(x + k), true);
-        } else {
-#pragma unroll
-            for (int k = 0; k < AHEAD; ++k) rows.ahead[k] = row(x + k, in_fours);
-        }
-        return rows;
-    }
-
-    __device__ void write_row(int x, double sum) const {
-        if (x < bx) row_parts[static_cast<long long>(strip) * bx + x] = sum;
-    }
-
-    /// Adds rows from x on up, in floats; false where a cell has no place in the table of logarithms.
-    __device__ bool add_up(const Rows& rows, int x, const double* table, double* down, Found& found) const {
-        Columns<float> columns;
-        float row[AHEAD];
-#pragma unroll
-        for (int k = 0; k < AHEAD; ++k) row[k] = columns.add(rows.ahead[k], table);
-        if (!__all_sync(FULL_WARP, columns.small)) return false;
-        float sum = sums_by_lane<AHEAD, 4>(row);
-        sum += shuffle_xor(sum, 1), sum += shuffle_xor(sum, 2);
-        const int lane = threadIdx.x % 32;
-        if (lane % 4 == 0) write_row(x + lane / 4, sum);
-#pragma unroll
-        for (int k = 0; k < 4; ++k) down[k] += columns.column[k];
-        found.logs += columns.log_sum(), found.occupied += columns.occupied;
-        return true;
-    }
-
-    /// The same in double precision, of any cells.
-    __device__ __noinline__ Found add_up_with_care(Rows rows, int x, double* down) const {
-        Found found;
-#pragma unroll 1
-        for (int k = 0; k < AHEAD; ++k) {
-            Columns<double> columns;
-            const double row = warp_reduce(columns.add(rows.ahead[k], nullptr), Sum{});
-            if (threadIdx.x % 32 == 0) write_row(x + k, row);
-            for (int j = 0; j < 4; ++j) down[j] += columns.column[j];
-            found.logs += columns.log_sum(), found.occupied += columns.occupied;
-        }
-        return found;
-    }
-
-    /// What its cells add up to; the sums of its rows are written, those of a lane's columns added to `down`.
-    __device__ Found add_up(const double* table, double* down) const {
+    /// Adds its cells up, in T, and writes the sums of its rows. False where T was float and a cell had no place in the
+    /// table.
+    template <class T>
+    __device__ bool add_up(const double* table, Columns<T>& columns) const {
         const bool in_fours = by % 4 == 0 && misalignment(reinterpret_cast<const float*>(joint)) == 0;
-        Found found;
+        const int lane = threadIdx.x % 32;
+        columns = {};
         for (int x = begin; x < min(begin + ROWS, bx); x += AHEAD) {
-            const Rows rows = load(x, in_fours);
-            if (add_up(rows, x, table, down, found)) continue;
-            const Found more = add_up_with_care(rows, x, down);
-            found.logs += more.logs, found.occupied += more.occupied;
+            Cells<Count> ahead[AHEAD];
+            T row[AHEAD];
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k) ahead[k] = load(x + k, in_fours);
+#pragma unroll
+            for (int k = 0; k < AHEAD; ++k) row[k] = columns.add(ahead[k], table);
+            T sum = sums_by_lane<AHEAD, 4>(row);
+            sum += shuffle_xor(sum, 1), sum += shuffle_xor(sum, 2);
+            if (lane % 4 == 0 && x + lane / 4 < bx) row_parts[static_cast<long long>(strip) * bx + x + lane / 4] = sum;
         }
-        return found;
+        return __all_sync(FULL_WARP, columns.small);
     }
 };
 
 // A large table, first: its cells, and the sums of each tile's rows and columns.
 template <class Count>
-__global__ void __launch_bounds__(256, 3)
+__global__ void __launch_bounds__(256)
     table_parts(const Count* joint, const double* table, double* row_parts, double* column_parts, double* tile_logs,
                 int* tile_cells, int bx, int by) {
     __shared__ double by_warp[8][STRIP];
@@ -249,11 +200,22 @@ __global__ void __launch_bounds__(256, 3)
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int begin = band * BAND + warp * Part<Count>::ROWS;
     const Part<Count> part = {joint, row_parts, bx, by, begin, strip * STRIP + 4 * lane, strip};
-    double* const down = by_warp[warp] + 4 * lane;
-    for (int k = 0; k < 4; ++k) down[k] = 0.0;
-    const auto found = part.add_up(table, down);
-    const double logs = block_sum(found.logs);
-    const int occupied = block_reduce(found.occupied, Sum{}, 0);
+    double logs;
+    int occupied;
+    const auto keep = [&](const auto& columns) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) by_warp[warp][4 * lane + k] = columns.column[k];
+        logs = columns.log_sum(), occupied = columns.occupied;
+    };
+    Columns<float> quick;
+    if (part.add_up(table, quick)) {
+        keep(quick);
+    } else {
+        Columns<double> careful;
+        part.add_up(table, careful);
+        keep(careful);
+    }
+    logs = block_sum(logs), occupied = block_reduce(occupied, Sum{}, 0);
     if (threadIdx.x == 0) tile_logs[blockIdx.x] = logs, tile_cells[blockIdx.x] = occupied;
     const int y = strip * STRIP + static_cast<int>(threadIdx.x);
     if (threadIdx.x >= STRIP || y >= by) return;
