@@ -58,7 +58,7 @@ class Times:
         if quoted is None:
             return ledger.workload
         times = ", ".join(f"{quoted.stages[stage] * 1e6:.0f}" for stage in STAGES)
-        return f"{ledger.workload}; published, without a size: {times} µs"
+        return f"{ledger.workload}; published (no size): {times} µs"
 
     def _bar(self, row, scale):
         cold = row.value("cold_time")

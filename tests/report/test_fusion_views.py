@@ -151,7 +151,7 @@ def test_bars_of_times_have_the_hosts_behind_them():
     panel = Times().panel(toy_ledger())
     before, after = panel.bars
     assert "µs per evaluation" == panel.axis
-    assert panel.under_title.endswith("published, without a size: 1800, 900, 250 µs")
+    assert panel.under_title.endswith("published (no size): 1800, 900, 250 µs")
     assert [("pale", 20), ("before", 12)] == [(colour, pytest.approx(length)) for length, colour in before.lengths]
     assert "12 µs\n20 µs issued, 16.0 kB" == before.words
     assert ["after"] == [colour for _, colour in after.lengths]
