@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterable
 from statistics import median
 
 from prism_bench.analysis.bound import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates, value
@@ -29,9 +30,22 @@ def _row(case: CaseResult, empty, cached):
     return {**facts, **dict(zip(_JUDGED, judged, strict=True)), **counted}
 
 
-def csv_text(record: RunRecord) -> str:
-    """The table as CSV, numbers to five digits, an empty cell where nothing was counted."""
-    table = rows(record)
+def newest_rows(records: Iterable[tuple[RunRecord, str]]) -> list[dict]:
+    """Of every case the row of the newest record that counted it, DRAM bytes alone last, with the record's name.
+
+    `records` come with the names of their files. A case that none counted has the newest one's status and reason.
+    """
+    found: dict[str, tuple[tuple, dict]] = {}
+    for record, name in records:
+        for case, row in zip(record.cases, rows(record), strict=True):
+            rank = (bool(case.profile.get("values")), case.profile.get("set") != "traffic", record.created)
+            if case.name not in found or rank > found[case.name][0]:
+                found[case.name] = rank, {**row, "record": name}
+    return [found[name][1] for name in sorted(found)]
+
+
+def csv_text(table: list[dict]) -> str:
+    """Rows as CSV, numbers to five digits, an empty cell where nothing was counted."""
     names = list(dict.fromkeys([*_FACTS, *_JUDGED, *(name for row in table for name in row)]))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")

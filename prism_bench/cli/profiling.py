@@ -49,7 +49,8 @@ def _counted(wanted, plan, quiet):
     chosen = profiling.Plan(wanted.reports / "captures", **plan, tried=_last_tried(wanted, plan["chosen"]))
     with options.err().status("profiling") as status:
         told = lambda far: status.update(f"{far[0]} of {len(wanted.cases)} profiled, {far[1]}")  # noqa: E731
-        record = profiling.profile(wanted.catalogue, wanted.backend, wanted.cases, chosen, told)
+        keep = lambda found: _keep(found, wanted.reports)  # noqa: E731
+        record = profiling.profile(wanted.catalogue, wanted.backend, wanted.cases, chosen, told, keep)
     commands = {case.profile["command"] for case in record.cases if case.profile}
     for command in sorted(commands) if not quiet else ():
         options.out().print(f"command: {command}", markup=False, highlight=False, soft_wrap=True)
@@ -58,15 +59,12 @@ def _counted(wanted, plan, quiet):
 
 def _last_tried(wanted, chosen):
     """When this set was last tried on each case on this machine, by the readable records kept where reports go."""
-    from prism_bench import store
     from prism_bench.workbench import identity
 
-    tried, machine = {}, identity.machine(wanted.backend.facts())["id"]
-    for path in (one for one in store.records_in(wanted.reports) if one.parent.name == machine):
-        with suppress(ResultsError):  # it decides on an order only
-            record = store.read(path)
-            if any(case.profile.get("set") == chosen for case in record.cases):
-                tried |= {case.name: record.created for case in record.cases if case.status != "skipped"}
+    tried = {}
+    for _, record in _of_machine(wanted.reports, identity.machine(wanted.backend.facts())["id"]):
+        if any(case.profile.get("set") == chosen for case in record.cases):
+            tried |= {case.name: record.created for case in record.cases if case.status != "skipped"}
     return tried
 
 
@@ -89,14 +87,29 @@ def _traced(wanted, tool, plan):
 
 def tell(record, reports: Path, into: Path | None, json: bool) -> int:
     """Keep the record and its table, print them, and say what the command ends with."""
+    kept = [*_keep(record, reports), *([_merged(record, into)] if into else [])]
+    return _told(record, json, kept)
+
+
+def _keep(record, reports):
+    """The record, and the table of the newest counters of every case that this machine's records have; both paths."""
     from prism_bench import store
-    from prism_bench.analysis.profile_table import csv_text
+    from prism_bench.analysis.profile_table import csv_text, newest_rows
     from prism_bench.files import write_atomically
 
     path = store.save(record, store.path_for(record, reports))
-    write_atomically(path.parent / "metrics.csv", csv_text(record).encode())
-    kept = [path, path.parent / "metrics.csv", *([_merged(record, into)] if into else [])]
-    return _told(record, json, kept)
+    table = newest_rows((one, place.name) for place, one in _of_machine(reports, path.parent.name))
+    write_atomically(path.parent / "metrics.csv", csv_text(table).encode())
+    return path, path.parent / "metrics.csv"
+
+
+def _of_machine(reports, machine):
+    """The readable records of a machine where reports go, with their places."""
+    from prism_bench import store
+
+    for path in (one for one in store.records_in(reports) if one.parent.name == machine):
+        with suppress(ResultsError):
+            yield path, store.read(path)
 
 
 def show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:

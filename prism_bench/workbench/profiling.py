@@ -33,6 +33,7 @@ from prism_bench.workbench.run import ceiling_cases
 from prism_bench.workbench.session import result_of
 
 GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
+PART = 64  # cases that one program goes through: ncu writes its report when that ends, and not before
 _SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and copies"
 
 
@@ -70,8 +71,14 @@ class Capture:
     passes: int | None = None
 
 
-def profile(catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report: Callable = lambda _: None):
-    """A RunRecord whose cases hold what ncu counted of them. Raises ProfilerFailed where it counted nothing at all."""
+def profile(
+    catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report: Callable = lambda _: None,
+    keep: Callable[[RunRecord], None] = lambda _: None,
+) -> RunRecord:  # fmt: skip
+    """A RunRecord whose cases hold what ncu counted of them. Raises ProfilerFailed where it counted nothing at all.
+
+    What is counted so far goes to `keep` after every part of the cases.
+    """
     if plan.chosen not in metrics.SETS:
         raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
     for name in plan.extra:
@@ -82,7 +89,8 @@ def profile(catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report
         empty = [case for case in ceiling_cases(catalogue) if case.spec.ceiling == "launch"]
         cases = list(dict.fromkeys([*empty[:1], *cases]))  # what is bound by launching is told by an empty kernel
         compile_ahead(cases, backend.device)
-    results = _Profiling(catalogue, backend, plan, report).results(cases)
+    profiling = _Profiling(catalogue, backend, plan, report)
+    results = profiling.results(cases, lambda found: keep(_record(catalogue, backend, found, started)))
     return _record(catalogue, backend, results, started)
 
 
@@ -121,15 +129,15 @@ class _Profiling:
         self._chip = chip_of(backend.facts().get("compute_capability", "?"))
         self._tool = tools.find("ncu")
 
-    def results(self, cases):
-        """One result per case, in their order."""
+    def results(self, cases, keep):
+        """One result per case, in their order; to `keep` those after every part."""
         names, found = [case.task for case in sorted(cases, key=self._last_tried)], {}
         end = time.monotonic() + self._plan.seconds
         part = 0
         while names and time.monotonic() < end:
             part += 1
             try:
-                capture = self._capture(names, part, end - time.monotonic())
+                capture = self._capture(names[:PART], part, end - time.monotonic())
             except ProfilerFailed as error:
                 if not found:
                     raise
@@ -137,6 +145,10 @@ class _Profiling:
                 break
             found |= self._told(capture)
             names = [name for name in names if name not in found]
+            keep(self._so_far(cases, found))
+        return self._so_far(cases, found)
+
+    def _so_far(self, cases, found):
         late = ("skipped", f"left out: the limit of {self._plan.seconds:.0f} s was over", None)
         return [self._result(case, *found.get(case.task, late)) for case in cases]
 

@@ -2,11 +2,12 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
 from prism_bench.analysis.bound import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates
-from prism_bench.analysis.profile_table import csv_text, profile_findings, rows
+from prism_bench.analysis.profile_table import csv_text, newest_rows, profile_findings, rows
 from prism_bench.analysis.summary import summary
 from prism_bench.run_record import CaseResult, RunRecord, decode, encode
 
@@ -99,10 +100,22 @@ def test_findings_name_failures_bytes_and_peaks():
 
 def test_the_table_has_every_case_with_its_bound_and_empty_cells():
     found = record(case(dram_share=0.9, profiler_duration=1e-3), case("failed", status="crashed"))
-    table = list(csv.DictReader(io.StringIO(csv_text(found))))
+    table = list(csv.DictReader(io.StringIO(csv_text(rows(found)))))
     assert ["dram", ""] == [row["bound"] for row in table]
     assert ["0.9", ""] == [row["dram_share"] for row in table]
     assert len(rows(found)) == 2
+
+
+def test_of_every_case_the_newest_counters_are_told_with_their_record():
+    old = replace(record(case("a", dram_share=0.5), case("b", dram_share=0.6)), created="2026-01-01T00:00:00")
+    late = replace(record(case("a", dram_share=0.7), case("b", status="skipped")), created="2026-01-02T00:00:00")
+    one = case("a", dram_read_bytes=9.0)
+    traffic = replace(one, profile={**one.profile, "set": "traffic"})
+    last = replace(record(traffic, case("c", status="crashed")), created="2026-01-03T00:00:00")
+    found = newest_rows([(old, "old"), (late, "late"), (last, "last")])
+    assert [("a", "late"), ("b", "old"), ("c", "last")] == [(row["case"], row["record"]) for row in found]
+    assert [0.7, 0.6, None] == [row.get("dram_share") for row in found]
+    assert "crashed" == found[2]["status"]
 
 
 def test_counters_stand_in_the_summary_for_budgets():

@@ -65,6 +65,26 @@ def test_the_table_the_record_and_the_command_are_kept(shell, toys, fake):
     assert {"part1.ncu-rep", "part1.csv", "part1.log"} == captures
 
 
+def test_what_was_counted_is_kept_after_every_part(shell, toys, fake, monkeypatch):
+    whole, parts = profiling._Profiling._capture, []
+
+    def lost(self, names, part, seconds):
+        parts.append(names)
+        if part == 2:
+            raise KeyboardInterrupt
+        return whole(self, names, part, seconds)
+
+    monkeypatch.setattr(profiling, "PART", 2)
+    monkeypatch.setattr(profiling._Profiling, "_capture", lost)
+    shell("profile", *QUICK, *toys)
+    (path,) = Path("reports/profiles").glob("*/*.json.gz")
+    record = store.read(path)
+    assert [2, 2] == [len(names) for names in parts]
+    assert not record.complete
+    assert set(parts[0]) == {case.name for case in record.cases if case.profile}
+    assert path.with_name("metrics.csv").is_file()
+
+
 def test_json_and_nothing_else(shell, toys, fake):
     found = shell("profile", "triple", *QUICK, *toys, "--json")
     assert 0 == found.code
