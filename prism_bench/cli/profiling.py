@@ -50,7 +50,7 @@ def _counted(wanted, plan, quiet):
     with options.err().status("profiling") as status:
         told = lambda far: status.update(f"{far[0]} of {len(wanted.cases)} profiled, {far[1]}")  # noqa: E731
         keep = lambda found: _keep(found, wanted.reports)  # noqa: E731
-        record = profiling.profile(wanted.catalogue, wanted.backend, wanted.cases, chosen, told, keep)
+        record = profiling.profile(wanted.catalogue, wanted.backend, wanted.cases, chosen, told, keep=keep)
     commands = {case.profile["command"] for case in record.cases if case.profile}
     for command in sorted(commands) if not quiet else ():
         options.out().print(f"command: {command}", markup=False, highlight=False, soft_wrap=True)

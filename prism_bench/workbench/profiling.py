@@ -73,7 +73,7 @@ class Capture:
 
 def profile(
     catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report: Callable = lambda _: None,
-    keep: Callable[[RunRecord], None] = lambda _: None,
+    *, keep: Callable[[RunRecord], None] = lambda _: None,
 ) -> RunRecord:  # fmt: skip
     """A RunRecord whose cases hold what ncu counted of them. Raises ProfilerFailed where it counted nothing at all.
 
