@@ -1,6 +1,7 @@
 """C = A B in FP32, no TF32: a register tile per thread, depth tiles copied asynchronously, tile chosen by size.
 
 Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 0.05 ms; 90 % of the inner loop is FFMA.
+`tf32` takes 888 us, 2.5 times cuBLAS: by mma.sync, as `fused_matmul_relu` says; tensor pipe 48 %, issue slots 49 %.
 """
 
 import numpy as np

@@ -4,8 +4,8 @@ Floors of S2 on an H200: 2.7 GB / 4.29 TB/s = 626 us, 34 GFLOP / 65 TFLOP/s = 52
 What bounds it now is where the rows of a warp's 32 series lie: the same accesses without arithmetic take 721 us
 (S1: 102 us), a plain stream of them 658 us (S1: 88 us). Longer pieces of rows are better, so chunks of 64 steps.
 y[T+h] = c + sum of phi[i-1] y[T+h-i], lag 1 first; beyond T the forecasts themselves. `each` has a model for every
-series, `serial` is for a few series of many steps: chunks begin at once, by powers of the companion matrix. Neither is
-measured yet.
+series, `serial` is for a few series of many steps: chunks begin at once, by powers of the companion matrix. At S1
+`each` takes 127 us, 0.74 of a copy's rate, `serial` 135 us for a million steps; no counter of either.
 """
 
 import numpy as np

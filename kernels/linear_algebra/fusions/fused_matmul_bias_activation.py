@@ -5,6 +5,7 @@ from prism_bench.fusion import ByHand, Input, Map, Product, Program, names
 from prism_bench.fusion.functions import activation
 
 # S1 on an H200: 275 GFLOP / 64.8 TFLOP/s = 4.2 ms on the FMA units; half operands are bound by the tensor cores' rate.
+# They take 505 us, PyTorch 401, `tf32` 1.64 ms, PyTorch 0.86: no counter of either, only of `fused_matmul_relu:tf32`.
 bias, product = names("bias product")
 
 
