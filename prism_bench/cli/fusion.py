@@ -16,7 +16,7 @@ def command(
     record: Annotated[Path | None, typer.Option(help="a run record; without it the newest that timed a chain")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     latencies: Annotated[Path | None, typer.Option(help="times of served items; without it the newest")] = None,
-    counters: Annotated[Path | None, typer.Option(help="a record of counters; without it the newest")] = None,
+    counters: Annotated[Path | None, typer.Option(help="a record of counters; else the newest of each case")] = None,
     label: options.LabelOption = None,
     emulate: Annotated[bool, typer.Option("--emulate", help="count traffic on the emulator, at S0")] = False,
     picture: Annotated[Path | None, typer.Option(help="draw before and after into this PNG file")] = None,
@@ -39,7 +39,7 @@ def command(
     labels = options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}
     uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
-    sources = fusion.Sources(read, traffic, missing, uncounted, _latencies(latencies), _counters(chains, counters))
+    sources = fusion.Sources(read, traffic, missing, uncounted, _latencies(latencies), _counters(counters))
     found = fusion.ledgers(chains, labels, sources)
     table = fusion.compared(found)
     if picture:
@@ -67,15 +67,11 @@ def _record(chains, path, runs):
     return None, f"no record of a GPU below {runs} timed it; 'prism-bench run {names}' on a GPU makes one"
 
 
-def _counters(chains, path):
-    """The record of counters that is named, or the newest that has some of a chain's kernels."""
+def _counters(path):
+    """The record of counters that is named, or all of them, the newest first."""
     from prism_bench import store
 
-    if path:
-        return store.read(path)
-    kernels = {spec.name for spec, _ in chains}
-    read = map(store.read, reversed(store.records_in(PROFILES)))
-    return next((one for one in read if any(case.kernel in kernels and case.profile for case in one.cases)), None)
+    return tuple(map(store.read, [path] if path else reversed(store.records_in(PROFILES))))
 
 
 def _latencies(path):

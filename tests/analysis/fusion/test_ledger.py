@@ -157,6 +157,14 @@ def test_stages_of_other_sizes_are_not_compared():
     assert ("toy_chain:large[n=7]: separate launches are not timed at this workload",) == row.notes
 
 
+def test_counters_of_another_record_are_those_of_the_newest_that_has_them():
+    late = record(result(times={}))
+    older, oldest = (record(result(times={}, profile=profiled(launches=2, dram_read_bytes=byte, dram_write_bytes=0)))
+                     for byte in (5.0, 7.0))  # fmt: skip
+    row = toy_ledger(counters=(late, older, oldest)).rows[0]
+    assert (5.0, "counters of cupti") == (row.figures["dram_bytes"].value, row.figures["dram_bytes"].source)
+
+
 def test_a_label_without_stages_has_no_ledger():
     assert ["S0", "S1"] == [one.label for one in ledgers([(SPEC, TOY)], ("S0", "S1", "S2"), Sources(MEASURED))]
 

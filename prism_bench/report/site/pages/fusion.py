@@ -49,8 +49,7 @@ def _sources(chronicle, kernels) -> Sources:
     """The newest record of this machine that timed a chain."""
     told = [one for one in chronicle.told.values() if one.case.kernel in kernels and one.case.measurements]
     newest = max(told, key=lambda one: one.created, default=None)
-    counted = (record for record, _ in profiles(str(chronicle.places.profiles), chronicle.machine))
-    counters = next((one for one in counted if any(case.kernel in kernels for case in one.cases)), None)
+    counters = tuple(record for record, _ in profiles(str(chronicle.places.profiles), chronicle.machine))
     return Sources(newest.reading.record if newest else None, missing="no record of this machine timed a chain",
                    uncounted="'prism-bench fusion --emulate' counts it", latencies=_latencies(chronicle),
                    counters=counters)  # fmt: skip
