@@ -2,10 +2,11 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Mapping
 from statistics import median
 
 from prism_bench.analysis.bound import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates, value
+from prism_bench.analysis.counters import Counted
 from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.summary import cache_bytes
 from prism_bench.run_record import CaseResult, RunRecord
@@ -30,18 +31,13 @@ def _row(case: CaseResult, empty, cached):
     return {**facts, **dict(zip(_JUDGED, judged, strict=True)), **counted}
 
 
-def newest_rows(records: Iterable[tuple[RunRecord, str]]) -> list[dict]:
-    """Of every case the row of the newest record that counted it, DRAM bytes alone last, with the record's name.
-
-    `records` come with the names of their files. A case that none counted has the newest one's status and reason.
-    """
-    found: dict[str, tuple[tuple, dict]] = {}
-    for record, name in records:
-        for case, row in zip(record.cases, rows(record), strict=True):
-            rank = (bool(case.profile.get("values")), case.profile.get("set") != "traffic", record.created)
-            if case.name not in found or rank > found[case.name][0]:
-                found[case.name] = rank, {**row, "record": name}
-    return [found[name][1] for name in sorted(found)]
+def newest_rows(counted: Mapping[str, Counted]) -> list[dict]:
+    """A row per case, by name, with the file of the record that it is from."""
+    found = []
+    for _, one in sorted(counted.items()):
+        row = _row(one.case, empty_duration(one.record.cases), cache_bytes(one.record.machine))
+        found.append({**row, "record": one.file})
+    return found
 
 
 def csv_text(table: list[dict]) -> str:

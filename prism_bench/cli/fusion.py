@@ -68,10 +68,11 @@ def _record(chains, path, runs):
 
 
 def _counters(path):
-    """The record of counters that is named, or all of them, the newest first."""
+    """Those of the record that is named, or the newest of every case."""
     from prism_bench import store
+    from prism_bench.analysis.counters import newest_counted
 
-    return tuple(map(store.read, [path] if path else reversed(store.records_in(PROFILES))))
+    return newest_counted([(path, store.read(path))] if path else store.readable(PROFILES))
 
 
 def _latencies(path):

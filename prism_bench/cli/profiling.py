@@ -1,6 +1,5 @@
 """What `prism-bench profile` does with its words: choose a tool, keep the record, print the table."""
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -59,12 +58,13 @@ def _counted(wanted, plan, quiet):
 
 def _last_tried(wanted, chosen):
     """When this set was last tried on each case on this machine, by the readable records kept where reports go."""
+    from prism_bench import store
     from prism_bench.workbench import identity
 
-    tried = {}
-    for _, record in _of_machine(wanted.reports, identity.machine(wanted.backend.facts())["id"]):
+    tried: dict[str, str] = {}
+    for _, record in store.readable(wanted.reports, identity.machine(wanted.backend.facts())["id"]):
         if any(case.profile.get("set") == chosen for case in record.cases):
-            tried |= {case.name: record.created for case in record.cases if case.status != "skipped"}
+            tried = {case.name: record.created for case in record.cases if case.status != "skipped"} | tried
     return tried
 
 
@@ -94,22 +94,14 @@ def tell(record, reports: Path, into: Path | None, json: bool) -> int:
 def _keep(record, reports):
     """The record, and the table of the newest counters of every case that this machine's records have; both paths."""
     from prism_bench import store
+    from prism_bench.analysis.counters import newest_counted
     from prism_bench.analysis.profile_table import csv_text, newest_rows
     from prism_bench.files import write_atomically
 
     path = store.save(record, store.path_for(record, reports))
-    table = newest_rows((one, place.name) for place, one in _of_machine(reports, path.parent.name))
+    table = newest_rows(newest_counted(store.readable(reports, path.parent.name)))
     write_atomically(path.parent / "metrics.csv", csv_text(table).encode())
     return path, path.parent / "metrics.csv"
-
-
-def _of_machine(reports, machine):
-    """The readable records of a machine where reports go, with their places."""
-    from prism_bench import store
-
-    for path in (one for one in store.records_in(reports) if one.parent.name == machine):
-        with suppress(ResultsError):
-            yield path, store.read(path)
 
 
 def show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:

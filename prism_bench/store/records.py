@@ -3,6 +3,8 @@
 import gzip
 import json
 import zlib
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -50,6 +52,14 @@ def parsed(path: Path | str) -> object:
 def records_in(root: Path | str) -> list[Path]:
     """The paths of all records below `root`, oldest first."""
     return sorted(Path(root).glob("*/*.json.gz"), key=lambda path: path.name)
+
+
+def readable(root: Path | str, machine: str | None = None) -> Iterator[tuple[Path, RunRecord]]:
+    """The records below `root`, of one machine if it is named, newest first; one that cannot be read is passed over."""
+    for path in reversed(records_in(root)):
+        if machine in (None, path.parent.name):
+            with suppress(ResultsError):
+                yield path, read(path)
 
 
 def newest(root: Path | str) -> Path:

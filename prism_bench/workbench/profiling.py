@@ -77,7 +77,7 @@ def profile(
 ) -> RunRecord:  # fmt: skip
     """A RunRecord whose cases hold what ncu counted of them. Raises ProfilerFailed where it counted nothing at all.
 
-    What is counted so far goes to `keep` after every part of the cases.
+    What is counted so far goes to `keep` after every part of the cases but the last.
     """
     if plan.chosen not in metrics.SETS:
         raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
@@ -130,7 +130,7 @@ class _Profiling:
         self._tool = tools.find("ncu")
 
     def results(self, cases, keep):
-        """One result per case, in their order; to `keep` those after every part."""
+        """One result per case, in their order; to `keep` those after every part but the last."""
         names, found = [case.task for case in sorted(cases, key=self._last_tried)], {}
         end = time.monotonic() + self._plan.seconds
         part = 0
@@ -145,7 +145,8 @@ class _Profiling:
                 break
             found |= self._told(capture)
             names = [name for name in names if name not in found]
-            keep(self._so_far(cases, found))
+            if names:
+                keep(self._so_far(cases, found))
         return self._so_far(cases, found)
 
     def _so_far(self, cases, found):

@@ -3,10 +3,12 @@
 import csv
 import io
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from prism_bench.analysis.bound import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates
+from prism_bench.analysis.counters import newest_counted
 from prism_bench.analysis.profile_table import csv_text, newest_rows, profile_findings, rows
 from prism_bench.analysis.summary import summary
 from prism_bench.run_record import CaseResult, RunRecord, decode, encode
@@ -112,7 +114,7 @@ def test_of_every_case_the_newest_counters_are_told_with_their_record():
     one = case("a", dram_read_bytes=9.0)
     traffic = replace(one, profile={**one.profile, "set": "traffic"})
     last = replace(record(traffic, case("c", status="crashed")), created="2026-01-03T00:00:00")
-    found = newest_rows([(old, "old"), (late, "late"), (last, "last")])
+    found = newest_rows(newest_counted([(Path("old"), old), (Path("late"), late), (Path("last"), last)]))
     assert [("a", "late"), ("b", "old"), ("c", "last")] == [(row["case"], row["record"]) for row in found]
     assert [0.7, 0.6, None] == [row.get("dram_share") for row in found]
     assert "crashed" == found[2]["status"]

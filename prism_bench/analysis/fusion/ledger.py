@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from prism_bench.analysis.counters import Counted
 from prism_bench.analysis.fusion.answers import STAGE as SERVED
 from prism_bench.analysis.fusion.answers import Answer, answers
 from prism_bench.analysis.fusion.figure import Figure, absent
@@ -16,7 +17,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError, unknown
 from prism_bench.kernel import Chain, KernelSpec
 from prism_bench.persistent.record import LatencyRecord
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.run_record import RunRecord
 from prism_bench.workbench.traffic import CaseTraffic
 from prism_bench.workload import LABELS
 
@@ -24,7 +25,7 @@ from prism_bench.workload import LABELS
 @dataclass(frozen=True)
 class Sources:
     """What the ledger is read from: a run record of a GPU, traffic on the emulator by the case's name, the times of
-    served items, and records of `counters`, the newest first, for cases of which the first holds none.
+    served items, and `counters` of profilers by the case's name, for cases of which the record holds none.
 
     `missing` says why there is no record, `uncounted` why a stage has no traffic.
     """
@@ -34,20 +35,15 @@ class Sources:
     missing: str = "no record of a GPU was read"
     uncounted: str = "not counted: --emulate counts it"
     latencies: LatencyRecord | None = None
-    counters: tuple[RunRecord, ...] = ()
+    counters: Mapping[str, Counted] = field(default_factory=dict)
 
     @property
     def device(self) -> Device:
         """The device that the plans are made for: a record's, or one like the emulator's."""
-        known = self.record or next(iter(self.counters), None)
+        known = self.record or next((one.record for one in self.counters.values()), None)
         facts = known.machine if known else {}
         known = {name: int(facts[name]) for name in ("sm_count", "compute_capability") if name in facts}
         return Device(**known)
-
-    def counted(self, name: str) -> CaseResult | None:
-        """The case as the newest record has it that counted it."""
-        found = filter(None, (record.case(name) for record in self.counters))
-        return next((case for case in found if case.profile.get("values")), None)
 
     def prices(self) -> Prices:
         """What launches and bytes cost on the record's machine."""
@@ -129,7 +125,7 @@ def _seen(stage, case, chain, sources):
     result = sources.record.case(case.name) if sources.record else None
     missing = "the record does not hold this case" if sources.record else sources.missing
     plan = planned(case, chain, sources.device)
-    counted = sources.counted(case.name)
+    counted = sources.counters[case.name].case if case.name in sources.counters else None
     return Seen(stage, case, plan, result, sources.traffic.get(case.name), missing, sources.uncounted, counted)
 
 

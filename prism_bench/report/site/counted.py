@@ -4,8 +4,8 @@ from functools import lru_cache
 
 from prism_bench import store
 from prism_bench.analysis.bound import bound_of, check_bytes, empty_duration
+from prism_bench.analysis.counters import Counted, newest_counted
 from prism_bench.analysis.summary import cache_bytes
-from prism_bench.errors import ResultsError
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.told import Told
 
@@ -15,10 +15,11 @@ def counted(chronicle: Chronicle, told: Told) -> dict:
 
     `by` is None where nothing was counted, and `evidence` then says why; `source` is the record they are from.
     """
-    for record, source in ((told.reading.record, None), *profiles(str(chronicle.places.profiles), chronicle.machine)):
-        case = told.case if source is None else record.case(told.case.name)
-        if case and case.profile.get("values"):
-            return _told(record, case, source)
+    if told.case.profile.get("values"):
+        return _told(told.reading.record, told.case, None)
+    found = counters(str(chronicle.places.profiles), chronicle.machine).get(told.case.name)
+    if found and found.case.profile.get("values"):
+        return _told(found.record, found.case, found.file)
     return {"by": None, "evidence": "no profiler has counted it", "counters": {}, "source": None}
 
 
@@ -33,13 +34,6 @@ def _told(record, case, source):
 
 
 @lru_cache(8)
-def profiles(folder: str, machine: str) -> tuple:
-    """The records of profilers of a machine with the names of their files, the newest first; unreadable ones not."""
-    found = []
-    for path in reversed(store.records_in(folder)):
-        if path.parent.name == machine:
-            try:
-                found.append((store.read(path), path.name))
-            except ResultsError:
-                continue
-    return tuple(found)
+def counters(folder: str, machine: str) -> dict[str, Counted]:
+    """By case what the records of a machine's profilers have newest."""
+    return newest_counted(store.readable(folder, machine))

@@ -1,9 +1,11 @@
 """The ledger from planted records: figures with sources, gaps with reasons, the published rule."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from prism_bench.analysis.counters import newest_counted
 from prism_bench.analysis.fusion import Sources, chains_of, ledgers
 from prism_bench.analysis.fusion.saving import CLOCKS
 from prism_bench.errors import UsageError
@@ -161,7 +163,8 @@ def test_counters_of_another_record_are_those_of_the_newest_that_has_them():
     late = record(result(times={}))
     older, oldest = (record(result(times={}, profile=profiled(launches=2, dram_read_bytes=byte, dram_write_bytes=0)))
                      for byte in (5.0, 7.0))  # fmt: skip
-    row = toy_ledger(counters=(late, older, oldest)).rows[0]
+    told = newest_counted((Path(name), one) for name, one in (("a", late), ("b", older), ("c", oldest)))
+    row = toy_ledger(counters=told).rows[0]
     assert (5.0, "counters of cupti") == (row.figures["dram_bytes"].value, row.figures["dram_bytes"].source)
 
 

@@ -8,7 +8,7 @@ from prism_bench.persistent.record import read_latencies
 from prism_bench.report.fusion_json import fusion_json
 from prism_bench.report.fusion_words import LEGEND, quantity_text, verdict
 from prism_bench.report.site.chronicle import Chronicle
-from prism_bench.report.site.counted import profiles
+from prism_bench.report.site.counted import counters
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.waterfall import waterfall
 from prism_bench.workload import LABELS
@@ -49,10 +49,9 @@ def _sources(chronicle, kernels) -> Sources:
     """The newest record of this machine that timed a chain."""
     told = [one for one in chronicle.told.values() if one.case.kernel in kernels and one.case.measurements]
     newest = max(told, key=lambda one: one.created, default=None)
-    counters = tuple(record for record, _ in profiles(str(chronicle.places.profiles), chronicle.machine))
     return Sources(newest.reading.record if newest else None, missing="no record of this machine timed a chain",
                    uncounted="'prism-bench fusion --emulate' counts it", latencies=_latencies(chronicle),
-                   counters=counters)  # fmt: skip
+                   counters=counters(str(chronicle.places.profiles), chronicle.machine))  # fmt: skip
 
 
 def _latencies(chronicle):
