@@ -16,10 +16,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable
 
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.memory.limits import Limits
+from prism_bench.memory.limits import Limits, class_of
 from prism_bench.memory.shelf import Block, Shelf
 from prism_bench.memory.source import Source
 from prism_bench.memory.state import PoolState
+
+_BITS = 65  # of a size in bytes, and one more
 
 
 class Lease:
@@ -41,7 +43,8 @@ class SizeClassPool:
         self._shelf, self._evictions = Shelf(), Counter()
         self._hits = self._misses = self._releases = self._waits = self._refused = 0
         self._asked = self._live = self._peak_asked = self._peak_live = self._peak_held = 0
-        self._least, self._zero = self.limits.least, self.limits.zero
+        self._zero = self.limits.zero
+        self._classes = [class_of(1 << bits, self.limits.least) for bits in range(_BITS)]
         self._owner, self._look_again = os.getpid(), 0.0
         _POOLS.add(self)
 
@@ -53,8 +56,7 @@ class SizeClassPool:
         """
         if size <= 0 or self._owner is None:
             return lease(self._nothing(size), 0)
-        stream, least = self._source.stream(), self._least
-        wanted = 1 << (size - 1).bit_length() if size > least else least  # limits.class_of, spelt out for speed
+        stream, wanted = self._source.stream(), self._classes[(size - 1).bit_length()]
         with self._lock:
             if self._late:
                 self._take_late()
