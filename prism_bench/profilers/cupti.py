@@ -41,6 +41,7 @@ class Collector:
         }
         self._kinds = [kind for kind in self._readers if runtime or kind != kinds.RUNTIME]
         self._work, self._calls, self._ranges, self._open, self._names = [], [], [], {}, {}
+        self._warm_ups = []
         self._failure = None
         self._api.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._take)
 
@@ -65,6 +66,13 @@ class Collector:
             end = self._api.get_timestamp()
             self._ranges.append((start, end, self._name(name), 0, _thread(threading.get_ident())))
 
+    @contextmanager
+    def warm_up(self):
+        """What happens inside is watched, so that CUPTI's own buffers are there, but is no part of the timeline."""
+        start = self._api.get_timestamp()
+        yield
+        self._warm_ups.append((start, self._api.get_timestamp()))
+
     def timeline(self) -> Timeline:
         """What was seen. MeasurementInvalid where CUPTI dropped records, or saw no work at all."""
         if self._failure:
@@ -72,10 +80,15 @@ class Collector:
         dropped = self._dropped()
         if dropped:
             raise MeasurementInvalid(f"CUPTI dropped {dropped} records; watch fewer launches at a time")
-        if not self._work:
+        work, calls = self._told(self._work), self._told(self._calls)
+        if not work:
             raise MeasurementInvalid("CUPTI saw no kernel, copy or set; is another profiler attached to this process?")
         facts = {"source": f"process {os.getpid()}", "tool": "cupti", "version": _version()}
-        return timeline_of(self._work, self._calls, self._ranges, self._names, **facts)
+        return timeline_of(work, calls, self._ranges, self._names, **facts)
+
+    def _told(self, records):
+        """Those that do not begin in a warm-up."""
+        return [one for one in records if not any(start <= one[0] <= end for start, end in self._warm_ups)]
 
     def _dropped(self):
         count = ctypes.c_size_t()

@@ -60,15 +60,19 @@ def _script(words, collector):
 
 
 def _sequence(backend, collector, name, cases, repeats):
-    """Host seconds per repeat without and with CUPTI: launching alone, the device's work not waited for."""
+    """Host seconds per repeat without and with CUPTI: launching alone, the device's work not waited for.
+
+    Either is preceded by as many repeats again: CUPTI allocates its buffers while it sees the first work launched.
+    """
     wait = getattr(backend.xp, "cuda", None)
     synchronize = wait.runtime.deviceSynchronize if wait else lambda: None
     with ExitStack() as stack:
         runnables = [stack.enter_context(backend.prepare(case, case.inputs())) for case in cases]
-        _launch(runnables, 2, synchronize)
+        _launch(runnables, repeats, synchronize)
         plain = _launch(runnables, repeats, synchronize)
         with collector:
-            _launch(runnables, 2, synchronize)
+            with collector.warm_up():
+                _launch(runnables, repeats, synchronize)
             with collector.range(name):
                 watched = _launch(runnables, repeats, synchronize)
     return {"plain": plain / repeats, "watched": watched / repeats, "repeats": repeats}

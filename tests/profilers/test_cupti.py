@@ -108,6 +108,18 @@ def test_a_range_of_ours_holds_what_its_own_thread_launched():
     assert [("ours", 1)] == [(row.name, row.kernels) for row in ledger(collector.timeline()).ranges]
 
 
+def test_a_warm_up_is_watched_but_not_told():
+    """The clock stands at 1000 when the warm-up begins, at 2000 at its end."""
+    warm = kernel(1900, 2100, 1), call(1500, 1600, 1)
+    collector = Collector(api=Cupti(*warm, kernel(3500, 3600, 2), call(3100, 3200, 2)))
+    with collector:
+        with collector.warm_up():
+            pass
+        with collector.range("ours"):
+            pass
+    assert (1, 1) == (ledger(collector.timeline()).total.kernels, ledger(collector.timeline()).total.launch_calls)
+
+
 def test_the_runtimes_calls_are_recorded_only_when_asked_for():
     records = (kernel(100, 200, 1), call(5, 25, 1, 211, Kind.RUNTIME), call(10, 20, 1))
     assert (1, 2) == (len(collected(Cupti(*records)).calls), len(collected(Cupti(*records), runtime=True).calls))
