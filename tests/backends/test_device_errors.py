@@ -41,6 +41,15 @@ def test_inputs_are_copied_to_the_host_only_for_the_metric_that_wants_them(prepa
     assert ["restored", *(array.name for array in runnable.case.spec.inputs)] == log
 
 
+def test_nothing_is_cleared_while_a_launch_may_still_run(prepared):
+    runnable, log = prepared
+    runtime = SimpleNamespace(deviceSynchronize=lambda: log.append("idle"))
+    runnable._cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    runnable._reset_one = lambda array, inputs: log.append(array.name)
+    runnable.reset({})
+    assert ["idle", *(array.name for array in runnable.case.spec.arrays), "idle"] == log
+
+
 class Failure(Exception):
     """CuPy's error of a call into the runtime."""
 

@@ -36,6 +36,7 @@ class CudaRunnable(Runnable):
 
     def reset(self, inputs):
         self.inputs = inputs
+        self._cupy.cuda.runtime.deviceSynchronize()  # a launch that still runs would count on in what is cleared here
         for array in self.case.spec.arrays:
             self._reset_one(array, inputs)
         self._cupy.cuda.runtime.deviceSynchronize()
