@@ -11,7 +11,7 @@ import numpy as np
 from prism_bench import byname
 from prism_bench.errors import SpecError
 from prism_bench.inputs import InputArray, draw, given
-from prism_bench.kernel import Golden, KernelSpec, Launch, Rule, Zero
+from prism_bench.kernel import Golden, KernelSpec, Launch, Requirement, Rule, Zero
 from prism_bench.tune import written
 from prism_bench.workload import Workload
 
@@ -172,9 +172,15 @@ class Case:
         except ValueError:
             raise SpecError(f"{self.name}: golden {array.name} has shape {np.shape(value)}, not {shape}") from None
 
+    @property
+    def requirement(self) -> Requirement | None:
+        """The instructions of one compute capability that the case takes, or None."""
+        needed = self.spec.requires
+        return byname.call(needed, self.axes, f"{self.spec.name}: requires") if callable(needed) else needed
+
     def refusal(self, device: Device) -> str | None:
         """Why `device` cannot run the case, or None."""
-        needed = self.spec.requires
+        needed = self.requirement
         if needed is None or needed.compute_capability == device.compute_capability:
             return None
         return f"{needed.what}: for compute capability {needed.compute_capability}, not {device.compute_capability}"

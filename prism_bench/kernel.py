@@ -125,7 +125,8 @@ class KernelSpec:
     `arithmetic` names the ceiling that bounds the operations: `fp32`, `tensor` or `fp64`.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `chains` are the stages of fusion among the kernel and its variants, told apart where they differ in precision.
-    `requires` is for a variant that only one compute capability can run; elsewhere its cases are skipped.
+    `requires` is for a variant that only one compute capability can run, or a function of axes for cases of which some
+    are so; elsewhere those are skipped.
     `tune` is what may vary in the launch; functions may ask for its names as for axes, and a parameter or workload of
     the same name pins it.
     `name`, `family` and `source` are filled in by the catalogue, `variant_of` by `with_variant`.
@@ -156,7 +157,7 @@ class KernelSpec:
     arithmetic: str = "fp32"
     options: tuple[str, ...] = ()
     only_labels: tuple[str, ...] | None = None
-    requires: Requirement | None = None
+    requires: Requirement | Callable | None = None
     tune: Tune | None = None
     name: str = ""
     family: str = ""

@@ -109,7 +109,7 @@ spec = KernelSpec(
         "tf32": Variant(
             "on the tensor cores: operands rounded to TF32, FP32 sums",
             launch=launch_tf32,
-            rules=(tensor_tile.TILE_RULE,),
+            rules=(tensor_tile.TENSOR_RULE,),
             tune=Tune(
                 tile=("auto", *tensor_tile.WARP_WIDE), rules=(Rule("a tile that fits shared memory", possible_tf32),)
             ),
@@ -127,7 +127,7 @@ spec = KernelSpec(
         "three_tf32": Variant(
             "on the tensor cores: operands as sums of two TF32, three products of them (3xTF32), FP32 sums",
             launch=launch_pairs,
-            rules=(tensor_tile.TILE_RULE,),
+            rules=(tensor_tile.TENSOR_RULE,),
             tune=Tune(
                 tile=("auto", "Square", "Compact"), rules=(Rule("a tile that fits shared memory", possible_tf32),)
             ),

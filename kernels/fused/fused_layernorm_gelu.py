@@ -55,7 +55,7 @@ spec = KernelSpec(
     peers={"torch": torch_layer_norm_gelu},
     flops=lambda batch, length, cols: 17 * batch * length * cols,
     workloads=WORKLOADS,
-    edges=(*EDGES, *(Workload(length=2, cols=c, approximate="tanh") for c in (100, 1001, 16_400))),
+    edges=(*EDGES, *(Workload(length=2, cols=c, approximate="tanh") for c in (100, 1001, 4000, 16_400))),
     golden=(*far_means(), *constants({}, "variance 0: GELU(beta)")),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={

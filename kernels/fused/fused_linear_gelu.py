@@ -7,8 +7,7 @@ Floors of S1 on an H200: 1.1 TFLOP / 67 TFLOP/s = 16.4 ms, 0.94 GB / 4.28 TB/s =
 
 import numpy as np
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
-from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
-from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles, on_warpgroups
+from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, on_warpgroups
 
 from prism_bench import (
     Budget,
@@ -132,6 +131,7 @@ spec = KernelSpec(
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
                 Workload(batch=136, inputs=40, outputs=264, tile="Wide"),
+                Workload(batch=72, inputs=40, outputs=136),
                 Workload(batch=130, inputs=40, outputs=37, tile="Square", layout="out_in", approximate="tanh"),
             ),
             budgets=(Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),

@@ -6,8 +6,7 @@ Floors of S1 on an H200: 275 GFLOP / 67 TFLOP/s = 4.1 ms, 0.34 GB / 4.28 TB/s = 
 
 import numpy as np
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
-from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
-from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles
+from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required
 
 from prism_bench import (
     Budget,
@@ -104,13 +103,15 @@ spec = KernelSpec(
                 In("bias", "outputs"), Out("y", "batch outputs"), Size("batch"), Size("outputs"), Size("inputs"),
             ),
             rules=(TENSOR_RULE,),
+            requires=required,
             launch=tensor_launch,
             arithmetic="tensor",
             tolerance=normwise(1e-3),
             peers={"torch": torch_linear},
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
-                Workload(batch=136, inputs=40, outputs=264, tile="Wide"),
+                *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Wide", "Warpgroups")),
+                Workload(batch=72, inputs=40, outputs=136),
                 Workload(batch=130, inputs=40, outputs=37, tile="Square", layout="out_in"),
             ),
             budgets=(Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),

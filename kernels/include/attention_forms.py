@@ -86,7 +86,11 @@ def forms(entry, shape, sized, peer):
             arguments=arguments(shape, "uint16", "float32", BFLOATS), launch=launcher(entry, "BfloatHead"),
             tolerance=normwise(1e-2), peer_tolerance=normwise(1e-2), peers={"torch": of_bfloats(peer)},
             only_labels=("S0", "S1"), golden=(), budgets=(Budget("peer_ratio", at_least=0.5, label="S1"),),
-            edges=(sized(2, 2, 70, 40, causal=1), sized(1, 1, 129, 9, masked=1), sized(1, 3, 131, 128)),
+            edges=(
+                sized(2, 2, 70, 40, causal=1), sized(1, 1, 129, 9, masked=1), sized(1, 3, 131, 128),
+                sized(1, 2, 70, 40), sized(1, 2, 200, 40, shape="warpgroups"),
+            ),
+            requires=lambda shape: WARPGROUPS if shape == "warpgroups" else None,
         ),
         "float32": Variant(
             "FP32 throughout, on the ordinary cores",

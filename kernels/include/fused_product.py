@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from prism_bench_catalogue.include.bfloat import BFLOATS, FLOAT8S
 from prism_bench_catalogue.include.gemm_tile import on_tiles
-from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles
+from prism_bench_catalogue.include.tensor_tile import SIZES, Operands, on_tensor_tiles
 
-from prism_bench import In, normal
+from prism_bench import In, Workload, normal
 
 # Element, dtype of an operand, fill, normwise bound. Bits of bfloat16 and e4m3 travel as unsigned integers.
 ELEMENTS = {
@@ -23,6 +23,12 @@ def operand(name, shape, precision):
         return In(name, shape)
     _, dtype, fill, _ = ELEMENTS[precision]
     return In(name, shape, dtype, fill)
+
+
+def tensor_edges(precision, rows, cols, depth):
+    """A tile and a ragged one along either side, by each tile that takes such operands; the names are those of axes."""
+    tiles = ("Compact", "Wide", "Warpgroups") if SIZES[ELEMENTS[precision][0]] == 2 else ("Compact", "Wide")
+    return tuple(Workload(**{rows: 136, cols: 272, depth: 48, "tile": tile}) for tile in tiles)
 
 
 def product_launch(entry, precision, sizes, device, *, tile, arguments=None, **chosen):

@@ -6,7 +6,6 @@ from prism_bench_catalogue.include.neighbours import apart, slabs
 from prism_bench import In, Launch, Rule, Workload, uniform
 
 THREADS = 256
-FEW = 4096  # points up to which a warp has one each, so that all multiprocessors have some
 EMBEDDING = {"dx": 2, "dy": 2}
 DIMENSIONS = Rule("dx and dy from 1 to 8", lambda dx, dy: 1 <= dx <= 8 and 1 <= dy <= 8)
 NEIGHBOURS = Rule("1 <= k < n and k <= 64", lambda n, k: 1 <= k < n and k <= 64)
@@ -18,13 +17,13 @@ SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=131_0
 MATRIX_SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=32_768)}
 EDGES = (
     *(Workload(n=n) for n in (2, 33, 257)),
-    *(Workload(n=n, dx=dx, dy=dy) for n, dx, dy in ((130, 1, 1), (100, 3, 3), (70, 1, 3), (70, 2, 1))),
+    *(Workload(n=n, dx=dx, dy=dy) for n, dx, dy in ((130, 1, 1), (133, 3, 3), (70, 1, 3), (70, 2, 1))),
 )
 
 
-def own_points(n):
-    """Points of a warp."""
-    return 1 if n <= FEW else 4
+def own_points(n, device):
+    """Points of a warp: one each where several would leave multiprocessors without a block."""
+    return 4 if n > THREADS // 32 * 4 * device.sm_count else 1
 
 
 def by_warps(entry, n, own=1, arguments=None):

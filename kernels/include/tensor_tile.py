@@ -12,7 +12,7 @@ TILES = {
     "Square": (128, 128, 128, 128, 3, 0.9),
     "Compact": (64, 64, 64, 128, 3, 0.5),
 }
-TILE_RULE = Rule("tile is auto, Warpgroups, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TILES)
+TENSOR_RULE = Rule("tile is auto, Warpgroups, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TILES)
 WARP_WIDE = ("Wide", "Square", "Compact")
 WARPGROUPS = Requirement("wgmma", 90)
 PAIR = "Tf32Pair"
@@ -114,6 +114,11 @@ def on_tensor_tiles(entry, operands, sizes, device, *, tile="auto", stages="auto
         shared=shared_bytes(name, operands, count),
         entry=entry.format(kind),
     )
+
+
+def required(tile):
+    """What a product requires that may be pinned to a tile."""
+    return WARPGROUPS if tile == "Warpgroups" else None
 
 
 def on_warpgroups(parameters, edges, **changes):

@@ -94,6 +94,7 @@ spec = KernelSpec(
     edges=(
         *(Workload(n=n, d=1, k=k) for n, k in ((2, 1), (5, 4), (129, 1), (257, 5))),
         Workload(n=300, d=7, k=5), Workload(n=70, d=10, k=3), Workload(n=150, d=2, k=64),
+        Workload(n=90, d=3, k=4),
         *(Workload(n=700, d=4, k=3, least_group=group) for group in (64, 128, 256)),
     ),
     golden=(
@@ -114,7 +115,7 @@ spec = KernelSpec(
             launch=launches(indices=True),
             reference=reference_indices,
             bytes_moved=lambda n, d, k: 2 * 4 * n * d + 4 * n + 4 * n * k,
-            edges=(Workload(n=257, d=2, k=5), Workload(n=2, d=1, k=1)),
+            edges=(Workload(n=257, d=2, k=5), Workload(n=2, d=1, k=1), Workload(n=90, d=3, k=4)),
             golden=(ties, strange),
             only_labels=("S0", "S1"),
         ),

@@ -21,8 +21,7 @@ from prism_bench_catalogue.include.loss_launches import (
 from prism_bench_catalogue.include.loss_steps import gradient_size, reference, step_size, total_size
 from prism_bench_catalogue.include.row_products import row_blocks, row_template
 from prism_bench_catalogue.include.row_sums import MOST_BLOCKS
-from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
-from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles, staged_bytes
+from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
 from prism_bench_catalogue.include.torch_peers import compiled
 
 from prism_bench import (
@@ -200,7 +199,9 @@ HALF = {
     "arguments": arguments("float16"), "arithmetic": "tensor", "golden": (), "peers": PEERS,
     "edges": (*(Workload(rows=r, cols=c, inputs=i)
                 for r, c, i in ((1, 1, 1), (17, 67, 33), (33, 72, 136), (40, 264, 72))),
-              Workload(rows=65, cols=132, inputs=40, tile="Square", activation="tanh")),
+              Workload(rows=65, cols=132, inputs=40, tile="Square", activation="tanh"),
+              Workload(rows=136, cols=264, inputs=72, tile="Warpgroups")),
+    "requires": required,
 }  # fmt: skip
 RULES = (
     Rule(f"activation is one of {', '.join(ACTIVATIONS)}", lambda activation: activation in ACTIVATIONS),
@@ -231,6 +232,7 @@ spec = KernelSpec(
         *(Workload(rows=21, cols=c, inputs=8, activation=a) for c, a in ((36, "sigmoid"), (37, "tanh"))),
         Workload(rows=2, cols=1028, inputs=3, beta=0.0),
         Workload(rows=3, cols=8196, inputs=2),
+        Workload(rows=2, cols=4096, inputs=3),
         Workload(rows=130, cols=260, inputs=9, tile="Large"),
         Workload(rows=65, cols=131, inputs=9, tile="Narrow"),
     ),

@@ -135,7 +135,8 @@ spec = KernelSpec(
     edges=(
         *(Workload(rows=r, cols=c) for r, c in ((0, 5), (3, 0), (3, 1), (5, 2), (7, 257), (2, 1000), (1, 4099))),
         *(Workload(rows=r, cols=c) for r, c in ((1, 8192), (1, 8193), (2, 8196), (3, 8195), (1, 40_003))),
-        *(Workload(rows=2, cols=c, norm="l2") for c in (100, 8200)),
+        *(Workload(rows=2, cols=c) for c in (256, 500)),
+        *(Workload(rows=2, cols=c, norm="l2") for c in (100, 256, 500, 8200)),
     ),
     golden=(awkward, kept, *long_ones, lengths),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
@@ -152,7 +153,9 @@ spec = KernelSpec(
             arguments=(InOut("x", "rows cols", fill=uniform(0, 1)), Size("cols"), Size("keep")),
             launch=lambda rows, cols, norm: row_launch("normalize_in_place", rows, cols, str(norm == "l2").lower()),
             workloads={"S0": Workload(cols=256), "S2": Workload(rows=65_536, cols=4096)},
-            edges=(Workload(rows=3, cols=77), Workload(rows=2, cols=4000, norm="l2")),
+            edges=(
+                *(Workload(rows=3, cols=c) for c in (77, 256, 500)), Workload(rows=2, cols=4000, norm="l2"),
+            ),
             golden=(),
         ),
     },

@@ -19,7 +19,7 @@ from prism_bench_catalogue.include.half_product import (
     operands_of,
     reference,
 )
-from prism_bench_catalogue.include.tensor_tile import TILE_RULE, TILES, fits, on_tensor_tiles, on_warpgroups
+from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, TILES, fits, on_tensor_tiles, on_warpgroups
 
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
 
@@ -60,7 +60,7 @@ spec = KernelSpec(
     arguments=ARGUMENTS,
     parameters={"layout": "nn"},
     derived={**DERIVED, "a_count": lambda m, k: m * k, "b_count": lambda n, k: n * k},
-    rules=(TILE_RULE, *RULES),
+    rules=(TENSOR_RULE, *RULES),
     launch=launch,
     tune=Tune(
         tile=("auto", *TILES),

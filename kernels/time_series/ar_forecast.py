@@ -225,6 +225,7 @@ spec = KernelSpec(
             bytes_moved=lambda series, lags, horizon: 4 * series * (2 * lags + horizon),
             edges=(
                 Workload(series=7, length=9, lags=4, horizon=0), Workload(series=65, length=50, lags=3, horizon=37),
+                Workload(series=33, length=9, lags=5, horizon=11),
                 Workload(series=131, length=16, lags=16, horizon=65),
                 Workload(series=37, length=100, lags=65, horizon=70),
                 Workload(series=40, length=64, lags=64, horizon=129),

@@ -48,7 +48,7 @@ def launch(batch, hidden, reset_after, tile, device):
 
     name = min(TILES, key=time) if tile == "auto" else tile
     gates = Launch(tiles(name, batch, hidden), 256, entry=f"gru_cell<{name}, {str(bool(reset_after)).lower()}>")
-    return gates if reset_after else (gates, candidate(batch, hidden))
+    return gates if reset_after else (gates, candidate(batch, hidden, tile))
 
 
 def launch_sequence(batch, hidden, device):
@@ -57,9 +57,10 @@ def launch_sequence(batch, hidden, device):
     return Launch(grid, 256, entry="gru_sequence<Strip>", cooperative=True)
 
 
-def candidate(batch, hidden):
+def candidate(batch, hidden, tile):
     """The second product of the form of 2014, on tiles of gemm_tile.cuh."""
-    name, rows, cols = ("Large", 128, 256) if batch * hidden >= 1 << 20 else ("Small", 16, 32)
+    large = tile == "Broad" or (tile == "auto" and batch * hidden >= 1 << 20)
+    name, rows, cols = ("Large", 128, 256) if large else ("Small", 16, 32)
     grid = -(-batch // rows) * -(-hidden // cols)
     names = ("h", "w_hh", "work", "h_next", "batch", "hidden")
     return Launch(grid, 256, entry=f"gru_candidate<{name}>", arguments=names)

@@ -221,7 +221,7 @@ spec = KernelSpec(
             arguments=arguments("filters"),
             parameters={"each": 1, "controls": 0, "keep": 0},
             workloads={"S0": Workload(filters=1, n=16, m=8), "S1": Workload(filters=4000, n=16, m=8)},
-            edges=(Workload(filters=5, n=6, m=3), Workload(filters=2, n=20, m=8)),
+            edges=(*(Workload(filters=b, n=n, m=m) for b, n, m in ((5, 6, 3), (2, 20, 8), (9, 16, 8))),),
             golden=(),
         ),
         "full": Variant(

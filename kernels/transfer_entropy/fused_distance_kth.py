@@ -19,8 +19,8 @@ from prism_bench import KernelSpec, Out, Size, Workload, exact
 # Bound by arithmetic: 13 instructions for the distance of a pair of 5 coordinates and one comparison with the list.
 
 
-def launch(n, dx, dy, k):
-    own = own_points(n)
+def launch(n, dx, dy, k, device):
+    own = own_points(n, device)
     return by_warps(f"fused_distance_kth<{dx}, {dy}, {k}, {own}>", n, own)
 
 

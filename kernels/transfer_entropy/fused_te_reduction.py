@@ -19,8 +19,8 @@ from prism_bench import KernelSpec, Out, Rule, Scratch, Size, absolute
 # Bound by arithmetic: the differences of z serve all three spaces.
 
 
-def launch(n, dx, dy):
-    own = own_points(n)
+def launch(n, dx, dy, device):
+    own = own_points(n, device)
     return by_warps(f"fused_te_reduction<{dx}, {dy}, {own}>", n, own)
 
 

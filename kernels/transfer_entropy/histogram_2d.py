@@ -222,6 +222,7 @@ spec = KernelSpec(
             launch=launch_of("unsigned long long"), rules=rules, budgets=(),
             edges=(
                 Workload(n=30_005, columns=33, rows=17), Workload(n=1003, columns=300, rows=400),
+                Workload(n=30_005, columns=33, rows=7, few=2),
                 Workload(n=9001, **many_bins),
             ),
             golden=(),

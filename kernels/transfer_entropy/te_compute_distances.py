@@ -12,7 +12,7 @@ from prism_bench_catalogue.include.te_points import (
     as_column,
 )
 
-from prism_bench import Budget, KernelSpec, Launch, Out, Size, exact
+from prism_bench import Budget, KernelSpec, Launch, Out, Size, Workload, exact
 
 # The matrix is written once: S1 takes 295 us on an H200, 0.85 of a copy's rate, issue slots 83 %, DRAM 73 %.
 ROWS = 16
@@ -46,6 +46,6 @@ spec = KernelSpec(
     peers={"torch": torch_distances},
     flops=lambda n, dx, dy: 2 * n * n * (1 + dx + dy),
     workloads=MATRIX_SIZES,
-    edges=EDGES,
+    edges=(*EDGES, Workload(n=36)),
     budgets=tuple(Budget("bandwidth_share", at_least=0.6, label=label) for label in ("S1", "S2")),
 )

@@ -46,8 +46,8 @@ def baseline(n, dx, dy, k, device):
     )
 
 
-def partial(n, dx, dy, k):
-    own = own_points(n)
+def partial(n, dx, dy, k, device):
+    own = own_points(n, device)
     last = (*POINTS, "eps", "mean", "by_block", "arrived", "n", "k")
     return (
         by_warps(f"fused_distance_kth<{dx}, {dy}, {k}, {own}>", n, own, (*POINTS, "eps", "n")),
@@ -55,8 +55,8 @@ def partial(n, dx, dy, k):
     )
 
 
-def full(n, dx, dy, k):
-    own = own_points(n)
+def full(n, dx, dy, k, device):
+    own = own_points(n, device)
     entry = f"fused_transfer_entropy<{dx}, {dy}, {k}, {own}>"
     return by_warps(entry, n, own, (*POINTS, "mean", "by_block", "arrived", "n"))
 

@@ -128,6 +128,8 @@ spec = KernelSpec(
                 sized(1, 2, 131, 9, masked=1),
                 sized(1, 1, 68, 72, causal=1, masked=1),
                 sized(1, 1, 200, 128),
+                sized(1, 2, 130, 40),
+                sized(1, 2, 130, 40, shape="2x64"),
             ),
             golden=(closed(sized),),
             budgets=(),

@@ -142,7 +142,7 @@ class EmulatorBackend(Backend):
         return {**fast, "race": EmulatorBackend("race", isolate=self.isolate)}
 
     def prepare(self, case, inputs):
-        needed = case.spec.requires
+        needed = case.requirement
         reason = needed.what if needed else not_emulated(case.spec.source, shared_with(case.spec.source))
         if reason:
             raise BackendUnavailable(f"{case.name}: not emulated: {reason}; the compile check and the GPU take it")
@@ -162,7 +162,7 @@ def _shared_entries(spec, device) -> tuple[str, ...]:
     whole, key = spec.variant_of or spec, (spec.source, _defines(spec))
     if key not in _SHARED or _SHARED[key][0] is not whole:
         forms = [whole, *map(whole.with_variant, whole.variants)]
-        alike = [one for one in forms if (one.source, _defines(one)) == key and not one.requires]
+        alike = [one for one in forms if (one.source, _defines(one)) == key]
         _SHARED[key] = whole, tuple(sorted({entry for one in alike for entry in _launched(one, device)}))
     return _SHARED[key][1]
 
@@ -178,4 +178,5 @@ def _launched(spec, device):
 def _usual(spec):
     """What is verified of a spec on the emulator: edges, golden data, and S0 where there is one."""
     workloads = [*spec.edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]
-    return [Case(spec, workload, "edge") for workload in workloads if workload is not None]
+    cases = [Case(spec, workload, "edge") for workload in workloads if workload is not None]
+    return [case for case in cases if not case.requirement]

@@ -22,7 +22,8 @@ from prism_bench.fusion.written import Written
 PUBLIC = """Budget Chain Golden In InOut KernelSpec Launch Out Rule Scalar Scratch Size Variant Workload normwise
 product reduction"""
 SHARED = {  # what a spec may need of kernels/include, whatever its functions are
-    "fused_product": ("ELEMENTS", "operand", "product_launch"), "gemm_tile": ("TILE_RULE",),
+    "fused_product": ("ELEMENTS", "operand", "product_launch", "tensor_edges"), "gemm_tile": ("TILE_RULE",),
+    "tensor_tile": ("TENSOR_RULE", "required"),
     "torch_peers": ("compiled", "in_tf32"), "host_plan": ("together",),
     "map_arrays": ("NUMBERS", "ROUNDING", "in_double", "launch_map", "sum_launch", "sum_scratch"),
 }  # fmt: skip
@@ -161,13 +162,8 @@ def _imports(program, parts, body):
             shared.setdefault(one.fill.module, set()).add(one.fill.name)
     lines = ["from pathlib import Path", ""] if "Path(" in body else []
     lines += ["import numpy as np"] if "np." in body else []
-    renamed = {"tensor_tile": ("TILE_RULE", "TENSOR_RULE")} if "TENSOR_RULE" in body else {}
-    for module, names in sorted([*shared.items(), *renamed.items()]):
-        home = f"prism_bench_catalogue.include.{module}"
-        if module in renamed:
-            lines.append(f"from {home} import {' as '.join(names)}")
-        else:
-            lines += _import(home, sorted(names, key=_order), body)
+    for module, names in sorted(shared.items()):
+        lines += _import(f"prism_bench_catalogue.include.{module}", sorted(names, key=_order), body)
     return "\n".join([*lines, "", *_import("prism_bench", PUBLIC.split(), body)])
 
 

@@ -35,9 +35,9 @@ def write(plan: Plan, entry: str) -> Written:
 
 
 def _launch(axis, chosen):
-    given = ", ".join([*(f"{{{one}}}" for one in chosen), f"{{own_points({axis})}}"])
-    call = f'by_warps(entry.format(f"{given}"), {axis}, own_points({axis}), passed)'
-    return f"return lambda {', '.join([axis, *chosen])}: {call}"
+    given = ", ".join([*(f"{{{one}}}" for one in chosen), f"{{own_points({axis}, device)}}"])
+    call = f'by_warps(entry.format(f"{given}"), {axis}, own_points({axis}, device), passed)'
+    return f"return lambda {', '.join([axis, *chosen, 'device'])}: {call}"
 
 
 def _body(plan, axis):

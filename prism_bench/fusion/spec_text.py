@@ -215,12 +215,15 @@ def _by_hand(program, kind, entry):
 def _on_tensor_cores(program, part, precision):
     entry = tensor_entry(part.plan, part.written.entry.partition("<")[0])
     small, forms = precision != "float16", {"tf32": "in_tf32({})"}
+    rows, depth = part.plan.axes[part.plan.tiled.left]
+    sizes = f'"{rows}", "{part.plan.axes[part.plan.tiled.right][1]}", "{depth}"'
     changes = {
         "arguments": f'arguments("{precision}")', "rules": "(TENSOR_RULE, *RULES)",
         "launch": f'launch("{precision}", "{entry}")', "tolerance": f'tolerance("{precision}")',
         "arithmetic": '"tensor"',
         "peers": _peers(program, forms.get(precision, "{}")) if precision not in AS_BITS else "{}",
-        "edges": "tuple(edge for edge in EDGES if \"tile\" not in edge)", "golden": "()", "budgets": "()",
+        "edges": f'(*(edge for edge in EDGES if "tile" not in edge), *tensor_edges("{precision}", {sizes}))',
+        "golden": "()", "budgets": "()", **({"requires": "required"} if precision in ("float16", "bfloat16") else {}),
         "only_labels": literal(tuple(label for label in program.workloads if not small or label != "S2")),
     }  # fmt: skip
     yield from _variant(precision, f"tensor cores, {precision} operands, float32 sums", changes)

@@ -92,7 +92,7 @@ def _with(ours, entry):
 def _line(kernel, cases, compared):
     name, _, variant = kernel.partition(":")
     line = {"kernel": name, "variant": variant, "cases": len(cases)}
-    needed = next((case.spec.requires for case in cases if case.spec.requires), None)
+    needed = next((case.requirement for case in cases if case.requirement), None)
     if needed:
         return {**line, "verdict": f"{NOT_EMULATED}: {needed.what}"}
     try:

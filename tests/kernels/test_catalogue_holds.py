@@ -53,6 +53,17 @@ def test_the_catalogue_has_kernels_and_no_problems():
     assert len(CATALOGUE.kernels) >= 15
 
 
+def launched(cases, *devices):
+    return {entry for case in cases for device in devices for entry in case.entries(device)}
+
+
+def test_what_is_timed_is_launched_by_an_edge_too():
+    """Orders, races and sanitizers look at edges: an entry that none of them launches was never held to them."""
+    held = launched(CATALOGUE.edges(), DEVICES["large"], Device())
+    timed = {case.name: launched([case], DEVICES["large"]) for cases in TIMED.values() for case in cases}
+    assert {} == {name: sorted(entries - held) for name, entries in timed.items() if entries - held}
+
+
 def entries(name):
     """The functions that the plans of a kernel's or variant's cases launch, without template arguments."""
     cases = [case for case in ALL if case.kernel == name]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from prism_bench_catalogue.include.activations import gelu, identity, relu, sigmoid, tanh
 from prism_bench_catalogue.include.bfloat import wide
-from prism_bench_catalogue.include.fused_product import ELEMENTS, operand, product_launch
+from prism_bench_catalogue.include.fused_product import ELEMENTS, operand, product_launch, tensor_edges
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE
-from prism_bench_catalogue.include.tensor_tile import TILE_RULE as TENSOR_RULE
+from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, required
 from prism_bench_catalogue.include.torch_peers import compiled, in_tf32
 
 from prism_bench import Budget, In, KernelSpec, Out, Rule, Size, Variant, Workload, normwise, product
@@ -35,6 +35,7 @@ EDGES = (
     Workload(batch=17, inputs=33, outputs=67, activation="sigmoid"),
     Workload(batch=17, inputs=33, outputs=68, activation="tanh"),
     Workload(batch=130, inputs=9, outputs=257, tile="Large"),
+    Workload(batch=130, inputs=9, outputs=260, tile="Large"),
     Workload(batch=129, inputs=9, outputs=132, tile="Medium"),
 )
 
@@ -113,9 +114,13 @@ spec = KernelSpec(
             tolerance=tolerance("float16"),
             arithmetic="tensor",
             peers={"torch": torch_linear, "torch_compiled": compiled(torch_linear)},
-            edges=tuple(edge for edge in EDGES if "tile" not in edge),
+            edges=(
+                *(edge for edge in EDGES if "tile" not in edge),
+                *tensor_edges("float16", "batch", "outputs", "inputs"),
+            ),
             golden=(),
             budgets=(),
+            requires=required,
             only_labels=("S0", "S1", "S2"),
         ),
         "float16_by_hand": Variant(
@@ -126,9 +131,13 @@ spec = KernelSpec(
             tolerance=tolerance("float16"),
             arithmetic="tensor",
             peers={},
-            edges=tuple(edge for edge in EDGES if "tile" not in edge),
+            edges=(
+                *(edge for edge in EDGES if "tile" not in edge),
+                *tensor_edges("float16", "batch", "outputs", "inputs"),
+            ),
             golden=(),
             budgets=(),
+            requires=required,
             only_labels=("S0", "S1", "S2"),
             source=BY_HAND,
         ),
@@ -140,7 +149,10 @@ spec = KernelSpec(
             tolerance=tolerance("tf32"),
             arithmetic="tensor",
             peers={"torch": in_tf32(torch_linear), "torch_compiled": in_tf32(compiled(torch_linear))},
-            edges=tuple(edge for edge in EDGES if "tile" not in edge),
+            edges=(
+                *(edge for edge in EDGES if "tile" not in edge),
+                *tensor_edges("tf32", "batch", "outputs", "inputs"),
+            ),
             golden=(),
             budgets=(),
             only_labels=("S0", "S1"),
@@ -153,9 +165,13 @@ spec = KernelSpec(
             tolerance=tolerance("bfloat16"),
             arithmetic="tensor",
             peers={},
-            edges=tuple(edge for edge in EDGES if "tile" not in edge),
+            edges=(
+                *(edge for edge in EDGES if "tile" not in edge),
+                *tensor_edges("bfloat16", "batch", "outputs", "inputs"),
+            ),
             golden=(),
             budgets=(),
+            requires=required,
             only_labels=("S0", "S1"),
         ),
         "float8": Variant(
@@ -166,7 +182,10 @@ spec = KernelSpec(
             tolerance=tolerance("float8"),
             arithmetic="tensor",
             peers={},
-            edges=tuple(edge for edge in EDGES if "tile" not in edge),
+            edges=(
+                *(edge for edge in EDGES if "tile" not in edge),
+                *tensor_edges("float8", "batch", "outputs", "inputs"),
+            ),
             golden=(),
             budgets=(),
             only_labels=("S0", "S1"),

@@ -28,7 +28,7 @@ program = Program(
     },
     edges=(
         *(Workload(n=n, dx=2, dy=2) for n in (5, 33, 257)),
-        *(Workload(n=n, dx=dx, dy=dy) for n, dx, dy in ((130, 1, 1), (100, 3, 3), (70, 1, 3), (70, 2, 1))),
+        *(Workload(n=n, dx=dx, dy=dy) for n, dx, dy in ((130, 1, 1), (133, 3, 3), (70, 1, 3), (70, 2, 1))),
         Workload(n=90, dx=2, dy=2, k=9),
     ),
     golden=(
