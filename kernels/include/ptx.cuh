@@ -348,6 +348,15 @@ __device__ inline void multiply_warpgroup(float (&sum)[32][4], unsigned long lon
     else MULTIPLY_256("bf16");
 }
 
+/// sum += a b, 8 deep, in TF32: a in registers (as multiply_lanes has it, 16 rows a warp), b's columns are depth. Of b's
+/// floats the bits beyond TF32 are cut off.
+__device__ inline void multiply_turned_step(float (&sum)[32][4], const unsigned int (&a)[4], unsigned long long b) {
+    asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {"
+                 NUMBERS_TO_127 "}, {%128, %129, %130, %131}, %132, p, 1, 1;}"
+                 : SUMS_32(0), SUMS_32(8), SUMS_32(16), SUMS_32(24)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
 #define MULTIPLY_SCORES(type) \
     asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type \
                  " {" NUMBERS_TO_63 "}, %64, %65, p, 1, 1, 0, 0;}" \

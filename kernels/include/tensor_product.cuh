@@ -1,15 +1,19 @@
 #pragma once
 
 #include "tensor_tile.cuh"
+#include "turned_tile.cuh"
 #include "warpgroup_tile.cuh"
 
 /// c = f(a b + bias) with FP32 sums; a null bias is none. A is [m, k] (LEFT_ALONG) or [k, m], B is [n, k] (RIGHT_ALONG)
-/// or [k, n]. A block of the 1-D grid has a tile, or with Warpgroups one after the other; `shared` has room for all
+/// or [k, n]. A block of the 1-D grid has a tile, or with Warpgroups and Turned one after the other; `shared` has room for all
 /// stages.
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
 __device__ void multiply_on_tensor_cores(const typename T::Element::Memory* a, const typename T::Element::Memory* b,
                                          const float* bias, float* c, int m, int n, int k, void* shared, F f) {
-    if constexpr (T::BY_WARPGROUPS) {
+    if constexpr (T::BY_WARPGROUPS && T::Element::KIND == Tf32::KIND) {
+        static_assert(LEFT_ALONG && !RIGHT_ALONG);
+        multiply_turned<T>(a, b, bias, c, m, n, k, shared, f);
+    } else if constexpr (T::BY_WARPGROUPS) {
         multiply_on_warpgroups<T, LEFT_ALONG, RIGHT_ALONG>(a, b, bias, c, m, n, k, shared, f);
     } else {
         using O = Operands<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>;

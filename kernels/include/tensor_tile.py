@@ -1,4 +1,4 @@
-"""The tiles of tensor_tile.cuh and warpgroup_tile.cuh, and the rule by which a product gets one."""
+"""The tiles of tensor_tile.cuh, warpgroup_tile.cuh and turned_tile.cuh, and the rule by which a product gets one."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,13 @@ from prism_bench.errors import SpecError
 # Rows, columns, bytes of depth, threads, stages at most, and the rate that each reaches, Wide's being 1.
 TILES = {
     "Warpgroups": (128, 256, 128, 256, 4, 1.8),
+    "Turned": (256, 128, 128, 256, 4, 2.0),
     "Wide": (128, 256, 128, 256, 3, 1.0),
     "Square": (128, 128, 128, 128, 3, 0.9),
     "Compact": (64, 64, 64, 128, 3, 0.5),
 }
-TENSOR_RULE = Rule("tile is auto, Warpgroups, Wide, Square or Compact", lambda tile: tile == "auto" or tile in TILES)
+TENSOR_RULE = Rule(f"tile is auto or one of {', '.join(TILES)}", lambda tile: tile == "auto" or tile in TILES)
+BY_WARPGROUPS = {"Warpgroups": ("Half", "Bfloat"), "Turned": ("Tf32",)}  # and what their operands may be
 WARP_WIDE = ("Wide", "Square", "Compact")
 WARPGROUPS = Requirement("wgmma", 90)
 PAIR = "Tf32Pair"
@@ -37,10 +39,13 @@ class Operands:
 
 
 def shared_bytes(name, operands, stages):
-    """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across; Warpgroups has no gaps."""
+    """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across; by warpgroups there are no gaps but in
+    Turned's B."""
     rows, cols, depth, *_ = TILES[name]
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
+    if name == "Turned":
+        return stages * (rows * depth + depth // operands.size * (cols + 8) * operands.size) + 1024
     return staged_bytes(rows, cols, depth, operands, stages)
 
 
@@ -55,24 +60,27 @@ def staged_bytes(rows, cols, depth, operands, stages):
 
 
 def stages_of(name, operands, device):
-    """The most stages that the shared memory holds, at least 2 (Warpgroups: 3); 0 where it does not."""
-    counts = range(TILES[name][4], 2 if name == "Warpgroups" else 1, -1)
+    """The most stages that the shared memory holds, at least 2 (by warpgroups 3); 0 where it does not."""
+    counts = range(TILES[name][4], 2 if name in BY_WARPGROUPS else 1, -1)
     return next((s for s in counts if shared_bytes(name, operands, s) <= device.max_shared_bytes), 0)
 
 
 def suits(name, operands, sizes, device):
-    """Warpgroups takes 16-bit elements in whole pieces, on compute capability 9.0 alone; pairs would spill in Wide."""
-    if name == "Wide" and operands.element == PAIR:
-        return False
-    on_warpgroups = operands.size == 2 and operands.whole(*sizes) and device.compute_capability == 90
-    return stages_of(name, operands, device) > 0 and (name != "Warpgroups" or on_warpgroups)
+    """Warpgroups take whole pieces, on compute capability 9.0 alone, Turned only as they usually lie; pairs would spill in
+    Wide."""
+    if name in BY_WARPGROUPS:
+        usual = name != "Turned" or (operands.left_along and not operands.right_along)
+        if device.compute_capability != 90 or operands.element not in BY_WARPGROUPS[name] or not usual:
+            return False
+        return operands.whole(*sizes) and stages_of(name, operands, device) > 0
+    return stages_of(name, operands, device) > 0 and not (name == "Wide" and operands.element == PAIR)
 
 
 def fits(name, operands, sizes, stages, device):
     """Whether the tile takes these operands in so many stages (or `auto`)."""
     if not suits(name, operands, sizes, device) or stages == "auto":
         return suits(name, operands, sizes, device)
-    enough = (3 if name == "Warpgroups" else 2) <= stages <= TILES[name][4]
+    enough = (3 if name in BY_WARPGROUPS else 2) <= stages <= TILES[name][4]
     return enough and shared_bytes(name, operands, stages) <= device.max_shared_bytes
 
 
@@ -102,14 +110,17 @@ def on_tensor_tiles(entry, operands, sizes, device, *, tile="auto", stages="auto
     """
     name = fastest(operands, sizes, device) if tile == "auto" else tile
     whole = operands.whole(*sizes)
-    if name == "Warpgroups" and not whole:
-        raise SpecError(f"tile Warpgroups needs rows of whole 16 bytes, not m, n, k = {sizes}")
+    if name in BY_WARPGROUPS and (not whole or operands.element not in BY_WARPGROUPS[name]):
+        takes = " or ".join(BY_WARPGROUPS[name])
+        raise SpecError(
+            f"tile {name} needs {takes} in rows of whole 16 bytes, not {operands.element}, m, n, k = {sizes}"
+        )
     count = stages if stages != "auto" else stages_of(name, operands, device) or TILES[name][4]
     grid = blocks(name, *sizes[:2])
     along = f"{operands.left_along}, {operands.right_along}".lower()
     kind = f"{name}<{operands.element}, {count}>, {along}, {16 // operands.size if whole else 1}"
     return Launch(
-        grid=min(grid, device.sm_count) if name == "Warpgroups" else grid,
+        grid=min(grid, device.sm_count) if name in BY_WARPGROUPS else grid,
         block=threads(name, operands),
         shared=shared_bytes(name, operands, count),
         entry=entry.format(kind),
@@ -118,7 +129,7 @@ def on_tensor_tiles(entry, operands, sizes, device, *, tile="auto", stages="auto
 
 def required(tile):
     """What a product requires that may be pinned to a tile."""
-    return WARPGROUPS if tile == "Warpgroups" else None
+    return WARPGROUPS if tile in BY_WARPGROUPS else None
 
 
 def on_warpgroups(parameters, edges, **changes):

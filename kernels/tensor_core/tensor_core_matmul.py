@@ -19,7 +19,7 @@ from prism_bench_catalogue.include.half_product import (
     operands_of,
     reference,
 )
-from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, TILES, fits, on_tensor_tiles, on_warpgroups
+from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, WARP_WIDE, fits, on_tensor_tiles, on_warpgroups
 
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
 
@@ -63,7 +63,7 @@ spec = KernelSpec(
     rules=(TENSOR_RULE, *RULES),
     launch=launch,
     tune=Tune(
-        tile=("auto", *TILES),
+        tile=("auto", "Warpgroups", *WARP_WIDE),
         stages=("auto", 2, 3, 4),
         rules=(Rule("a tile that suits the operands, in stages that shared memory holds", possible),),
     ),

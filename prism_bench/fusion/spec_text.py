@@ -223,7 +223,7 @@ def _on_tensor_cores(program, part, precision):
         "arithmetic": '"tensor"',
         "peers": _peers(program, forms.get(precision, "{}")) if precision not in AS_BITS else "{}",
         "edges": f'(*(edge for edge in EDGES if "tile" not in edge), *tensor_edges("{precision}", {sizes}))',
-        "golden": "()", "budgets": "()", **({"requires": "required"} if precision in ("float16", "bfloat16") else {}),
+        "golden": "()", "budgets": "()", "requires": "required",
         "only_labels": literal(tuple(label for label in program.workloads if not small or label != "S2")),
     }  # fmt: skip
     yield from _variant(precision, f"tensor cores, {precision} operands, float32 sums", changes)

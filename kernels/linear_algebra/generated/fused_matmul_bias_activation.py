@@ -155,6 +155,7 @@ spec = KernelSpec(
             ),
             golden=(),
             budgets=(),
+            requires=required,
             only_labels=("S0", "S1"),
         ),
         "bfloat16": Variant(
@@ -188,6 +189,7 @@ spec = KernelSpec(
             ),
             golden=(),
             budgets=(),
+            requires=required,
             only_labels=("S0", "S1"),
         ),
     },
