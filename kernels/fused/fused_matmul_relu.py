@@ -2,8 +2,8 @@
 
 Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 0.05 ms: the FMA rate bounds it
 (issue slots 81 %, FP32 pipe 73 %). The 16-bit forms are those of `tensor_core_matmul` (tensor pipe 71 %). Warpgroup
-instructions take tf32 from shared memory only with the depth contiguous, which B [k, n] has not: `tf32` computes the tile
-turned over, with B' from registers.
+instructions take tf32 from shared memory only with the depth contiguous, which B [k, n] has not: `tf32` computes the
+tile turned over, with B' from registers.
 """
 
 import numpy as np

@@ -8,7 +8,7 @@ from prism_bench.errors import SpecError
 # Rows, columns, bytes of depth, threads, stages at most, and the rate that each reaches, Wide's being 1.
 TILES = {
     "Warpgroups": (128, 256, 128, 256, 4, 1.8),
-    "Turned": (256, 128, 128, 256, 4, 2.0),
+    "Turned": (256, 128, 128, 256, 6, 2.0),
     "Wide": (128, 256, 128, 256, 3, 1.0),
     "Square": (128, 128, 128, 128, 3, 0.9),
     "Compact": (64, 64, 64, 128, 3, 0.5),
@@ -39,13 +39,13 @@ class Operands:
 
 
 def shared_bytes(name, operands, stages):
-    """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across; by warpgroups there are no gaps but in
-    Turned's B."""
+    """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across; no gaps, and of Turned A alone, where
+    warpgroups read them."""
     rows, cols, depth, *_ = TILES[name]
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
     if name == "Turned":
-        return stages * (rows * depth + depth // operands.size * (cols + 8) * operands.size) + 1024
+        return stages * rows * depth + 1024
     return staged_bytes(rows, cols, depth, operands, stages)
 
 
@@ -66,8 +66,8 @@ def stages_of(name, operands, device):
 
 
 def suits(name, operands, sizes, device):
-    """Warpgroups take whole pieces, on compute capability 9.0 alone, Turned only as they usually lie; pairs would spill in
-    Wide."""
+    """By warpgroups in whole pieces, on compute capability 9.0 alone, by Turned only A [m, k] and B [k, n]; pairs would
+    spill in Wide."""
     if name in BY_WARPGROUPS:
         usual = name != "Turned" or (operands.left_along and not operands.right_along)
         if device.compute_capability != 90 or operands.element not in BY_WARPGROUPS[name] or not usual:
@@ -111,10 +111,8 @@ def on_tensor_tiles(entry, operands, sizes, device, *, tile="auto", stages="auto
     name = fastest(operands, sizes, device) if tile == "auto" else tile
     whole = operands.whole(*sizes)
     if name in BY_WARPGROUPS and (not whole or operands.element not in BY_WARPGROUPS[name]):
-        takes = " or ".join(BY_WARPGROUPS[name])
-        raise SpecError(
-            f"tile {name} needs {takes} in rows of whole 16 bytes, not {operands.element}, m, n, k = {sizes}"
-        )
+        needs = f"{' or '.join(BY_WARPGROUPS[name])} in rows of whole 16 bytes"
+        raise SpecError(f"tile {name} needs {needs}, not {operands.element}, m, n, k = {sizes}")
     count = stages if stages != "auto" else stages_of(name, operands, device) or TILES[name][4]
     grid = blocks(name, *sizes[:2])
     along = f"{operands.left_along}, {operands.right_along}".lower()
