@@ -39,8 +39,8 @@ class Operands:
 
 
 def shared_bytes(name, operands, stages):
-    """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across; no gaps, and of Turned A alone, where
-    warpgroups read them."""
+    """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across. Warpgroups has no gaps, nor has
+    Turned, which holds A alone."""
     rows, cols, depth, *_ = TILES[name]
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024

@@ -130,9 +130,9 @@ __device__ void store_turned(const float (&sum)[T::M / 8][4], const float* bias,
 }
 
 /// c = f(a b + bias) by the blocks of a 1-D grid, no more than there are tiles. `shared` has room for all stages and
-/// 1 KiB, to whose multiples they are aligned. While a batch runs, the next tile of B is read into registers, and one of
-/// A is copied to the stage that the batch before has read. Parts are rounded between batches: what a running one has as
-/// its input no other instruction may write.
+/// 1 KiB, to whose multiples they are aligned. While a batch runs, the next tile of B is read into registers, and one
+/// of A is copied to the stage that the batch before has read. Parts are rounded between batches: what a running one has
+/// as its input no other instruction may write.
 template <class T, class F>
 __device__ void multiply_turned(const float* a, const float* b, const float* bias, float* c, int m, int n, int k,
                                 void* shared, F f) {
