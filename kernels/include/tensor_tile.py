@@ -8,7 +8,7 @@ from prism_bench.errors import SpecError
 # Rows, columns, bytes of depth, threads, stages at most, and the rate that each reaches, Wide's being 1.
 TILES = {
     "Warpgroups": (128, 256, 128, 256, 4, 1.8),
-    "Turned": (256, 128, 128, 256, 6, 2.0),
+    "Turned": (256, 128, 128, 256, 4, 2.1),
     "Wide": (128, 256, 128, 256, 3, 1.0),
     "Square": (128, 128, 128, 128, 3, 0.9),
     "Compact": (64, 64, 64, 128, 3, 0.5),
@@ -40,12 +40,12 @@ class Operands:
 
 def shared_bytes(name, operands, stages):
     """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across. Warpgroups has no gaps, nor has
-    Turned, which holds A alone."""
+    Turned's A."""
     rows, cols, depth, *_ = TILES[name]
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
     if name == "Turned":
-        return stages * rows * depth + 1024
+        return stages * (rows * depth + depth // operands.size * (cols + 8) * operands.size) + 1024
     return staged_bytes(rows, cols, depth, operands, stages)
 
 

@@ -30,76 +30,59 @@ struct InHalves {
     static constexpr unsigned int ROW = 128, LINES_64 = 64 * ROW;
 };
 
-/// What a block goes through: its output tiles one after the other, each from its first depth tile to the last.
+/// All depth tiles of all of a block's output tiles, one after the other. A stage has A's tile, then B's, whose lines
+/// are 8 floats longer than it: no bank is met twice where fragments are read.
 template <class T>
-struct TurnedTiles {
-    static constexpr unsigned int STAGE = T::M * InHalves<T>::ROW;
+struct TurnedStream {
+    using RowsOfA = SwizzledOperand<InHalves<T>, T::M, true>;
+    using ColumnsOfB = Operand<T, T::N, false, T::Element::VECTOR>;
+    static constexpr unsigned int LEFT = T::M * InHalves<T>::ROW, STAGE = LEFT + sizeof(float) * ColumnsOfB::SIZE;
+    static_assert(STAGE % 1024 == 0);
     const float *a, *b;
-    int m, n, k, rows, cols;
+    int m, n, k, rows, cols, next, left;
+    RowsOfA rows_of_a;
+    ColumnsOfB columns_of_b;
 
-    __device__ TurnedTiles(const float* a_, const float* b_, int m_, int n_, int k_)
-        : a(a_), b(b_), m(m_), n(n_), k(k_) {
+    __device__ TurnedStream(const float* a_, const float* b_, int m_, int n_, int k_)
+        : a(a_), b(b_), m(m_), n(n_), k(k_), next(blockIdx.x), left(0) {
         rows = (m + T::M - 1) / T::M, cols = (n + T::N - 1) / T::N;
     }
 
-    __device__ int count() const { return rows * cols; }
-    __device__ BlockTile at(int index) const { return BlockTile(rows, cols, 8, index); }
-};
+    __device__ BlockTile tile(int index) const { return BlockTile(rows, cols, 8, index); }
 
-/// A's depth tiles on their way to shared memory.
-template <class T>
-struct TurnedRows {
-    SwizzledOperand<InHalves<T>, T::M, true> source;
-    int next = blockIdx.x, left = 0;
-
-    /// Starts the copy of the next one, if there is one.
-    __device__ void copy(const TurnedTiles<T>& tiles, unsigned int stage) {
-        if (left == 0 && next < tiles.count()) {
-            const unsigned short* const halves = reinterpret_cast<const unsigned short*>(tiles.a);
-            source.start(halves, tiles.at(next).row * T::M, tiles.m, 2 * tiles.k);
-            left = depth_tiles<T>(tiles.k);
+    /// Starts the copies of the next depth tile, if there is one.
+    __device__ void copy(unsigned char* stage) {
+        if (left == 0 && next < rows * cols) {
+            rows_of_a.start(reinterpret_cast<const unsigned short*>(a), tile(next).row * T::M, m, 2 * k);
+            columns_of_b.start(b, tile(next).col * T::N, n, k);
+            left = depth_tiles<T>(k);
             next += gridDim.x;
         }
         if (left > 0) {
-            source.copy(stage);
+            rows_of_a.copy(shared_address(stage));
+            columns_of_b.copy(reinterpret_cast<float*>(stage + LEFT));
             --left;
         }
         __pipeline_commit();
     }
 };
 
-/// B's, straight to registers: no two warps want the same. Of a warp's 16 columns a lane has two neighbours, which are
-/// lines g and g + 8 of multiply_lanes, g = lane / 4.
+/// The first of this lane's two columns: of a warp's 16 it has two neighbours, which are lines g and g + 8 of
+/// multiply_lanes, g = lane / 4.
+__device__ inline int turned_column() { return threadIdx.x / 32 * 16 + warp_lane() / 4 * 2; }
+
+/// This lane's part of B's depth tile.
 template <class T>
-struct TurnedColumns {
-    const float* from;
-    int depth;  // left in the matrix; 0 for columns behind its last
-
-    __device__ static int first(const BlockTile& tile) {
-        return tile.col * T::N + threadIdx.x / 32 * 16 + warp_lane() / 4 * 2;
-    }
-
-    __device__ void start(const TurnedTiles<T>& tiles, int index) {
-        const int col = first(tiles.at(index));
-        from = tiles.b + static_cast<long long>(warp_lane() % 4) * tiles.n + col;
-        depth = col < tiles.n ? tiles.k - warp_lane() % 4 : 0;
-    }
-
-    __device__ void read(float (&part)[T::STEPS][4], int n) {
+__device__ void read_turned(float (&part)[T::STEPS][4], const unsigned char* stage) {
+    using Columns = typename TurnedStream<T>::ColumnsOfB;
+    const float* const tile = reinterpret_cast<const float*>(stage + TurnedStream<T>::LEFT);
+    const float* const own = tile + warp_lane() % 4 * Columns::PITCH + turned_column();
 #pragma unroll
-        for (int i = 0; i < 2 * T::STEPS; ++i, from += 4ll * n) {
-            const float2 two = 4 * i < depth ? __ldg(reinterpret_cast<const float2*>(from)) : make_float2(0.0f, 0.0f);
-            part[i / 2][i % 2 * 2] = two.x, part[i / 2][i % 2 * 2 + 1] = two.y;
-        }
-        depth -= T::DEPTH;
+    for (int i = 0; i < 2 * T::STEPS; ++i) {
+        const float2 two = *reinterpret_cast<const float2*>(own + 4 * i * Columns::PITCH);
+        part[i / 2][i % 2 * 2] = two.x, part[i / 2][i % 2 * 2 + 1] = two.y;
     }
-
-    /// Has the L2 fetch what is read next, a line of the warp's a lane.
-    __device__ void bring_next(int n) const {
-        const int line = warp_lane(), own = line % 4;
-        if (line < depth + own) bring_to_l2(from + static_cast<long long>(line - own) * n - line / 4 * 2);
-    }
-};
+}
 
 /// Rounded to TF32.
 template <int STEPS>
@@ -130,31 +113,29 @@ __device__ void store_turned(const float (&sum)[T::M / 8][4], const float* bias,
 }
 
 /// c = f(a b + bias) by the blocks of a 1-D grid, no more than there are tiles. `shared` has room for all stages and
-/// 1 KiB, to whose multiples they are aligned. While a batch runs, the next tile of B is read into registers, and one
-/// of A is copied to the stage that the batch before has read. Parts are rounded between batches: what a running one has
-/// as its input no other instruction may write.
+/// 1 KiB, to whose multiples they are aligned. While a batch runs, the next tile of B is read into registers, and a
+/// tile is copied to the stage that the batch before has read. Parts are rounded between batches: what a running one
+/// has as its input no other instruction may write.
 template <class T, class F>
 __device__ void multiply_turned(const float* a, const float* b, const float* bias, float* c, int m, int n, int k,
                                 void* shared, F f) {
-    using Tiles = TurnedTiles<T>;
-    const unsigned int stages = (shared_address(shared) + 1023) / 1024 * 1024, end = stages + T::STAGES * Tiles::STAGE;
-    const Tiles tiles(a, b, m, n, k);
-    TurnedRows<T> rows;
-    for (unsigned int stage = stages; stage < end - Tiles::STAGE; stage += Tiles::STAGE) rows.copy(tiles, stage);
-    TurnedColumns<T> columns;
-    unsigned int part[T::STEPS][4], read = stages, write = end - Tiles::STAGE;
-    float following[T::STEPS][4];
-    columns.start(tiles, blockIdx.x);
-    columns.read(following, n);
+    using Stream = TurnedStream<T>;
+    unsigned char* const stages = static_cast<unsigned char*>(shared) + (1024 - shared_address(shared) % 1024) % 1024;
+    Stream stream(a, b, m, n, k);
+    for (int stage = 0; stage < T::STAGES - 1; ++stage) stream.copy(stages + stage * Stream::STAGE);
     __pipeline_wait_prior(T::STAGES - 2);
     show_to_warpgroups();
     __syncthreads();
+    unsigned int read = 0, write = (T::STAGES - 1) * Stream::STAGE;  // where stages begin
+    unsigned int part[T::STEPS][4];
+    float following[T::STEPS][4];
+    read_turned<T>(following, stages);
 #pragma unroll 1
-    for (int index = blockIdx.x; index < tiles.count(); index += gridDim.x) {
+    for (int index = blockIdx.x; index < stream.rows * stream.cols; index += gridDim.x) {
         float sum[T::M / 8][4] = {};
 #pragma unroll 1
         for (int left = depth_tiles<T>(k); left > 0; --left) {
-            const unsigned long long lines = operand_at(read, 0);
+            const unsigned long long lines = operand_at(shared_address(stages) + read, 0);
             round_part(part, following);
             open_batch();
 #pragma unroll
@@ -164,16 +145,14 @@ __device__ void multiply_turned(const float* a, const float* b, const float* bia
             __pipeline_wait_prior(T::STAGES - 3);
             show_to_warpgroups();
             __syncthreads();
-            if (left == 1 && index + gridDim.x < tiles.count()) columns.start(tiles, index + gridDim.x);
-            columns.read(following, n);
-            columns.bring_next(n);
-            rows.copy(tiles, write);
-            read = read + Tiles::STAGE == end ? stages : read + Tiles::STAGE;
-            write = write + Tiles::STAGE == end ? stages : write + Tiles::STAGE;
+            stream.copy(stages + write);
+            read = read == (T::STAGES - 1) * Stream::STAGE ? 0 : read + Stream::STAGE;
+            write = write == (T::STAGES - 1) * Stream::STAGE ? 0 : write + Stream::STAGE;
+            read_turned<T>(following, stages + read);
             wait_for_batches<0>(sum);
         }
-        const BlockTile tile = tiles.at(index);
-        store_turned<T>(sum, bias, c, m, n, tile.row * T::M, TurnedColumns<T>::first(tile), f);
+        const BlockTile tile = stream.tile(index);
+        store_turned<T>(sum, bias, c, m, n, tile.row * T::M, tile.col * T::N + turned_column(), f);
     }
 }
 

@@ -102,9 +102,12 @@ def whole_kernels(catalogue: Catalogue, filters) -> list[str]:
 
 def left_out(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES) -> list[Complaint]:
     """The variants that some of the architectures cannot run, and why; no fault of theirs."""
-    chosen = {case.kernel: case for case in [*catalogue.cases(filters), *catalogue.edges(filters)]}
-    reasons = ((case, one, case.refusal(_device(one))) for case in chosen.values() for one in architectures)
-    return [Complaint(case.kernel, f"not for sm_{one}: {reason}") for case, one, reason in reasons if reason]
+    chosen: dict[str, list] = {}
+    for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
+        chosen.setdefault(case.kernel, []).append(case)
+    reasons = ((name, one, [case.refusal(_device(one)) for case in cases]) for name, cases in chosen.items()
+               for one in architectures)  # fmt: skip
+    return [Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)]
 
 
 def _device(architecture):

@@ -140,6 +140,12 @@ def test_what_one_architecture_alone_can_run_is_compiled_for_it_and_told_of_the_
     assert told == [(note.kernel, note.message) for note in notes]
 
 
+def test_a_variant_of_which_an_edge_alone_is_for_one_architecture_is_not_left_out_of_the_others():
+    turned = {case.name for case in CATALOGUE.edges(("matmul:tf32",)) if case.requirement}
+    assert 0 < len(turned) < len(CATALOGUE.edges(("matmul:tf32",)))
+    assert [] == left_out(CATALOGUE, ("matmul:tf32",), ("80", "90"))
+
+
 @pytest.mark.parametrize("word", ["sm_90", "hopper", ""])
 def test_an_architecture_is_a_number(word):
     require_known(("90", "90a"))
