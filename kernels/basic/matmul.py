@@ -1,7 +1,7 @@
 """C = A B in FP32, no TF32: a register tile per thread, depth tiles copied asynchronously, tile chosen by size.
 
 Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 0.05 ms; 90 % of the inner loop is FFMA.
-`tf32` is by warpgroup instructions, as `fused_matmul_relu` says; by mma.sync it took 888 us, 2.5 times cuBLAS.
+`tf32` takes 411 us, 1.2 times cuBLAS, by warpgroup instructions, as `fused_matmul_relu` says; by mma.sync 888 us.
 """
 
 import numpy as np
@@ -107,7 +107,7 @@ spec = KernelSpec(
     ),
     variants={
         "tf32": Variant(
-            "on the tensor cores: operands rounded to TF32, FP32 sums",
+            "on the tensor cores: operands rounded to TF32 (A cut by warpgroups), FP32 sums",
             launch=launch_tf32,
             rules=(tensor_tile.TENSOR_RULE,),
             tune=Tune(
@@ -127,7 +127,7 @@ spec = KernelSpec(
                 *(Workload(m=m, n=n, k=k, tile="Turned") for m, n, k in ((260, 132, 72), (2056, 3096, 200))),
             ),
             requires=tensor_tile.required,
-            budgets=tuple(Budget("peer_ratio", at_least=0.35, label=label) for label in ("S1", "S2")),
+            budgets=tuple(Budget("peer_ratio", at_least=0.75, label=label) for label in ("S1", "S2")),
         ),
         "three_tf32": Variant(
             "on the tensor cores: operands as sums of two TF32, three products of them (3xTF32), FP32 sums",

@@ -3,7 +3,8 @@
 Floors of S1 on an H200: 550 GFLOP / 990 TFLOP/s = 0.56 ms on the tensor cores, 2.1 G exponentials at 16 a clock and
 multiprocessor = 0.57 ms. Warpgroup instructions on compute capability 9.0, for heads of whole 16-byte pieces up to 128
 wide, which run ahead of each other over a ring of three tiles (1.21 ms; 1.56 ms in step). Elsewhere mma.sync. S2 takes
-17.2 ms, PyTorch 13.0: no counter of it. `float32` takes 19.7 ms, PyTorch 15.5: issue slots 74 %, FP32 pipe 53 %.
+17.5 ms, PyTorch 13.2; it was not counted (S1: tensor pipe 49 %, special functions 51 %). `float32` takes 19.7 ms,
+PyTorch 15.5: issue slots 74 %, FP32 pipe 53 %.
 A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
 """
 

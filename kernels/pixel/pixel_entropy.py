@@ -25,8 +25,8 @@ from prism_bench.inputs import integers
 
 # Floors of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; 57 shared-memory words a pixel at 32 a clock and SM = 129 us:
 # 2 w table reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w), 6 for codes and the result.
-# It takes 364 us, S2 2.75 ms; before, at 383 us, L1 and shared memory were 38 % busy, issue slots 36 %, at 15 % of an
-# SM's warps, whose counters fill its shared memory. No counter of the form of now.
+# It takes 360 us, S2 2.74 ms: L1 and shared memory 40 %, issue slots 41 %, at 15 % of an SM's warps, whose counters
+# fill its shared memory.
 
 
 def launch_of(pixel):

@@ -29,8 +29,8 @@ from prism_bench.inputs import Fill
 # S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us (DRAM 87 %); S2 twice that, each value is read and written once. S2 takes
 # 719 us, 0.70 of a copy's rate, its bands 1.60 ms, 0.78. Looks by loads instead of atomics made it 719 us of 722; by
 # atomics tiles of 8192 steps took as long, looking back 64 tiles at a time 843 us. `waves`, which looks back no further
-# than its wave of 132 tiles, takes 821 us. No counter of S2 shows what bounds it. `ar` takes 180 us: DRAM 61 %, issue
-# slots 41 %, at 69 % of an SM's warps: neither is full.
+# than its wave of 132 tiles, takes 818 us. S2 was not counted. `ar` takes 178 us: DRAM 60 %, issue slots 40 %, at 69 %
+# of an SM's warps: neither is full.
 TILE = 4096
 stable = Fill(lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [], "positive, of sum 0.9")
 

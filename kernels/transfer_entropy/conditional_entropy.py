@@ -26,8 +26,8 @@ from prism_bench.inputs import Fill
 
 # S2 on an H200: 538 MB / 4.29 TB/s = 125 us; 9 instructions a cell = 37 us: bound by memory, 94 %. S1 is 67 MB, 16 us:
 # it took 29 us, 33 `y_last`, and nothing was busy (DRAM 56 %, issue slots 32 %): a block had one batch of loads, and
-# `y_last` one load on its way. One wave of blocks with several batches each, of eight loads, takes 24 us, either form,
-# 0.64 of a copy's rate; 23 where a launch costs 2.75 us and not 4.35. No counter of it yet. No budget there.
+# `y_last` one load on its way. One wave of blocks with several batches each, of eight loads, takes 23 us, either form,
+# 0.69 of a copy's rate, 2.7 us of it the launch: DRAM 65 %, issue slots 24 %. No budget there.
 MOST_BLOCKS = 8192
 cell_mass = Fill(
     lambda rng, count, axes: rng.exponential(size=count) / (axes["ys"] * axes["cells"] or 1), "exponential"

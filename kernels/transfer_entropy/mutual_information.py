@@ -27,9 +27,8 @@ from prism_bench.inputs import Fill
 # S1 on an H200: 67 MB / 4.29 TB/s = 16 us, S2: 410 MB = 96 us. About 13 instructions a cell = 40 us at S2, and four
 # cache lines of the table of logarithms for 32 of them = 51 us; cells that are no whole numbers below 1024 take a
 # logarithm in double precision each, after a first pass that found them: `probabilities` at S1 115 us, S2 543. Counts
-# take 42 us in three launches, 0.37 of a copy's rate (41 where a launch costs 1.6 us less; three blocks on an SM, not
-# two, and loads without a branch, made it 43 there), S2 120, 0.80. No counter of these forms; of an older one of S1, 49
-# us, issue slots were 43 % busy, L1 41 %, DRAM 31 %.
+# take 41 us in three launches, 0.38 of a copy's rate (three blocks on an SM, not two, and loads without a branch, made
+# it 43), S2 118, 0.81. At S1 nothing is busy: DRAM 34 %, L1 31 %, issue slots 26 %, at 19 % of an SM's warps.
 STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 128, 8192, 1024, 512
 SIDE, IN_TURN = 32, 8  # of square tables that stay in registers; of them a warp takes so many
 tallies = Fill(lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson, of gamma mean 20")

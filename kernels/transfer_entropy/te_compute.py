@@ -4,9 +4,8 @@ from prism_bench_catalogue.include.te_points import term
 
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Size, Workload, integers, reduction
 
-# Four digammas of integers a point, each a logarithm and a short series in double precision. S2 takes 487 us on an
-# H200, 0.13 of a copy's rate: memory does not bound it, and no counter shows what does. S1 is a launch: 8 us, issue
-# slots 8 %.
+# Four digammas of integers a point, each a logarithm and a short series in double precision. S2 takes 486 us on an
+# H200, 0.13 of a copy's rate: memory does not bound it; it was not counted. S1 is a launch: 6 us, issue slots 8 %.
 COUNTS = tuple(In(name, "n", "int32", fill=integers(0, 200)) for name in ("n_y", "n_xz", "n_z"))
 
 

@@ -4,9 +4,9 @@ from prism_bench import Workload
 from prism_bench.fusion import ByHand, Input, Map, Program, Reduce, Shared, names
 from prism_bench.fusion.functions import divergence, log_likelihood
 
-# Bound by memory: 16 bytes a state and 12 an observation at the rate of reading. S1 takes 75 us on an H200, 0.83 of a
-# copy's rate (81 with branches and divisions), by hand too; S2 1.00. In doubles 203 us, 0.62, as long as
-# `ai_kl_divergence:f64`, whose issue slots are 76 % busy. No counter of these.
+# Bound by memory: 16 bytes a state and 12 an observation at the rate of reading. S1 takes 72 us on an H200, 0.86 of a
+# copy's rate (81 with branches and divisions), by hand too: DRAM 77 %, issue slots 36 %; S2 0.98. In doubles 202 us,
+# 0.62: issue slots 68 %, DRAM 55 %.
 SPREADS = Shared("gaussian", "spreads")
 mu_q, mu_p, var_q, var_p, o, g, precision = names("mu_q mu_p var_q var_p o g precision")
 error, complexity, accuracy = names("error complexity accuracy")
