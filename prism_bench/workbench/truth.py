@@ -91,12 +91,12 @@ def _with(ours, entry):
 
 def _line(kernel, cases, compared):
     name, _, variant = kernel.partition(":")
-    line = {"kernel": name, "variant": variant, "cases": len(cases)}
-    needed = next((case.requirement for case in cases if case.requirement), None)
-    if needed:
-        return {**line, "verdict": f"{NOT_EMULATED}: {needed.what}"}
+    emulated = [case for case in cases if not case.requirement]
+    line = {"kernel": name, "variant": variant, "cases": len(emulated or cases)}
+    if cases and not emulated:
+        return {**line, "verdict": f"{NOT_EMULATED}: {cases[0].requirement.what}"}
     try:
-        found = [difference for case in cases for difference in compared(case)]
+        found = [difference for case in emulated for difference in compared(case)]
         return {**line, **summary(found)} if found else {**line, "verdict": NOTHING}
     except Exception as error:  # what one kernel meets must not cost the others their comparison
         return {**line, "verdict": f"{FAILED}: {type(error).__name__}: {error}"}

@@ -98,6 +98,12 @@ def test_a_variant_that_needs_a_devices_own_instructions_is_said_not_to_be_emula
     assert line["cases"] > 0
 
 
+def test_a_variant_of_which_some_cases_need_them_is_compared_in_the_others():
+    line, edges = row("fused_linear_relu:half", "numpy_reference", "numpy_reference"), "fused_linear_relu:half"
+    assert (line["verdict"], line["cases"]) == ("agrees", sum(not one.requirement for one in CATALOGUE.edges_of(edges)))
+    assert line["cases"] < len(CATALOGUE.edges_of(edges))
+
+
 def test_a_row_has_the_tables_columns():
     line = row("vector_add", "numpy_reference", "numpy_reference")
     assert tuple(line) == COLUMNS
