@@ -34,7 +34,7 @@ class CudaMachine(Machine):
         for program in served.programs:
             for name, one in program.fields.items():
                 offset = served.offsets[program.name, name]
-                self._workspace[offset : offset + one.nbytes].data.memset(one.first_byte, one.nbytes)
+                self._workspace[offset : offset + one.nbytes].data.memset_async(one.first_byte, one.nbytes)
         cupy.cuda.runtime.deviceSynchronize()
         self.write(0, np.frombuffer(self.read(0, STAGED), np.uint8))
 

@@ -88,7 +88,7 @@ class CudaRunnable(Runnable):
             if isinstance(array, InOut):
                 self._pristine[array.name] = buffer.copy()
         elif array.scratch or self._harness.poison:
-            buffer.data.memset(array.first_byte, buffer.nbytes)
+            buffer.data.memset_async(array.first_byte, buffer.nbytes)
 
     @cached_property
     def _entries(self):
