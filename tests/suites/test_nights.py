@@ -89,8 +89,10 @@ def night(tmp_path_factory):
         (bin_ / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
         (bin_ / name).chmod(0o755)
     environment = {**project.environment, "BIN": str(bin_), "PYTHONPATH": str(project.newer)}
-    command = ["scripts/nightly", "--backend", "null", "--processes", "1", "--filter", "vector_add"]
-    done = subprocess.run(command, cwd=project.newer, env=environment, capture_output=True, text=True)
+    filters = ("--filter", "vector_add", "--filter", "aardvark")
+    command = ["scripts/nightly", "--backend", "null", "--processes", "1", *filters]
+    shared = {**environment, "GPUS": "2"}
+    done = subprocess.run(command, cwd=project.newer, env=shared, capture_output=True, text=True)
     return project.newer, environment, done
 
 
@@ -102,6 +104,31 @@ def test_a_night_is_judged_and_published_under_a_commit_of_its_own(night):
     (graph,) = folder.glob("reports/site/nights/graphs/**/branch-*/**/times.Cold.track_cold_time.json")
     assert 1 == len(json.loads(graph.read_text()))
     assert all((folder / "reports/site" / name).is_file() for name in ("index.html", "check.md", "check.xml"))
+
+
+def test_gpus_share_a_night(night):
+    folder, _, done = night
+    assert "merged: 2 parts, 2 kernels" in done.stdout
+    (path,) = folder.glob("reports/runs/*/*.json.gz")
+    assert [["aardvark"], ["vector_add"]] == sorted(part["kernels"] for part in store.read(path).parts)
+
+
+@pytest.mark.parametrize("gpus", ["many", "0", "2.5"])
+def test_a_number_of_gpus_that_is_none_is_refused(night, gpus):
+    folder, environment, _ = night
+    done = subprocess.run(
+        ["scripts/nightly"], cwd=folder, env={**environment, "GPUS": gpus}, capture_output=True, text=True
+    )
+    assert (2, f"nightly: GPUS is '{gpus}'; it is a number of GPUs\n") == (done.returncode, done.stderr)
+
+
+def test_a_part_that_is_lost_leaves_no_record(night):
+    folder, environment, _ = night
+    command = ["scripts/nightly", "--backend", "null", "--filter", "no_such_kernel"]
+    shared = {**environment, "GPUS": "2"}
+    done = subprocess.run(command, cwd=folder, env=shared, capture_output=True, text=True)
+    assert 2 == done.returncode
+    assert "nightly: part 2 of 2 was not measured:" in done.stderr and "no_such_kernel" in done.stderr
 
 
 def test_another_night_of_the_same_commit_is_another_one(night):
