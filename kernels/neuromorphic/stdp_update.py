@@ -2,8 +2,8 @@
 -A- e^(D / tau-) where D < 0; w = clip(w + eta dw, low, high). Times in ms.
 
 A pair takes part where both neurons are flagged as having a last spike. `bound="soft"` scales dw by the room left.
-Floor of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; one exponential a weight = 18 us. `sparse` takes 23 us, 0.55 of a
-copy's rate, 4.35 us of it the launch: issue slots 53 %, DRAM 25 %.
+Floor of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; one exponential a weight = 18 us. `sparse` takes 21 us, 0.60 of a
+copy's rate, 2.7 us of it the launch: issue slots 55 %, DRAM 26 %.
 """
 
 import math
