@@ -41,12 +41,8 @@ def _keep(record, runs):
     """Write the record; another one that has its place already keeps it, unless it is the same."""
     from prism_bench import store
 
-    first = store.path_for(record, runs)
-    place, number = first, 1
-    while place.is_file() and not _same(store.read(place), record):
-        number += 1
-        place = first.with_name(first.name.replace(".json.gz", f"-{number}.json.gz"))
-    return store.save(record, place)
+    ours = lambda path: not path.is_file() or _same(store.read(path), record)  # noqa: E731
+    return store.save(record, next(filter(ours, store.numbered(store.path_for(record, runs)))))
 
 
 def _same(one, other):

@@ -124,7 +124,7 @@ def _keep(records, folder):
     from prism_bench import store
 
     for name, record in records.items():
-        path = store.save(record, store.path_for(record, folder / name))
+        path = store.Place(folder / name).save(record)
         options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
 
 

@@ -90,7 +90,7 @@ def _keep(record, folder):
     from prism_bench import store
 
     if folder:
-        kept = store.save(record, store.path_for(record, folder))
+        kept = store.Place(folder).save(record)
         options.err().print(f"record: {kept}", highlight=False, soft_wrap=True)
 
 

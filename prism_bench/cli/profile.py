@@ -52,4 +52,4 @@ def command(
     plan = {"chosen": chosen, "extra": tuple(metric or ()), "clock_control": clock_control, "verify": verify}
     limits = {"seconds": limit_seconds, "case_seconds": case_seconds}
     record = profiling.profile(wanted, tool, plan | limits, quiet=json)
-    raise SystemExit(profiling.tell(record, reports, into, json))
+    raise SystemExit(profiling.tell(record, wanted.place, into, json))

@@ -1,6 +1,7 @@
 """What `prism-bench profile` does with its words: choose a tool, keep the record, print the table."""
 
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from rich.table import Table
@@ -12,6 +13,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.failures import ProfilerFailed
+from prism_bench.store import Place
 from prism_bench.units import bytes_text, share_text, time_text
 
 _SHARES = ("dram_share", "l2_share", "fp32_share", "tensor_share", "sfu_share", "issue_share", "occupancy")
@@ -27,6 +29,11 @@ class Wanted:
     catalogue: Catalogue
     cases: list[Case]
     reports: Path
+
+    @cached_property
+    def place(self) -> Place:
+        """Where the record goes, every version of it."""
+        return Place(self.reports)
 
 
 def profile(wanted: Wanted, tool: str, plan: dict, quiet: bool):
@@ -48,7 +55,7 @@ def _counted(wanted, plan, quiet):
     chosen = profiling.Plan(wanted.reports / "captures", **plan, tried=_last_tried(wanted, plan["chosen"]))
     with options.err().status("profiling") as status:
         told = lambda far: status.update(f"{far[0]} of {len(wanted.cases)} profiled, {far[1]}")  # noqa: E731
-        keep = lambda found: _keep(found, wanted.reports)  # noqa: E731
+        keep = lambda found: _keep(found, wanted.place)  # noqa: E731
         record = profiling.profile(wanted.catalogue, wanted.backend, wanted.cases, chosen, told, keep=keep)
     commands = {case.profile["command"] for case in record.cases if case.profile}
     for command in sorted(commands) if not quiet else ():
@@ -85,21 +92,21 @@ def _traced(wanted, tool, plan):
     return profiling.record_of_profiles(wanted.catalogue, wanted.backend, wanted.cases, found)
 
 
-def tell(record, reports: Path, into: Path | None, json: bool) -> int:
+def tell(record, place: Place, into: Path | None, json: bool) -> int:
     """Keep the record and its table, print them, and say what the command ends with."""
-    kept = [*_keep(record, reports), *([_merged(record, into)] if into else [])]
+    kept = [*_keep(record, place), *([_merged(record, into)] if into else [])]
     return _told(record, json, kept)
 
 
-def _keep(record, reports):
+def _keep(record, place):
     """The record, and the table of the newest counters of every case that this machine's records have; both paths."""
     from prism_bench import store
     from prism_bench.analysis.counters import newest_counted
     from prism_bench.analysis.profile_table import csv_text, newest_rows
     from prism_bench.files import write_atomically
 
-    path = store.save(record, store.path_for(record, reports))
-    table = newest_rows(newest_counted(store.readable(reports, path.parent.name)))
+    path = place.save(record)
+    table = newest_rows(newest_counted(store.readable(place.root, path.parent.name)))
     write_atomically(path.parent / "metrics.csv", csv_text(table).encode())
     return path, path.parent / "metrics.csv"
 

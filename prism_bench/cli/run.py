@@ -64,7 +64,8 @@ def _keeping(output, runs, tuning):
     """What writes the record, with the choices that its launches were tuned by, to its place."""
     from prism_bench import store
 
-    return lambda record: store.save(replace(record, tuning=tuning), output or store.path_for(record, runs))
+    place = store.Place(runs, output)
+    return lambda record: place.save(replace(record, tuning=tuning))
 
 
 def _tell(record, found, json):

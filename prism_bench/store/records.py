@@ -5,6 +5,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import orjson
@@ -19,6 +20,26 @@ def path_for(record: RunRecord, root: Path) -> Path:
     stamp = record.created.replace("-", "").replace(":", "").split(".")[0].split("+")[0]
     commit = (record.commit or "nocommit")[:8]
     return root / record.machine["id"] / f"{stamp}Z-{commit}{'-dirty' if record.dirty else ''}.json.gz"
+
+
+def numbered(first: Path) -> Iterator[Path]:
+    """`first`, then the same name with -2, -3 and so on: two records may begin in one second."""
+    yield first
+    for number in count(2):
+        yield first.with_name(first.name.replace(".json.gz", f"-{number}.json.gz"))
+
+
+class Place:
+    """Where every version of one record goes: `output`, else below `root` by a name that no other record has."""
+
+    def __init__(self, root: Path, output: Path | None = None):
+        self.root, self._path = root, output
+
+    def save(self, record: RunRecord) -> Path:
+        """Write it over the version before; returns the path."""
+        if self._path is None:
+            self._path = next(path for path in numbered(path_for(record, self.root)) if not path.exists())
+        return save(record, self._path)
 
 
 def save(record: RunRecord, path: Path) -> Path:
@@ -51,7 +72,7 @@ def parsed(path: Path | str) -> object:
 
 def records_in(root: Path | str) -> list[Path]:
     """The paths of all records below `root`, oldest first."""
-    return sorted(Path(root).glob("*/*.json.gz"), key=lambda path: path.name)
+    return sorted(Path(root).glob("*/*.json.gz"), key=lambda path: path.name.removesuffix(".json.gz"))
 
 
 def readable(root: Path | str, machine: str | None = None) -> Iterator[tuple[Path, RunRecord]]:

@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import SCHEMA, encode
-from prism_bench.store import load, newest, path_for, read, records_in, save, table
+from prism_bench.store import Place, load, newest, path_for, read, records_in, save, table
 from tests.report.synthetic import case_result, cpu_record, gpu_record, large_record, record_of
 
 LARGEST_RECORD = 500_000
@@ -156,6 +156,26 @@ def test_the_path_tells_machine_time_and_commit(tmp_path):
     path = path_for(gpu_record(), tmp_path)
     assert path.relative_to(tmp_path).as_posix() == "nvidia-h200/20261120T221405Z-7471611d.json.gz"
     assert path_for(gpu_record(dirty=True, commit=None), tmp_path).name == "20261120T221405Z-nocommit-dirty.json.gz"
+
+
+def test_records_that_begin_in_one_second_have_places_of_their_own(tmp_path):
+    one, other, third = (Place(tmp_path) for _ in range(3))
+    first, second = one.save(gpu_record(complete=False)), other.save(gpu_record())
+    assert [path.name for path in (first, second)] == [
+        "20261120T221405Z-7471611d.json.gz", "20261120T221405Z-7471611d-2.json.gz"
+    ]  # fmt: skip
+    assert "20261120T221405Z-7471611d-3.json.gz" == third.save(gpu_record()).name
+    assert not read(first).complete
+    assert newest(tmp_path).name.endswith("-3.json.gz")
+
+
+def test_a_later_version_of_a_record_replaces_the_earlier_one(tmp_path):
+    place, named = Place(tmp_path), Place(tmp_path, tmp_path / "mine.json")
+    assert place.save(gpu_record(complete=False)) == place.save(gpu_record())
+    assert (tmp_path / "mine.json", [True]) == (
+        named.save(gpu_record()),
+        [read(p).complete for p in records_in(tmp_path)],
+    )
 
 
 def test_records_come_oldest_first(tmp_path):
