@@ -229,6 +229,9 @@ spec = KernelSpec(
                     {"labels": [[1, 1, 3, 0], [1, 3, 3, 0]], "regions": [[1, 1, 3, 4], [1, 3, 3, 4]]},
                     source="by hand: one of two pixels goes",
                 ),
+                Golden(
+                    Workload(rows=70, cols=140, min_region_size=9), {"x": 200.0}, {}, source="one region: whole patches",
+                ),
                 *(
                     Golden(Workload(rows=70, cols=90, majority=8, min_region_size=m, connectivity=n), {"x": draw}, {},
                            source=draw.__doc__)

@@ -127,6 +127,10 @@ spec = KernelSpec(
                     Workload(rows=4, cols=2), {"p": [[5, 0], [3, 3], [0, 0], [2**24 - 1, 1]]}, {},
                     source="all in one, halves, nothing counted (NaN), nearly all in one",
                 ),
+                Golden(
+                    Workload(rows=4, cols=3), {"p": [[-1, 3, 2], [np.nan, 1, 1], [1e-40, 1, 1], [0, 1e-40, 5]]}, {},
+                    source="what takes the careful way: negative, NaN, subnormal, and all in one beside it",
+                ),
             ),
             budgets=(),
             peers={
