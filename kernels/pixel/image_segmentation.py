@@ -230,7 +230,8 @@ spec = KernelSpec(
                     source="by hand: one of two pixels goes",
                 ),
                 Golden(
-                    Workload(rows=70, cols=140, min_region_size=9), {"x": 200.0}, {}, source="one region: whole patches",
+                    Workload(rows=70, cols=140, min_region_size=9), {"x": 200.0}, {},
+                    source="one region: patches that are whole",
                 ),
                 *(
                     Golden(Workload(rows=70, cols=90, majority=8, min_region_size=m, connectivity=n), {"x": draw}, {},
