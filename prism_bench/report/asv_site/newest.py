@@ -30,7 +30,7 @@ def newest_by_machine(runs: Path) -> list[Newest]:
 
 def _newest(folder, catalogue):
     passed_by = []
-    for path in sorted(folder.glob("*.json.gz"), reverse=True):
+    for path in reversed([one for one in store.records_in(folder.parent) if one.parent == folder]):
         try:
             record = store.read(path)
         except ResultsError as error:
