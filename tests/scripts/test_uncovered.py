@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.scripts.loading import loaded
 
 pytestmark = pytest.mark.skipif(not (shutil.which("g++") and shutil.which("gcov")), reason="needs g++ and gcov")
 
+TOY = Path(__file__).parents[1] / "toys" / "arith" / "triple.cu"
 SOURCE = """extern "C" __global__ void tripled(const float* x, float* y, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n && n > 5000) {
@@ -23,12 +25,11 @@ SOURCE = """extern "C" __global__ void tripled(const float* x, float* y, int n) 
 @pytest.fixture
 def planted(tmp_path):
     """The toy that triples, with a way that only large sizes take."""
-    toys = tmp_path / "kernels"
-    shutil.copytree("tests/toys", toys)
-    for path in [*toys.glob("machine/*"), *toys.glob("arith/double.*")]:
-        path.unlink()
-    (toys / "arith" / "triple.cu").write_text(SOURCE)
-    return toys
+    family = tmp_path / "kernels" / "arith"
+    family.mkdir(parents=True)
+    shutil.copy(TOY.with_suffix(".py"), family)
+    (family / "triple.cu").write_text(SOURCE)
+    return family.parent
 
 
 def test_a_line_that_no_edge_reaches_is_told(planted, capsys):
@@ -39,7 +40,7 @@ def test_a_line_that_no_edge_reaches_is_told(planted, capsys):
 
 
 def test_where_edges_reach_everything_it_ends_well(planted, capsys):
-    shutil.copy("tests/toys/arith/triple.cu", planted / "arith")
+    shutil.copy(TOY, planted / "arith")
     assert 0 == loaded("uncovered").main(["--catalogue", str(planted), "--json"])
     assert {"without": {"arith/triple.cu": []}, "complaints": []} == json.loads(capsys.readouterr().out)
 
