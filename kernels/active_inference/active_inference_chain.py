@@ -35,8 +35,8 @@ from prism_bench import (
 )
 
 # S1 on an H200: J alone is 537 MB, 121 us at the rate of reading: there fusion saves a sixth, at S0 all but one launch.
-# Thirteen launches take 163 us, 0.77 of a copy's rate, five (`partial`) 151, 0.83, one (`full`) 137, 0.92; DRAM was 70,
-# 77 and 84 % busy before some of their parts changed, issue slots never above 14 %.
+# Thirteen launches take 162 us, 0.77 of a copy's rate, five (`partial`) 150, 0.83, one (`full`) 136, 0.92; DRAM is 69,
+# 75 and 82 % busy, issue slots 8, 11 and 14 %.
 
 
 def arguments(dtype):

@@ -9,8 +9,8 @@ Branch d of neuron n is driven by s = sum_i w x + coupling v, and y = mean over 
   saturating       gain tanh(s)
   nmda_compat      gain (reversal - s) / (1 + magnesium exp(-0.062 s)): the older form, the drive for a potential
   sigma_pi         gain tanh(s) with s = sum over neighbouring pairs of (w x)(w x) + coupling v
-The variant `shared` has one set of inputs for all neurons: half the bytes. S1 takes 40 us, 0.79 of a copy's rate, S2
-247 us, 1.02. Of S1 DRAM is 77 % busy, issue slots 33 %, at a third of an SM's warps (80 registers).
+The variant `shared` has one set of inputs for all neurons: half the bytes. S1 takes 38 us, 0.81 of a copy's rate, S2
+248 us, 1.00. Of S1 DRAM is 77 % busy, issue slots 33 %, at a third of an SM's warps (80 registers).
 """
 
 import numpy as np

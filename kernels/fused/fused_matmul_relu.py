@@ -12,7 +12,14 @@ import numpy as np
 from prism_bench_catalogue.include.bfloat import wide
 from prism_bench_catalogue.include.fused_product import ELEMENTS
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
-from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, WARPGROUPS, Operands, on_tensor_tiles, required
+from prism_bench_catalogue.include.tensor_tile import (
+    TENSOR_RULE,
+    WARPGROUPS,
+    Operands,
+    on_tensor_tiles,
+    required,
+    warpgroup_tiles,
+)
 from prism_bench_catalogue.include.torch_peers import in_tf32
 
 from prism_bench import (
@@ -68,9 +75,8 @@ def tensor_variant(precision, peer, **changes):
         "peers": {"torch": peer},
         "edges": (
             *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
-            Workload(m=136, n=264, k=40, tile="Wide"),
+            *(Workload(m=136, n=264, k=40, tile=tile) for tile in ("Wide", *warpgroup_tiles(element))),
             Workload(m=130, n=37, k=40, tile="Square"),
-            Workload(m=136, n=264, k=40, tile="Turned" if precision == "tf32" else "Warpgroups"),
         ),
         "golden": () if precision == "bfloat16" else (spoiled_inputs,),
         "budgets": (Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),

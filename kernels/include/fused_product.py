@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from prism_bench_catalogue.include.bfloat import BFLOATS, FLOAT8S
 from prism_bench_catalogue.include.gemm_tile import on_tiles
-from prism_bench_catalogue.include.tensor_tile import BY_WARPGROUPS, Operands, on_tensor_tiles
+from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles, warpgroup_tiles
 
 from prism_bench import In, Workload, normal
 
@@ -27,8 +27,7 @@ def operand(name, shape, precision):
 
 def tensor_edges(precision, rows, cols, depth):
     """A tile and a ragged one along either side, by each tile that takes such operands; the names are those of axes."""
-    by_warpgroups = (tile for tile, elements in BY_WARPGROUPS.items() if ELEMENTS[precision][0] in elements)
-    tiles = ("Compact", "Wide", *by_warpgroups)
+    tiles = ("Compact", "Wide", *warpgroup_tiles(ELEMENTS[precision][0]))
     return tuple(Workload(**{rows: 136, cols: 272, depth: 48, "tile": tile}) for tile in tiles)
 
 

@@ -125,6 +125,11 @@ def on_tensor_tiles(entry, operands, sizes, device, *, tile="auto", stages="auto
     )
 
 
+def warpgroup_tiles(element):
+    """The tiles by warpgroup instructions that take such operands."""
+    return [tile for tile, elements in BY_WARPGROUPS.items() if element in elements]
+
+
 def required(tile):
     """What a product requires that may be pinned to a tile."""
     return WARPGROUPS if tile in BY_WARPGROUPS else None

@@ -22,8 +22,8 @@ from prism_bench import (
 
 # S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 4 special functions = 75 us. Of 177 us issue slots were 79 % busy, DRAM
 # 61 %, special functions 37 %, with 47 instructions and 5 branches an element; four elements without a branch, at 31
-# instructions each, take 137 us: DRAM 79 %, issue slots 69 %, special functions 49 %. In double precision 150
-# operations an element bound it, 770 us: issue slots 81 %, DRAM 28 %.
+# instructions each, take 135 us: DRAM 79 %, issue slots 71 %, special functions 50 %. In double precision 150
+# operations an element bound it, 769 us: issue slots 81 %, DRAM 28 %.
 EULER = 0.5772156649015329
 
 

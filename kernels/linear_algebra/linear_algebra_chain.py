@@ -45,8 +45,8 @@ from prism_bench import (
 
 # S1 on an H200: 275 GFLOP / 64.8 TFLOP/s = 4.2 ms in FP32, 0.35 ms on the tensor cores; all else moves 0.27 GB, 63 us,
 # once fused, and 1.6 GB, 0.38 ms, in separate launches: fusion is worth a tenth in FP32, half in half precision.
-# `half` takes 759 us in eight launches (tensor pipe 42 %, DRAM 43 %), 657 in four (46 %, 34 %), 572 in two (53 %, 25
-# %); the best of PyTorch's forms takes 495.
+# `half` takes 764 us in eight launches (tensor pipe 43 %, DRAM 43 %), 654 in four (47 %, 34 %), 571 in two (53 %, 25
+# %). The best of PyTorch's forms took 495 in one record and 744 in the next: torch.compile chooses anew in each.
 IN_REGISTERS = 16_384  # columns of a row that a block holds
 SHORT_ROWS = 1024  # columns that the last block of a row of tiles takes on
 ROW_TILE = (16, 256, 256)  # rows, columns and bytes of depth of a tile of whole rows, 256 threads

@@ -24,8 +24,8 @@ from prism_bench import (
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us. It took 81 us, DRAM 69 %, issue slots 57 %, at half of the warps that an
-# SM can hold, while each term branched on its size; terms without branches in 32 registers take 70 us, 0.89 of a
-# copy's rate. `counts` takes 167 us, 0.75: DRAM 68 %, issue slots 50 %, at 58 % of the warps (57 registers).
+# SM can hold, while each term branched on its size; terms without branches in 32 registers take 69 us, 0.90 of a
+# copy's rate. `counts` takes 166 us, 0.75: DRAM 68 %, issue slots 50 %, at 58 % of the warps (57 registers).
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
 tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20")
 
