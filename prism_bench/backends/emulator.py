@@ -20,6 +20,12 @@ def open_backend() -> "EmulatorBackend":
     return EmulatorBackend()
 
 
+def refusal(case: Case) -> str | None:
+    """Return what the emulator lacks to run the case, `wgmma` for example, or None where it can run it."""
+    needed = case.requirement
+    return needed.what if needed else not_emulated(case.spec.source, shared_with(case.spec.source))
+
+
 class EmulatorRunnable(Runnable):
     """A case compiled for the CPU. `reports` holds one LaunchReport per launch of the latest call."""
 
@@ -142,8 +148,7 @@ class EmulatorBackend(Backend):
         return {**fast, "race": EmulatorBackend("race", isolate=self.isolate)}
 
     def prepare(self, case, inputs):
-        needed = case.requirement
-        reason = needed.what if needed else not_emulated(case.spec.source, shared_with(case.spec.source))
+        reason = refusal(case)
         if reason:
             raise BackendUnavailable(f"{case.name}: not emulated: {reason}; the compile check and the GPU take it")
         return EmulatorRunnable(self, case, inputs)

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from prism_bench.backends import Backend, open_backend
+from prism_bench.backends.emulator import refusal
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.tolerance import Comparison, Tolerance, compare
@@ -89,12 +90,19 @@ def _with(ours, entry):
     return theirs
 
 
+def split(cases: Iterable[Case]) -> tuple[list[Case], dict[str, str]]:
+    """Return the cases that the emulator runs, and by name why it cannot run each of the others."""
+    reasons = {case: refusal(case) for case in cases}
+    runs = [case for case, reason in reasons.items() if reason is None]
+    return runs, {case.name: reason for case, reason in reasons.items() if reason is not None}
+
+
 def _line(kernel, cases, compared):
     name, _, variant = kernel.partition(":")
-    emulated = [case for case in cases if not case.requirement]
+    emulated, lacking = split(cases)
     line = {"kernel": name, "variant": variant, "cases": len(emulated or cases)}
-    if cases and not emulated:
-        return {**line, "verdict": f"{NOT_EMULATED}: {cases[0].requirement.what}"}
+    if lacking and not emulated:
+        return {**line, "verdict": f"{NOT_EMULATED}: {next(iter(lacking.values()))}"}
     try:
         found = [difference for case in emulated for difference in compared(case)]
         return {**line, **summary(found)} if found else {**line, "verdict": NOTHING}

@@ -2,8 +2,10 @@
 
 import pytest
 
+from prism_bench.backends import open_backend
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
-from prism_bench.workbench.truth import COLUMNS, differences, kernels, recorded, recorded_row, row, summary
+from prism_bench.errors import BackendUnavailable
+from prism_bench.workbench.truth import COLUMNS, differences, kernels, recorded, recorded_row, row, split, summary
 from tests.built_in import CATALOGUE
 
 
@@ -102,6 +104,28 @@ def test_a_variant_of_which_some_cases_need_them_is_compared_in_the_others():
     line, edges = row("fused_linear_relu:half", "numpy_reference", "numpy_reference"), "fused_linear_relu:half"
     assert (line["verdict"], line["cases"]) == ("agrees", sum(not one.requirement for one in CATALOGUE.edges_of(edges)))
     assert line["cases"] < len(CATALOGUE.edges_of(edges))
+
+
+@pytest.mark.parametrize("kernel", kernels())
+def test_every_case_is_either_emulated_or_left_out_with_its_reason(kernel):
+    """Only the variants that are named for the instruction have no edge without it."""
+    cases = CATALOGUE.edges_of(kernel)
+    emulated, lacking = split(cases)
+    assert sorted(case.name for case in cases) == sorted([*(case.name for case in emulated), *lacking])
+    assert all(case.requirement is None for case in emulated)
+    assert set(lacking.values()) <= {"wgmma"}
+    assert bool(emulated) is not kernel.endswith("wgmma")
+
+
+def test_what_the_split_leaves_out_is_what_the_emulator_refuses():
+    cases = CATALOGUE.edges_of("matmul:tf32")
+    emulated, lacking = split(cases)
+    assert emulated and lacking
+    for case in cases:
+        if case in emulated:
+            continue
+        with pytest.raises(BackendUnavailable, match="not emulated: wgmma"):
+            open_backend("emulator").prepare(case, {})
 
 
 def test_a_row_has_the_tables_columns():
