@@ -1,16 +1,26 @@
 """Files are written whole or not at all; JSON of ours says by which schema; and where a catalogue keeps its files."""
 
+import errno
+import hashlib
 import json
 import os
+import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from errno import EEXIST
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
 
 _PACKAGE = Path(__file__).resolve().parent
 GENERATED = "generated"  # kernels/<family>/generated: what the fusion generator writes
+
+# What os.link fails with where the file system, or the sandbox, has no hard links.
+_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
+_PLAIN_NAME = re.compile(r"(?=.{1,100}\Z)[A-Za-z0-9_][A-Za-z0-9_.+=,@-]*")
+_LONGEST_PREFIX, _LONGEST_PATH = 60, 1000
 
 
 def family_folder(source: Path) -> Path:
@@ -45,17 +55,133 @@ def cache_folder(room: str) -> Path:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Put `data` at `path` so that a reader sees the old file or the new one, never half of it."""
+    """Put `data` at `path` so that a reader sees the old file or the new one, never half of it.
+
+    Use `create_file` for what must not replace a file that somebody else wrote.
+    """
+    with _written_beside(path, data) as temporary:
+        os.replace(temporary, path)
+
+
+def create_file(path: Path, data: bytes) -> None:
+    """Create the file `path` with `data`, whole or not at all; raise FileExistsError where there is one already."""
+    with _written_beside(path, data) as temporary:
+        if not _moved_to_free(temporary, path):
+            raise FileExistsError(EEXIST, os.strerror(EEXIST), str(path))
+
+
+def create_first(paths: Iterable[Path], data: bytes) -> Path:
+    """Create the first of `paths` that is free, whole or not at all; returns it.
+
+    However many processes do so at once, each gets a path of its own and no file is replaced.
+    """
+    temporaries: dict[Path, Path] = {}
+    with ExitStack() as stack:
+        for path in paths:
+            if path.parent not in temporaries:
+                temporaries[path.parent] = stack.enter_context(_written_beside(path, data))
+            if _moved_to_free(temporaries[path.parent], path):
+                return path
+    raise FileExistsError(EEXIST, os.strerror(EEXIST), "every path that was offered")
+
+
+class OwnFile:
+    """A file that its maker writes again and again: it is created where nobody else has one, then replaced.
+
+    `paths` returns the names to try, in order. Where another program replaced or removed the file since, the next
+    version gets the first free name again, and the other program's file stays.
+    """
+
+    def __init__(self, paths: Callable[[], Iterable[Path]]) -> None:
+        self._paths = paths
+        self._path: Path | None = None
+        self._identity: tuple[int, ...] | None = None
+
+    def write(self, data: bytes) -> Path:
+        """Write this version over the one before; returns the path."""
+        if self._path and _identity_of(self._path) == self._identity:
+            write_atomically(self._path, data)
+        else:
+            self._path = create_first(self._paths(), data)
+        self._identity = _identity_of(self._path)
+        return self._path
+
+
+def _identity_of(path: Path) -> tuple[int, ...] | None:
+    """What differs between two files of one name; None where there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@contextmanager
+def _written_beside(path: Path, data: bytes) -> Iterator[Path]:
+    """A complete temporary file in the folder of `path`; it is removed unless it was moved."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_LONGEST_PREFIX]}.")
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.chmod(temporary, 0o644)
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _moved_to_free(temporary: Path, path: Path) -> bool:
+    """Give the complete file the name `path`; False, and nothing done, where there is a file of that name."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return _claimed(temporary, path)
+    return True
+
+
+def _claimed(temporary: Path, path: Path) -> bool:
+    """The same where the file system has no hard links: claim the name with an empty file, then replace that one."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except FileExistsError:
+        return False
+    try:
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
+    return True
+
+
+def path_part(name: object) -> str:
+    """Return `name`, which may come out of any file, as one harmless part of a path.
+
+    A plain name stays as it is. In any other each run of odd characters becomes a dash, and a digest of the name is
+    added, so that two names never share a path.
+    """
+    text = str(name)
+    if _PLAIN_NAME.fullmatch(text):
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    words = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:_LONGEST_PREFIX]
+    return f"{words}-{digest}" if words else digest
+
+
+def confined(root: Path, name: str) -> Path:
+    """Return the path that `name`, relative to `root`, leads to; raise a ResultsError where that is outside of it."""
+    try:
+        path = (root / name).resolve()
+        inside = path.is_relative_to(root.resolve())
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ResultsError(f"{root}: {name!r:.80} is no path ({error})") from error
+    if not inside or path == root.resolve() or len(name) > _LONGEST_PATH:
+        raise ResultsError(f"{root}: {name!r:.80} is no path below this folder")
+    return path
 
 
 def first_in(folders: Iterable[Path], name: str) -> Path | None:

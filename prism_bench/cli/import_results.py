@@ -18,6 +18,7 @@ def command(
     json: options.JsonOption = False,
 ) -> None:
     """Make run records of other tools' results. What cannot be read is told, and ends with 2; the rest is imported."""
+    from prism_bench import store
     from prism_bench.exchange import read_foreign
 
     written, left_out, failed = [], [], False
@@ -28,27 +29,14 @@ def command(
             failed = True
             left_out.append(str(error))
         else:
-            written += [_keep(record, runs) for record in found.records]
+            written += [store.add_once(record, runs) for record in found.records]
             left_out += found.left_out
+    written = list(dict.fromkeys(written))
     if json:
         options.print_json({"records": [str(path) for path in written], "left_out": left_out})
     else:
         _tell(written, left_out)
     raise SystemExit(2 if failed or not written else 0)
-
-
-def _keep(record, runs):
-    """Write the record; another one that has its place already keeps it, unless it is the same."""
-    from prism_bench import store
-
-    ours = lambda path: not path.is_file() or _same(store.read(path), record)  # noqa: E731
-    return store.save(record, next(filter(ours, store.numbered(store.path_for(record, runs)))))
-
-
-def _same(one, other):
-    return (one.backend, one.machine, [case.name for case in one.cases]) == (
-        other.backend, other.machine, [case.name for case in other.cases]
-    )  # fmt: skip
 
 
 def _tell(written, left_out):

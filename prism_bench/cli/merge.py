@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options
-from prism_bench.errors import UsageError
 
 NAME = "merge"
 
@@ -24,17 +23,15 @@ def command(
     GPUs of one kind, each with a part of the kernels: `prism-bench run --part I/N --output FILE`. A kernel with all of
     its variants belongs in one part, so that they are timed on one GPU; only the kernels that measure the machine stand
     in every part. Parts that differ in machine, software, protocol, commit or tuning are refused. The record's duration
-    is the longest part's.
+    is the longest part's. No record is replaced: the merged one gets a name that is free.
     """
     from prism_bench import store, workbench
 
+    target = store.Place(runs, output)
     read = [(str(path), store.read(path)) for path in parts]
     record = workbench.merge(read)
-    place = output or store.path_for(record, runs)
-    if place.resolve() in [path.resolve() for path in parts]:
-        raise UsageError(f"{place}: this part would be lost under the merged record; say --output FILE")
     cut_short = [origin for origin, part in read if not part.complete]
-    store.save(record, place)
+    place = target.save(record)
     if json:
         options.print_json(_plain(record, place, cut_short))
     else:

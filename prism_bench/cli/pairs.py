@@ -45,11 +45,12 @@ def measured(builds, effort: Effort):
     builds = tuple(replace(build, cases=one.cases) for build, one in zip(builds, chosen, strict=True))
     settings = pair_settings(workbench.Settings(processes=effort.processes))
 
+    places = {letter: store.Place(effort.keep, effort.keep / f"{letter}.json.gz") for letter in "ab" if effort.keep}
+
     def kept(records):
         records = [replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True)]
-        for letter, record in zip("ab", records, strict=True):
-            if effort.keep:
-                store.save(record, effort.keep / f"{letter}.json.gz")
+        for place, record in zip(places.values(), records, strict=False):
+            place.save(record)
         return records
 
     with progress_bar() as report:

@@ -1,9 +1,21 @@
 """Run records on disk: one at a time, or all of them as one table of points."""
 
 from prism_bench.store.history import History, all_points, read_history
-from prism_bench.store.records import Place, load, newest, numbered, path_for, read, readable, records_in, save, table
+from prism_bench.store.records import (
+    Place,
+    add_once,
+    load,
+    newest,
+    numbered,
+    path_for,
+    read,
+    readable,
+    records_in,
+    save,
+    table,
+)
 
 __all__ = [
-    "History", "Place", "all_points", "load", "newest", "numbered", "path_for", "read", "read_history", "readable",
-    "records_in", "save", "table",
+    "History", "Place", "add_once", "all_points", "load", "newest", "numbered", "path_for", "read", "read_history",
+    "readable", "records_in", "save", "table",
 ]  # fmt: skip

@@ -1,56 +1,98 @@
-"""One run record on disk: written whole or not at all, read as a record or as one tidy table."""
+"""One run record on disk: written whole or not at all, read as a record or as one tidy table.
+
+A record that somebody else wrote is never replaced: `add_once` and `Place` create files under free names. `save` is
+for a file that its caller owns.
+"""
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import orjson
 
 from prism_bench.errors import ResultsError
-from prism_bench.files import write_atomically
+from prism_bench.files import OwnFile, create_file, path_part, write_atomically
 from prism_bench.run_record import RunRecord, decode, encode
+
+_NUMBERED = re.compile(r"(?P<first>\d{8}T\d{6}Z-[^-]+(-dirty)?)-(?P<number>\d{1,9})")
 
 
 def path_for(record: RunRecord, root: Path) -> Path:
-    """`<root>/<machine>/<UTC>-<commit>.json.gz`."""
+    """`<root>/<machine>/<UTC>-<commit>.json.gz`; what the record says becomes no more than a part of a path."""
     stamp = record.created.replace("-", "").replace(":", "").split(".")[0].split("+")[0]
     commit = (record.commit or "nocommit")[:8]
-    return root / record.machine["id"] / f"{stamp}Z-{commit}{'-dirty' if record.dirty else ''}.json.gz"
+    name = path_part(f"{stamp}Z-{commit}{'-dirty' if record.dirty else ''}")
+    return root / path_part(record.machine["id"]) / f"{name}.json.gz"
 
 
 def numbered(first: Path) -> Iterator[Path]:
     """`first`, then the same name with -2, -3 and so on: two records may begin in one second."""
     yield first
+    name, dot, ending = first.name.partition(".json")
     for number in count(2):
-        yield first.with_name(first.name.replace(".json.gz", f"-{number}.json.gz"))
+        yield first.with_name(f"{name}-{number}{dot}{ending}")
 
 
 class Place:
-    """Where every version of one record goes: `output`, else below `root` by a name that no other record has."""
+    """Where every version of one record goes: `output`, else below `root` by a name that no other record has.
 
-    def __init__(self, root: Path, output: Path | None = None):
-        self.root, self._path = root, output
+    A ResultsError where `output` exists already: no record is replaced, except by a later version of itself.
+    """
+
+    def __init__(self, root: Path, output: Path | None = None) -> None:
+        if output is not None and output.exists():
+            raise ResultsError(f"{output}: exists already, and no record is replaced; name another file or remove it")
+        self.root, self._output = root, output
+        self._file: OwnFile | None = None
 
     def save(self, record: RunRecord) -> Path:
-        """Write it over the version before; returns the path."""
-        if self._path is None:
-            self._path = next(path for path in numbered(path_for(record, self.root)) if not path.exists())
-        return save(record, self._path)
+        """Write it over the version before, and over nothing else; returns the path."""
+        first = self._output or path_for(record, self.root)
+        self._file = self._file or OwnFile(partial(numbered, first))
+        with _writing(first):
+            return self._file.write(packed(record, first))
+
+
+def add_once(record: RunRecord, root: Path) -> Path:
+    """Create a new file for the record below `root`, unless there is one with its content; returns the path."""
+    first = path_for(record, root)
+    data = packed(record, first)
+    with _writing(first):
+        for path in numbered(first):
+            try:
+                create_file(path, data)
+                return path
+            except FileExistsError:
+                if path.is_file() and path.read_bytes() == data:
+                    return path
+    raise AssertionError("numbered names end nowhere")
 
 
 def save(record: RunRecord, path: Path) -> Path:
-    """Write the record to `path` (gzip where the name ends so) by way of a temporary file; returns the path."""
-    text = json.dumps(encode(record), separators=(",", ":"), allow_nan=False, default=str)
-    data = gzip.compress(text.encode(), 9, mtime=0) if path.suffix == ".gz" else text.encode()
-    try:
-        write_atomically(path, data)
-    except OSError as error:
-        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    """Write the record to `path` (gzip where the name ends so), over whatever is there; returns the path."""
+    with _writing(path):
+        write_atomically(path, packed(record, path))
     return path
+
+
+def packed(record: RunRecord, path: Path) -> bytes:
+    """The content of the record's file, compressed where the path's name ends in `.gz`."""
+    text = json.dumps(encode(record), separators=(",", ":"), allow_nan=False, default=str)
+    return gzip.compress(text.encode(), 9, mtime=0) if path.suffix == ".gz" else text.encode()
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def read(path: Path | str) -> RunRecord:
@@ -71,8 +113,14 @@ def parsed(path: Path | str) -> object:
 
 
 def records_in(root: Path | str) -> list[Path]:
-    """The paths of all records below `root`, oldest first."""
-    return sorted(Path(root).glob("*/*.json.gz"), key=lambda path: path.name.removesuffix(".json.gz"))
+    """The paths of all records below `root`, oldest first; of one second in the order of their numbers."""
+    return sorted(Path(root).glob("*/*.json.gz"), key=_order)
+
+
+def _order(path: Path) -> tuple[str, int]:
+    name = path.name.removesuffix(".json.gz")
+    found = _NUMBERED.fullmatch(name)
+    return (found["first"], int(found["number"])) if found else (name, 1)
 
 
 def readable(root: Path | str, machine: str | None = None) -> Iterator[tuple[Path, RunRecord]]:

@@ -1,6 +1,7 @@
 """`prism-bench import` and `export`: other tools' results in and out of the store."""
 
 import json
+import os
 from pathlib import Path
 
 import pandas
@@ -39,6 +40,23 @@ def test_the_same_file_twice_is_one_record_and_another_one_has_its_own_place(she
     for path in (first, first, other):
         assert 0 == shell("import", path).code
     assert 2 == len(store.records_in(RUNS))
+
+
+def test_two_files_of_one_second_are_two_records(shell, tmp_path):
+    paths = [nvbench(tmp_path / name) for name in "ab"]
+    plain = json.loads(paths[1].read_text().replace("2.5e-05", "5.0e-05"))
+    paths[1].write_text(json.dumps(plain))
+    for path in paths:
+        os.utime(path, (1_763_700_000, 1_763_700_000))
+    found = shell("import", *paths, "--json").json["records"]
+    assert (2, 2) == (len(set(found)), len(store.records_in(RUNS)))
+    assert found == shell("import", *paths, "--json").json["records"]
+    assert 2 == len(store.records_in(RUNS))
+
+
+def test_one_file_named_twice_is_told_once(shell, tmp_path):
+    path = nvbench(tmp_path)
+    assert 1 == len(shell("import", path, path, "--json").json["records"])
 
 
 def test_a_file_that_cannot_be_read_ends_with_two_and_harms_no_other(shell, tmp_path):

@@ -88,8 +88,28 @@ def test_parts_of_two_commits_are_refused_with_both_files_and_both_values(shell,
 
 def test_a_part_is_not_written_over(shell, parts):
     before = parts[0].read_bytes()
-    assert "this part would be lost" in refused(shell("merge", *parts, "--output", parts[0]))
+    assert "exists already, and no record is replaced" in refused(shell("merge", *parts, "--output", parts[0]))
     assert before == parts[0].read_bytes()
+
+
+def test_a_record_of_the_same_second_is_not_written_over(shell):
+    runs = Path("reports/runs")
+    records = [part(uuid, kernel) for uuid, kernel in zip(UUIDS, ("softmax", "matmul"), strict=True)]
+    other, *parts = (store.Place(runs).save(record) for record in (records[0], *records))
+    before = other.read_bytes()
+    found = shell("merge", *parts, "--json").json
+    assert str(other).replace(".json.gz", "-4.json.gz") == found["record"]
+    assert before == other.read_bytes()
+
+
+def test_the_machines_name_leads_to_no_other_folder(shell):
+    records = [part(uuid, kernel) for uuid, kernel in zip(UUIDS, ("softmax", "matmul"), strict=True)]
+    hostile = [replace(one, machine={**one.machine, "id": "../../x"}) for one in records]
+    paths = [store.save(one, Path(f"part{number}.json.gz")) for number, one in enumerate(hostile)]
+    before = set(Path.cwd().parent.iterdir())
+    found = shell("merge", *paths, "--json").json
+    assert Path("reports/runs") in Path(found["record"]).parents and ".." not in Path(found["record"]).parts
+    assert before == set(Path.cwd().parent.iterdir())
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -204,3 +205,31 @@ def test_the_table_has_one_row_per_sample(tmp_path):
 def test_records_are_compressed_the_same_way_every_time(tmp_path):
     path = save(cpu_record(), tmp_path / "record.json.gz")
     assert json.loads(gzip.decompress(path.read_bytes()))["schema"] == SCHEMA
+
+
+def test_ten_records_of_one_second_are_in_the_order_of_their_numbers(tmp_path):
+    paths = [Place(tmp_path).save(gpu_record()) for _ in range(11)]
+    assert paths == records_in(tmp_path)
+    assert newest(tmp_path).name.endswith("-11.json.gz")
+
+
+def test_a_file_that_exists_already_is_no_place_for_a_record(tmp_path):
+    (tmp_path / "mine.json.gz").write_bytes(b"theirs")
+    with pytest.raises(ResultsError, match="exists already"):
+        Place(tmp_path, tmp_path / "mine.json.gz")
+
+
+def test_a_file_that_came_to_exist_meanwhile_is_not_replaced(tmp_path):
+    place = Place(tmp_path, tmp_path / "mine.json.gz")
+    (tmp_path / "mine.json.gz").write_bytes(b"theirs")
+    assert tmp_path / "mine-2.json.gz" == place.save(gpu_record())
+    assert b"theirs" == (tmp_path / "mine.json.gz").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["../../x", "/tmp/x", "..", "a/b", "", "\0"])
+def test_what_a_record_says_never_leads_out_of_the_folder(name, tmp_path):
+    record = gpu_record(created=name, commit=name)
+    hostile = replace(record, machine={**record.machine, "id": name})
+    path = Place(tmp_path / "runs").save(hostile)
+    assert path.parent.parent == tmp_path / "runs"
+    assert [path] == records_in(tmp_path / "runs")
