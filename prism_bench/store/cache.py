@@ -1,8 +1,9 @@
 """What was read of many files, kept so that it need not be read again; never older than the files.
 
-A file's stamp holds its size, when it and its entry last changed, its inode and its last bytes, which are the checksum
-of what a compressed record holds. A kept block counts only while the stamp is the same to the last digit, and all of
-them only while the code that made them is the same. The cache may be deleted at any time; a damaged one is made again.
+A file's stamp holds its size, when its content last changed, and a seal of the content: the checksum at the end of a
+compressed record, a digest of any other. Neither a new hard link nor a copy that keeps its times changes the stamp. A
+kept block counts only while the stamp is the same to the last digit, and all of them only while the code that made them
+is the same. The cache may be deleted at any time; a damaged one is made again.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ import zipfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy
 import orjson
@@ -20,21 +22,30 @@ from prism_bench.files import cache_folder, write_atomically
 from prism_bench.store.columns import Block, together
 from prism_bench.store.points import NUMBERS, WORDS, Facts
 
+_GZIP = b"\x1f\x8b"
 _CHECKSUM = 8  # bytes at the end of a gzip file: CRC-32 and size of what it holds
 
 
 def stamp_of(path: Path) -> str:
-    """What changes whenever the file does; an OSError where it cannot be read."""
+    """Return what changes whenever the file's content does; an OSError where it cannot be read."""
     with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        file.seek(max(0, found.st_size - _CHECKSUM))
-        end = file.read().hex()
-    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino} {end}"
+        return f"{os.fstat(file.fileno()).st_mtime_ns} {_seal(file)}"
 
 
 def seal_of(path: Path) -> str:
-    """What changes whenever what a compressed file holds does, wherever it lies; an OSError where it cannot be read."""
-    return " ".join(stamp_of(path).split()[::4])
+    """Return what changes whenever the content does, wherever the file is; an OSError where it cannot be read."""
+    with path.open("rb") as file:
+        return _seal(file)
+
+
+def _seal(file: BinaryIO) -> str:
+    """The file's size with the checksum of what it holds, if it is compressed, else with a digest."""
+    size = os.fstat(file.fileno()).st_size
+    if file.read(len(_GZIP)) == _GZIP:
+        file.seek(max(0, size - _CHECKSUM))
+        return f"{size} {file.read().hex()}"
+    file.seek(0)
+    return f"{size} {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def place_for(root: Path) -> Path:

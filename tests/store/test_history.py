@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 
 import pytest
 
@@ -116,6 +117,31 @@ def test_a_changed_record_is_read_again(runs, change):
     assert [1e-3] == pytest.approx(values(read_history(runs)))
     change(path)
     assert [5e-3] == pytest.approx(values(read_history(runs)))
+
+
+def linked(path):
+    os.link(path, path.parent.parent / "the same file elsewhere")
+
+
+def copied_with_its_times(path):
+    shutil.copy2(path, path.with_suffix(".copy"))
+    os.replace(path.with_suffix(".copy"), path)
+
+
+def made_private(path):
+    path.chmod(0o600)
+
+
+@pytest.mark.parametrize("change", [linked, copied_with_its_times, made_private])
+def test_what_leaves_the_content_as_it_was_makes_no_record_be_read_again(runs, change, monkeypatch):
+    path = night(runs, 1)
+    first = read_history(runs)
+    before = path.stat().st_ctime_ns
+    while path.stat().st_ctime_ns == before:  # the file system's clock has steps
+        change(path)
+        (path.parent.parent / "the same file elsewhere").unlink(missing_ok=True)
+    monkeypatch.setattr("prism_bench.store.history.parsed", lambda *_: pytest.fail("was read again"))
+    assert first.points.equals(read_history(runs).points)
 
 
 def test_new_and_removed_records_are_noticed(runs):
