@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from inspect import Parameter, signature
+from pathlib import Path
+from types import CodeType
 
 from prism_bench.errors import SpecError
 
@@ -13,14 +15,50 @@ def wanted(function: Callable) -> tuple[str, ...]:
 
 
 def call(function: Callable, offered: Mapping, where: str):
-    """Call `function` with the offered values it names; a name nobody offers is a SpecError that says `where`."""
+    """Call `function` with the offered values it names; a name nobody offers is a SpecError that says `where`.
+
+    An exception of the function gets a note with the line of the spec that raised it.
+    """
     arguments = {}
     for name, parameter in _parameters(function).items():
         if name in offered:
             arguments[name] = offered[name]
         elif parameter.default is Parameter.empty:
             raise SpecError(f"{where} asks for '{name}', which is none of: {', '.join(sorted(offered))}")
-    return function(**arguments)
+    try:
+        return function(**arguments)
+    except Exception as error:
+        _note_line(error, function)
+        raise
+
+
+def defined_at(function: Callable) -> str:
+    """Return where the function was written, `softmax.py line 12`; its name where it has no Python source."""
+    code = _code(function)
+    return f"{Path(code.co_filename).name} line {code.co_firstlineno}" if code else repr(function)
+
+
+def line_in(error: BaseException, file: str) -> int | None:
+    """Return the line of `file` at which the error was raised, the innermost one; None where it never was there."""
+    line, trace = None, error.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def _note_line(error: Exception, function: Callable) -> None:
+    code = _code(function)
+    line = line_in(error, code.co_filename) if code else None
+    note = f"{Path(code.co_filename).name} line {line}" if code and line else f"in {function!r}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def _code(function: Callable) -> CodeType | None:
+    """Return the code of a function, also of one that a `functools.partial` holds."""
+    return getattr(getattr(function, "func", function), "__code__", None)
 
 
 @lru_cache(maxsize=4096)

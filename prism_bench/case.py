@@ -188,7 +188,12 @@ class Case:
     def steps(self, device: Device) -> tuple[Launch | Zero, ...]:
         """The host plan on `device`: launches and zero fills in order."""
         plan = byname.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")
-        return plan if isinstance(plan, tuple) else tuple(plan) if isinstance(plan, list) else (plan,)
+        steps = plan if isinstance(plan, tuple) else tuple(plan) if isinstance(plan, list) else (plan,)
+        odd = next((step for step in steps if not isinstance(step, Launch | Zero)), None)
+        if odd is not None or plan is None:
+            raise SpecError(f"{self.name}: launch returned {odd!r:.60}, which is no Launch and no Zero "
+                            f"({byname.defined_at(self.spec.launch)})")  # fmt: skip
+        return steps
 
     def entries(self, device: Device) -> tuple[str, ...]:
         """The functions that the plan launches on `device`, each once."""
@@ -240,10 +245,21 @@ class Case:
         return {output.name: self._shaped(output, value, offered["xp"]) for output, value in pairs}
 
     def _shaped(self, output, value, xp):
-        value, shape = xp.asarray(value), output.extents(self.axes)
+        value, shape = self._numbers(output, value, xp), output.extents(self.axes)
         if value.size != int(np.prod(shape, dtype=np.int64)):
             raise SpecError(f"{self.name}: reference gives {output.name} of shape {value.shape}, not {shape}")
         return value.reshape(shape)
+
+    def _numbers(self, output, value, xp):
+        """The reference's output as an array; a SpecError where it is no array of numbers, as None and text are not."""
+        try:
+            array = xp.asarray(value)
+        except (TypeError, ValueError, NotImplementedError):
+            array = None
+        if array is None or array.dtype.kind not in "biufc":
+            raise SpecError(f"{self.name}: reference returned {type(value).__name__} for {output.name}, not numbers "
+                            f"({byname.defined_at(self.spec.reference)})")  # fmt: skip
+        return array
 
     @np.errstate(all="ignore")
     def allowance(self, output: str, arrays: Mapping, xp, special) -> SimpleNamespace:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
+from prism_bench import byname
 from prism_bench.arguments import Array
 from prism_bench.case import Case, Device
 from prism_bench.errors import PrismBenchError, SpecError, unknown
@@ -227,13 +228,8 @@ def _load(path):
 
 
 def _line_in(path, error):
-    lines = [error.lineno] if isinstance(error, SyntaxError) else []
-    trace = error.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return lines[-1] if lines else "?"
+    line = byname.line_in(error, str(path))
+    return line or (error.lineno if isinstance(error, SyntaxError) else None) or "?"
 
 
 def _check(spec):

@@ -26,6 +26,9 @@ class PrismBenchError(Exception):
 
     exit_code = 2
 
+    def __str__(self) -> str:
+        return _with_notes(super().__str__(), self)
+
 
 class UsageError(PrismBenchError):
     """The caller asked for something that is not there.
@@ -119,6 +122,18 @@ class ItemFailed(PrismBenchError):
     Cause: the kernel reported an error, did not answer in time, or its process was ended while the item was under way.
     Cure: `executor.incidents` says which; submit the item again, it may have happened in part.
     """
+
+
+def described(error: BaseException) -> str:
+    """Return the error's type, message and notes in one text: `ValueError: too short (softmax.py line 12)`."""
+    if isinstance(error, PrismBenchError):
+        return str(error)
+    return _with_notes(f"{type(error).__name__}: {error}", error)
+
+
+def _with_notes(text: str, error: BaseException) -> str:
+    notes = getattr(error, "__notes__", ())
+    return f"{text} ({'; '.join(notes)})" if notes else text
 
 
 def unknown(kind: str, name: str, known) -> UsageError:

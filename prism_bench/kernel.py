@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral
 from pathlib import Path
 
 from prism_bench import byname
@@ -29,10 +30,24 @@ class Launch:
     arguments: tuple[str, ...] | None = None
     cooperative: bool = False
 
+    def __post_init__(self) -> None:
+        _require_extent("grid", self.grid, least=0)
+        _require_extent("block", self.block, least=1)
+
     @property
     def is_empty(self) -> bool:
         """Whether the grid has no block."""
         return 0 in (self.grid if isinstance(self.grid, tuple) else (self.grid,))
+
+
+def _require_extent(what: str, value: object, *, least: int) -> None:
+    """Raise a SpecError unless `value` is a whole number, or a tuple of one to three, each of at least `least`."""
+    extents = value if isinstance(value, tuple) else (value,)
+    whole = all(isinstance(extent, Integral) and not isinstance(extent, bool) for extent in extents)
+    if not (whole and 1 <= len(extents) <= 3 and min(extents) >= least):
+        raise SpecError(
+            f"Launch: {what} is {value!r}; it is a whole number of at least {least}, or a tuple of one to three"
+        )
 
 
 @dataclass(frozen=True)

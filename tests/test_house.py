@@ -18,7 +18,7 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
-    naming precision child scene
+    naming precision child scene entry
 """.split()
 FLOORS = [
     ["errors", "units"],
@@ -233,3 +233,12 @@ def test_nothing_kept_tells_where_it_was_written():
 def _telling_places():
     """The folder above the checkout and the home folder, unless they are places that everybody has."""
     return {HOUSE.parent, Path.home()} - {Path(place) for place in ("/", "/tmp", "/home", "/opt", "/src", "/root")}
+
+
+def test_consoles_print_text_as_it_is():
+    """Names and errors come from specs and records: markup in a string would colour them, or end the command."""
+    made = {str(path.relative_to(HOUSE)) for path in OURS if re.search(r"\bConsole\(", path.read_text())}
+    assert {"prism_bench/cli/options.py"} == made
+    closing = re.compile(r"\[/\w*\]")
+    texts = [path for path in OURS if "cli" in path.parts or "report" in path.parts]
+    assert [] == [str(path) for path in texts if closing.search(path.read_text())]

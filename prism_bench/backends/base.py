@@ -147,6 +147,10 @@ class Backend(ABC):
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
         """The case, ready to launch. CompilationFailed, SpecError, or MemoryError with the bytes it wanted."""
 
+    def report_crashes(self) -> None:
+        """From now on write to standard error where a kernel crashed, before that ends this process, if it can be."""
+        return
+
     def flow(self) -> Flow:
         """Lanes of work beside one another, where the backend has such."""
         return Flow()

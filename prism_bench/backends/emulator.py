@@ -1,6 +1,7 @@
 """The emulator as a backend: a kernel's real source on the CPU, under a chosen thread order, watched if asked."""
 
 import platform
+from contextlib import suppress
 from time import perf_counter
 
 import numpy as np
@@ -9,6 +10,7 @@ from prism_bench.backends.base import Backend, Runnable
 from prism_bench.case import Case
 from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
+from prism_bench.emulator.execute import report_crashes
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.files import shared_with
 from prism_bench.kernel import Array, Launch, Zero
@@ -39,10 +41,38 @@ class EmulatorRunnable(Runnable):
 
     def __call__(self):
         self.reports = tuple(report for step in self.steps if (report := self._take(step)))
-        found = [finding for report in self.reports for finding in report.findings]
+        found = self._complaints()
         if found:
             where = f"{self.case.name} on emulator ({self._backend.mode})"
-            raise VerificationFailed(f"{where}: " + "; ".join(map(str, found[:4])))
+            raise VerificationFailed(f"{where}: " + "; ".join((self._with_lines() or found)[:4]))
+
+    def _complaints(self, *, placed: bool = False) -> list[str]:
+        """The findings of the latest call in words, with the arguments' names; only those with a line if `placed`."""
+        launches = [step for step in self.steps if isinstance(step, Launch)]
+        return [
+            self._words(finding, step)
+            for step, report in zip(launches, self.reports, strict=False)
+            for finding in report.findings
+            if finding.accesses or not placed
+        ]
+
+    def _words(self, finding, step):
+        if finding.argument is None:
+            return str(finding)
+        return f"{finding} (argument {finding.argument} is '{self._names(step)[finding.argument]}')"
+
+    def _with_lines(self) -> list[str]:
+        """Findings with their lines: a fast call that sees a damaged buffer is repeated with every access watched."""
+        if self._backend.mode != "fast" or self._complaints(placed=True):
+            return []
+        watching = EmulatorBackend("race", self._backend.order, self._backend.seed, isolate=True)
+        with watching.prepare(self.case, self.inputs) as again, suppress(VerificationFailed):
+            again()
+        return again._complaints(placed=True)
+
+    def _names(self, step) -> tuple[str, ...]:
+        """The names of the arguments of a launch, in order."""
+        return step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
 
     def reset(self, inputs):
         self.inputs = inputs
@@ -100,9 +130,9 @@ class EmulatorRunnable(Runnable):
         if isinstance(step, Zero):
             self._buffers[step.name].array[...] = 0
             return None
-        names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
+        values = [self._value(name) for name in self._names(step)]
         return self._module.launch(
-            step.entry or self.case.spec.entry, step.grid, step.block, [self._value(name) for name in names],
+            step.entry or self.case.spec.entry, step.grid, step.block, values,
             shared_bytes=step.shared, cooperative=step.cooperative, order=self._backend.order, seed=self._backend.seed,
             isolate=self._backend.isolate,
         )  # fmt: skip
@@ -141,6 +171,9 @@ class EmulatorBackend(Backend):
     def facts(self):
         software = {"numpy": np.__version__, "compiler": self._compiler.version}
         return {"device": f"emulated on {platform.machine()}", "software": software}
+
+    def report_crashes(self) -> None:
+        report_crashes()
 
     def passes(self):
         """Every thread order, then every access watched."""

@@ -49,11 +49,9 @@ def _tell(rows, complaints, left_out, architectures, json):
     console = options.out()
     console.print(_table(rows, architectures))
     for one in left_out:
-        console.print(f"{one.kernel}: {one.message}", style="dim", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{one.kernel}: {one.message}", style="dim", highlight=False, soft_wrap=True)
     for complaint in complaints:
-        console.print(
-            f"{complaint.kernel}: {complaint.message}", style="red", markup=False, highlight=False, soft_wrap=True
-        )
+        console.print(f"{complaint.kernel}: {complaint.message}", style="red", highlight=False, soft_wrap=True)
 
 
 def _table(rows, architectures):
@@ -77,4 +75,6 @@ def _table(rows, architectures):
 def _cell(row):
     if row is None:
         return "-"
-    return f"[red]{row.registers} ({row.spill_bytes})[/]" if row.spill_bytes else str(row.registers)
+    if row.spill_bytes:
+        return Text(f"{row.registers} ({row.spill_bytes})", "red")
+    return Text(str(row.registers))

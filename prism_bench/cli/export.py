@@ -33,7 +33,7 @@ def command(
         options.print_json({"written": [str(path) for path in paths]})
     else:
         for path in paths:
-            options.out().print(f"written: {path}", highlight=False, soft_wrap=True, markup=False)
+            options.out().print(f"written: {path}", highlight=False, soft_wrap=True)
 
 
 def _kind(output, format):
@@ -82,4 +82,4 @@ def _as_table(sources, runs, output, kind):
 
 
 def _tell(reason):
-    options.err().print(str(reason), style="yellow", highlight=False, soft_wrap=True, markup=False)
+    options.err().print(str(reason), style="yellow", highlight=False, soft_wrap=True)

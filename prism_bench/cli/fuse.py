@@ -66,4 +66,4 @@ def _tell(kept, leftover: list[Path], without: str | None, json: bool):
             f"leftover {path}: no program declares it; remove it", style="red", highlight=False, soft_wrap=True
         )
     if without:
-        console.print(f"no PTX: {without}", style="dim", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"no PTX: {without}", style="dim", highlight=False, soft_wrap=True)

@@ -41,6 +41,6 @@ def command(
 
 def _tell(written, left_out):
     for path in written:
-        options.out().print(f"record: {path}", highlight=False, soft_wrap=True, markup=False)
+        options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
     for reason in left_out:
-        options.err().print(reason, style="yellow", highlight=False, soft_wrap=True, markup=False)
+        options.err().print(reason, style="yellow", highlight=False, soft_wrap=True)

@@ -116,7 +116,7 @@ def _recorded(catalogue, backend, folder):
     with options.err().status("recording traces"):
         measure(Plan(catalogue, backend, tasks, timed=False), [side])
     for failed in (one for results in side.results.values() for one in results):
-        options.err().print(f"not recorded: {failed.name}: {failed.reason}", markup=False, soft_wrap=True)
+        options.err().print(f"not recorded: {failed.name}: {failed.reason}", soft_wrap=True)
     return [*map(Path, side.recorded), trace.save(random_trace(), kept / "random.json.gz")]
 
 

@@ -48,8 +48,8 @@ def _plain(record, place, cut_short):
 def _tell(record, place, cut_short):
     for part in cut_short:
         words = f"{part} was cut short, so the merged record is marked incomplete"
-        options.err().print(words, style="yellow", highlight=False, soft_wrap=True, markup=False)
+        options.err().print(words, style="yellow", highlight=False, soft_wrap=True)
     kernels = sum(len(part["kernels"]) for part in record.parts)
     counts = f"{len(record.parts)} parts, {kernels} kernels and the ceilings, {len(record.cases)} cases"
-    options.out().print(f"merged: {counts}", highlight=False, soft_wrap=True, markup=False)
-    options.out().print(f"record: {place}", highlight=False, soft_wrap=True, markup=False)
+    options.out().print(f"merged: {counts}", highlight=False, soft_wrap=True)
+    options.out().print(f"record: {place}", highlight=False, soft_wrap=True)

@@ -58,7 +58,7 @@ def _kept(moments, table):
         if table:
             table.add(moment.snapshot["status"])
         for trouble in deliver(moment.raised):
-            options.err().print(trouble, markup=False, highlight=False, soft_wrap=True)
+            options.err().print(trouble, highlight=False, soft_wrap=True)
         yield moment
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.workload import LABELS
@@ -33,19 +34,28 @@ DEFAULT_RUNS = Path("reports/runs")
 
 def out() -> Console:
     """Standard output; colour where a person sees it or FORCE_COLOR asks for it, never under NO_COLOR."""
-    return Console(width=None if sys.stdout.isatty() else 160)
+    return plain_console(width=None if sys.stdout.isatty() else 160)
 
 
 def err() -> Console:
     """Standard error, for progress and remarks."""
-    return Console(stderr=True)
+    return plain_console(stderr=True)
+
+
+def plain_console(*, width: int | None = None, stderr: bool = False) -> Console:
+    """Return a console that prints every string as it is.
+
+    Names, reasons and errors come from specs and records, and may hold brackets and colons. Colour comes from `Text`
+    and `style` alone, never from markup inside a string.
+    """
+    return Console(width=width, stderr=stderr, markup=False, emoji=False)
 
 
 def open_catalogue(folder: Path | None) -> Catalogue:
     """The catalogue; each of its problems is said on standard error, the rest goes on."""
     catalogue = discover(folder)
     for problem in catalogue.problems:
-        err().print(f"[red]catalogue[/] {problem}", highlight=False, soft_wrap=True)
+        err().print(Text("catalogue", "red"), str(problem), highlight=False, soft_wrap=True)
     return catalogue
 
 
@@ -68,5 +78,5 @@ def choose_backend(name: str | None, quiet: bool):
         sentence = f"backend {name}: {opened.facts()['device']}"
     else:
         opened, sentence = open_default()
-    (err() if quiet else out()).print(sentence, highlight=False, markup=False, soft_wrap=True)
+    (err() if quiet else out()).print(sentence, highlight=False, soft_wrap=True)
     return opened

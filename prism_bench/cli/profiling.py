@@ -44,7 +44,7 @@ def profile(wanted: Wanted, tool: str, plan: dict, quiet: bool):
         except ProfilerFailed as error:
             if tool == "ncu" or error.failure.name not in _CLOSED:
                 raise
-            options.err().print(f"{error} Going on with cupti.", markup=False, highlight=False, soft_wrap=True)
+            options.err().print(f"{error} Going on with cupti.", highlight=False, soft_wrap=True)
             tool = "cupti"
     return _traced(wanted, tool, plan)
 
@@ -59,7 +59,7 @@ def _counted(wanted, plan, quiet):
         record = profiling.profile(wanted.catalogue, wanted.backend, wanted.cases, chosen, told, keep=keep)
     commands = {case.profile["command"] for case in record.cases if case.profile}
     for command in sorted(commands) if not quiet else ():
-        options.out().print(f"command: {command}", markup=False, highlight=False, soft_wrap=True)
+        options.out().print(f"command: {command}", highlight=False, soft_wrap=True)
     return record
 
 
@@ -153,7 +153,7 @@ def _told(record, json, kept, emulated=None):
     for one in found:
         style = {"bad": "red", "untrusted": "yellow"}.get(one.gravity)
         words = f"{one.case or 'capture'}: {one.message}"
-        options.out().print(words, style=style, markup=False, highlight=False, soft_wrap=True)
+        options.out().print(words, style=style, highlight=False, soft_wrap=True)
     for one in kept:
         options.out().print(f"kept: {one}", highlight=False, soft_wrap=True)
     return exit_code(found)
@@ -228,6 +228,6 @@ def show_capture(path: Path, json: bool) -> None:
         known = {name: entry for name, entry in one["values"].items() if entry["value"] is not None}
         shown = known or {name: entry for name, entry in one["metrics"].items() if entry["value"] is not None}
         for name, entry in shown.items():
-            options.out().print(f"  {name} = {entry['value']:.6g} {entry['unit']}", markup=False, highlight=False)
+            options.out().print(f"  {name} = {entry['value']:.6g} {entry['unit']}", highlight=False)
         for rule in one["rules"]:
             options.out().print(Text(f"  ncu says ({rule['kind']}): {rule['text'][:300]}", style="dim"))

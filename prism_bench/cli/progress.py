@@ -40,6 +40,6 @@ def _lines(console):
         if now - said >= LINE_SECONDS:
             said = now
             far = f"{now - began:.0f} s: process {event.process + 1}, {event.done} of {event.total}: {event.task}"
-            console.print(far, highlight=False, markup=False, soft_wrap=True)
+            console.print(far, highlight=False, soft_wrap=True)
 
     return report

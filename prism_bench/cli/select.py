@@ -41,7 +41,7 @@ def command(
     else:
         options.out().print(measured_view(found, asked))
     for case, reason in left.items():
-        options.err().print(f"left out: {case}: {reason}", highlight=False, markup=False, soft_wrap=True)
+        options.err().print(f"left out: {case}: {reason}", highlight=False, soft_wrap=True)
     raise SystemExit(2 if left else 0)
 
 

@@ -37,7 +37,7 @@ def command(
         for row in rows:
             if row.complaint:
                 options.out().print(
-                    f"{row.case}: {row.complaint}", style="red", markup=False, highlight=False, soft_wrap=True
+                    f"{row.case}: {row.complaint}", style="red", highlight=False, soft_wrap=True
                 )
     raise SystemExit(1 if found.problems or any(row.complaint for row in rows) else 0)
 

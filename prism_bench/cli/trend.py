@@ -53,7 +53,7 @@ def _read(runs, asv):
         store.newest(runs)
         raise ResultsError(history.problems[0].reason)
     for reason in left_out:
-        options.err().print(reason, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        options.err().print(reason, style="yellow", highlight=False, soft_wrap=True)
     return history
 
 

@@ -27,5 +27,5 @@ def configured(cases: Sequence[Case], backend, tuned: bool):
     facts = opened.facts()
     found = applied(cases, Machine(machine(facts)["id"], facts, opened.name, opened.device), STORE)
     for note in found.notes:
-        options.err().print(note, highlight=False, markup=False, soft_wrap=True)
+        options.err().print(note, highlight=False, soft_wrap=True)
     return found

@@ -1,6 +1,7 @@
 """`prism-bench verify`: are the kernels right, on every leg that stands here?"""
 
 from rich.table import Table
+from rich.text import Text
 
 from prism_bench.cli import options
 from prism_bench.cli.progress import progress_bar
@@ -57,7 +58,7 @@ def _stands(leg, asked, quiet):
         if asked:
             raise
         sentence = f"backend {leg} left out: {error}"
-    console.print(sentence, highlight=False, markup=False, soft_wrap=True)
+    console.print(sentence, highlight=False, soft_wrap=True)
     return "left out" not in sentence
 
 
@@ -88,8 +89,7 @@ def _print_rest(console, leg, record):
     console.print(f"{leg}: " + ", ".join(f"{count} {status}" for status, count in counts.items()), highlight=False)
     for case in record.cases:
         if case.status != "ok":
-            console.print(f"[red]{case.status}[/] ", end="")
-            console.print(case.reason, markup=False, highlight=False, soft_wrap=True)
+            console.print(Text(case.status, "red"), str(case.reason), highlight=False, soft_wrap=True)
 
 
 def _by_kernel(record):
@@ -104,12 +104,13 @@ def _cell(cases):
         return "-"
     wrong = [case for case in cases if case.status not in ("ok", "skipped")]
     if wrong:
-        return f"[red]{len(wrong)} of {len(cases)} cases {wrong[0].status}[/]"
+        return Text(f"{len(wrong)} of {len(cases)} cases {wrong[0].status}", "red")
     entries = [(entry, case) for case in cases for entry in case.verification if entry.get("compared")]
     if not entries:
-        return f"[dim]{cases[0].status}, nothing to compare[/]"
+        return Text(f"{cases[0].status}, nothing to compare", "dim")
     entry, case = max(entries, key=lambda pair: float(pair[0]["max_relative"]))
     if not float(entry["max_relative"]):
         return f"exact in {len(cases)} cases"
     place = ", ".join(str(index) for index in entry["place"])
-    return f"{float(entry['max_relative']):.1e} [dim]{case.workload_text} {entry['output']}\\[{place}][/]"
+    error = f"{float(entry['max_relative']):.1e} "
+    return Text.assemble(error, (f"{case.workload_text} {entry['output']}[{place}]", "dim"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from prism_bench.compilation import bindings
 from prism_bench.compilation.code import Resources, resources
 from prism_bench.compilation.headers import include_folders
+from prism_bench.entry import missing_entry
 from prism_bench.errors import CompilationFailed
 from prism_bench.files import cache_folder, first_in, shared_with, write_atomically
 
@@ -59,7 +60,10 @@ def compile_source(source: Path, entries, architecture: str, options=(), cache: 
     started = time.perf_counter()
     cubin, lowered, log = nvrtc.compile(text, str(source), entries, flags)
     if cubin is None:
-        raise CompilationFailed(f"{source} for sm_{architecture}:\n{log.strip()}")
+        code = "\n".join([text, *_included(source, text)])
+        raise CompilationFailed(
+            missing_entry(entries, code, str(source)) or f"{source} for sm_{architecture}:\n{log.strip()}"
+        )
     seconds = time.perf_counter() - started
     if not kept:
         _to_cache(path, cubin, {"lowered": lowered, "log": log, "seconds": seconds})

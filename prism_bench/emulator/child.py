@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from prism_bench.emulator.buffers import DeviceBuffer, GuardedBuffer
-from prism_bench.emulator.execute import execute
+from prism_bench.emulator.execute import execute, report_crashes
 from prism_bench.emulator.library import Library
 from prism_bench.emulator.request import Place
 from prism_bench.errors import PrismBenchError
@@ -30,8 +30,6 @@ class Service:
 
     def launch(self, request, arrays, arguments):
         """Runs a launch, in whose arguments a Place stands for one of the arrays. Gives report and arrays back."""
-        if not self._guarded:
-            self._library.tell_crashes()
         passed = [arrays[argument.index] if isinstance(argument, Place) else argument for argument in arguments]
         report = execute(self._library, request, passed, GuardedBuffer if self._guarded else DeviceBuffer)
         return report, arrays
@@ -69,6 +67,8 @@ def serve(guarded: bool, questions, answers):
 
 def main(questions, answers, kind):
     """Serves until there is nobody to ask."""
+    if kind != "guarded":
+        report_crashes()
     with open(int(questions), "rb") as reading, open(int(answers), "wb") as writing:
         serve(kind == "guarded", reading, writing)
 

@@ -8,12 +8,22 @@ from prism_bench.emulator.report import Access, Finding, LaunchReport
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import SpecError
 
+_reports_crashes = False
+
+
+def report_crashes() -> None:
+    """From now on write to standard error where a kernel crashed, before the crash ends this process."""
+    global _reports_crashes
+    _reports_crashes = True
+
 
 def execute(library: Library, request: LaunchRequest, arguments, make_buffer=DeviceBuffer) -> LaunchReport:
     """Runs the launch on NumPy arrays, DeviceBuffers and NumPy scalars; what the kernel wrote is copied back."""
     if request.entry not in library.signatures:
         raise SpecError(f"no kernel '{request.entry}' in this module; it has {', '.join(library.signatures)}")
     packed = Arguments(request.entry, library.signatures[request.entry], arguments, make_buffer)
+    if _reports_crashes:
+        library.report_crashes()
     raw = library.launch(request, packed.addresses, packed.regions)
     packed.copy_back()
     findings = (*_findings(library, raw), *map(_overrun, packed.overruns()))

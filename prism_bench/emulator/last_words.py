@@ -4,6 +4,7 @@ import re
 import signal
 from pathlib import Path
 
+from prism_bench.emulator.library import EMULATED
 from prism_bench.emulator.locate import is_own, locate
 from prism_bench.emulator.report import Access, Finding
 
@@ -19,6 +20,8 @@ _SIZE = re.compile(r"^(?P<verb>READ|WRITE) of size (?P<bytes>\d+)", re.MULTILINE
 _PLACE = re.compile(r"is located (?P<where>.+?)(?: \[0x.*| \(0x.*)?$", re.MULTILINE)
 _CRASH = re.compile(r"^crashed-at (\d+) 0x([0-9a-f]+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
 
+_EMULATED = re.compile(rf"^{EMULATED}(.+)$", re.MULTILINE)
+
 
 def read_last_words(library: Path, text: str, died: bool, status: int | None) -> tuple[Finding, ...]:
     """The findings in `text`; a death that the text does not explain is one too."""
@@ -26,6 +29,13 @@ def read_last_words(library: Path, text: str, died: bool, status: int | None) ->
     if died and not any(finding.kind != "undefined behaviour" for finding in found):
         found.append(Finding("crash", f"the kernel's process ended ({_ending(status)}): {text.strip()[-300:]}"))
     return tuple(found)
+
+
+def crash_in(text: str) -> Finding | None:
+    """Return the crash that a process reported about one of its own libraries, with its line; None without one."""
+    report = _CRASH.search(text)
+    libraries = _EMULATED.findall(text[: report.start()]) if report else []
+    return next(_crash(Path(libraries[-1]), text), None) if libraries else None
 
 
 def _address(text: str):

@@ -2,6 +2,7 @@
 
 import _ctypes
 import ctypes
+import os
 import weakref
 from pathlib import Path
 
@@ -103,8 +104,13 @@ class _ArgumentTraffic(ctypes.Structure):
     ]
 
 
+EMULATED = "emulated from "  # begins the line on standard error that names the library of a crash
+
+
 class Library:
     """The kernels and global variables of one built source."""
+
+    _reporting: Path | None = None  # whose crashes this process reports
 
     def __init__(self, path: Path):
         self.path = path
@@ -124,10 +130,17 @@ class Library:
         found = (self._so.cuda_cpu_symbol(ctypes.c_size_t(i)).contents for i in range(self._so.cuda_cpu_symbol_count()))
         self.symbols = {symbol.name.decode(): (symbol.address, symbol.bytes) for symbol in found}
 
-    def tell_crashes(self):
-        """From now on a crash inside one of its kernels is told on standard error before it ends this process."""
-        if hasattr(self._so, "cuda_cpu_tell_crashes"):
-            self._so.cuda_cpu_tell_crashes()
+    def report_crashes(self) -> None:
+        """From now on a crash inside one of its kernels is reported on standard error before it ends this process.
+
+        The report has an offset into the library alone, so the library's path is written first.
+        """
+        if not hasattr(self._so, "cuda_cpu_tell_crashes"):
+            return
+        if Library._reporting != self.path:
+            Library._reporting = self.path
+            os.write(2, f"\n{EMULATED}{self.path}\n".encode())
+        self._so.cuda_cpu_tell_crashes()
 
     def set_symbol(self, name: str, content: bytes):
         """Sets a global variable; SpecError where there is none of that name and size."""

@@ -13,8 +13,9 @@ from prism_bench.emulator.isolation import Child
 from prism_bench.emulator.library import Library
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import PATIENCE_SECONDS, LaunchRequest, three
-from prism_bench.emulator.source import host_source
-from prism_bench.errors import SpecError
+from prism_bench.emulator.source import flat_code, host_source
+from prism_bench.entry import missing_entry
+from prism_bench.errors import CompilationFailed, SpecError
 
 
 def compile_source(path_or_text, include_dirs=(), entries=(), mode="fast", defines=()) -> "Module":
@@ -27,8 +28,16 @@ def compile_source(path_or_text, include_dirs=(), entries=(), mode="fast", defin
     if mode not in MODES:
         raise SpecError(f"mode '{mode}' is none of {', '.join(MODES)}")
     names = tuple(f"{name}={value}" for name, value in defines.items()) if isinstance(defines, dict) else tuple(defines)
-    source = host_source(path_or_text, tuple(Path(folder) for folder in include_dirs), tuple(entries))
-    return Module(build(source.text, mode, names), mode)
+    folders = tuple(Path(folder) for folder in include_dirs)
+    source = host_source(path_or_text, folders, tuple(entries))
+    try:
+        return Module(build(source.text, mode, names), mode)
+    except CompilationFailed as error:
+        name = "the source" if isinstance(path_or_text, str) and "\n" in path_or_text else str(path_or_text)
+        missing = missing_entry(entries, flat_code(path_or_text, folders), name)
+        if missing:
+            raise CompilationFailed(missing) from error
+        raise
 
 
 # Loading a library twice gives the same one, with the same blocks and threads inside.

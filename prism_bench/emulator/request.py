@@ -1,6 +1,7 @@
 """What is asked of the emulator: one launch, as plain values that a child process can be handed."""
 
 from dataclasses import dataclass
+from numbers import Integral
 
 from prism_bench.errors import SpecError
 
@@ -52,5 +53,7 @@ class Place:
 
 def three(extent) -> tuple[int, int, int]:
     """A grid or block as three numbers: `256` and `(16, 16)` are filled up with ones."""
-    sizes = (extent,) if isinstance(extent, int) or not hasattr(extent, "__len__") else tuple(extent)
+    sizes = tuple(extent) if isinstance(extent, tuple | list) else (extent,)
+    if not all(isinstance(size, Integral) for size in sizes):
+        raise SpecError(f"grid and block are whole numbers, or up to three of them; not {extent!r}")
     return tuple(int(size) for size in (*sizes, 1, 1)[:3])

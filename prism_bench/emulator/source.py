@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from prism_bench.emulator.compiler import INCLUDE
 from prism_bench.errors import SpecError
 from prism_bench.files import first_in
 
@@ -128,24 +129,35 @@ class _Flattener:
         for number, line in enumerate(text.split("\n"), start=1):
             include = _INCLUDE.match(line)
             if include:
-                lines.append(self._include(include[1], include[2].strip(), folder))
+                lines.append(self._include(include[1], include[2].strip(), folder, f'#line {number} "{name}"'))
                 lines.append(f'#line {number + 1} "{name}"')
             else:
                 lines.append("" if _ONCE.match(line) else line)
         return "\n".join(lines)
 
-    def _include(self, bracket: str, name: str, folder: Path) -> str:
+    def _include(self, bracket: str, name: str, folder: Path, place: str) -> str:
         beside = [folder] if folder and bracket == '"' else []
         found = first_in([*beside, *self.include_dirs], name)
         if found is None:
             if name not in self.system:
                 self.system.append(name)
-            return '#include "cuda_on_cpu/kernel_scope.h"' if "assert" in name else ""
+            if "assert" in name:
+                return '#include "cuda_on_cpu/kernel_scope.h"'
+            return "" if first_in([INCLUDE], name) else self._missing(name, folder, place)
         if found.resolve() in self.read_once:
             return ""
         if any(_ONCE.match(line) for line in found.read_text(encoding="utf-8").split("\n")):
             self.read_once.add(found.resolve())
         return self._file(found)
+
+    def _missing(self, name: str, folder: Path, place: str) -> str:
+        """Lines that stop the host compiler at `place` unless it has the header itself.
+
+        The compiler decides, and not this reader: it alone knows which branch of a condition is taken.
+        """
+        searched = ", ".join(str(one) for one in (folder, *self.include_dirs))
+        words = f"'{name}' is neither in {searched} nor a header of the emulator or the host compiler"
+        return f"#if !__has_include(<{name}>)\n{place}\n#error {words}\n#endif"
 
 
 def _rewrite(text: str) -> str:

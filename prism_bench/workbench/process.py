@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from prism_bench.child import ending, environment
+from prism_bench.emulator.last_words import crash_in
 from prism_bench.errors import BackendUnavailable
 
 START_SECONDS = 180.0
@@ -111,8 +112,11 @@ def lines_of(process):
 
 
 def last_words(process, words) -> str:
-    """How the process ended, with the last line of what it said on standard error."""
-    return f"the process {ending(process.wait(), words)}"
+    """How the process ended: the crash of an emulated kernel with its line, else the last line of standard error."""
+    status = process.wait()
+    words.seek(0)
+    crash = crash_in(words.read().decode(errors="replace"))
+    return str(crash) if crash else f"the process {ending(status, words)}"
 
 
 def died_at_start(error: WorkerDied, backend: str) -> BackendUnavailable:

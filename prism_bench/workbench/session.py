@@ -3,7 +3,7 @@
 from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.errors import BackendUnavailable, PrismBenchError, described
 from prism_bench.monitor import Blind, Sampler
 from prism_bench.run_record import CaseResult
 from prism_bench.workbench.measuring import (
@@ -70,7 +70,7 @@ class Session:
                 raise
             if lacks_memory(str(error)):
                 return result_of(case, "skipped", f"{case.name}: {OUT_OF_MEMORY}: {error}")
-            return result_of(case, "failed", f"{case.name}: {type(error).__name__}: {error}")
+            return result_of(case, "failed", f"{case.name}: {described(error)}")
 
     def _measured(self, case):
         with self._backend.prepare(case, case.inputs(self._settings.seeds[0])) as runnable:

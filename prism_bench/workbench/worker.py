@@ -25,6 +25,7 @@ def main() -> None:
     order = json.loads(sys.stdin.readline())
     tell = private_output()
     backend = open_backend(order["backend"])
+    backend.report_crashes()
     facts = backend.facts()
     tell({"facts": facts, "protocol": {"version": PROTOCOL}})
     settings, catalogue = from_plain(order["settings"]), discover(order["catalogue"])
