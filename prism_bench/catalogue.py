@@ -11,7 +11,7 @@ from types import ModuleType
 from prism_bench import byname
 from prism_bench.arguments import Array
 from prism_bench.case import Case, Device
-from prism_bench.errors import PrismBenchError, SpecError, unknown
+from prism_bench.errors import PrismBenchError, SpecError, UsageError, unknown
 from prism_bench.files import GENERATED, default_folder, family_of, shared_folders
 from prism_bench.kernel import KernelSpec
 from prism_bench.naming import chosen, read_case
@@ -172,7 +172,7 @@ def discover(folder: Path | str | None = None) -> Catalogue:
     """Read a catalogue folder. A broken pair becomes a problem, never an exception; a missing folder is an error."""
     root = Path(folder) if folder else default_folder()
     if not root.is_dir():
-        raise SpecError(f"no catalogue at {root}: a catalogue is a folder of <family>/<name>.cu and <name>.py")
+        raise UsageError(f"no catalogue at {root}: a catalogue is a folder of <family>/<name>.cu and <name>.py")
     _share_include(root)
     kernels, problems = {}, []
     for path in _pairs(root, "py"):

@@ -6,6 +6,7 @@
         CompilationFailed    the kernel author: the compiler's words, with file and line
         VerificationFailed   the kernel author: the output differs from the reference
         BackendUnavailable   the machine: what is missing, and what works without it
+        CacheUnavailable     the machine: nothing can be kept where compiled kernels are kept
         MeasurementInvalid   the machine: below the floor, above the ceiling, throttled throughout
         ProfilerError        the machine: why a profiler could not do its work, and the cure
         ResultsError         whoever keeps the results: a record that cannot be read
@@ -77,6 +78,15 @@ class BackendUnavailable(PrismBenchError):
 
     Cause: no GPU, no driver, a package that is not installed, or no C++ compiler for the emulator.
     Cure: `prism-bench doctor` names what is missing and how to get it; `--backend numpy_reference` needs nothing.
+    """
+
+
+class CacheUnavailable(PrismBenchError):
+    """Compiled kernels cannot be kept; no kernel is to blame for that.
+
+    Cause: the folder of PRISM_BENCH_CACHE (`~/.cache/prism_bench` without it) cannot be made or written, or its disk
+    is full.
+    Cure: set PRISM_BENCH_CACHE to a folder that can be written and has room; `prism-bench doctor` tests it.
     """
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from errno import EEXIST
 from pathlib import Path
 
-from prism_bench.errors import ResultsError
+from prism_bench.errors import CacheUnavailable, ResultsError
 
 _PACKAGE = Path(__file__).resolve().parent
 GENERATED = "generated"  # kernels/<family>/generated: what the fusion generator writes
@@ -52,6 +52,28 @@ def shared_with(source: Path) -> tuple[Path, ...]:
 def cache_folder(room: str) -> Path:
     """Where `room` keeps what can be made again: below PRISM_BENCH_CACHE, else below the user's cache."""
     return Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench") / room
+
+
+def writable_cache(room: str) -> Path:
+    """The folder where `room` keeps things, made where it was missing; a CacheUnavailable where it takes no file."""
+    folder = cache_folder(room)
+    with cache_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder) as file:
+            file.write(bytes(1 << 12))  # a full disk still takes an empty file
+    return folder
+
+
+@contextmanager
+def cache_errors(folder: Path) -> Iterator[None]:
+    """Whatever the machine refuses to the cache in the body is a CacheUnavailable: no fault of a kernel."""
+    try:
+        yield
+    except OSError as error:
+        raise CacheUnavailable(
+            f"cannot write the cache {folder}: {error.strerror or error}; set PRISM_BENCH_CACHE to a folder that can "
+            "be written and has room"
+        ) from error
 
 
 def write_atomically(path: Path, data: bytes) -> None:

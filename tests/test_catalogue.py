@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.errors import SpecError, UsageError
+from prism_bench.errors import UsageError
 from prism_bench.files import default_folder
 
 TOYS = Path(__file__).parent / "toys"
@@ -62,7 +62,7 @@ def test_a_folder_may_be_named_by_text(folder):
 
 
 def test_a_missing_folder_says_what_a_catalogue_is(tmp_path):
-    with pytest.raises(SpecError, match=r"no catalogue at .*nowhere: a catalogue is a folder of"):
+    with pytest.raises(UsageError, match=r"no catalogue at .*nowhere: a catalogue is a folder of"):
         discover(tmp_path / "nowhere")
 
 

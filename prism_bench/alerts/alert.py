@@ -1,8 +1,9 @@
 """One thing that somebody should know, and what makes it the same thing tomorrow."""
 
 import hashlib
-import json
 from dataclasses import dataclass, field
+
+from prism_bench.strict_json import json_line
 
 
 @dataclass(frozen=True)
@@ -30,4 +31,4 @@ class Alert:
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits; the same for the same thing on any day."""
         parts = [self.source, self.machine, self.kind, self.subject, *self.identity]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        return hashlib.sha256(json_line(parts).encode()).hexdigest()[:16]

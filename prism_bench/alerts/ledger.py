@@ -8,6 +8,7 @@ from pathlib import Path
 from prism_bench.alerts.alert import Alert
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
+from prism_bench.strict_json import json_text
 
 # An alert that stands is told again when it is worse by more than this than when it was told last.
 WORSE = 1.10
@@ -81,7 +82,7 @@ def _entry(plain):
 
 def write(ledger: Ledger, path: Path) -> None:
     """Put the ledger at `path`, whole or not at all; sorted, so that a change of it reads well."""
-    text = json.dumps({"version": _VERSION, "entries": dict(sorted(ledger.entries.items()))}, indent=1)
+    text = json_text({"version": _VERSION, "entries": dict(sorted(ledger.entries.items()))}, indent=1)
     try:
         write_atomically(path, text.encode() + b"\n")
     except OSError as error:

@@ -7,7 +7,6 @@ Addresses and tokens are secrets, so they come from the environment and from now
     PRISM_BENCH_SLACK_WEBHOOK   address that is sent Slack's form
 """
 
-import json
 import threading
 import time
 import urllib.error
@@ -15,6 +14,8 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+from prism_bench.strict_json import json_text
 
 _AGAIN = (408, 425, 429)  # besides every 5xx: the receiver's trouble, not the message's
 
@@ -92,7 +93,7 @@ def _send(destination, body, timeout):
     if destination.token:
         headers["Authorization"] = f"Bearer {destination.token}"
     try:
-        data = json.dumps(body, default=str).encode()
+        data = json_text(body).encode()
         request = urllib.request.Request(destination.url, data, headers, method="POST")
         with _opener().open(request, timeout=timeout):
             return None, False, None

@@ -12,14 +12,16 @@ from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emula
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
-from prism_bench.files import shared_with
+from prism_bench.files import shared_with, writable_cache
 from prism_bench.kernel import Array, Launch, Zero
 from prism_bench.measurement import Sample
 
 
 def open_backend() -> "EmulatorBackend":
-    """The emulator in fast mode; BackendUnavailable where there is no C++ compiler."""
-    return EmulatorBackend()
+    """The emulator in fast mode; BackendUnavailable without a C++ compiler, CacheUnavailable without a cache."""
+    backend = EmulatorBackend()
+    writable_cache("emulator")
+    return backend
 
 
 def refusal(case: Case) -> str | None:

@@ -40,6 +40,7 @@ from prism_bench.cli import (
     tune,
     verify,
 )
+from prism_bench.cli.output import complain, guarded_output, os_words, refuse_empty
 from prism_bench.errors import PrismBenchError
 
 app = typer.Typer(
@@ -106,15 +107,17 @@ def _interrupt(*_):
 
 
 def main() -> None:
-    """Run the command line; a user's mistake ends in one line and the error's exit code, never in a traceback."""
+    """Run the command line; a mistake of the user or the machine ends in one line and exit code, never a traceback."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        app()
+        refuse_empty(sys.argv[1:])
+        with guarded_output():
+            app()
     except PrismBenchError as error:
-        print(f"prism-bench: {error}", file=sys.stderr)
+        complain(str(error))
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:  # a path that cannot be read or written, a full disk: never a fault of the program
+        complain(os_words(error))
+        sys.exit(2)
     finally:
         gc.freeze()  # the process ends: whatever refers to itself in a thousand records needs no search

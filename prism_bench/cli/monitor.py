@@ -1,12 +1,12 @@
 """`prism-bench monitor`: what the GPU does now."""
 
-import json as plain_json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from prism_bench.cli import options
+from prism_bench.strict_json import json_text
 
 NAME = "monitor"
 DeviceOption = Annotated[
@@ -96,7 +96,7 @@ def _view(moment):
 
 
 def _json(moment, once):
-    return plain_json.dumps(moment.snapshot, indent=1 if once else None, allow_nan=False)
+    return json_text(moment.snapshot, indent=1 if once else None)
 
 
 def _line(moment):

@@ -1,6 +1,5 @@
 """Options that several commands share, and the console they print on."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from prism_bench.catalogue import Catalogue, discover
+from prism_bench.strict_json import json_text
 from prism_bench.workload import LABELS
 
 CatalogueOption = Annotated[
@@ -66,7 +66,7 @@ def chosen_labels(labels: list[str] | None, default=LABELS) -> tuple[str, ...]:
 
 def print_json(value) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(value, indent=1, default=str, allow_nan=False))
+    print(json_text(value, indent=1))
 
 
 def choose_backend(name: str | None, quiet: bool):

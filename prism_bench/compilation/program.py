@@ -12,7 +12,8 @@ from prism_bench.compilation.code import Resources, resources
 from prism_bench.compilation.headers import include_folders
 from prism_bench.entry import missing_entry
 from prism_bench.errors import CompilationFailed
-from prism_bench.files import cache_folder, first_in, shared_with, write_atomically
+from prism_bench.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
+from prism_bench.strict_json import json_text
 
 LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
 BASE_OPTIONS = (*LANGUAGE, "-lineinfo", "--ptxas-options=-v")
@@ -138,5 +139,6 @@ def _from_cache(path):
 
 
 def _to_cache(path, cubin, facts):
-    write_atomically(path, cubin)
-    write_atomically(path.with_suffix(".json"), json.dumps(facts).encode())
+    with cache_errors(path.parent):
+        write_atomically(path, cubin)
+        write_atomically(path.with_suffix(".json"), json_text(facts).encode())

@@ -3,13 +3,12 @@
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Iterator
 
 from prism_bench.doctor.check import Check, broken, missing, note, works
 from prism_bench.emulator.compiler import find_compiler, sanitizer_library
-from prism_bench.errors import BackendUnavailable
-from prism_bench.files import cache_folder
+from prism_bench.errors import BackendUnavailable, CacheUnavailable
+from prism_bench.files import cache_folder, writable_cache
 
 _BUSY = 0.5  # of the cores
 
@@ -44,13 +43,10 @@ def _compiler():
 def _cache():
     folder = cache_folder("doctor")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder):
-            return works("cache", folder.parent)
-    except OSError as error:
-        return broken(
-            "cache", str(folder.parent), error.strerror, "set PRISM_BENCH_CACHE to a folder that can be written"
-        )
+        return works("cache", writable_cache("doctor").parent)
+    except CacheUnavailable as error:
+        cause = error.__cause__.strerror if isinstance(error.__cause__, OSError) else str(error)
+        return broken("cache", str(folder.parent), cause, "set PRISM_BENCH_CACHE to a folder that can be written")
 
 
 def _load():

@@ -1,5 +1,6 @@
 """Builds a source together with the runtime of a mode; cached by content, made once however many ask at a time."""
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterator
@@ -32,7 +33,8 @@ _PRELUDE = "cuda_on_cpu.h"
 def cache_folder() -> Path:
     """Where built libraries are kept; the folder is there afterwards."""
     folder = files.cache_folder("emulator")
-    folder.mkdir(parents=True, exist_ok=True)
+    with files.cache_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -49,7 +51,7 @@ def _once(built: Path, make: Callable[[Path], None]) -> Path:
     if built.exists():
         return built
     unit = built.with_suffix(f".{os.getpid()}{built.suffix}")
-    with _locked(built.with_suffix(".lock")):
+    with files.cache_errors(built.parent), _locked(built.with_suffix(".lock")):
         try:
             if not built.exists():
                 make(unit)
@@ -81,8 +83,17 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
     finally:
         source.unlink(missing_ok=True)
         code.unlink(missing_ok=True)
+    _refuse_full(words, library.parent)
     if words:
         raise CompilationFailed(f"{compiler.command} refused the source (emulator, {mode} mode):\n{words}")
+
+
+def _refuse_full(words: str, folder: Path) -> None:
+    """Say so where the compiler complains of the machine, not of the source."""
+    with files.cache_errors(folder):
+        for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            if os.strerror(number) in words:
+                raise OSError(number, os.strerror(number))
 
 
 def _compile(compiler: Compiler, mode: str, options: list[str], source: Path, code: Path) -> str:
@@ -113,6 +124,7 @@ def _runtime(compiler: Compiler, mode: str) -> Path:
 
 def _or_unavailable(compiler: Compiler, command: list[str]):
     words = complaint(command)
+    _refuse_full(words, Path(command[-1]).parent)
     if words:
         raise BackendUnavailable(
             f"{compiler.command} ({compiler.version}) cannot build the emulator's runtime, which needs C++17 as of "

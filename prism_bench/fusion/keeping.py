@@ -10,6 +10,7 @@ from prism_bench.compilation import compile_to_ptx, nvrtc_version, source_hash
 from prism_bench.errors import SpecError
 from prism_bench.files import write_atomically
 from prism_bench.fusion.generate import Declaration, generated
+from prism_bench.strict_json import json_text
 
 ARCHITECTURE = "90"
 HOPPER = Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=90)
@@ -53,7 +54,7 @@ def keep_ptx(declaration: Declaration, catalogue: Catalogue, write: bool) -> lis
     told = _without_compiling(stored if ptx.is_file() else {}, made, write)
     if told:
         return [Kept(declaration.name, ptx, told)]
-    texts = {ptx: _ptx(source, made["entries"], ptx, write), facts: json.dumps(made, indent=1) + "\n"}
+    texts = {ptx: _ptx(source, made["entries"], ptx, write), facts: json_text(made, indent=1) + "\n"}
     return [_kept(declaration, path, text, write) for path, text in texts.items()]
 
 

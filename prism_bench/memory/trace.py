@@ -10,6 +10,7 @@ from typing import NamedTuple
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
 from prism_bench.memory.tracker import Tracked, Tracker
+from prism_bench.strict_json import json_text
 
 SCHEMA = 1
 
@@ -65,7 +66,7 @@ class Trace:
 def save(trace: Trace, path: Path) -> Path:
     """Write the trace as compressed JSON, whole or not at all."""
     plain = {"schema": SCHEMA, "name": trace.name, "facts": trace.facts, "events": [list(one) for one in trace.events]}
-    text = json.dumps(plain, separators=(",", ":"), allow_nan=False)
+    text = json_text(plain)
     try:
         write_atomically(path, gzip.compress(text.encode(), 9, mtime=0))
     except OSError as error:

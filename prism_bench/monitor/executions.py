@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean
 
 from prism_bench.files import cache_folder
+from prism_bench.strict_json import json_text
 
 RING = 10_000
 LARGEST_JOURNAL = 4 << 20
@@ -124,7 +125,7 @@ class Journal:
 
     def append(self, executions: Iterable[Execution]) -> None:
         """Add them; a journal that cannot be written is nobody's loss."""
-        lines = "".join(json.dumps(asdict(one), separators=(",", ":")) + "\n" for one in executions)
+        lines = "".join(json_text(asdict(one)) + "\n" for one in executions)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self.path.is_file() and self.path.stat().st_size > self._largest:

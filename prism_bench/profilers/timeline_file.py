@@ -7,6 +7,7 @@ import numpy as np
 
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.timeline import Calls, Ranges, Timeline, Work
+from prism_bench.strict_json import json_text
 
 _PARTS = {"work": Work, "calls": Calls, "ranges": Ranges}
 
@@ -16,7 +17,7 @@ def save(timeline: Timeline, path: Path) -> None:
     arrays = {f"{part}.{name}": column for part in _PARTS for name, column in vars(getattr(timeline, part)).items()}
     facts = {name: value for name, value in vars(timeline).items() if name not in _PARTS}
     with path.open("wb") as file:
-        np.savez_compressed(file, facts=json.dumps(facts), **arrays)
+        np.savez_compressed(file, facts=json_text(facts), **arrays)
 
 
 def load(path: Path) -> Timeline:

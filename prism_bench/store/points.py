@@ -4,12 +4,12 @@ The medians are read straight from the record's JSON. They are those of `Measure
 that it takes to build its objects; a thousand records are read before a trend can be told.
 """
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import require_schema, uuids_of
+from prism_bench.strict_json import json_line
 
 # Columns of text, which repeat, and of numbers with their types. `value` is the median in seconds; `code` sets the
 # case's machine code and launches apart from others; `doubt` says why the point cannot be trusted, empty if it can.
@@ -101,7 +101,7 @@ def _clock(processes):
 def _code(case):
     """What tells one machine code, and the way it is launched, from another; empty where the record does not know."""
     code = case.get("code") or {}
-    return json.dumps([code.get("sass"), code.get("launches"), code.get("shared_bytes")]) if code.get("sass") else ""
+    return json_line([code.get("sass"), code.get("launches"), code.get("shared_bytes")]) if code.get("sass") else ""
 
 
 def _doubt(case, one, value):

@@ -5,7 +5,6 @@ for a file that its caller owns.
 """
 
 import gzip
-import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import orjson
 from prism_bench.errors import ResultsError
 from prism_bench.files import OwnFile, create_file, path_part, write_atomically
 from prism_bench.run_record import RunRecord, decode, encode
+from prism_bench.strict_json import json_text
 
 _NUMBERED = re.compile(r"(?P<first>\d{8}T\d{6}Z-[^-]+(-dirty)?)-(?P<number>\d{1,9})")
 
@@ -83,7 +83,7 @@ def save(record: RunRecord, path: Path) -> Path:
 
 def packed(record: RunRecord, path: Path) -> bytes:
     """The content of the record's file, compressed where the path's name ends in `.gz`."""
-    text = json.dumps(encode(record), separators=(",", ":"), allow_nan=False, default=str)
+    text = json_text(encode(record))
     return gzip.compress(text.encode(), 9, mtime=0) if path.suffix == ".gz" else text.encode()
 
 

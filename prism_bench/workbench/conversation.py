@@ -1,9 +1,9 @@
 """A measuring process that gets one task after the other from who listens; another takes its place where it dies."""
 
-import json
 import tempfile
 from contextlib import suppress
 
+from prism_bench.strict_json import json_line
 from prism_bench.workbench.process import HERE, START_SECONDS, Place, WorkerDied, heard, lines_of, start
 
 
@@ -52,7 +52,7 @@ class Conversation:
         if self._interrupted:  # while it was being started
             self._process.kill()
         self._lines = lines_of(self._process)
-        self._say(json.dumps(self._order))
+        self._say(json_line(self._order))
 
     def _say(self, line):
         try:

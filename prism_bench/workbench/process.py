@@ -13,6 +13,7 @@ from threading import Thread
 from prism_bench.child import ending, environment
 from prism_bench.emulator.last_words import crash_in
 from prism_bench.errors import BackendUnavailable
+from prism_bench.strict_json import json_line
 
 START_SECONDS = 180.0
 
@@ -71,7 +72,7 @@ def _hand_over(process, order):
     """Write the order; a process that is gone already is noticed when it is listened to."""
     try:
         with process.stdin:
-            process.stdin.write(json.dumps(order))
+            process.stdin.write(json_line(order))
     except BrokenPipeError:
         return
 

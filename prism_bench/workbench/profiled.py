@@ -20,6 +20,7 @@ from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.kernel import Launch
+from prism_bench.strict_json import json_line
 from prism_bench.workbench.marks import Marks
 from prism_bench.workbench.measuring import is_sticky
 from prism_bench.workbench.verification import compare_outputs, complaint, passed
@@ -108,7 +109,7 @@ def main() -> None:
     """Work through the order."""
     order = json.loads(Path(sys.argv[1]).read_text())
     with Path(sys.argv[2]).open("a", buffering=1) as events:
-        tell = lambda event: events.write(json.dumps(event, default=str) + "\n")  # noqa: E731
+        tell = lambda event: events.write(json_line(event) + "\n")  # noqa: E731
         backend = open_backend(order["backend"])
         Watched(backend, order, tell).cases(discover(order["catalogue"]))
 

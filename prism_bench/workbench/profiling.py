@@ -5,7 +5,6 @@ capture goes on with the rest. A failure of the profiler itself, before it count
 the reason of the cases that are left.
 """
 
-import json
 import shlex
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from prism_bench.profilers.chips import counters as chip_counters
 from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run_record import RunRecord
+from prism_bench.strict_json import json_line
 from prism_bench.workbench import identity
 from prism_bench.workbench.ahead import compile_ahead
 from prism_bench.workbench.attribution import attributed, cut_short, launched, read_events, told_so_far
@@ -165,7 +165,7 @@ class _Profiling:
         report.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory() as folder:
             order, events = Path(folder) / "order.json", Path(folder) / "events"
-            order.write_text(json.dumps(self._order(names, seconds)))
+            order.write_text(json_line(self._order(names, seconds)))
             program = [sys.executable, "-m", "prism_bench.workbench.profiled", str(order), str(events)]
             command = ncu.capture(self._tool, self._counting(), report, program)
             log, watch = report.with_suffix(".log"), lambda: self._report(told_so_far(events))

@@ -1,6 +1,5 @@
 """The sweep of compute-sanitizer over the catalogue's edges: checks and kernels shared out to several processes."""
 
-import json
 import os
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.profilers import sanitizer, tools
 from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.sanitizer import CHECKS, SanitizerFinding
+from prism_bench.strict_json import json_line
 from prism_bench.workbench.process import HERE
 
 GRACE = 30.0
@@ -86,7 +86,7 @@ class _Work:
             return sanitizer.parse("", share.check, {})
         with tempfile.TemporaryDirectory() as folder:
             order, log = Path(folder) / "order.json", Path(folder) / "log"
-            order.write_text(json.dumps({
+            order.write_text(json_line({
                 "backend": self._backend, "catalogue": str(self._catalogue.folder), "kernels": share.kernels,
                 "seconds": left, "poison": share.check != "initcheck",
             }))  # fmt: skip

@@ -3,7 +3,7 @@
 from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import BackendUnavailable, PrismBenchError, described
+from prism_bench.errors import BackendUnavailable, CacheUnavailable, PrismBenchError, described
 from prism_bench.monitor import Blind, Sampler
 from prism_bench.run_record import CaseResult
 from prism_bench.workbench.measuring import (
@@ -61,7 +61,7 @@ class Session:
             return work()
         except MemoryError as error:
             return result_of(case, "skipped", f"{case.name}: {OUT_OF_MEMORY}: {error}")
-        except BackendUnavailable as error:
+        except (BackendUnavailable, CacheUnavailable) as error:
             return result_of(case, "skipped", str(error))
         except PrismBenchError as error:
             return result_of(case, "failed", str(error))

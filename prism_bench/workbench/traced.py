@@ -20,6 +20,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.profilers.cupti import Collector
 from prism_bench.profilers.timeline_file import save
+from prism_bench.strict_json import json_line
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def _work(order):
             for name, cases in order["sequences"].items()
         }
     save(collector.timeline(), path)
-    path.with_suffix(".json").write_text(json.dumps(costs))
+    path.with_suffix(".json").write_text(json_line(costs))
 
 
 def _script(words, collector):

@@ -12,6 +12,7 @@ from prism_bench.profilers import nsys, nsys_csv, nsys_sqlite, timeline_file, to
 from prism_bench.profilers.cupti import injection_library
 from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.timeline import Timeline
+from prism_bench.strict_json import json_line
 from prism_bench.workbench.process import HERE
 
 REPEATS = 20
@@ -58,7 +59,7 @@ def trace_script(words: Sequence[str], seconds: float = 300.0) -> Traced:
 def _traced(order, seconds):
     with tempfile.TemporaryDirectory() as folder:
         place, path = Path(folder) / "order.json", Path(folder) / "timeline.npz"
-        place.write_text(json.dumps({**order, "timeline": str(path)}))
+        place.write_text(json_line({**order, "timeline": str(path)}))
         library = injection_library()
         ranges = {"NVTX_INJECTION64_PATH": library} if library else {}
         command = [sys.executable, "-m", "prism_bench.workbench.traced", str(place)]
@@ -79,7 +80,7 @@ def trace_with_nsys(catalogue, backend: str, cases: Sequence[str], folder: Path,
         old.unlink()
     with tempfile.TemporaryDirectory() as place:
         order = Path(place) / "order.json"
-        order.write_text(json.dumps({
+        order.write_text(json_line({
             "backend": backend, "catalogue": str(catalogue.folder), "cases": list(cases), "verify": False,
             "traffic": False, "seconds": seconds, "case_seconds": seconds, "once": True,
         }))  # fmt: skip

@@ -15,6 +15,7 @@ from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.monitor import watched
 from prism_bench.run_record import encode_case
+from prism_bench.strict_json import json_line
 from prism_bench.workbench.ahead import compile_ahead
 from prism_bench.workbench.session import Session
 from prism_bench.workbench.settings import PROTOCOL, from_plain
@@ -60,7 +61,7 @@ def private_output():
     os.dup2(2, 1)
 
     def tell(event):
-        channel.write(json.dumps(event, default=str) + "\n")
+        channel.write(json_line(event) + "\n")
         channel.flush()
 
     return tell

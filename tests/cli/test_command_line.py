@@ -93,7 +93,7 @@ def test_a_backend_that_is_not_there_ends_with_2_and_one_sentence(shell, toys, c
 @pytest.mark.parametrize("command", ["list", "verify", "run"])
 def test_a_missing_catalogue_says_what_a_catalogue_is(shell, command):
     found = shell(command, "--catalogue", "nowhere", *([] if command == "list" else ["--backend", "null"]))
-    assert 1 == found.code
+    assert 2 == found.code
     assert "prism-bench: no catalogue at nowhere: a catalogue is a folder of" in found.err
 
 

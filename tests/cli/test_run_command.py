@@ -129,3 +129,15 @@ def test_a_variant_has_no_reference_of_its_own_to_time(shell, toys):
     found = shell("run", "--backend", "numpy_reference", "--processes", "1", *toys, "--filter", "double:by_adding")
     assert 2 == found.code
     assert "no case is left to run" in found.err
+
+
+@pytest.mark.parametrize("fault", ["unwritten", "nan", "wrong", "crash", "raises", "shape"])
+def test_json_is_strict_whatever_the_kernel_did(run, script, fault):
+    script({"double*": {fault: "words" if fault == "raises" else True}})
+    found = run("--json")
+    assert 1 == found.code
+    plain = json.loads(found.out, parse_constant=pytest.fail)
+    assert plain == json.loads(json.dumps(plain, allow_nan=False))
+    if fault == "unwritten":
+        errors = {(one["derived"]["error"], one["derived"].get("error_reason")) for one in plain["cases"]}
+        assert (None, "infinite") in errors

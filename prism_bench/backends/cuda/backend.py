@@ -7,12 +7,15 @@ from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer, available
 from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.errors import BackendUnavailable
+from prism_bench.files import writable_cache
 from prism_bench.units import bytes_text
 
 
 def open_backend() -> "CudaBackend":
-    """The backend on the current device; BackendUnavailable where there is none."""
-    return CudaBackend(open_cupy())
+    """The backend on the current device; BackendUnavailable without one, CacheUnavailable without a cache."""
+    backend = CudaBackend(open_cupy())
+    writable_cache("cubin")
+    return backend
 
 
 class CudaBackend(Backend):

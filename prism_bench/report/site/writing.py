@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from prism_bench.strict_json import json_text
+
 _LIST = "site.json"  # which files of the folder are the site's: everything else in it is somebody else's
 _FIRST_PAGE = "index.html"
 _STAGE = ".new-"
@@ -45,7 +47,7 @@ def write_site(folder: Path, files: Iterable[tuple[str, bytes | None]]) -> Writt
         names, changed = _staged(folder, stage, files)
         removed = sorted(set(_own(folder)) - names)
         if changed or removed:
-            _stage(stage / _LIST, json.dumps(sorted(names), indent=0).encode())
+            _stage(stage / _LIST, json_text(sorted(names), indent=0).encode())
             with _uninterrupted():
                 _move(folder, stage, [*changed, _LIST], removed)
     finally:
