@@ -18,7 +18,7 @@ A record is one JSON object (stored compressed, see `store/`):
     parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
                   created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
                   machine has none
-    cases         list of cases:
+    cases         list of cases, at least one:
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
         configuration  what of the launch may be tuned, as it was launched: {name: value}
@@ -194,11 +194,13 @@ def decode(data: object, origin: str) -> RunRecord:
 
 
 def require_schema(data: object, origin: str) -> None:
-    """Refuse, naming `origin`, what is no run record or one of a newer schema."""
+    """Refuse, naming `origin`, what is no run record, has a newer schema or no case."""
     if not isinstance(data, dict) or "schema" not in data or "cases" not in data:
         raise ResultsError(f"{origin}: not a run record (no 'schema' and 'cases')")
     if not isinstance(data["schema"], int) or data["schema"] > SCHEMA:
         raise ResultsError(f"{origin}: schema {data['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
+    if data["cases"] == []:
+        raise ResultsError(f"{origin}: a run record without cases: nothing was measured; remove the file")
 
 
 # What a field of a record, of a case or of a measurement must be where a reader relies on it.

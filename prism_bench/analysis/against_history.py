@@ -8,6 +8,7 @@ from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
 from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
 from prism_bench.run_record import RunRecord
 from prism_bench.store import History
+from prism_bench.store.points import utc
 
 NAME = "trend"
 _IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared today, may show again
@@ -27,9 +28,25 @@ def trend_part(history: History, record: RunRecord, floors: Floors | None = None
         return Part(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
     found = known or trend(chosen(history, machines=[own[0].machine]), floors)
     ours = [one for one in shifts(found.steps) if one.first.key.backend == record.backend and _recent(one)]
-    there = record.created in [facts.created for facts in own]
-    silent = None if there else "this record is not among those that were asked"
-    return Part(NAME, (*map(_check, ours), *_level(found.series, ours), *problems), silent)
+    measured = _measured(history, record)
+    silent = None if measured else "this record is not among those that were asked"
+    if measured is not None and not measured:
+        silent = "this record has no time that can be trusted"
+    return Part(NAME, (*map(_check, ours), *_level(measured or set(), found.series, ours), *problems), silent)
+
+
+def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | None:
+    """Case, metric and subject of every trusted point of the record; None where the history does not hold it."""
+    owner = record.machine.get("id"), record.backend, utc(record.created), record.commit
+    places = [
+        place for place, facts in enumerate(history.records)
+        if (facts.machine, facts.backend, facts.created, facts.commit) == owner
+    ]  # fmt: skip
+    if not places:
+        return None
+    points = history.points[history.points["record"].to_numpy() == places[-1]]
+    points = points[(points["doubt"] == "").to_numpy()]
+    return set(points[["case", "metric", "subject"]].astype(str).itertuples(index=False, name=None))
 
 
 def _own(history, record):
@@ -55,7 +72,11 @@ def _check(shift: Shift) -> Check:
     )  # fmt: skip
 
 
-def _level(series, found):
-    """What is well: the series that kept their level."""
-    moved = len({step.key for shift in found for step in shift.steps})
-    return [Check(None, None, "level", WELL, f"{series - moved} of {series} series keep their level")] if series else []
+def _level(measured: set[tuple[str, ...]], series: int, found: list[Shift]) -> list[Check]:
+    """What is well: the series of this record that kept their level; of others it is only a remark."""
+    moved = {(step.key.case, step.key.metric, step.key.subject) for shift in found for step in shift.steps}
+    count, left = (len(measured), len(moved & measured)) if measured else (series, len(moved))
+    if not count:
+        return []
+    message = f"{count - left} of {count} series keep their level"
+    return [Check(None, None, "level", WELL, message, remark=not measured)]

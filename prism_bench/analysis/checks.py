@@ -7,8 +7,8 @@ from prism_bench.analysis.reading import Reading
 from prism_bench.run_record import STATUSES, RunRecord
 
 WELL = "well"
-# Answers that say nothing: whoever counts on them counts on nothing.
-SILENT = ("unmeasured", "expired", "inconclusive", "skipped")
+# Notes that answer a question; every other note is a remark, and answers nothing.
+_ANSWERS = ("step",)
 _ELSEWHERE = (*STATUSES, "missed", "expired", "degraded")  # findings that another question brings up
 
 
@@ -19,7 +19,7 @@ class Check:
     `gravity` is `well`, or that of a finding; `ratio` is the new value over the old one or over the promise.
     `cases` are those that a question about several is about, `identity` is what else sets it apart from another one,
     `against` the commit that the answer compares with, where it does. `state` is what an answer holds for, where that
-    is not the present state of the case.
+    is not the present state of the case. `remark` marks what is well and still answers nothing.
     """
 
     case: str | None
@@ -32,10 +32,12 @@ class Check:
     identity: tuple[str, ...] = ()
     against: str | None = None
     state: str | None = None
+    remark: bool = False
 
     @property
     def answered(self) -> bool:
-        return self.answer not in SILENT
+        """Whether the question got an answer; a note that only remarks on something is none."""
+        return not self.remark and (self.gravity != "note" or self.answer in _ANSWERS)
 
     @property
     def grave(self) -> bool:
@@ -69,7 +71,8 @@ def of_run(reading: Reading) -> list[Check]:
 def _of_case(case):
     gravity = {"ok": WELL, "skipped": "note"}.get(case.status, "bad")
     message = "" if case.status == "ok" else case.reason or "the record gives no reason"
-    return Check(case.name, None, case.status, gravity, message)
+    remark = gravity == WELL and case.ceiling is not None  # every run has them: they answer for no kernel
+    return Check(case.name, None, case.status, gravity, message, remark=remark)
 
 
 def of_finding(finding: Finding) -> Check:

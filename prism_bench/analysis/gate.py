@@ -1,7 +1,7 @@
 """The gate: everything that is asked of the newest record, in one place, and whether it may pass."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_bench.analysis import checks
@@ -59,5 +59,7 @@ def gate(reading: Reading, path: Path, more: Sequence[Part] = ()) -> Gate:
     """The gate on a reading: the run itself, its budgets, and the parts that need more than one record."""
     budgets = checks.of_budgets(reading)
     silent = None if budgets else "no budget applies to a case of this record"
-    parts = (Part("run", tuple(checks.of_run(reading))), Part("budgets", tuple(budgets), silent), *more)
-    return Gate(reading.record, path, parts)
+    run = Part("run", tuple(checks.of_run(reading)))
+    if not run.answered:
+        run = replace(run, silent="no kernel was verified or timed, besides the machine's own")
+    return Gate(reading.record, path, (run, Part("budgets", tuple(budgets), silent), *more))

@@ -23,6 +23,7 @@ def command(
     """Tell in Markdown what the last days brought.
 
     What moved and why, what cannot be trusted, what is unmeasured, and which budgets end soon.
+    Ends with 2 where the newest record of a machine cannot be used.
     """
     from prism_bench.report import digest as forms
     from prism_bench.report.digest.contents import parsed_since
@@ -31,16 +32,20 @@ def command(
     day = parsed_since(since, today)
     if day is None:
         raise UsageError(f"--since {since}: write a day such as {today}, or 7d or 2w for so long ago")
-    told = forms.digest(_chronicles(runs, options.open_catalogue(catalogue)), day, today)
+    chronicles, unusable = _chronicles(runs, options.open_catalogue(catalogue))
+    told = forms.digest(chronicles, day, today)
     _write(markdown, forms.markdown, told)
     _write(html, forms.html, told)
     if json:
         options.print_json(told)
     elif markdown is None:
         typer.echo(forms.markdown(told), nl=False)
+    if unusable:
+        raise ResultsError("; ".join(problem.reason for problem in unusable))
 
 
 def _chronicles(runs, catalogue):
+    """The chronicle of each machine, and the newest files that could not be used."""
     from prism_bench import store
     from prism_bench.report.site.chronicle import chronicles
     from prism_bench.report.site.newest import newest_of_each
@@ -49,7 +54,8 @@ def _chronicles(runs, catalogue):
     places = Places(runs)
     with options.err().status("reading records"):
         history = store.read_history(runs)
-        return list(chronicles(newest_of_each(history, places), history, places, catalogue))
+        found = list(chronicles(newest_of_each(history, places), history, places, catalogue))
+    return found, store.unusable_newest(history)
 
 
 def _write(path, form, told):

@@ -59,8 +59,7 @@ def _record(chains, path, runs):
     if path:
         return store.read(path), ""
     kernels = {spec.name for spec, _ in chains}
-    for one in reversed(store.records_in(runs)):
-        found = store.read(one)
+    for _, found in store.readable(runs):
         if found.backend == "cuda" and any(case.kernel in kernels and case.measurements for case in found.cases):
             return found, ""
     names = " ".join(f"--filter {name}" for name in sorted(kernels))

@@ -36,9 +36,7 @@ def command(
         options.out().print(_table(rows))
         for row in rows:
             if row.complaint:
-                options.out().print(
-                    f"{row.case}: {row.complaint}", style="red", highlight=False, soft_wrap=True
-                )
+                options.out().print(f"{row.case}: {row.complaint}", style="red", highlight=False, soft_wrap=True)
     raise SystemExit(1 if found.problems or any(row.complaint for row in rows) else 0)
 
 

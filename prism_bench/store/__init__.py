@@ -1,6 +1,6 @@
 """Run records on disk: one at a time, or all of them as one table of points."""
 
-from prism_bench.store.history import History, all_points, read_history
+from prism_bench.store.history import History, all_points, read_history, unusable_newest
 from prism_bench.store.records import (
     Place,
     add_once,
@@ -17,5 +17,5 @@ from prism_bench.store.records import (
 
 __all__ = [
     "History", "Place", "add_once", "all_points", "load", "newest", "numbered", "path_for", "read", "read_history",
-    "readable", "records_in", "save", "table",
+    "readable", "records_in", "save", "table", "unusable_newest",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from prism_bench.store import cache
 from prism_bench.store.columns import Block, block, together
 from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in
 from prism_bench.store.processes import in_processes
-from prism_bench.store.records import parsed, path_for, records_in
+from prism_bench.store.records import in_order, parsed, path_for, records_in
 
 if TYPE_CHECKING:
     import pandas
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Problem:
-    """A file that the history goes without, and why."""
+    """A file that the history goes without, and why; `double` where another file has the same run."""
 
     file: str
     reason: str
+    double: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,16 @@ def read_history(
     if changed or len(old) < len(before):
         cache.keep(root, blocks)
     return history_of([*blocks, *map(_imported, more)])
+
+
+def unusable_newest(history: History) -> list[Problem]:
+    """The files that would be the newest record of their machine and cannot be read: what they held is unknown."""
+    newest: dict[str, str] = {}
+    problems = {problem.file: problem for problem in history.problems if not problem.double}
+    for file in [*(facts.file for facts in history.records), *problems]:
+        machine = file.rpartition("/")[0]
+        newest[machine] = max(newest.get(machine, file), file, key=lambda name: in_order(Path(name)))
+    return [problems[file] for file in newest.values() if file in problems]
 
 
 def _stamped(item):
@@ -116,7 +127,9 @@ def _once(blocks):
         if other is None or one.rows > other.rows:
             best[_run(one)] = one
     doubles = [one for one in blocks if best[_run(one)] is not one]
-    return list(best.values()), [Problem(one.file, f"the same run as {best[_run(one)].file}") for one in doubles]
+    return list(best.values()), [
+        Problem(one.file, f"the same run as {best[_run(one)].file}", double=True) for one in doubles
+    ]
 
 
 def _run(one):

@@ -82,7 +82,12 @@ def save(record: RunRecord, path: Path) -> Path:
 
 
 def packed(record: RunRecord, path: Path) -> bytes:
-    """The content of the record's file, compressed where the path's name ends in `.gz`."""
+    """The content of the record's file, compressed where the path's name ends in `.gz`.
+
+    Raise a ResultsError for a record without cases: as the newest record it would hide the last real one.
+    """
+    if not record.cases:
+        raise ResultsError("nothing was measured: no record is written")
     text = json_text(encode(record))
     return gzip.compress(text.encode(), 9, mtime=0) if path.suffix == ".gz" else text.encode()
 
@@ -114,10 +119,11 @@ def parsed(path: Path | str) -> object:
 
 def records_in(root: Path | str) -> list[Path]:
     """The paths of all records below `root`, oldest first; of one second in the order of their numbers."""
-    return sorted(Path(root).glob("*/*.json.gz"), key=_order)
+    return sorted(Path(root).glob("*/*.json.gz"), key=in_order)
 
 
-def _order(path: Path) -> tuple[str, int]:
+def in_order(path: Path) -> tuple[str, int]:
+    """What records are sorted by: when they began, and their number within a second."""
     name = path.name.removesuffix(".json.gz")
     found = _NUMBERED.fullmatch(name)
     return (found["first"], int(found["number"])) if found else (name, 1)

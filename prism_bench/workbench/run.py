@@ -232,7 +232,8 @@ def run(
             raise
         complete = False
     except Exception:
-        keep(session.record(started, time.perf_counter() - before, complete=False))
+        if session.has_results:
+            keep(session.record(started, time.perf_counter() - before, complete=False))
         raise
     return session.record(started, time.perf_counter() - before, complete)
 

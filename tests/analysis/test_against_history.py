@@ -11,7 +11,7 @@ from prism_bench.analysis.reading import read
 from prism_bench.analysis.trend.shifts import RECENT
 from prism_bench.store.history import Problem
 from tests.analysis.test_gate import PATH
-from tests.analysis.trend.histories import history, row, series
+from tests.analysis.trend.histories import history, night_facts, points, row, series
 from tests.report.synthetic import case_result, record_of
 
 RECORD = record_of(case_result("k", workload={"n": 1}), machine={"id": "h200"})
@@ -21,12 +21,18 @@ def part(nights, *rows, facts=None, record=RECORD):
     return trend_part(history(nights, *rows, facts=facts), record)
 
 
+def newest(nights, **changes):
+    """The record of the newest night."""
+    facts = night_facts(nights - 1)
+    return replace(RECORD, created=facts.created, commit=facts.commit, **changes)
+
+
 def grave(found):
     return [check for check in found.checks if check.gravity == "bad"]
 
 
 def test_a_level_series_is_well():
-    found = part(40, row(series()))
+    found = part(40, row(series()), record=newest(40))
     assert ["1 of 1 series keep their level"] == [check.message for check in found.checks]
     assert found.answered
 
@@ -74,8 +80,17 @@ def test_another_machines_steps_and_another_backends_are_not_this_records():
 
 def test_a_record_that_lies_elsewhere_is_told_so():
     assert "this record is not among those that were asked" == part(40, row(series())).silent
-    newest = history(40, row(series())).records[-1].created
-    assert part(40, row(series()), record=replace(RECORD, created=newest)).silent is None
+    assert not part(40, row(series())).answered
+    assert part(40, row(series()), record=newest(40)).silent is None
+
+
+def test_the_level_of_older_records_is_no_answer_about_this_one():
+    """A record in which every case was skipped passed, because the trend of the others is level."""
+    skipped = lambda night: points(value=1e-3) if night < 39 else None  # noqa: E731
+    doubtful = row(series(), doubt=lambda night: "" if night < 39 else "a neighbour was busy")
+    for case in (skipped, doubtful):
+        found = part(40, case, record=newest(40))
+        assert ("this record has no time that can be trusted", False) == (found.silent, found.answered)
 
 
 def test_a_record_that_cannot_be_read_harms_no_other():

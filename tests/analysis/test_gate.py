@@ -30,6 +30,8 @@ def gated(*cases, budgets=(), more=(), **record):
     return gate(read(record_of(*cases, **record), catalogue(*budgets)), PATH, more)
 
 
+SKIPPED = case_result("softmax", status="skipped", reason="no memory")
+NULL = case_result("null", times={"cold_time": 2e-6}, ceiling="launch")
 QUICK = Budget("cold_time", at_most=6e-6)
 
 
@@ -163,3 +165,28 @@ def test_what_is_well_or_a_note_is_no_alert():
 
 def test_a_machine_without_a_name_is_still_judged():
     assert "unnamed" == gated(FAST, machine={}).machine
+
+
+def test_a_remark_is_no_answer():
+    """A record that only says of itself that it was cut short has judged nothing."""
+    for kind in ("incomplete", "evidence", "untuned", "left out", "records", "a kind that nobody has thought of yet"):
+        assert not Check(None, None, kind, "note", "a remark").answered
+    assert Check(None, None, "step", "note", "better").answered
+    assert 2 == gated(complete=False).exit_code
+
+
+def test_machine_kernels_alone_pass_nothing():
+    alone = gated(NULL)
+    assert (2, False) == (alone.exit_code, alone.parts[0].answered)
+    assert "besides the machine's own" in alone.parts[0].silent
+    assert 0 == gated(NULL, FAST).exit_code
+    assert 1 == gated(replace(NULL, status="crashed", measurements=())).exit_code
+
+
+@pytest.mark.parametrize("cases", [[SKIPPED], [SKIPPED, NULL], [NULL]], ids=["skipped", "both", "machine"])
+def test_silent_parts_open_no_gate(cases):
+    """Every part that can be silent is: notes, a budget on nothing, no baseline, too short a past."""
+    silent = Part("baseline", silent="no baseline"), Part("trend", (Check(None, None, "left out", "note", "x"),))
+    gone = Part("last", (Check("k[n=1]", "cold_time", "unmeasured", "note", "not in this record"),))
+    found = gated(*cases, budgets=[Budget("hot_time", at_most=1.0)], more=[*silent, gone], complete=False)
+    assert (2, []) == (found.exit_code, found.concerns)

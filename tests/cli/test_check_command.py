@@ -11,6 +11,7 @@ import pytest
 from prism_bench import store
 from prism_bench.alerts import webhook
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
+from tests.store.test_records import empty_record
 
 OK = case_result("triple", times={"cold_time": 1e-5})
 WRONG = case_result("triple", status="wrong", reason="y[0] is 2, the reference says 1")
@@ -156,3 +157,18 @@ def test_nobody_to_tell_is_said(check, monkeypatch):
         found.code,
         found.err,
     )
+
+
+@pytest.mark.parametrize("words", [[], ["reports/runs/nvidia-h200/20991231T000000Z-7471611d.json.gz"]])
+def test_a_record_without_cases_passes_nothing(check, shell, toys, words):
+    """An interrupted run left one; it was the newest, and all was well with it."""
+    check(record_of(OK))
+    empty_record(Path("reports/runs/nvidia-h200/20991231T000000Z-7471611d.json.gz"))
+    found = shell("check", *toys, *words)
+    assert (2, "") == (found.code, found.out)
+    assert "a run record without cases: nothing was measured; remove the file" in found.err
+
+
+def test_machine_kernels_alone_pass_nothing(check):
+    null = case_result("null", times={"cold_time": 2e-6}, ceiling="launch")
+    assert 2 == check(record_of(null)).code

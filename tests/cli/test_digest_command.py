@@ -6,6 +6,7 @@ import pytest
 
 from prism_bench import store
 from tests.report.synthetic import gpu_record
+from tests.store.test_records import empty_record
 
 
 @pytest.fixture(autouse=True)
@@ -49,3 +50,19 @@ def test_a_file_in_the_way_is_named(shell, toys):
     found = shell("digest", "--html", "file/week.html", *toys)
     assert 2 == found.code
     assert "cannot write file/week.html" in found.err
+
+
+def test_a_newest_record_without_cases_ends_it_with_2(shell, toys):
+    """The digest of what is known is still printed; that the newest run is unknown is an error, not a quiet week."""
+    empty_record(Path("reports/runs/nvidia-h200/20991231T000000Z-7471611d.json.gz"))
+    found = shell("digest", "--since", "2026-11-01", *toys)
+    assert 2 == found.code
+    assert found.out.startswith("# Prism Bench, 2026-11-01 to ") and "Left out" in found.out
+    assert "20991231T000000Z-7471611d.json.gz: a run record without cases: nothing was measured" in found.err
+
+
+def test_an_older_record_that_cannot_be_used_is_only_told(shell, toys):
+    empty_record(Path("reports/runs/nvidia-h200/20200101T000000Z-7471611d.json.gz"))
+    found = shell("digest", "--since", "2026-11-01", *toys)
+    assert (0, "") == (found.code, found.err)
+    assert "without cases" in found.out

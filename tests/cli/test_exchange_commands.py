@@ -93,7 +93,7 @@ def test_a_record_becomes_a_table_of_samples(shell, kind):
 def test_all_records_become_one_table_of_medians(shell):
     kept(cpu_record())
     kept(record_of(case_result("k", times={"cold_time": 1e-3})))
-    broken = kept(record_of(created="2026-01-01T00:00:00"))
+    broken = kept(record_of(case_result("k"), created="2026-01-01T00:00:00"))
     broken.write_bytes(b"{")
     found = shell("export", "--all", "--output", "all.csv")
     frame = pandas.read_csv("all.csv")
@@ -105,7 +105,7 @@ def test_all_records_become_one_table_of_medians(shell):
 def test_records_become_results_of_asv(shell):
     kept(gpu_record())
     kept(cpu_record(commit="f" * 40))
-    kept(record_of(commit=None, created="2026-01-01T00:00:00"))
+    kept(record_of(case_result("k"), commit=None, created="2026-01-01T00:00:00"))
     found = shell("export", "--all", "--format", "asv", "--output", "asv", "--json")
     assert (0, 2) == (found.code, len(found.json["written"]))
     assert "by commit" in found.err

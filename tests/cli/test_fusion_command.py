@@ -1,11 +1,14 @@
 """`prism-bench fusion`: records, the emulator where there is none, exit codes, JSON, picture."""
 
+from pathlib import Path
+
 import pytest
 
 from prism_bench import store
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.errors import BackendUnavailable
 from tests.analysis.fusion.toy_chain import AFTER_TIMES, BEFORE_TIMES, MEASURED, record, result
+from tests.store.test_records import empty_record
 
 SOURCE = """
 extern "C" __global__ void twice(const float* x, float* middle, float* own, int n) {
@@ -86,6 +89,7 @@ def test_the_newest_record_that_timed_a_chain_is_taken(shell, chained, kept):
     kept(MEASURED)
     kept(record(created="2026-11-21T10:00:00"))
     kept(record(result(times=BEFORE_TIMES), backend="numpy_reference", created="2026-11-22T10:00:00"))
+    empty_record(Path("reports/runs/nvidia-h200/20991231T000000Z-7471611d.json.gz"))  # harms no other
     found = shell("fusion", "transfer_entropy", "--json", *chained)
     assert 0 == found.code
     assert MEASURED.created in found.json["source"]

@@ -9,7 +9,7 @@ from prism_bench.run_record import decode, encode
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 
-@pytest.mark.parametrize("record", [gpu_record(), cpu_record(), record_of()])
+@pytest.mark.parametrize("record", [gpu_record(), cpu_record(), record_of(case_result("k"))])
 def test_the_view_is_the_record_and_more(record):
     plain = json.loads(json.dumps(view(record), allow_nan=False))
     assert encode(decode(plain, "view")) == encode(decode(json.loads(json.dumps(encode(record))), "record"))

@@ -8,13 +8,13 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import SCHEMA, encode
-from prism_bench.store import Place, load, newest, path_for, read, records_in, save, table
+from prism_bench.store import Place, add_once, load, newest, path_for, read, read_history, records_in, save, table
 from tests.report.synthetic import case_result, cpu_record, gpu_record, large_record, record_of
 
 LARGEST_RECORD = 500_000
 
 
-@pytest.mark.parametrize("record", [gpu_record(), cpu_record(), record_of(complete=False)])
+@pytest.mark.parametrize("record", [gpu_record(), cpu_record(), record_of(case_result("k"), complete=False)])
 @pytest.mark.parametrize("name", ["record.json", "record.json.gz"])
 def test_what_is_saved_is_read_back_to_four_digits(record, name, tmp_path):
     found = read(save(record, tmp_path / name))
@@ -233,3 +233,23 @@ def test_what_a_record_says_never_leads_out_of_the_folder(name, tmp_path):
     path = Place(tmp_path / "runs").save(hostile)
     assert path.parent.parent == tmp_path / "runs"
     assert [path] == records_in(tmp_path / "runs")
+
+
+def test_a_record_without_cases_is_neither_written_nor_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    for write in (save, Place(tmp_path / "runs").save, add_once):
+        with pytest.raises(ResultsError, match="nothing was measured: no record is written"):
+            write(record_of(complete=False), *([tmp_path / "runs"] if write in (save, add_once) else []))
+    assert [] == list(tmp_path.iterdir())
+    path = empty_record(tmp_path / "runs" / "machine" / "empty.json.gz")
+    with pytest.raises(ResultsError, match="empty.json.gz: a run record without cases: nothing was measured"):
+        read(path)
+    (problem,) = read_history(tmp_path / "runs").problems
+    assert "without cases" in problem.reason
+
+
+def empty_record(path):
+    """Write what version 0.1 wrote where a run was interrupted before its first case."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(json.dumps(encode(record_of(complete=False))).encode()))
+    return path

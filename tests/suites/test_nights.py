@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -129,6 +130,50 @@ def test_a_part_that_is_lost_leaves_no_record(night):
     done = subprocess.run(command, cwd=folder, env=shared, capture_output=True, text=True)
     assert 2 == done.returncode
     assert "nightly: part 2 of 2 was not measured:" in done.stderr and "no_such_kernel" in done.stderr
+
+
+@pytest.fixture
+def stubbed(tmp_path):
+    """A function that runs the script with programs that do nothing and end as they are told."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(HOUSE / "scripts/nightly", tmp_path / "scripts")
+    (tmp_path / "bin").mkdir()
+    for name, text in {"prism-bench": STUB, "python": "echo box 1234"}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+
+    def night(**environment):
+        command, places = ["scripts/nightly"], {"BIN": str(tmp_path / "bin"), "PATH": os.environ["PATH"]}
+        return subprocess.run(command, cwd=tmp_path, env={**places, **environment}, capture_output=True, text=True)
+
+    return night
+
+
+# `run` ends with RUN, its second part with SECOND; `check` with CHECK.
+STUB = """
+part=; output=
+while [ $# -gt 0 ]; do
+    case $1 in run | check | merge) command=$1 ;; --part) part=$2 ;; --output) output=$2 ;; esac
+    shift
+done
+[ -z "$output" ] || touch "$output"
+[ "$command" = check ] || echo "record: one.json.gz"
+case $command$part in run2/2) exit "${SECOND:-0}" ;; run*) exit "${RUN:-0}" ;; check) exit "${CHECK:-0}" ;; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("ended", "code"),
+    [({}, 0), ({"RUN": "2"}, 2), ({"RUN": "1"}, 1), ({"RUN": "137"}, 2), ({"RUN": "2", "CHECK": "1"}, 1),
+     ({"RUN": "1", "CHECK": "3"}, 3), ({"GPUS": "2"}, 0), ({"GPUS": "2", "SECOND": "2"}, 2),
+     ({"GPUS": "2", "RUN": "1", "SECOND": "3"}, 3), ({"GPUS": "2", "SECOND": "130"}, 2)],
+    ids=str,
+)  # fmt: skip
+def test_how_the_run_ended_counts(stubbed, ended, code):
+    """A run that was cut short, or one with a broken spec, was a night with 0 where the check found nothing."""
+    done = stubbed(**ended)
+    assert code == done.returncode, done.stdout + done.stderr
+    assert ("nightly: the run ended with" in done.stderr) == (code != 0 and "CHECK" not in ended)
 
 
 def test_another_night_of_the_same_commit_is_another_one(night):

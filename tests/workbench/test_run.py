@@ -8,7 +8,7 @@ from threading import enumerate as threads
 import pytest
 
 from prism_bench import store
-from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
 from prism_bench.measure import shuffled
 from prism_bench.workbench import process
 
@@ -163,10 +163,21 @@ def test_ctrl_c_in_a_later_process_keeps_the_earlier_ones(play):
     assert 1 == len(record.case(first).measurement("cold_time").processes)
 
 
-def test_ctrl_c_before_anything_gives_an_empty_record(play, tmp_path):
+def test_ctrl_c_before_anything_writes_no_record(play, tmp_path):
     record = play(filters=["double"], report=interrupt_at("edges:double"))
     assert ((), False) == (record.cases, record.complete)
-    assert record == store.read(store.save(record, tmp_path / "record.json.gz"))
+    with pytest.raises(ResultsError, match="nothing was measured: no record is written"):
+        store.Place(tmp_path).save(record)
+    assert [] == list(tmp_path.rglob("*.gz"))
+
+
+def test_an_error_before_anything_is_measured_is_not_replaced_by_one_of_saving(play, tmp_path):
+    def stumble(event):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        play(filters=["double"], report=stumble, keep=store.Place(tmp_path).save)
+    assert [] == list(tmp_path.rglob("*.gz"))
 
 
 def test_what_was_measured_is_kept_along_the_way(play, monkeypatch):
