@@ -10,6 +10,7 @@ from prism_bench.budget import Budget
 from prism_bench.inputs import constant, integers, normal, uniform
 from prism_bench.kernel import (
     Chain,
+    Edge,
     Golden,
     In,
     InOut,
@@ -39,6 +40,7 @@ _LAZY = {
 __all__ = [
     "Budget",
     "Chain",
+    "Edge",
     "Golden",
     "In",
     "InOut",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from prism_bench.domain import Domain
 from prism_bench.errors import SpecError
 from prism_bench.inputs import Fill, normal
 
@@ -17,6 +18,12 @@ class Array:
     reads = False
     writes = False
     scratch = False
+    domain = None
+
+    @property
+    def values(self) -> Domain | None:
+        """The values that it may hold: its own domain or its fill's; None where neither declares one."""
+        return self.domain or (self.fill.domain if self.reads else None)
 
     @property
     def first_byte(self) -> int:
@@ -41,9 +48,13 @@ class Array:
 
 @dataclass(frozen=True)
 class In(Array):
-    """Read by the kernel, never written; filled by `fill` (normal by default)."""
+    """Read by the kernel, never written; filled by `fill` (normal by default).
+
+    `domain` says for which values the kernel is defined, where its fill does not.
+    """
 
     fill: Fill = field(default_factory=normal)
+    domain: Domain | None = None
     reads = True
 
 
@@ -56,9 +67,10 @@ class Out(Array):
 
 @dataclass(frozen=True)
 class InOut(Array):
-    """Read and written in place."""
+    """Read and written in place; `fill` and `domain` as in In."""
 
     fill: Fill = field(default_factory=normal)
+    domain: Domain | None = None
     reads = True
     writes = True
 

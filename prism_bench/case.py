@@ -13,7 +13,7 @@ from prism_bench.errors import SpecError
 from prism_bench.inputs import InputArray, draw, given
 from prism_bench.kernel import Golden, KernelSpec, Launch, Requirement, Rule, Zero
 from prism_bench.tune import written
-from prism_bench.workload import Workload
+from prism_bench.workload import Edge, Workload
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Device:
 class Case:
     """`spec` is the kernel's, with the variant's changes already made; `label` is S0, S1, S2, edge or golden.
 
-    `choice` has those values of the spec's `tune` that are not left at their defaults.
+    `choice` has those values of the spec's `tune` that are not left at their defaults; `edge` has fills of its own.
     """
 
     spec: KernelSpec
@@ -38,6 +38,7 @@ class Case:
     variant: str | None = None
     golden: Golden | None = field(default=None, compare=False)
     choice: Mapping[str, object] = field(default_factory=dict)
+    edge: Edge | None = None
 
     def __post_init__(self):
         for rule in self.spec.rules:
@@ -54,7 +55,10 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The case's identity: kernel, variant and every axis of the workload; golden data are numbered."""
+        """The case's identity: kernel, variant and every axis of the workload; golden data are numbered, an edge with
+        fills of its own has its name."""
+        if self.edge:
+            return f"{self.kernel}[{self.edge.name}: {self.workload}]"
         if self.golden is None:
             return f"{self.kernel}[{self.workload}]"
         number = next(i for i, golden in enumerate(self.spec.golden, 1) if golden is self.golden)
@@ -142,10 +146,11 @@ class Case:
         if self.golden:
             self.check_golden()
             return {a.name: self._given(a) for a in self.spec.inputs}
-        drawn = {}
+        drawn, fills = {}, self.edge.fills if self.edge else {}
         for position, array in enumerate(self.spec.inputs):
             rng = np.random.default_rng((seed, position))
-            drawn[array.name] = draw(array.fill, array.extents(self.axes), array.dtype, rng, self.axes)
+            fill = fills.get(array.name, array.fill)
+            drawn[array.name] = draw(fill, array.extents(self.axes), array.dtype, rng, self.axes)
         return drawn
 
     def check_golden(self) -> None:

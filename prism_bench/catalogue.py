@@ -15,7 +15,7 @@ from prism_bench.errors import PrismBenchError, SpecError, UsageError, unknown
 from prism_bench.files import GENERATED, default_folder, family_of, shared_folders
 from prism_bench.kernel import KernelSpec
 from prism_bench.naming import chosen, read_case
-from prism_bench.workload import LABELS
+from prism_bench.workload import LABELS, Edge
 
 _SPECS = "prism_bench_catalogue"  # the package that specs are loaded into: `from prism_bench_catalogue.include...`
 
@@ -67,12 +67,20 @@ class Catalogue:
         """Every edge and golden case, verified but never timed."""
         return self._filtered(self._edges, filters)
 
+    def edges_by_task(self, filters=()) -> list[str]:
+        """Names for `edges_of` that give the edges of the filters: kernels, or edges that a filter names."""
+        named = {word for word in filters if word in self._edge_by_name}
+        return list(dict.fromkeys(case.name if case.name in named else case.kernel for case in self.edges(filters)))
+
     def edges_of(self, kernel: str) -> list[Case]:
-        """The edge and golden cases of the kernel, or of the variant in `kernel:variant`, and of no other.
+        """The edge and golden cases of the kernel, or of the variant in `kernel:variant`, and of no other; of an edge's
+        name that edge alone.
 
         With `@block=128` behind the name they are launched so; those that this breaks a rule at, or that pin what it
         chooses, are left out.
         """
+        if kernel in self._edge_by_name:
+            return [self._edge_by_name[kernel]]
         kernel, _, choice = kernel.partition("@")
         cases = self._edges_by_kernel.get(self._canonical(kernel), [])
         if not cases:
@@ -124,6 +132,10 @@ class Catalogue:
         return found
 
     @cached_property
+    def _edge_by_name(self):
+        return {case.name: case for case in self._edges}
+
+    @cached_property
     def _by_name(self):
         return {case.name: case for case in self._timed}
 
@@ -145,8 +157,10 @@ class Catalogue:
         return self.aliases.get(kernel, kernel) + colon + variant
 
     def _refuse_unknown(self, word):
-        """A UsageError unless the word names something that only this choice of labels leaves out."""
+        """A UsageError unless the word names something that only this choice of labels, or of edges, leaves out."""
         kernel, _, variant = word.partition(":")
+        if word in self._edge_by_name:
+            return
         if kernel in self.kernels and variant:
             self.kernels[kernel].with_variant(variant)
         elif kernel not in self.kernels and word not in self.families:
@@ -164,8 +178,13 @@ def _timed_cases(spec, variant):
 
 
 def _edge_cases(spec, variant):
-    edges = [Case(spec, workload, "edge", variant) for workload in spec.edges]
+    edges = [_edge_case(spec, edge, variant) for edge in spec.edges]
     return edges + [Case(spec, golden.workload, "golden", variant, golden) for golden in spec.golden]
+
+
+def _edge_case(spec, edge, variant):
+    own = edge if isinstance(edge, Edge) else None
+    return Case(spec, own.workload if own else edge, "edge", variant, edge=own)
 
 
 def discover(folder: Path | str | None = None) -> Catalogue:

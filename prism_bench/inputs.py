@@ -10,25 +10,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prism_bench.domain import Domain, interval, real, whole
+
 BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Fill:
-    """How an array gets its values: `draw(rng, count, axes)` gives `count` values."""
+    """How an array gets its values: `draw(rng, count, axes)` gives `count` values.
+
+    `domain` holds all values that the fill may draw, and those that a kernel filled so has to take as well.
+    """
 
     draw: Callable
     meaning: str
+    domain: Domain | None = None
 
 
 def normal(mean: float = 0.0, deviation: float = 1.0) -> Fill:
     """Normally distributed values."""
-    return Fill(lambda rng, count, axes: rng.normal(mean, deviation, count), f"normal({mean}, {deviation})")
+    return Fill(lambda rng, count, axes: rng.normal(mean, deviation, count), f"normal({mean}, {deviation})", real())
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> Fill:
     """Uniformly distributed values in [low, high)."""
-    return Fill(lambda rng, count, axes: rng.uniform(low, high, count), f"uniform({low}, {high})")
+    return Fill(lambda rng, count, axes: rng.uniform(low, high, count), f"uniform({low}, {high})", interval(low, high))
 
 
 def integers(low, high) -> Fill:
@@ -37,7 +43,7 @@ def integers(low, high) -> Fill:
     def draw(rng, count, axes):
         return rng.integers(axes.get(low, low), axes.get(high, high), count)
 
-    return Fill(draw, f"integers({low}, {high})")
+    return Fill(draw, f"integers({low}, {high})", whole(low, high))
 
 
 def constant(value: float) -> Fill:

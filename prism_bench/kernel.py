@@ -11,10 +11,10 @@ from prism_bench.budget import Budget
 from prism_bench.errors import SpecError, unknown
 from prism_bench.tolerance import Tolerance, elementwise
 from prism_bench.tune import Tune
-from prism_bench.workload import Workload
+from prism_bench.workload import Edge, Workload
 
 __all__ = [
-    "Array", "Chain", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
+    "Array", "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
     "Scratch", "Size", "Tune", "Variant", "Zero",
 ]  # fmt: skip
 
@@ -152,7 +152,7 @@ class KernelSpec:
     launch: Callable
     reference: Callable
     workloads: Mapping[str, Workload]
-    edges: tuple[Workload, ...] = ()
+    edges: tuple[Workload | Edge, ...] = ()
     golden: tuple[Golden, ...] = ()
     parameters: Mapping[str, object] = field(default_factory=dict)
     derived: Mapping[str, Callable] = field(default_factory=dict)

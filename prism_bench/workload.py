@@ -1,6 +1,9 @@
 """A workload: a value for every axis of a kernel."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from prism_bench.errors import SpecError
 
 LABELS = ("S0", "S1", "S2")
 
@@ -36,3 +39,21 @@ class Workload(Mapping):
 
     def __repr__(self):
         return f"Workload({', '.join(f'{axis}={value!r}' for axis, value in self._axes.items())})"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A workload that is verified with fills of its own, by argument; the other inputs are filled as usual.
+
+    `name` tells it apart from the same workload with the usual values. `regime` marks those that follow from the
+    domains of the arguments.
+    """
+
+    name: str
+    workload: Workload
+    fills: Mapping[str, object] = field(compare=False)
+    regime: bool = False
+
+    def __post_init__(self):
+        if not self.name or set(self.name) & set("[]:,=@"):
+            raise SpecError(f"edge '{self.name}': its name is words without any of []:,=@")

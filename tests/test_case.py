@@ -7,6 +7,7 @@ import pytest
 import scipy.special
 
 from prism_bench import (
+    Edge,
     Golden,
     In,
     InOut,
@@ -19,6 +20,7 @@ from prism_bench import (
     Size,
     Workload,
     Zero,
+    constant,
     exact,
     integers,
     product,
@@ -237,3 +239,13 @@ def test_a_device_without_the_instructions_refuses_the_case():
     wanting = case(spec=replace(SPEC, requires=Requirement("wgmma", 90)))
     assert "wgmma: for compute capability 90, not 80" == wanting.refusal(Device(compute_capability=80))
     assert [None, None] == [wanting.refusal(Device(compute_capability=90)), case().refusal(Device())]
+
+
+def test_an_edge_with_fills_of_its_own_has_a_name_and_those_inputs():
+    spec = replace(SPEC, arguments=(*SPEC.arguments, In("z", "rows")))
+    edge = Edge("all in one", Workload(rows=3, cols=4), {"x": constant(5)})
+    usual, filled = case(spec=spec), case(edge.workload, spec, edge=edge)
+    assert "scale[all in one: rows=3,cols=4]" == filled.name
+    assert usual != filled
+    assert bool((filled.inputs()["x"].on(np) == 5).all())
+    assert filled.inputs()["z"].on(np).tobytes() == usual.inputs()["z"].on(np).tobytes()

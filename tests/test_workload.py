@@ -2,7 +2,8 @@
 
 import pytest
 
-from prism_bench import Workload
+from prism_bench import Edge, Workload, constant
+from prism_bench.errors import SpecError
 
 
 def test_it_reads_as_a_mapping_in_the_order_written():
@@ -37,3 +38,11 @@ def test_what_was_handed_in_cannot_change_it():
     workload = Workload(**axes)
     axes["n"] = 4
     assert 3 == workload["n"]
+
+
+def test_an_edge_has_fills_of_its_own_and_a_name_that_can_be_told_from_axes():
+    edge = Edge("all in one", Workload(n=3), {"x": constant(1)})
+    assert ("all in one", Workload(n=3), False) == (edge.name, edge.workload, edge.regime)
+    for name in ("", "n=3", "one, two", "a:b", "[x]", "x@y"):
+        with pytest.raises(SpecError, match="its name is words without any of"):
+            Edge(name, Workload(n=3), {})

@@ -7,9 +7,10 @@ issue slots 56 %, DRAM 39 %, at 32 % of an SM's warps (80 registers), so latency
 
 import numpy as np
 
-from prism_bench import Golden, In, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
-from prism_bench.inputs import Fill
+from prism_bench import Edge, Golden, In, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
+from prism_bench.inputs import Fill, constant
 
+EMPTY_AND_LARGE = {"joint": constant(0), "x_margin": constant(2**24), "y_margin": constant(2**24)}
 MOST_BLOCKS, AHEAD = 512, 4  # blocks that share a table; rows that a thread loads at a time
 
 
@@ -111,6 +112,10 @@ def with_margins(joint, rules, tables):
                 (2, 5, 1501),
             )),
             Workload(tables=1, bx=20, by=300, units="bits", miller_madow=True),
+            *(
+                Edge("empty cells where many are expected", Workload(tables=2, bx=20, by=y), EMPTY_AND_LARGE)
+                for y in (41, 300)
+            ),
         ),
         golden=(
             *TRAPS,

@@ -8,6 +8,7 @@ from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, sha
 
 from prism_bench import (
     Budget,
+    Edge,
     Golden,
     In,
     KernelSpec,
@@ -28,6 +29,14 @@ from prism_bench.inputs import Fill
 # copy's rate. `counts` takes 166 us, 0.75: DRAM 68 %, issue slots 50 %, at 58 % of the warps (57 registers).
 weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
 tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20")
+
+
+def with_empty_bins(rng, count, axes):
+    """Counts of which one in twenty is 0, the first one is not."""
+    return rng.poisson(3, size=count) + (np.arange(count) == 0)
+
+
+EMPTY_BINS = Fill(with_empty_bins, "Poisson of mean 3, the first bin + 1")
 
 
 def launch(rows, cols, device, fill, block):
@@ -121,7 +130,13 @@ spec = KernelSpec(
             bytes_moved=lambda rows, cols: 8 * rows * cols + 4 * rows,  # two reads: no term is known before the total
             reference=lambda p, unit, special: reference(shares(p), unit, special),
             tolerance=reduction(lambda p, unit, xp, special: magnitude(shares(p), unit, xp, special)),
-            edges=tuple(Workload(rows=r, cols=c) for r, c in ((0, 5), (2, 9001), (7, 257), (3, 5))),
+            edges=(
+                *(Workload(rows=r, cols=c) for r, c in ((0, 5), (2, 9001), (7, 257), (3, 5))),
+                *(
+                    Edge("empty bins", Workload(rows=r, cols=c), {"p": EMPTY_BINS})
+                    for r, c in ((2, 9001), (2, 70_001), (1, 300_007))
+                ),
+            ),
             golden=(
                 Golden(
                     Workload(rows=4, cols=2), {"p": [[5, 0], [3, 3], [0, 0], [2**24 - 1, 1]]}, {},

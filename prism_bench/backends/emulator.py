@@ -13,7 +13,7 @@ from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.files import shared_with, writable_cache
-from prism_bench.kernel import Array, Launch, Zero
+from prism_bench.kernel import Array, Edge, Launch, Zero
 from prism_bench.measurement import Sample
 
 
@@ -217,6 +217,7 @@ def _launched(spec, device):
 
 def _usual(spec):
     """What is verified of a spec on the emulator: edges, golden data, and S0 where there is one."""
-    workloads = [*spec.edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]
+    edges = (edge.workload if isinstance(edge, Edge) else edge for edge in spec.edges)
+    workloads = [*edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]
     cases = [Case(spec, workload, "edge") for workload in workloads if workload is not None]
     return [case for case in cases if not case.requirement]

@@ -28,7 +28,7 @@ def command(
     legs = [backend] if backend else list(LEGS)
     standing = [leg for leg in legs if _stands(leg, asked=bool(backend), quiet=json)]
     found = options.open_catalogue(catalogue)
-    kernels = list(dict.fromkeys(case.kernel for case in found.edges(filter or ())))
+    kernels = found.edges_by_task(filter or ())
     records = {}
     for leg in standing:
         cases = found.cases(
