@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
+from prism_bench.backends.guard import OutputGuard
 from prism_bench.case import Case, Device
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.inputs import InputArray
@@ -39,6 +40,16 @@ class Runnable(AbstractContextManager):
         Setting up raises MeasurementInvalid where the metric cannot be had; one that makes no sense here is left out.
         """
         return {}
+
+    def restore(self) -> None:
+        """Enqueue: what is changed in place holds its inputs again."""
+
+    def guard(self, key: int) -> OutputGuard | None:
+        """A guard of the outputs as a verified launch has just left them; `key` is random.
+
+        None where a timed launch leaves nothing behind that could be looked at.
+        """
+        return None
 
     def evidence(self) -> dict:
         """What is known of the code that runs: code hash, registers, spills, shared memory, launches."""

@@ -7,13 +7,14 @@ from time import perf_counter
 import numpy as np
 
 from prism_bench.backends.base import Backend, Runnable
+from prism_bench.backends.guard import HostGuard
 from prism_bench.case import Case
 from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.files import shared_with, writable_cache
-from prism_bench.kernel import Array, Edge, Launch, Zero
+from prism_bench.kernel import Array, Edge, InOut, Launch, Zero
 from prism_bench.measurement import Sample
 
 
@@ -82,6 +83,21 @@ class EmulatorRunnable(Runnable):
 
     def arrays(self, names):
         return {name: self._buffers[name].array.reshape(self.case.shape(name)) for name in names}
+
+    def restore(self):
+        for array in self.case.spec.inputs:
+            if isinstance(array, InOut):
+                self._buffers[array.name].array[...] = self._laid_out(array, self.inputs)
+
+    def guard(self, key):
+        spec = self.case.spec
+        arrays = {array.name: self._buffers[array.name].array for array in spec.arrays}
+        in_place = [array.name for array in spec.inputs if isinstance(array, InOut)]
+        return HostGuard(
+            {output.name: arrays[output.name] for output in spec.outputs}, in_place=in_place, key=key,
+            scratch=[arrays[array.name] for array in spec.arrays if array.scratch],
+            inputs=[arrays[array.name] for array in spec.inputs if array.name not in in_place],
+        )  # fmt: skip
 
     def _share(self, name, other, theirs):
         self._buffers[name] = other._buffers[theirs]

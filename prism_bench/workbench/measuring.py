@@ -13,6 +13,7 @@ from prism_bench.measurement import Measurement
 from prism_bench.tolerance import normwise
 from prism_bench.units import share_text
 from prism_bench.workbench.settings import Settings
+from prism_bench.workbench.timed_launches import TimedLaunches
 from prism_bench.workbench.verification import compare_outputs
 from prism_bench.workbench.witness import Witness
 
@@ -23,15 +24,18 @@ WARM_UP = 3
 WARM_UP_SECONDS = 0.02  # what takes longer than this is warm after one call
 
 
-def measure_kernel(runnable: Runnable, settings: Settings, witness: Witness, process: int) -> list[Measurement]:
+def measure_kernel(
+    runnable: Runnable, settings: Settings, witness: Witness, process: int, launches: TimedLaunches | None = None
+) -> list[Measurement]:
     """Every metric the runnable offers (those of the first process only there), and the host's launch cost.
 
-    In the first process a large case tells the energy of a launch too.
+    In the first process a large case tells the energy of a launch too. What timed `launches` leave is verified, where
+    they are given: TimedLaunchWrong.
     """
     watching = settings.watching
     spent = watching.energy and process == 0 and runnable.case.label in watching.energy_labels
     skipped = settings.left_out(runnable.case, process)
-    return _measure(runnable, "kernel", settings, witness, skipped=skipped, energy=spent)
+    return _measure(runnable, "kernel", settings, witness, skipped=skipped, energy=spent, launches=launches)
 
 
 def measure_peers(
@@ -96,21 +100,33 @@ def lacks_memory(said: str) -> bool:
     return any(word in said.lower() for word in (OUT_OF_MEMORY, "out_of_memory", "alloc_failed", "not_initialized"))
 
 
-def _measure(runnable, subject, settings, witness, *, skipped: Sequence[str] = (), energy: bool = False):
+def _measure(
+    runnable, subject, settings, witness, *, skipped: Sequence[str] = (), energy: bool = False,
+    launches: TimedLaunches | None = None,
+):  # fmt: skip
     found = []
     for metric, set_up in runnable.timers().items():
         if metric in skipped:
             continue
         try:
             once = set_up()
-            measure = partial(measure_metric, metric, subject, once, settings.criterion(metric, subject), witness.gate)
-            found += witness.watched(measure)
+            found += _series(
+                metric, subject, once, settings.criterion(metric, subject), witness=witness, launches=launches
+            )
         except MeasurementInvalid as error:
             found.append(empty(metric, subject, str(error)))
             continue
         if energy and metric == "hot_time":
             found[-1] = replace(found[-1], energy=witness.energy(once))
     return found
+
+
+def _series(metric, subject, once, criterion, *, witness, launches):
+    """The samples of `once` as measurements, each launch looked at where there is something to look at."""
+    watched = launches.watched(metric, once) if launches else None
+    found = witness.watched(partial(measure_metric, metric, subject, watched or once, criterion, witness.gate))
+    reason = watched.finish() if watched else None
+    return [replace(one, valid=False, reason=reason) if reason and one.valid else one for one in found]
 
 
 def measure_metric(metric: str, subject: str, once, criterion: Criterion, gate: ClockGate) -> list[Measurement]:

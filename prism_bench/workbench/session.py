@@ -16,6 +16,7 @@ from prism_bench.workbench.measuring import (
     refused_peers,
 )
 from prism_bench.workbench.settings import Settings
+from prism_bench.workbench.timed_launches import TimedLaunches, TimedLaunchWrong
 from prism_bench.workbench.verification import complaint, passed, verify, verify_prepared
 from prism_bench.workbench.witness import Witness
 
@@ -81,14 +82,25 @@ class Session:
         entries = verify_prepared(self._backend, runnable, seeds) if self._verifies else []
         if not passed(entries):
             return self._judged(runnable.case, entries)
-        measurements = self._measure(runnable) if self._timed else self._refused(runnable)
+        try:
+            measurements = self._measure(runnable) if self._timed else self._refused(runnable)
+        except TimedLaunchWrong as wrong:
+            return self._judged(runnable.case, [*entries, wrong.entry])
         return result_of(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
 
     def _measure(self, runnable):
-        measurements = measure_kernel(runnable, self._settings, self._witness, self._process)
+        launches = self._launches(runnable)
+        measurements = measure_kernel(runnable, self._settings, self._witness, self._process, launches)
         measurements += measure_peers(self._backend, runnable, self._settings, self._witness, check=self._verifies)
         on_cpu = self._process == 0 and self._backend.name == "cuda"
         return measurements + (measure_cpu(runnable, self._settings) if on_cpu else [])
+
+    def _launches(self, runnable):
+        """The launches that will be timed; another process verified them where this one does not."""
+        seeds = self._settings.seeds_of(runnable.case)
+        if not self._verifies:
+            runnable()
+        return TimedLaunches(self._backend, runnable, seeds[-1 if self._verifies else 0])
 
     def _refused(self, runnable):
         """Where the times come later: the peers that will have none, with the reason."""

@@ -40,7 +40,15 @@ def complaint(case: Case, backend: str, entries: list[dict]) -> str:
         f"{case.name} on {backend}: {entry['output']}[{place}] is {entry['actual']:.9g}, reference "
         f"{entry['expected']:.9g} ({entry['tolerance']}; normwise {entry['norm_error']:.2g}); "
         f"{entry['differing']} of {entry['compared']} elements differ (seed {entry['seed']})"
+        f"{_when(entry)}"
     )
+
+
+def _when(entry):
+    """Which timed launch it was; nothing of one that was only verified."""
+    if "metric" not in entry:
+        return ""
+    return f" in sample {entry['sample']} of {entry['metric']}, though it was right when it was verified"
 
 
 def _one_seed(backend, runnable, seed):

@@ -8,6 +8,8 @@ from prism_bench import workbench
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
+from prism_bench.measure import Criterion
+from prism_bench.workbench.session import Session
 from prism_bench.workbench.verification import complaint, passed, verify
 
 ZOO = discover(Path(__file__).parent.parent / "zoo")
@@ -19,6 +21,15 @@ LIES = {
     "cached_output": "(seed 1)",
     "out_of_order": "elements differ (seed 0)",
 }
+# Right when they are verified, and no longer when they are timed.
+IDLERS = {
+    "counts_launches", "looks_for_poison", "looks_for_result", "flag_in_scratch", "remembers_pointers", "remembers_sum",
+    "writes_less", "writes_nonsense", "idle_in_place", "one_poison",
+}  # fmt: skip
+HONEST = {"double", "doubled_in_place", "doubled_by_turns", "nearly_doubled"}
+SETTINGS = workbench.Settings(
+    criteria={"wall_time": Criterion(precision=0, max_samples=40, seconds=60)}, cpu_baseline=False, peers=False
+)
 
 
 def case(name):
@@ -26,7 +37,7 @@ def case(name):
 
 
 def test_every_animal_is_named_here():
-    assert {"double", "does_not_compile", "hang", "illegal_address", *LIES} == set(ZOO.kernels)
+    assert {"does_not_compile", "hang", "illegal_address", *LIES, *IDLERS, *HONEST} == set(ZOO.kernels)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +55,32 @@ def test_a_lie_is_caught_on_the_emulator(emulator, name):
     assert LIES[name] in complaint(case(name), "emulator", entries)
 
 
-def test_the_honest_one_passes_on_the_emulator(emulator):
-    assert passed(verify(emulator, case("double")))
+@pytest.mark.parametrize("name", [*HONEST, *IDLERS])
+def test_the_honest_and_the_idle_pass_verification_on_the_emulator(emulator, name):
+    assert passed(verify(emulator, case(name)))
+
+
+def timed(emulator, name, process=0):
+    (found,) = Session(emulator, ZOO, SETTINGS, process).task(f"{name}[n=1000]")
+    return found
+
+
+@pytest.mark.parametrize("process", [0, 1])
+@pytest.mark.parametrize("name", IDLERS)
+def test_what_is_idle_once_it_is_timed_is_wrong_and_has_no_time(emulator, name, process):
+    found = timed(emulator, name, process)
+    assert ("wrong", ()) == (found.status, found.measurements)
+    output = "x" if name == "idle_in_place" else "y"
+    assert found.reason.startswith(f"{name}[n=1000] on emulator: {output}[")
+    assert " of wall_time, though it was right when it was verified" in found.reason
+    assert found.verification[-1]["metric"] == "wall_time"
+    assert 1 <= found.verification[-1]["sample"] <= 43
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_the_honest_are_timed_on_the_emulator(emulator, name):
+    found = timed(emulator, name)
+    assert ("ok", None, 40) == (found.status, found.reason, len(found.measurement("wall_time").samples))
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +114,17 @@ def test_a_fault_is_marked_with_its_reason(record, name, status, words):
 
 
 @pytest.mark.gpu
-def test_the_run_goes_on_beside_all_of_them(record):
-    found = record.case("double[n=1000]")
+@pytest.mark.parametrize("name", IDLERS)
+def test_an_idler_is_caught_on_a_device_and_gets_no_time(record, name):
+    found = record.case(f"{name}[n=1000]")
+    assert ("wrong", ()) == (found.status, found.measurements)
+    assert "_time, though it was right when it was verified" in found.reason
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", HONEST)
+def test_the_run_goes_on_beside_all_of_them(record, name):
+    found = record.case(f"{name}[n=1000]")
     assert "ok" == found.status
     assert 2 == len(found.measurement("cold_time").processes)
     assert all(seconds > 0 for seconds in found.measurement("cold_time").samples)

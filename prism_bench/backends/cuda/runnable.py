@@ -7,6 +7,7 @@ import numpy as np
 
 from prism_bench.backends.base import Runnable
 from prism_bench.backends.cuda.graph import captured
+from prism_bench.backends.cuda.guard import CudaGuard
 from prism_bench.backends.cuda.timers import ColdTimer, EndToEndTimer, FirstCallTimer, HotTimer
 from prism_bench.case import Case
 from prism_bench.compilation import compile_source, sass_hash
@@ -49,6 +50,16 @@ class CudaRunnable(Runnable):
         """Put the inputs of in-place arguments back, on the stream."""
         for name, pristine in self._pristine.items():
             self._buffers[name].data.copy_from_device_async(pristine.data, pristine.nbytes, self._harness.stream)
+
+    def guard(self, key):
+        spec = self.case.spec
+        outputs = {output.name: self._buffers[output.name] for output in spec.outputs}
+        scratch = [self._buffers[array.name] for array in spec.arrays if array.scratch]
+        read_only = [self._buffers[array.name] for array in spec.inputs if not isinstance(array, InOut)]
+        inputs = [*read_only, *self._pristine.values()]
+        return CudaGuard(
+            self._cupy, self._device, outputs, in_place=self._pristine, scratch=scratch, inputs=inputs, key=key
+        )
 
     def timers(self):
         stream = self._harness.stream

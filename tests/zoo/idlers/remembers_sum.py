@@ -1,0 +1,12 @@
+"""Works only where the sum of its input is not that of the launch before."""
+
+from prism_bench import In, KernelSpec, Launch, Out, Size, Workload, exact
+
+spec = KernelSpec(
+    entry="remembers_sum",
+    arguments=(In("x", "n"), Out("y", "n"), Size("n")),
+    launch=lambda n: Launch(grid=1, block=1),
+    reference=lambda x: 2 * x,
+    tolerance=exact(),
+    workloads={"S0": Workload(n=1000)},
+)
