@@ -18,7 +18,7 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
-    naming precision child scene entry strict_json domain
+    naming precision child scene entry strict_json domain originals
 """.split()
 FLOORS = [
     ["errors", "units"],

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from prism_bench.errors import MeasurementInvalid, UsageError
+from prism_bench.errors import UsageError
 from prism_bench.measurement import Measurement
-from prism_bench.units import bytes_text, rate_text
+from prism_bench.units import rate_text
 
 MODES = {"cold": "cold_time", "hot": "hot_time"}
 
@@ -27,17 +28,17 @@ class Benchmark(Measurement):
         """Operations per second, where they were given."""
         return self.flops / self.median if self.flops and self.median else None
 
-    def __str__(self):
+    def __str__(self) -> str:
         rates = [rate_text(self.bandwidth, "B/s")] if self.bandwidth else []
         rates += [rate_text(self.flop_rate, "FLOP/s")] if self.flop_rate else []
-        return super().__str__() + "".join(f", {rate}" for rate in rates)
+        return super().__str__() + "".join(f", {rate}" for rate in rates) + "".join(f"; {note}" for note in self.notes)
 
 
 def benchmark(
     function: Callable[[], object],
     *,
     mode: str = "cold",
-    stream=None,
+    stream: Any = None,
     bytes: int | None = None,
     flops: int | None = None,
     name: str | None = None,
@@ -46,38 +47,23 @@ def benchmark(
 
     `mode` is `cold` (caches cleared before each call) or `hot` (replay of a CUDA graph of many calls). `stream` is
     a CuPy or PyTorch stream to time on; by default one of ours is made current while the callable runs. `bytes` and
-    `flops` of one call, where given, make rates. Seconds inside. Raises UsageError for a bad mode,
-    BackendUnavailable without a GPU, MeasurementInvalid where the call cannot be timed honestly (it waits for the
-    device, works on another stream, or reads less bytes than it says).
+    `flops` of one call, where given, make rates. Seconds inside.
+
+    The callable runs about a hundred times. A part of L2 that is set aside is given back meanwhile, and set aside
+    again at the end. Raises UsageError for a bad mode, BackendUnavailable without a GPU, and MeasurementInvalid where
+    the call cannot be timed honestly: it enqueues nothing, waits for the device, works on another stream or after it
+    has returned, does less work in some calls than in others (one of ten, in a graph, or with cold caches), claims
+    more bytes or operations than the device can do, or a function of the clock was replaced. `notes` of the result
+    say what else was seen.
     """
     if mode not in MODES:
         raise UsageError(f"mode is '{mode}'; it is one of {', '.join(MODES)}")
     if not callable(function):
         raise UsageError(f"benchmark takes a callable without arguments, not {type(function).__name__}")
     from prism_bench.backends.cuda.borrowed import borrowed_backend
+    from prism_bench.workbench.inspected import Subject, measured
 
-    metric, subject = MODES[mode], name or getattr(function, "__name__", "callable")
+    subject = Subject(function, MODES[mode], name or getattr(function, "__name__", "callable"), bytes, flops)
     with borrowed_backend(stream) as (backend, library):
-        measured = _measure(backend, library, function, metric, subject)
-    _refuse_impossible_bytes(backend, measured, bytes, mode)
-    return Benchmark(**{**vars(measured), "bytes": bytes, "flops": flops})
-
-
-def _measure(backend, library, function, metric, subject):
-    from prism_bench.measure import ClockGate
-    from prism_bench.workbench.measuring import measure_metric
-    from prism_bench.workbench.settings import Settings
-
-    function()
-    once = backend.callable_timers(function, library)[metric]()
-    return measure_metric(metric, subject, once, Settings().criteria[metric], ClockGate())[0]
-
-
-def _refuse_impossible_bytes(backend, measured, bytes, mode):
-    """No memory moves faster than this device's clock and bus allow: the stated bytes are wrong, or were not moved."""
-    peak = backend.peak_bandwidth()
-    if mode == "cold" and bytes and peak and measured.median and bytes / measured.median > peak:
-        raise MeasurementInvalid(
-            f"{bytes_text(bytes)} in {measured.median:.3g} s is {rate_text(bytes / measured.median, 'B/s')}; "
-            f"this device's memory moves {rate_text(peak, 'B/s')} at most"
-        )
+        found = measured(backend, library, subject)
+    return Benchmark(**{**vars(found), "bytes": bytes, "flops": flops})

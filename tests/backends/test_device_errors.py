@@ -69,6 +69,8 @@ def test_a_device_that_gives_its_error_again_answers_no_more(lost):
 class Stream:
     """A stream that logs what is done with it, and the graph that it gives."""
 
+    ptr = 0
+
     def __init__(self):
         self.log = []
 

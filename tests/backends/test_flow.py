@@ -12,6 +12,7 @@ class Stream:
     """Streams tell a common log."""
 
     log: list = []
+    ptr = 0
 
     def __init__(self, name="side", non_blocking=False):
         self.name = name

@@ -174,9 +174,9 @@ def test_the_current_stream_is_restored(cupy, adding):
 
 
 def test_pinned_cache_lines_can_be_given_back():
-    from prism_bench.backends.cuda.device import reset_persisting_lines
+    from prism_bench.backends.cuda.driver import PersistingCache
 
-    assert reset_persisting_lines()
+    assert PersistingCache(0).reset()
 
 
 @needs_torch

@@ -47,3 +47,7 @@ def test_an_empty_one_has_no_rate():
     empty = Benchmark("cold_time", "sum", (), reason="no luck", bytes=8, flops=8)
     assert (None, None) == (empty.bandwidth, empty.flop_rate)
     assert "not measured (no luck)" in str(empty)
+
+
+def test_it_prints_what_else_was_seen():
+    assert "sum cold_time: 1.00 ms (n=3); two levels: why" == str(result(notes=("two levels: why",)))

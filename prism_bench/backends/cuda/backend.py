@@ -1,14 +1,18 @@
 """The backend itself: one device, one stream, one harness."""
 
 from prism_bench.backends.base import Backend
+from prism_bench.backends.cuda.chip import Chip
 from prism_bench.backends.cuda.device import describe, open_cupy, software
 from prism_bench.backends.cuda.flow import CudaFlow
 from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.inspection import Inspector
 from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer, available
 from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.errors import BackendUnavailable
 from prism_bench.files import writable_cache
 from prism_bench.units import bytes_text
+
+_ATTRIBUTES = (("clockRate", 13), ("memoryClockRate", 36), ("memoryBusWidth", 37))  # by cudaDeviceAttr
 
 
 def open_backend() -> "CudaBackend":
@@ -87,8 +91,23 @@ class CudaBackend(Backend):
         """Timers for any callable that enqueues on the current stream."""
         return CallableTimers(self.harness, call, library).timers()
 
+    def inspector(self) -> Inspector:
+        """Looks at a callable before it is timed."""
+        return Inspector(self.harness)
+
+    def chip(self) -> Chip:
+        """What the device can do at most, as its attributes tell it."""
+        clock, memory_clock, bits = (self._attribute(*one) for one in _ATTRIBUTES)
+        device = self._device
+        bus = 2 * memory_clock * 1e3 * bits / 8 if memory_clock and bits else None
+        return Chip(device.sm_count, device.compute_capability, clock * 1e3, device.l2_bytes, bus)
+
     def peak_bandwidth(self) -> float | None:
         """Bytes per second that memory clock and bus width allow; None where the device does not say."""
-        properties = self.xp.cuda.runtime.getDeviceProperties(self.xp.cuda.Device().id)
-        clock, bits = properties.get("memoryClockRate", 0), properties.get("memoryBusWidth", 0)
-        return 2 * clock * 1e3 * bits / 8 if clock and bits else None
+        return self.chip().bus
+
+    def _attribute(self, property_name, number):
+        """A number that CUDA 13 no longer keeps among the properties."""
+        runtime, index = self.xp.cuda.runtime, self.xp.cuda.Device().id
+        known = runtime.getDeviceProperties(index).get(property_name, 0)
+        return known or runtime.deviceGetAttribute(number, index)

@@ -1,8 +1,8 @@
 """The device: is one there, what is it, what does it run."""
 
-import ctypes
 from dataclasses import dataclass
 
+from prism_bench.backends.cuda.clock import bound
 from prism_bench.case import Device
 from prism_bench.errors import BackendUnavailable
 
@@ -36,6 +36,7 @@ def open_cupy():
             raise BackendUnavailable(f"the driver finds no GPU; {WITHOUT}")
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise BackendUnavailable(f"the GPU does not answer ({error}); {WITHOUT}") from None
+    bound(cupy)  # before a spec is imported, which could replace what the clock calls
     return cupy
 
 
@@ -92,11 +93,3 @@ def _driver_text():
         return version.decode() if isinstance(version, bytes) else version
     except Exception:  # NVML is a witness here, not a requirement
         return None
-
-
-def reset_persisting_lines() -> bool:
-    """Give back cache lines that an access policy pinned in L2; False where the driver does not offer it."""
-    try:
-        return ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache() == 0
-    except (OSError, AttributeError):
-        return False

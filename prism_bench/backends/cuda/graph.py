@@ -1,6 +1,9 @@
 """Work on a stream as one CUDA graph."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from prism_bench.backends.cuda.driver import captured_nodes
+from prism_bench.errors import MeasurementInvalid
 
 
 def captured(stream, call: Callable[[], None], times: int = 1) -> Callable[[], None]:
@@ -11,9 +14,30 @@ def captured(stream, call: Callable[[], None], times: int = 1) -> Callable[[], N
     stream.synchronize()
     stream.begin_capture()
     try:
-        for _ in range(times):
-            call()
+        nodes = nodes_of_calls(stream.ptr, call, times)
     finally:
         graph = stream.end_capture()
+    refuse_idle_calls(nodes)
     graph.upload(stream)
     return lambda: graph.launch(stream)
+
+
+def nodes_of_calls(stream: int, call: Callable[[], object], times: int) -> list[int | None]:
+    """Call `call` so many times while `stream` is captured; return how many nodes the graph had before and after each.
+
+    None stands where the driver does not say.
+    """
+    nodes = [captured_nodes(stream)]
+    for _ in range(times):
+        call()
+        nodes.append(captured_nodes(stream))
+    return nodes
+
+
+def refuse_idle_calls(nodes: Sequence[int | None]) -> None:
+    """Raise MeasurementInvalid where a call enqueued nothing into the graph: a replay would not do its work."""
+    known = [count for count in nodes if count is not None]
+    calls = len(nodes) - 1
+    idle = sum(before == after for before, after in zip(known, known[1:], strict=False))
+    if idle:
+        raise MeasurementInvalid(f"the call enqueues nothing in {idle} of {calls} calls while a CUDA graph is captured")

@@ -7,15 +7,20 @@ from time import perf_counter
 
 import numpy as np
 
-from prism_bench.backends.cuda.device import reset_persisting_lines
+from prism_bench.backends.cuda.clock import bound
+from prism_bench.backends.cuda.driver import PersistingCache
 from prism_bench.compilation import compile_source
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measurement import Sample
+from prism_bench.originals import keep, refuse_replaced
 
 HOLD_LIMIT = 0.5
 _SOURCE = Path(__file__).with_name("harness.cu")
-_ENTRIES = ("hold", "stamp", "overwrite", "sweep")
+_ENTRIES = ("hold", "stamp", "overwrite", "sweep", "nothing")
 _CACHE_SIZES = 2  # how many times L2's size is written, then read, before a cold launch
+_CLOCK_SECONDS = 50e-6  # by which the events and the device's own timer may differ, and the share of a sample
+_CLOCK_SHARE = 0.05
+_CLOCK_TRIES = 3  # samples in a row: one may be another process's turn on the device
 
 
 class Harness:
@@ -34,11 +39,22 @@ class Harness:
         self._swept = cupy.zeros_like(self._written)
         self.poison = True  # scripts/sanitize leaves it out for initcheck: poison counts as written
         self.leave_dirty = False  # nvbench's way, for scripts/crosscheck: the lines written above stay in L2
-        self._start, self._stop = cupy.cuda.Event(), cupy.cuda.Event()
+        self._functions = bound(cupy)
+        self._start, self._stop = self._functions.event(), self._functions.event()
+        self._pinned = PersistingCache(stream.ptr)
+        self._disagreeing = 0
 
     def forget_persisting(self) -> None:
         """No line stays in L2 because an earlier kernel asked for it."""
-        reset_persisting_lines()
+        self._pinned.reset()
+
+    def ordinary_cache(self) -> PersistingCache:
+        """No part of L2 is set aside and the stream has no access policy, inside a `with` block."""
+        return self._pinned
+
+    def nothing(self) -> None:
+        """Enqueue an empty kernel."""
+        self._kernels["nothing"]((1,), (32,), ())
 
     def clear_caches(self) -> None:
         """Enqueue: nothing the kernel touches is in L2 afterwards, and no line there is dirty."""
@@ -85,21 +101,43 @@ class Harness:
         self.stream.synchronize()
         if self._flag[1]:
             return None
-        seconds = self._cupy.cuda.get_elapsed_time(self._start, self._stop) * 1e-3
-        return Sample(seconds, self._clock(), launch_seconds)
+        seconds = self._functions.elapsed(self._start, self._stop) * 1e-3
+        refuse_replaced()
+        clock, wall = self._stamped()
+        self._refuse_disagreement(seconds, wall)
+        return Sample(seconds, clock, launch_seconds)
 
-    def leftover(self, call) -> float:
-        """Seconds that the device works on after this stream is done: work that `call` put on another stream."""
-        self._cupy.cuda.runtime.deviceSynchronize()
+    def _refuse_disagreement(self, seconds, wall):
+        """The device's own timer was read around the events; where it tells another time again and again, one lies."""
+        differs = wall is not None and abs(wall - seconds) > _CLOCK_SECONDS + _CLOCK_SHARE * wall
+        self._disagreeing = self._disagreeing + 1 if differs else 0
+        if self._disagreeing >= _CLOCK_TRIES:
+            raise MeasurementInvalid(
+                f"the events tell {seconds * 1e6:.2f} us and the device's own timer {wall * 1e6:.2f} us around them"
+            )
+
+    def afterwards(self, call, idle: float = 0.0) -> tuple[float, float]:
+        """How long `call` took on this stream, and how long the device worked on after it: on another stream, or for a
+        thread that enqueued something while the host waited for `idle` seconds, or twice as long as the call took.
+        """
+        synchronize = self._functions.synchronize
+        synchronize()
+        begun = perf_counter()
         call()
         self.stream.synchronize()
         done = perf_counter()
-        self._cupy.cuda.runtime.deviceSynchronize()
-        return perf_counter() - done
+        synchronize()
+        longest, now = perf_counter() - done, perf_counter()
+        end = now + max(idle, 2 * (done - begun)) if idle else now
+        while now < end:
+            synchronize()
+            longest, now = max(longest, perf_counter() - now), perf_counter()
+        synchronize()
+        return done - begun, max(0.0, longest - (perf_counter() - now))
 
     def _refuse_strange_stream(self):
         """What goes to another stream is neither held nor timed: the sample would be of something else."""
-        current = self._cupy.cuda.get_current_stream()
+        current = self._functions.current_stream()
         if current.ptr != self.stream.ptr:
             self.stream.use()
             raise MeasurementInvalid(f"the current stream was changed to {current}, away from the timed one")
@@ -128,7 +166,7 @@ class Harness:
     def _enqueued(self, call, chunk):
         for _ in range(chunk):
             call()
-        event = self._cupy.cuda.Event(disable_timing=True)
+        event = bound(self._cupy).event(disable_timing=True)
         event.record(self.stream)
         return event
 
@@ -139,12 +177,18 @@ class Harness:
     def _stamp(self, which):
         self._kernels["stamp"]((self._device.sm_count,), (32,), (self._stamps[which],))
 
-    def _clock(self):
-        """Cycles per second between the two stamps: the median of the multiprocessors that made both."""
+    def _stamped(self):
+        """Cycles per second between the two stamps and the seconds: the medians of the multiprocessors that made both.
+
+        None for each where none did.
+        """
         before, after = self._stamps.get().astype(np.int64)
         wall = after[:, 0] - before[:, 0]
         seen = (before[:, 0] > 0) & (wall > 0)
         if not seen.any():
-            return None
+            return None, None
         cycles = after[seen, 1] - before[seen, 1]
-        return float(np.median(cycles / (wall[seen] * 1e-9)))
+        return float(np.median(cycles / (wall[seen] * 1e-9))), float(np.median(wall[seen]) * 1e-9)
+
+
+keep("prism_bench.backends.cuda.harness.Harness", Harness)

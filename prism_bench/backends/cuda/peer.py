@@ -5,7 +5,7 @@ from importlib.util import find_spec
 
 from prism_bench import byname
 from prism_bench.backends.base import Runnable
-from prism_bench.backends.cuda.graph import captured
+from prism_bench.backends.cuda.graph import captured, nodes_of_calls, refuse_idle_calls
 from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.errors import MeasurementInvalid, SpecError
 
@@ -41,6 +41,8 @@ class CallableTimers:
     def _capture(self, launches):
         try:
             return self._torch_graph(launches) if self._library == "torch" else self._cupy_graph(launches)
+        except MeasurementInvalid:
+            raise
         except Exception as error:  # each library has its own way to say that a call cannot be captured
             raise MeasurementInvalid(f"the call cannot be captured in a CUDA graph ({str(error)[:120]})") from error
 
@@ -49,8 +51,8 @@ class CallableTimers:
 
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=torch_stream(self._harness.stream), capture_error_mode="relaxed"):
-            for _ in range(launches):
-                self._call()
+            nodes = nodes_of_calls(self._harness.stream.ptr, self._call, launches)
+        refuse_idle_calls(nodes)
         return graph.replay
 
     def _cupy_graph(self, launches):

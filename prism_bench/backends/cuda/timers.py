@@ -6,13 +6,22 @@ from time import perf_counter
 
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measurement import Sample
+from prism_bench.originals import keep
 
 GRAPH_SECONDS = 400e-6  # a graph this long makes the cost of starting it vanish
 GRAPH_LAUNCHES = (2, 400)
 LONG_SECONDS = 20e-3  # from here on a graph of one launch will do
 LEFTOVER_SECONDS = 50e-6
+LEFTOVER_SHARE = 0.01  # of the call: the longer the host waits, the later it may wake up
+LESS_WORK = 4  # times quicker in a graph than on its own, caches warm both times
+GAP_SECONDS = 20e-6  # what a graph may save of a short call
 REPEAT_SECONDS = 1e-3  # how often a kernel that is repeated for its energy lets somebody look at the counter
 AHEAD_SECONDS = 60e-3  # of launches on their way: an H200's energy counter answers in 5 ms, after a beat's 14
+
+
+def leftover_allowed(seconds: float) -> float:
+    """Return how much longer than a stream that worked for `seconds` the device may seem to work."""
+    return LEFTOVER_SECONDS + LEFTOVER_SHARE * seconds
 
 
 class ColdTimer:
@@ -24,6 +33,7 @@ class ColdTimer:
         self._refuse_other_streams()
 
     def __call__(self) -> Sample:
+        self._harness.forget_persisting()
         if self._restore:
             self._restore()
         return self._harness.timed(self._call, cold=True)
@@ -31,8 +41,8 @@ class ColdTimer:
     def _refuse_other_streams(self):
         """One of five tries without a leftover is enough: a late wake-up of the host is not evidence."""
         for _ in range(5):
-            leftover = self._harness.leftover(self._call)
-            if leftover <= LEFTOVER_SECONDS:
+            seconds, leftover = self._harness.afterwards(self._call)
+            if leftover <= leftover_allowed(seconds):
                 return
         raise MeasurementInvalid(
             f"the device worked {leftover * 1e6:.0f} us longer than the timed stream: the call uses another stream"
@@ -54,10 +64,19 @@ class HotTimer:
         self.launches = max(low, min(high, round(GRAPH_SECONDS / max(estimate, 1e-9))))
         self._replay = capture(self.launches)
         self.replay_seconds = estimate * self.launches
+        self._refuse_less_work(estimate)
 
     def __call__(self) -> Sample:
         sample = self._harness.timed(self._replay, cold=False)
         return Sample(sample.seconds / self.launches, sample.clock)
+
+    def _refuse_less_work(self, estimate):
+        """A graph saves gaps between launches; a launch in it that takes a fraction of the time does other work."""
+        each = self().seconds
+        if each * LESS_WORK + GAP_SECONDS < estimate:
+            raise MeasurementInvalid(
+                f"a call takes {estimate * 1e6:.2f} us, and {each * 1e6:.2f} us in a CUDA graph: it does less there"
+            )
 
     def repeated(self) -> Iterator[int]:
         """Keep the device busy without a pause; yields the launches done so far. Close it to let the device rest.
@@ -99,3 +118,7 @@ class FirstCallTimer:
         self._first_call()
         self._stream.synchronize()
         return Sample(perf_counter() - before)
+
+
+for _timer in (ColdTimer, HotTimer, EndToEndTimer, FirstCallTimer):
+    keep(f"prism_bench.backends.cuda.timers.{_timer.__name__}", _timer)

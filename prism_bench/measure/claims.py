@@ -1,0 +1,114 @@
+"""What the samples of a callable say against its time: nothing done, two levels, rates that no device has.
+
+Floats in, sentences out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import median
+
+from prism_bench.units import bytes_text, rate_text, time_text
+
+LEVELS_APART = 1.3  # ratio between neighbours in order of time that makes two levels of them
+LEVELS_SECONDS = 1.5e-6  # and their distance: below it a timer's step and a late block are enough
+OTHER_WORK = 2.0  # ratio from which two levels are two kinds of work
+COLD_OVER_HOT = 10.0  # memory is less than that slower than caches, launches taken off
+RATE_ALLOWANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Two levels of samples: how many there are of each, and their medians in seconds."""
+
+    fast: int
+    slow: int
+    low: float
+    high: float
+
+    @property
+    def is_other_work(self) -> bool:
+        """Whether the levels are too far apart for the same work."""
+        return self.high > OTHER_WORK * self.low
+
+    def __str__(self) -> str:
+        return f"two levels: {self.fast} samples near {time_text(self.low)}, {self.slow} near {time_text(self.high)}"
+
+
+def levels(samples: Sequence[float]) -> Levels | None:
+    """Return the two levels that the samples have; None where they have one. A single odd sample makes no level."""
+    ordered = sorted(samples)
+    cuts = range(2, len(ordered) - 1)
+    gaps = {cut: ordered[cut] / max(ordered[cut - 1], 1e-12) for cut in cuts}
+    if not gaps:
+        return None
+    cut = max(gaps, key=gaps.__getitem__)
+    if gaps[cut] < LEVELS_APART or ordered[cut] - ordered[cut - 1] < LEVELS_SECONDS:
+        return None
+    return Levels(cut, len(ordered) - cut, median(ordered[:cut]), median(ordered[cut:]))
+
+
+def has_odd_sample(samples: Sequence[float]) -> bool:
+    """Whether a single sample is so far from the others that more are needed to know whether it is a level."""
+    ordered = sorted(samples)
+    if len(ordered) < 3:
+        return False
+    ends = ((ordered[0], ordered[1]), (ordered[-2], ordered[-1]))
+    return any(high > LEVELS_APART * low and high - low >= LEVELS_SECONDS for low, high in ends)
+
+
+def at_overhead(seconds: float, nothing: float, launch: float) -> str | None:
+    """Return why a time is that of no work; None above it.
+
+    `nothing` is the time between two events, `launch` that of an empty kernel.
+    """
+    if seconds > sqrt(nothing * max(launch, nothing)):
+        return None
+    return (
+        f"at launch overhead: nothing to time ({time_text(seconds)}; no work at all takes {time_text(nothing)}, an "
+        f"empty kernel {time_text(launch)})"
+    )
+
+
+def less_work_when_hot(cold: float, hot: float, launch: float, warming: float) -> str | None:
+    """Return why a hot time cannot be of the work that takes `cold`; None where it can.
+
+    `warming` is the time in which memory fills the cache: clearing that costs a call no less, and seldom much more.
+    """
+    work = max(hot, launch / 2)
+    if cold - launch <= COLD_OVER_HOT * work or cold - hot <= 4 * warming + launch:
+        return None
+    return f"{time_text(hot)} hot and {time_text(cold)} cold: the replayed graph does not do the work of the call"
+
+
+def less_work_when_cold(cold: float, warm: float) -> str | None:
+    """Return why a cold time cannot be of the work that takes `warm` with caches as they are; None where it can."""
+    if warm <= OTHER_WORK * cold or warm - cold <= 10e-6:
+        return None
+    return f"{time_text(cold)} after clearing the caches and {time_text(warm)} without: the call does less when timed"
+
+
+def too_many_bytes(moved: int | None, seconds: float, bus: float | None, cache: int, cache_rate: float) -> str | None:
+    """Return why so many bytes cannot have moved in that time; None where they can.
+
+    `cache` is how many of them may be in L2 before the call: none when it is cold.
+    """
+    if not moved or seconds <= 0:
+        return None
+    told = f"{bytes_text(moved)} in {time_text(seconds)} is {rate_text(moved / seconds, 'B/s')}"
+    if bus and (moved - cache) / seconds > bus * (1 + RATE_ALLOWANCE):
+        held = f" besides the {bytes_text(cache)} that L2 holds" if cache else ""
+        return f"{told}; this device's memory moves {rate_text(bus, 'B/s')} at most{held}"
+    if moved / seconds > cache_rate:
+        return f"{told}; this device's L2 gives {rate_text(cache_rate, 'B/s')} at most"
+    return None
+
+
+def too_many_operations(flops: int | None, seconds: float, peak: float) -> str | None:
+    """Return why so many operations cannot have been done in that time; None where they can."""
+    if not flops or seconds <= 0 or flops / seconds <= peak:
+        return None
+    return (
+        f"{flops:.3g} operations in {time_text(seconds)} are {rate_text(flops / seconds, 'FLOP/s')}; this device does "
+        f"{rate_text(peak, 'FLOP/s')} at most, of any type"
+    )

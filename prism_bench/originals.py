@@ -1,0 +1,54 @@
+"""What the names that a time is made with meant before any spec was imported.
+
+Code that is measured runs in the clock's own process, so it can replace what the clock calls. Modules `keep` their
+names when they are imported; a sample is refused where one of the names means something else by then.
+"""
+
+from dataclasses import dataclass
+
+from prism_bench.errors import MeasurementInvalid
+
+_ABSENT = object()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A name, the object it belongs to, and what it meant."""
+
+    text: str
+    owner: object
+    name: str
+    value: object
+
+    @property
+    def is_replaced(self) -> bool:
+        return vars(self.owner).get(self.name, _ABSENT) is not self.value
+
+
+_KEPT: dict[tuple[int, str], _Kept] = {}
+_STRANGE: list[str] = []
+
+
+def keep(text: str, owner: object, names: tuple[str, ...] = ()) -> None:
+    """Remember what the names of a module or class mean; without names all functions and properties of a class."""
+    members = vars(owner)
+    for name in names or [name for name, value in members.items() if callable(value) or isinstance(value, property)]:
+        if name in members:
+            _KEPT.setdefault((id(owner), name), _Kept(f"{text}.{name}", owner, name, members[name]))
+
+
+def distrust(name: str) -> None:
+    """Remember that a name was replaced before it could be kept."""
+    _STRANGE.append(name)
+
+
+def replaced() -> list[str]:
+    """Return the names that no longer mean what they meant."""
+    return [*_STRANGE, *sorted(kept.text for kept in _KEPT.values() if kept.is_replaced)]
+
+
+def refuse_replaced() -> None:
+    """Raise MeasurementInvalid where one of the names was replaced."""
+    names = replaced()
+    if names:
+        raise MeasurementInvalid(f"{', '.join(names[:3])} was replaced: no time can be trusted in this process")
