@@ -51,6 +51,10 @@ class Runnable(AbstractContextManager):
         """
         return None
 
+    def replayed(self, call: Callable[[], None], times: int) -> Callable[[], float] | None:
+        """A timer of one graph of so many times `call`: seconds of one of them. None where there are no graphs."""
+        return None
+
     def evidence(self) -> dict:
         """What is known of the code that runs: code hash, registers, spills, shared memory, launches."""
         return {}

@@ -62,7 +62,10 @@ class OutputGuard(ABC):
 
     @abstractmethod
     def nudge(self, key: int) -> bool:
-        """Change one element of an input by one unit in the last place, towards zero; False where none can be."""
+        """Change one element of an input by one unit in the last place, towards zero; False where none can be.
+
+        What was changed before is put back first.
+        """
 
     @abstractmethod
     def mend(self) -> None:
@@ -126,6 +129,7 @@ class HostGuard(OutputGuard):
         }
 
     def nudge(self, key):
+        self.mend()
         for array in self._inputs:
             words = _words(array)
             at = key % words.size

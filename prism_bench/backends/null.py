@@ -3,8 +3,9 @@
 The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the pattern of a case's name or of its task
 (name@block=128). A behaviour may hold `seconds` (the median, 1e-6),
 `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
-`nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `shape` (one
-element short), `mutates`, `crash`, `hang`, `fails` (no hot time), `memory`; and `raises` (the words of an exception).
+`nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `idles` (timed
+launches leave outputs as they find them), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
+time), `memory`; and `raises` (the words of an exception).
 PRISM_BENCH_NULL_GPU is the UUID of the GPU that it pretends to run on, for who watches that.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from prism_bench.backends.base import Backend
+from prism_bench.backends.guard import HostGuard
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.errors import MeasurementInvalid, UsageError
 from prism_bench.measurement import Sample
@@ -24,8 +26,8 @@ from prism_bench.measurement import Sample
 SCRIPT = "PRISM_BENCH_NULL"
 GPU = "PRISM_BENCH_NULL_GPU"
 _BEHAVIOUR = (
-    "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "shape", "mutates", "crash", "hang",
-    "fails", "memory", "raises",
+    "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "idles", "shape", "mutates", "crash",
+    "hang", "fails", "memory", "raises",
 )  # fmt: skip
 
 
@@ -57,6 +59,7 @@ class NullRunnable(NumpyRunnable):
         self._behaviour = behaviour
         self._rng = np.random.default_rng(7)
         self._calls = 0
+        self._verified = {}
         super().__init__(case, inputs, special)
 
     def __call__(self):
@@ -83,6 +86,11 @@ class NullRunnable(NumpyRunnable):
             return output.reshape(-1)[:-1]
         return output + 1 if scripted.get("wrong") else output
 
+    def guard(self, key):
+        self._results = {name: np.array(output) for name, output in self._results.items()}
+        self._verified = {name: output.copy() for name, output in self._results.items()}
+        return HostGuard(self._results, key=key)
+
     def timers(self):
         return {"cold_time": lambda: self._sample, "hot_time": self._hot}
 
@@ -95,6 +103,9 @@ class NullRunnable(NumpyRunnable):
         return self._sample
 
     def _sample(self):
+        for name, output in self._verified.items():
+            if not self._behaviour.get("idles"):
+                self._results[name][...] = output
         noise = 1 + self._behaviour.get("noise", 0.01) * self._rng.standard_normal()
         seconds = self._behaviour.get("seconds", 1e-6) * max(noise, 0.1)
         return Sample(seconds, self._behaviour.get("clock"), seconds)

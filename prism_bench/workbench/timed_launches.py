@@ -28,6 +28,11 @@ JUDGED = 2  # how often a kernel whose bits differ from launch to launch is comp
 SEEN_GAIN = 1.2  # a launch that is quicker by more where it knows its inputs keeps results
 SEEN_SECONDS = 0.5e-6
 LEAST_FRESH = 4
+MOST_IN_GRAPH = 32
+GRAPH_GAIN = 1.5  # a launch that takes longer by more where another kernel has changed something does less where not
+GRAPH_SECONDS = 3e-6
+RESTORED = 1e12  # bytes per second, far below any cache's: what putting inputs back costs a launch that follows
+LONG_SECONDS = 5e-3  # what takes longer is launched twice in a graph
 
 
 class TimedLaunchWrong(VerificationFailed):
@@ -64,18 +69,21 @@ class TimedLaunches:
         """Whether all outputs are bit for bit those of the verified launch; TimedLaunchWrong where they are wrong."""
         if self.guard.digests() == self._verified:
             return True
-        self._judge(metric, sample)
+        strays = self.guard.strays()
+        self._judge(metric, min([sample, *(stray.sample for stray in strays)]))
+        self._judge_planted(metric, strays)
         return False
 
     def judge_strays(self, metric: str) -> None:
         """TimedLaunchWrong where something that timed launches left is wrong by the reference and the tolerance."""
-        strays = self.guard.strays()
-        if not strays:
-            return
-        self.runnable.restore()
-        self.runnable()
-        self._plant(strays)
-        self._judge(metric, min(stray.sample for stray in strays))
+        self._judge_planted(metric, self.guard.strays())
+
+    def _judge_planted(self, metric, strays):
+        if strays:
+            self.runnable.restore()
+            self.runnable()
+            self._plant(strays)
+            self._judge(metric, min(stray.sample for stray in strays))
 
     def _plant(self, strays: list[StrayElement]) -> None:
         """Put what launches left into the outputs, so that it is judged as an output is."""
@@ -107,29 +115,36 @@ class WatchedTimer:
         self._times: dict[bool, list[float]] = {True: [], False: []}
 
     def __call__(self) -> Sample:
-        if self._guard is None or self._chained:
+        if self._guard is None:
             return self._once()
         self._number += 1
+        if self._chained:
+            return self._taken(False)
         whole, key = self._number == self._next_whole, self._launches.key()
-        before = perf_counter()
         fresh = not whole and self._metric != "hot_time" and self._random.random() < FRESH
+        before = perf_counter()
         nudged = self._prepare(key, whole, fresh)
         between = perf_counter()
-        sample = self._once()
+        sample = self._taken(fresh)
         after = perf_counter()
         self._look(key, whole, nudged)
         self._launches.seconds += between - before + perf_counter() - after
+        return sample
+
+    def _taken(self, fresh):
+        sample = self._once()
         self._times[fresh].append(sample.seconds)
         return sample
 
     def finish(self) -> str | None:
         """Why the times cannot be trusted, or None; TimedLaunchWrong where a launch was wrong."""
-        if self._guard is None or self._chained:
+        if self._guard is None or not any(self._times.values()):
             return None
         before = perf_counter()
+        reason = self._in_a_graph() if self._metric == "hot_time" else self._keeps_results()
         self._launches.judge_strays(self._metric)
         self._launches.seconds += perf_counter() - before
-        return self._keeps_results()
+        return reason
 
     def _prepare(self, key, whole, fresh):
         """Spoil what the launch has to write; whether an input was changed."""
@@ -165,4 +180,37 @@ class WatchedTimer:
         return (
             f"it keeps results: a launch on inputs that it has seen takes {time_text(usual)}, "
             f"one on inputs that differ in one bit, with cleared scratch, {time_text(median(new))}"
+        )
+
+    def _in_a_graph(self):
+        """The same launches in a graph where each finds something changed: they are right, and take no longer.
+
+        A kernel could work in a graph's first launch alone, since the others find everything as it was.
+        """
+        guard, runnable, key = self._guard, self._launches.runnable, self._launches.key()
+        in_place, hot = self._launches.in_place, median(self._times[False])
+
+        def step():
+            runnable.restore()
+            guard.spoil(key)
+            if not in_place:
+                guard.nudge(key)
+
+        def both():
+            step()
+            runnable()
+
+        times = MOST_IN_GRAPH if hot < LONG_SECONDS else 2
+        timers = [runnable.replayed(call, times) for call in (step, both)]
+        if None in timers:
+            return None
+        alone, together = (min(timer(), timer()) for timer in timers)
+        guard.mend()
+        guard.compare(self._number, key, rewritten=not in_place or not self._launches.repeatable)
+        evicted = 4 * runnable.case.allocated_bytes / RESTORED if in_place else 0.0
+        if together - alone <= hot * GRAPH_GAIN + GRAPH_SECONDS + evicted:
+            return None
+        return (
+            f"it does less where nothing changed: a launch in a graph takes {time_text(hot)}, "
+            f"one that finds its outputs spoiled and an input changed {time_text(together - alone)}"
         )

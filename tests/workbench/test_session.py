@@ -151,3 +151,12 @@ def test_how_a_device_is_watched_goes_along_only_where_it_was_chosen():
 def test_large_sizes_are_verified_with_one_seed(label, seeds):
     case = Case(TOYS.kernel("double"), Workload(n=8), label)
     assert seeds == Settings(seeds=(3, 4)).seeds_of(case)
+
+
+@pytest.mark.parametrize("process", [0, 1])
+def test_a_kernel_that_is_idle_once_it_is_timed_is_wrong_and_has_no_times(process):
+    found = result({"idles": True}, process=process)
+    assert ("wrong", ()) == (found.status, found.measurements)
+    assert "of cold_time, though it was right when it was verified" in found.reason
+    assert [True] * (2 - 2 * process) + [False] == [entry["passed"] for entry in found.verification]
+    assert ("cold_time", 1) == (found.verification[-1]["metric"], found.verification[-1]["sample"])

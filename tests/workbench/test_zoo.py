@@ -26,6 +26,12 @@ IDLERS = {
     "counts_launches", "looks_for_poison", "looks_for_result", "flag_in_scratch", "remembers_pointers", "remembers_sum",
     "writes_less", "writes_nonsense", "idle_in_place", "one_poison",
 }  # fmt: skip
+# Right whenever somebody looks, and quick where nothing has changed: the device's clock alone finds them out.
+RESTING = {
+    "keeps_copy": ("cold_time", "it keeps results: "),
+    "rests_in_graphs": ("hot_time", "it does less where nothing changed: "),
+}
+ON_A_DEVICE_ALONE = {"rests_when_busy"}
 HONEST = {"double", "doubled_in_place", "doubled_by_turns", "nearly_doubled"}
 SETTINGS = workbench.Settings(
     criteria={"wall_time": Criterion(precision=0, max_samples=40, seconds=60)}, cpu_baseline=False, peers=False
@@ -37,7 +43,16 @@ def case(name):
 
 
 def test_every_animal_is_named_here():
-    assert {"does_not_compile", "hang", "illegal_address", *LIES, *IDLERS, *HONEST} == set(ZOO.kernels)
+    assert {
+        "does_not_compile",
+        "hang",
+        "illegal_address",
+        *LIES,
+        *IDLERS,
+        *RESTING,
+        *ON_A_DEVICE_ALONE,
+        *HONEST,
+    } == set(ZOO.kernels)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +70,7 @@ def test_a_lie_is_caught_on_the_emulator(emulator, name):
     assert LIES[name] in complaint(case(name), "emulator", entries)
 
 
-@pytest.mark.parametrize("name", [*HONEST, *IDLERS])
+@pytest.mark.parametrize("name", [*HONEST, *IDLERS, *RESTING])
 def test_the_honest_and_the_idle_pass_verification_on_the_emulator(emulator, name):
     assert passed(verify(emulator, case(name)))
 
@@ -114,7 +129,16 @@ def test_a_fault_is_marked_with_its_reason(record, name, status, words):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", IDLERS)
+@pytest.mark.parametrize(("name", "expected"), RESTING.items())
+def test_what_rests_where_nothing_changed_has_no_such_time_on_a_device(record, name, expected):
+    metric, words = expected
+    found = record.case(f"{name}[n=1000]").measurement(metric)
+    assert ("kernel", False) == (found.subject, found.valid)
+    assert found.reason.startswith(words)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [*IDLERS, *ON_A_DEVICE_ALONE])
 def test_an_idler_is_caught_on_a_device_and_gets_no_time(record, name):
     found = record.case(f"{name}[n=1000]")
     assert ("wrong", ()) == (found.status, found.measurements)
