@@ -29,6 +29,7 @@ FLOORS = [
     ["workbench", "store", "fusion", "doctor", "persistent"],
     ["pipelines"],
     ["analysis", "exchange"],
+    ["studies"],
     ["report"],
     ["cli", "suites"],
 ]
@@ -42,7 +43,7 @@ DOORS = ("__init__", "__main__")
 OUTSIDE = {
     "numpy": ["arguments", "precision", "scene", "store", "case", "inputs", "tolerance", "backends", "emulator",
               "workbench", "tuning", "persistent",
-              "fusion", "memory", "pipelines", "profilers", "analysis", "report"],
+              "fusion", "memory", "pipelines", "profilers", "analysis", "studies", "report"],
     "scipy": ["backends", "workbench", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "memory"],
     "cupyx": ["backends/cuda"],

@@ -1,19 +1,23 @@
 """Two records side by side, case by case: what became slower or faster, and whether the comparison can be trusted.
 
-Cases whose machine code and launches are identical on both sides must come out the same. Their times are a control: by
-what they differ beyond their errors, the machine changed between the sides, and every error is widened by it.
+Cases whose machine code and launches are identical on both sides are a control (`control`): what they have in common is
+the machine's shift, by which every case is divided, and by what they differ beyond their errors every error is widened.
+A case of the control is the same unless it stands out; then it is told by what surrounds it. Under other software
+(driver, toolkit) it is slower or faster, as any case; under the same one its times are doubtful, since its code cannot
+have changed them.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from prism_bench.analysis.comparable import require_comparable
-from prism_bench.analysis.control import Control, control_of, failed_control
+from prism_bench.analysis.control import Control, control_findings, control_of, with_changed
+from prism_bench.analysis.environment import is_other_unit, software_changes
 from prism_bench.analysis.findings import Finding, exit_code, metric_words, value_text
 from prism_bench.analysis.medians import cycles, medians
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.analysis.verdict import CHANGED, RULES, Judgement, Pair, Rules, judged
+from prism_bench.analysis.verdict import CHANGED, RULES, Judgement, Pair, Rules, Shift, judged
 from prism_bench.metric import ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import share_text
@@ -23,8 +27,9 @@ LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and i
 
 @dataclass(frozen=True)
 class Compared:
-    """One case on both sides. `judgement` is that of the times alone; `verdict` follows it unless the code is
-    `identical`, and is `not compared` where a side has no valid times. `seconds` are the medians of A and B.
+    """One case on both sides. `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows
+    it unless the code is `identical`, and is `not compared` where a side has no valid times. `seconds` are the medians
+    of A and B as they were measured.
     """
 
     case: str
@@ -41,7 +46,8 @@ class Compared:
 class Comparison:
     """Every case of both records, the control, and what is to be known about the two records (`notes`).
 
-    `complete` is False where measuring them was cut short.
+    `complete` is False where measuring them was cut short. `software` are the versions of driver and
+    toolkit that differ.
     """
 
     names: tuple[str, str]
@@ -49,6 +55,7 @@ class Comparison:
     control: Control
     notes: tuple[str, ...] = ()
     complete: bool = True
+    software: str | None = None
 
     @property
     def answered(self) -> bool:
@@ -98,8 +105,23 @@ def compare(
     shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
     rows = [_row(name, pair, metric, names) for name, pair in shared.items()]
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
-    found, control = _judged(rows, pairs, rules)
-    return Comparison(names, tuple(found), control, tuple(notes))
+    surrounded = _Surroundings(a, b, software_changes(a, b))
+    found, control = _judged(rows, pairs, rules, surrounded)
+    return Comparison(names, tuple(found), control, tuple(notes), software=surrounded.software)
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    """Both records, and the `software` that differs between them."""
+
+    a: RunRecord
+    b: RunRecord
+    software: str | None
+
+    def of(self, kernel):
+        """What differs around the kernel's machine code, in words; None where nothing does."""
+        unit = "another unit of the device" if is_other_unit(self.a, self.b, kernel) else None
+        return self.software or unit
 
 
 def _alone(sides, names):
@@ -156,35 +178,64 @@ def _pair(row, both, noise):
     return Pair(*times, clocked if all(clocked) else None, known)
 
 
-def _judged(rows, pairs, rules):
+def _judged(rows, pairs, rules, surrounded):
     """Every row with its verdict, and the control that the rows of identical code make."""
-    first = dict(zip(pairs, judged(list(pairs.values()), rules), strict=True))
     identical = [row.case for row, _ in rows if row.identical and rules.control]
-    control = control_of({case: first[case] for case in identical})
-    final = first
-    if control.widening > 1:
-        final = dict(zip(pairs, judged(list(pairs.values()), rules, control.widening), strict=True))
-    return [_decided(row, final.get(row.case), row.case in identical) for row, _ in rows], control
+    control = control_of({case: pairs[case] for case in identical})
+    shifts = [control.fit.at(pair.a.typical) if control.used else Shift() for pair in pairs.values()]
+    final = dict(zip(pairs, judged(list(pairs.values()), rules, control.widening, shifts), strict=True))
+    changed = tuple(case for case in identical if final[case].verdict in CHANGED)
+    decided = [
+        _of_identical(row, final[row.case], control, surrounded, around=surrounded.of(pair[1].kernel))
+        if row.case in identical else _decided(row, final.get(row.case)) for row, pair in rows
+    ]  # fmt: skip
+    return decided, with_changed(control, changed) if control.used else control
 
 
-def _decided(row, judgement, control):
+def _decided(row, judgement, identical=False):
     if judgement is None:
         return row
-    verdict, reason = judgement.verdict, judgement.reason
-    if control:
-        reason = f"identical machine code; its times alone say {verdict}" if verdict != "same" else None
-        verdict = "same"
-    gravity = "bad" if verdict == "slower" else "note"
-    return replace(row, verdict=verdict, reason=reason, judgement=judgement, identical=control, gravity=gravity)
+    gravity = "bad" if judgement.verdict == "slower" else "note"
+    told = {"verdict": judgement.verdict, "reason": judgement.reason, "gravity": gravity}
+    return replace(row, **told, judgement=judgement, identical=identical)
+
+
+def _of_identical(row, judgement, control, surrounded, *, around):
+    """A case of identical code: evidence about the machine where the control is large enough and nothing differs."""
+    found = _decided(row, judgement, identical=True)
+    word = judgement.verdict
+    if word in CHANGED and control.used and not surrounded.software:
+        where = around or "the machine changed, not the kernel"
+        return replace(found, verdict="inconclusive", gravity="note", reason=f"{STANDS_OUT} {word}: {where}")
+    if word in CHANGED:
+        return replace(found, reason=f"identical machine code: {around or 'the machine or what surrounds it changed'}")
+    if control.used and not surrounded.software and word != "same":
+        return replace(found, verdict="same", reason=f"identical machine code; its times alone say {word}")
+    return found
+
+
+STANDS_OUT = "identical machine code, and its times alone say"
+
+
+def undecided(
+    comparison: Comparison, records: tuple[RunRecord, RunRecord], key: Callable[[CaseResult], str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The names, in either record, of the cases that more processes may decide."""
+    left = {one.case for one in comparison.cases if one.verdict == "inconclusive"}
+    first, second = (frozenset(case.name for case in record.cases if key(case) in left) for record in records)
+    return first, second
 
 
 def comparison_findings(comparison: Comparison) -> list[Finding]:
-    """What the comparison has to say, the gravest first: broken and slower cases, a failed control, faster cases."""
+    """What the comparison has to say, the gravest first: broken and slower cases, a failed control, faster cases; then
+    cases of identical code that stand out, and what the machine did to all of them.
+    """
     found = [_finding(one, comparison.names) for one in comparison.cases if one.verdict in CHANGED]
     found += [Finding(one.gravity, "not compared", one.case, one.reason, one.metric)
               for one in comparison.cases if one.verdict == "not compared"]  # fmt: skip
-    if comparison.control.excess:
-        found.append(failed_control(comparison.control))
+    standing = [one for one in comparison.cases if one.identical and (one.reason or "").startswith(STANDS_OUT)]
+    found += [Finding("note", "control", one.case, one.reason, one.metric) for one in standing]
+    found += control_findings(comparison.control, comparison.software)
     found += [Finding("note", "records", None, note) for note in comparison.notes]
     return sorted(found, key=lambda one: ("bad", "untrusted", "note").index(one.gravity))
 
@@ -196,5 +247,5 @@ def _finding(one, names):
     message = (
         f"{metric_words(one.metric)} {now} in {names[1]}, {was} in {names[0]}: {ratio:.3f}x ({low:.3f} to {high:.3f}), "
         f"floor {share_text(one.judgement.floor)}"
-    )
+    ) + (f"; {one.reason}" if one.reason else "")
     return Finding(one.gravity, one.verdict, one.case, message, one.metric, ratio)

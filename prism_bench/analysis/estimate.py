@@ -1,7 +1,8 @@
 """One ratio with its error: how much longer B takes than A, what speaks against chance, what could be seen at all."""
 
-from dataclasses import dataclass
-from math import exp, expm1, sqrt
+from dataclasses import dataclass, replace
+from functools import cache
+from math import exp, expm1, fsum, hypot, sqrt
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -9,6 +10,19 @@ from scipy.special import stdtr, stdtrit
 from prism_bench.analysis.medians import Medians
 
 ALPHA, POWER = 0.01, 0.95  # of the smallest change that counts as detectable
+OUTGROWN = 4.0  # times the stored variance: beyond it the machine is noisier now (F of 8 and 10 at the 2.5 % level)
+
+
+@cache
+def quantile(chance: float, freedom: float) -> float:
+    """The quantile of Student's t."""
+    return float(stdtrit(freedom, chance))
+
+
+@cache
+def reach(freedom: float) -> float:
+    """How many standard errors a change must measure to be found at the 1 % level in 95 of 100 cases."""
+    return quantile(1 - ALPHA / 2, freedom) + quantile(POWER, freedom)
 
 
 @dataclass(frozen=True)
@@ -51,12 +65,16 @@ class Estimate:
         """The ratio's interval; from 0 to infinity where there are too few processes for one."""
         if not self.freedom or np.isnan(self.error):
             return 0.0, float("inf")
-        half = float(stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
+        half = quantile((1 + confidence) / 2, self.freedom) * self.error
         return exp(self.log - half), exp(self.log + half)
 
     def widened(self, factor: float) -> "Estimate":
         """The same with the error multiplied."""
-        return Estimate(self.log, self.error * factor, self.freedom)
+        return replace(self, error=self.error * factor)
+
+    def without(self, log: float, error: float) -> "Estimate":
+        """The same divided by a shift, of which the log is known with that error."""
+        return replace(self, log=self.log - log, error=hypot(self.error, error))
 
 
 def pooled(*sides: Medians) -> Spread:
@@ -64,8 +82,8 @@ def pooled(*sides: Medians) -> Spread:
     freedom = sum(len(side.logs) - 1 for side in sides)
     if freedom < 1:
         return Spread(float("nan"), 0)
-    squares = sum(side.total * (len(side.logs) - 1) for side in sides if len(side.logs) > 1)
-    within = float(np.mean([side.within for side in sides]))
+    squares = fsum(side.total * (len(side.logs) - 1) for side in sides if len(side.logs) > 1)
+    within = fsum(side.within for side in sides) / len(sides)
     return Spread(squares / freedom, freedom, within)
 
 
@@ -74,6 +92,7 @@ def estimate(a: Medians, b: Medians, known: Spread | None = None) -> Estimate:
 
     Few processes know their own spread badly: three that happen to agree would make any difference certain. Weighing
     variances by their degrees of freedom is the moderated t of G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3.
+    Where the processes differ by much more than is known, the machine is noisier now and they alone count.
     """
     freedom = max(len(a.logs) - 1, 0) + max(len(b.logs) - 1, 0)
     own = a.variance + b.variance
@@ -83,6 +102,8 @@ def estimate(a: Medians, b: Medians, known: Spread | None = None) -> Estimate:
     prior = known.variance * (1 / len(a.logs) + 1 / len(b.logs))
     if own != own:
         return Estimate(log, sqrt(prior), known.freedom)
+    if own > OUTGROWN * prior:
+        return Estimate(log, sqrt(own), freedom)
     together = freedom + known.freedom
     return Estimate(log, sqrt((freedom * own + known.freedom * prior) / together), together)
 
@@ -91,5 +112,4 @@ def smallest_change(spread: Spread, processes_a: int, processes_b: int) -> float
     """The relative change that this many processes a side tell from nothing at the 1 % level in 95 of 100 cases."""
     if not spread.freedom or not processes_a or not processes_b:
         return float("inf")
-    quantiles = float(stdtrit(spread.freedom, 1 - ALPHA / 2) + stdtrit(spread.freedom, POWER))
-    return expm1(quantiles * sqrt(spread.variance * (1 / processes_a + 1 / processes_b)))
+    return expm1(reach(spread.freedom) * sqrt(spread.variance * (1 / processes_a + 1 / processes_b)))

@@ -1,20 +1,22 @@
 """What the processes of one measurement say: their medians on a log scale, and how well those are known.
 
-The error bar is the hierarchical bootstrap's: draw processes, then samples within each. A median's bootstrap
-distribution is known in closed form, so its moments are computed and nothing is drawn: the same samples always give the
-same verdict. J. Maritz, R. Jarrett, JASA 73 (1978) 194; F. Harrell, C. Davis, Biometrika 69 (1982) 635.
+A median's bootstrap distribution is known in closed form, so its moments are computed and nothing is drawn: the same
+samples always give the same verdict. J. Maritz, R. Jarrett, JASA 73 (1978) 194; F. Harrell, C. Davis, Biometrika 69
+(1982) 635. The error bar of several processes is that of their medians.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp
+from math import exp, fsum
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betainc
 
 from prism_bench.measurement import Measurement
 
+SAMPLED = 0.25  # the share of their samples' variance below which the spread of medians is luck or rounding
 _SAME = 1e-7  # relative; closer samples differ only by how they were rounded
 
 
@@ -31,27 +33,35 @@ class Medians:
     @property
     def centre(self) -> float:
         """The mean of the logs: the geometric mean of the processes' medians."""
-        return float(np.mean(self.logs))
+        return fsum(self.logs) / len(self.logs) if self.logs else float("nan")
 
     @property
     def total(self) -> float:
         """The variance between the processes' medians, their sampling included; NaN for a single process."""
-        return float(np.var(self.logs, ddof=1)) if len(self.logs) > 1 else float("nan")
+        if len(self.logs) < 2:
+            return float("nan")
+        centre = self.centre
+        return fsum((log - centre) ** 2 for log in self.logs) / (len(self.logs) - 1)
 
     @property
     def within(self) -> float:
         """The mean variance of a median that comes from its process's own samples."""
-        return float(np.mean(self.variances))
+        return fsum(self.variances) / len(self.variances) if self.variances else float("nan")
+
+    @property
+    def spread(self) -> float:
+        """The difference between the slowest and the fastest process, in logs."""
+        return max(self.logs) - min(self.logs)
 
     @property
     def variance(self) -> float:
-        """The bootstrap's variance of `centre`; NaN for a single process.
+        """The variance of `centre`; NaN for a single process.
 
-        Drawing with replacement makes the spread of n processes too narrow by (n - 1) / n, which matters for three or
-        five: it is given back. T. Hesterberg, The American Statistician 69 (2015) 371, section 3.
+        The processes' medians differ by what the processes differ by and by their own sampling, so that `total` holds
+        both. Where they agree far better than their samples allow, as rounded ones may, the samples have a word too.
         """
         count = len(self.logs)
-        return (self.total + self.within * count / (count - 1)) / count if count > 1 else float("nan")
+        return max(self.total, SAMPLED * self.within) / count if count > 1 else float("nan")
 
     @property
     def typical(self) -> float:
@@ -73,6 +83,15 @@ def medians(processes: Sequence[Sequence[float]]) -> Medians:
     moments = [_moments(group) for group in groups]
     logs, variances = zip(*moments, strict=True) if moments else ((), ())
     return Medians(logs, variances, _resolution(groups))
+
+
+def medians_of_rows(logs: NDArray[np.float64]) -> list[Medians]:
+    """The medians of many cases at once, from the logs of their samples: (cases, processes, samples)."""
+    ordered = np.sort(logs, axis=-1)
+    weights = _weights(logs.shape[-1])
+    means = ordered @ weights
+    variances = (ordered - means[..., None]) ** 2 @ weights
+    return [Medians(tuple(a), tuple(b)) for a, b in zip(means.tolist(), variances.tolist(), strict=True)]
 
 
 def cycles(measurement: Measurement) -> Medians | None:

@@ -1,20 +1,26 @@
 """The verdict on many pairs at once: slower, faster, same, or inconclusive with the reason.
 
-A change is called only where it (1) survives Benjamini and Hochberg's control of false discoveries over the whole suite
-(J. R. Stat. Soc. B 57 (1995) 289), (2) is larger than the floor, which is what these processes could tell from nothing,
-and (3) shows in cycles of the SM clock too, where samples carry it, so that a clock which ran slower is no regression.
-Everything else is the same where the whole interval lies within the floor, and inconclusive where it does not; a floor
-that hides a lot makes nothing the same.
+A change is called only where all of this holds, in time and, where samples carry the SM clock, in cycles too:
+
+1. it survives Benjamini and Hochberg's control of false discoveries over the whole suite (J. R. Stat. Soc. B 57 (1995)
+   289). A pair's p is the larger of both: neither a clock that moved nor a memory that did not follow it counts.
+2. it is larger than the floor, which is what these processes could tell from nothing.
+3. it is larger than what processes of one side differ by somewhere in the suite, unless a noise floor is known or there
+   are processes enough to exclude that they were placed unequally (`placements`).
+
+`same` needs the whole interval within `most`, some of it within `least`, and says within how much. All else is
+inconclusive.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import expm1, log1p
+from math import ceil, exp, expm1, hypot, log1p
 
 import numpy as np
 
-from prism_bench.analysis.estimate import Estimate, Spread, estimate, pooled, smallest_change
+from prism_bench.analysis.estimate import Estimate, Spread, estimate, pooled, reach, smallest_change
 from prism_bench.analysis.medians import Medians
+from prism_bench.analysis.placements import level_floor, supported
 from prism_bench.units import share_text
 
 CHANGED = ("slower", "faster")
@@ -26,14 +32,20 @@ TICKS = 1.5  # a difference of one tick of the clock may come from any differenc
 class Rules:
     """How strict a verdict is: the `confidence` of intervals, the share of false `discoveries` among the changes
     called, the `least` relative change worth a word, the `most` that may hide under the word "same", and whether cases
-    of identical code are a `control`.
+    of identical code are a `control`. `looks` is how often the processes are judged while more are measured.
     """
 
     confidence: float = 0.95
-    discoveries: float = 0.05
+    discoveries: float = 0.005
     least: float = 0.01
     most: float = 0.05
     control: bool = True
+    looks: int = 1
+
+    @property
+    def repeated(self) -> float:
+        """The confidence of one of several looks, which together are as sure as `confidence`."""
+        return 1 - (1 - self.confidence) / self.looks
 
 
 RULES = Rules()
@@ -50,23 +62,59 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Shift:
+    """What a control says that the machine did to a pair: the `log` of its factor, known with `error`."""
+
+    log: float = 0.0
+    error: float = 0.0
+
+    @property
+    def ratio(self) -> float:
+        """By how much the machine took longer in B."""
+        return exp(self.log)
+
+
+@dataclass(frozen=True)
 class Judgement:
-    """The `verdict` with its `reason` (inconclusive only), the ratio B over A in time and in cycles, the `floor`."""
+    """The `verdict` with its `reason`, the ratio B over A in time and in cycles, and the `floor`.
+
+    Both ratios are divided by the control's `shift`. `within` is the largest change that the interval leaves open where
+    the verdict is "same".
+    """
 
     verdict: str
     reason: str | None
     estimate: Estimate
     in_cycles: Estimate | None
     floor: float
+    within: float | None = None
+    shift: Shift = Shift()
 
 
-def judged(pairs: Sequence[Pair], rules: Rules = RULES, widening: float = 1.0) -> list[Judgement]:
-    """One judgement per pair; `widening` multiplies every error, where a control showed that they are too small."""
-    estimates = [estimate(pair.a, pair.b, pair.known).widened(widening) for pair in pairs]
-    chances = adjusted([one.p for one in estimates])
+@dataclass(frozen=True)
+class _Evidence:
+    """One pair, measured: estimates and floors (time, cycles) and what it has against being called."""
+
+    estimates: tuple[Estimate, ...]
+    floors: tuple[float, ...]
+    levels: float
+    processes: tuple[int, int]
+
+
+def judged(
+    pairs: Sequence[Pair], rules: Rules = RULES, widening: float = 1.0, shifts: Sequence[Shift] | None = None
+) -> list[Judgement]:
+    """One judgement per pair. `widening` multiplies every error, where a control showed that they are too small;
+    `shifts`, one per pair, are divided out.
+    """
+    shifts = shifts if shifts is not None else [Shift()] * len(pairs)
+    levels = level_floor([(pair.a, pair.b) for pair in pairs])
+    seen = [_evidence(pair, shift, rules, widening, levels=levels) for pair, shift in zip(pairs, shifts, strict=True)]
+    in_time = adjusted([rules.looks * one.estimates[0].p for one in seen])
+    in_all = adjusted([rules.looks * max(found.p for found in one.estimates) for one in seen])
     return [
-        _judgement(pair, one, chance <= rules.discoveries, rules, widening)
-        for pair, one, chance in zip(pairs, estimates, chances, strict=True)
+        _judgement(one, shift, (chance <= rules.discoveries, both <= rules.discoveries), rules)
+        for one, shift, chance, both in zip(seen, shifts, in_time, in_all, strict=True)
     ]
 
 
@@ -82,36 +130,53 @@ def adjusted(chances: Sequence[float]) -> np.ndarray:
     return found
 
 
-def _judgement(pair, found, significant, rules, widening):
-    in_cycles = estimate(*pair.cycles, pair.known).widened(widening) if pair.cycles else None
-    floor = _floor(pair, rules, widening)
-    verdict, reason = _verdict(found, in_cycles, floor, significant, rules)
-    return Judgement(verdict, reason, found, in_cycles, floor)
+def _evidence(pair: Pair, shift: Shift, rules: Rules, widening: float, *, levels: float) -> _Evidence:
+    sides = [(pair.a, pair.b), *([pair.cycles] if pair.cycles else [])]
+    found = tuple(estimate(*both, pair.known).widened(widening).without(shift.log, shift.error) for both in sides)
+    least = max(rules.least, TICKS * max(pair.a.resolution, pair.b.resolution))
+    floors = tuple(max(least, _seen(both, pair.known, widening, shift.error)) for both in sides)
+    processes = len(pair.a.logs), len(pair.b.logs)
+    unproved = 0.0 if pair.known is not None or supported(*processes) else levels
+    return _Evidence(found, floors, unproved, processes)
 
 
-def _floor(pair, rules, widening):
-    spread = pair.known or pooled(pair.a, pair.b)
-    seen = smallest_change(spread, len(pair.a.logs), len(pair.b.logs))
-    return max(rules.least, expm1(log1p(seen) * widening), TICKS * max(pair.a.resolution, pair.b.resolution))
+def _seen(sides: tuple[Medians, Medians], known: Spread | None, widening: float, error: float) -> float:
+    """The smallest change that these processes tell from nothing, next to a shift that is known with that error."""
+    spread = known or pooled(*sides)
+    seen = log1p(smallest_change(spread, *(len(side.logs) for side in sides))) * widening
+    return expm1(hypot(seen, reach(spread.freedom) * error) if error else seen)
 
 
-def _verdict(found, in_cycles, floor, significant, rules):
+def _judgement(one: _Evidence, shift: Shift, significant: tuple[bool, bool], rules: Rules) -> Judgement:
+    verdict, reason, within = _verdict(one, significant, rules)
+    found, in_cycles = (*one.estimates, None)[:2]
+    return Judgement(verdict, reason, found, in_cycles, one.floors[0], within, shift)
+
+
+def _verdict(one: _Evidence, significant: tuple[bool, bool], rules: Rules) -> tuple[str, str | None, float | None]:
+    found, floor = one.estimates[0], one.floors[0]
     if not found.freedom:
-        return "inconclusive", "one process a side says nothing of the spread between processes"
-    word = "slower" if found.log > 0 else "faster"
-    low, high = found.interval(rules.confidence)
-    if significant and abs(found.log) > log1p(floor):
-        if in_cycles is not None and not _confirms(in_cycles, found.log, rules):
-            return "inconclusive", f"{word} in time and not in cycles: the SM clock differed"
-        return word, None
-    if max(high, 1 / max(low, 1e-9)) < 1 + min(floor, rules.most):
-        return "same", None
-    size = share_text(abs(found.ratio - 1))
-    if significant:
-        return "inconclusive", f"withheld: {size} {word} is below the floor of {share_text(floor)}"
-    return "inconclusive", f"{share_text(low - 1)} to {share_text(high - 1)} is neither nothing nor a change"
+        return "inconclusive", "one process a side says nothing of the spread between processes", None
+    word, size = "slower" if found.log > 0 else "faster", share_text(abs(found.ratio - 1))
+    if significant[0] and abs(found.log) > log1p(floor):
+        reason = _withheld(one, significant[1], word, size)
+        return ("inconclusive", reason, None) if reason else (word, None, None)
+    low, high = found.interval(rules.repeated)
+    within = max(high, 1 / max(low, 1e-9)) - 1
+    beyond = max(low, 1 / high) > 1 + rules.least
+    if within < rules.most and not beyond:
+        return "same", f"within {share_text(max(1, ceil(round(within * 1e3, 6))) / 1e3)}", within
+    if significant[0]:
+        return "inconclusive", f"withheld: {size} {word} is below the floor of {share_text(floor)}", None
+    return "inconclusive", f"{share_text(low - 1)} to {share_text(high - 1)} is neither nothing nor a change", None
 
 
-def _confirms(in_cycles, log, rules):
-    low, high = in_cycles.interval(rules.confidence)
-    return low > 1 if log > 0 else high < 1
+def _withheld(one: _Evidence, confirmed: bool, word: str, size: str) -> str | None:
+    """Why a change that the times alone show is not called; None where it is."""
+    for found, floor in zip(one.estimates[1:], one.floors[1:], strict=True):
+        if not confirmed or found.log * one.estimates[0].log <= 0 or abs(found.log) <= log1p(floor):
+            return f"{word} in time and not in cycles: the SM clock differed"
+    if abs(one.estimates[0].log) <= one.levels:
+        few, level = min(one.processes), share_text(expm1(one.levels))
+        return f"{size} {word}, but processes of one side differ by {level} here and {few} a side do not exclude that"
+    return None

@@ -1,8 +1,9 @@
 """`prism-bench compare`: is B slower than A, and can that be told at all?"""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,8 +11,16 @@ from prism_bench.cli import options, pairs
 from prism_bench.cli.tuned import TunedOption
 from prism_bench.errors import UsageError, unknown
 
+if TYPE_CHECKING:
+    from prism_bench.analysis.comparison import Comparison
+    from prism_bench.analysis.verdict import Rules
+    from prism_bench.run_record import CaseResult, RunRecord
+
 NAME = "compare"
 _OPERAND = "a run record; a folder (catalogue or checkout), a commit, or a kernel or kernel:variant, to be measured"
+_LeastOption = Annotated[
+    float | None, typer.Option(min=0, help="call and exclude changes from this share on (0.01 and 0.05 if none)")
+]
 
 
 def command(
@@ -24,10 +33,11 @@ def command(
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: pairs.ProcessesOption = 5,
+    processes: pairs.StartOption = None,
+    most: pairs.MostOption = None,
     env_a: Annotated[list[str] | None, typer.Option(help="NAME=VALUE in the environment of A; may be repeated")] = None,
     env_b: Annotated[list[str] | None, typer.Option(help="NAME=VALUE in the environment of B; may be repeated")] = None,
-    least: Annotated[float, typer.Option(min=0, help="the least relative change worth a word")] = 0.01,
+    least: _LeastOption = None,
     limit_seconds: pairs.LimitOption = None,
     keep: pairs.KeepOption = None,
     tuned: TunedOption = False,
@@ -37,21 +47,39 @@ def command(
 ) -> None:
     """Compare B with A: two records, or two builds in one run.
 
-    Builds are measured in turn. Ends with 1 where B is slower.
+    Builds are measured in turn, undecided cases in more processes. Ends with 1 where B is slower.
     """
-    from prism_bench.analysis.verdict import Rules
-
     _require_metric(metric)
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
-    rules = Rules(least=least, control=environments[0] == environments[1])
+    rules = _rules(least, control=environments[0] == environments[1])
     if _are_records(a, b):
         found = _of_records((a, b), metric, noise, rules)
     else:
         name = options.choose_backend(backend, quiet=json).name
         choice = _choice(catalogue, filter, label or pairs.usual_labels(name), environments)
-        effort = pairs.Effort(name, processes, limit_seconds, keep, tuned)
-        found = _of_builds((a, b), choice, effort, noise=noise, rules=rules, metric=metric)
+        looks = _looks(processes, most)
+        effort = pairs.Effort(name, looks[0], limit_seconds, keep, tuned)
+        judge = _Judge(noise, replace(rules, looks=len(looks)), metric, _short((a, b)))
+        found = _of_builds((a, b), choice, effort, judge, looks=looks)
     _tell(found, all, json)
+
+
+def _rules(least, *, control):
+    """A change from `least` on is called, and nothing is the same that may hide one."""
+    from prism_bench.analysis.verdict import Rules
+
+    return Rules(control=control) if least is None else Rules(least=least, most=least, control=control)
+
+
+def _looks(processes, most):
+    """After how many pairs of processes the cases are judged: exactly as many as are asked for, else as needed."""
+    from prism_bench.analysis.sequential import MOST, START, looks_of
+
+    start = processes or START
+    most = most or (MOST if processes is None else start)
+    if most < start:
+        raise UsageError(f"--most {most}: at least the {start} processes that all cases are measured in")
+    return looks_of(start, most)
 
 
 def _tell(found, everything, json):
@@ -105,16 +133,33 @@ def _of_records(paths, metric, noise, rules):
     return compare(a, b, floors, rules, metric=metric, names=_short(paths))
 
 
-def _of_builds(words, choice, effort, *, noise, rules, metric):
-    from prism_bench.analysis.comparison import by_name, by_workload, compare
-    from prism_bench.analysis.noise_file import stored_noise
+@dataclass(frozen=True)
+class _Judge:
+    """What compares two records: where floors are kept, the rules, the metric, and what the sides are called."""
+
+    noise: Path
+    rules: "Rules"
+    metric: str | None
+    names: tuple[str, str]
+
+    def compared(self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str]") -> "Comparison":
+        from prism_bench.analysis.comparison import compare
+        from prism_bench.analysis.noise_file import stored_noise
+
+        floors = stored_noise(b.machine["id"], self.noise)
+        return compare(a, b, floors, self.rules, metric=self.metric, key=key, names=self.names)
+
+
+def _of_builds(words, choice, effort, judge, *, looks):
+    from prism_bench.analysis.comparison import by_name, by_workload, undecided
+    from prism_bench.workbench.interleave import Growth
     from prism_bench.workbench.sides import opened
 
     with opened(words, choice) as sides:
-        a, b = pairs.measured(sides.builds, effort)
         key = by_workload if sides.across == "variants" else by_name
-    floors = stored_noise(b.machine["id"], noise)
-    found = compare(a, b, floors, rules, metric=metric, key=key, names=_short(words))
+        growth = Growth(looks, lambda records: undecided(judge.compared(*records, key), records, key))
+        a, b = pairs.measured(sides.builds, effort, growth)
+    found = judge.compared(a, b, key)
     return replace(found, notes=(*sides.notes, *found.notes), complete=a.complete and b.complete)
 
 

@@ -6,12 +6,20 @@ from typing import Annotated
 
 import typer
 
+from prism_bench.analysis.sequential import MOST, START
 from prism_bench.cli.progress import progress_bar
 from prism_bench.cli.tuned import configured
 
 DEFAULT_NOISE = Path("reports/noise")
 NoiseOption = Annotated[Path, typer.Option("--noise", help="where the noise floors of machines are kept")]
 ProcessesOption = Annotated[int, typer.Option(min=1, help="fresh processes that measure each side")]
+StartOption = Annotated[
+    int | None,
+    typer.Option("--processes", min=1, help=f"processes that measure each side (from {START} to {MOST}, as needed)"),
+]
+MostOption = Annotated[
+    int | None, typer.Option(min=1, help="processes a side for the cases that fewer leave undecided")
+]
 LimitOption = Annotated[
     float | None, typer.Option("--limit-seconds", min=1, help="start no pair of processes that would end later")
 ]
@@ -36,8 +44,10 @@ def usual_labels(backend: str) -> tuple[str, ...]:
     return ("S0", "S1") if backend == "cuda" else ("S0",)
 
 
-def measured(builds, effort: Effort):
-    """The records of both builds, kept where that is asked for, after every pair of processes."""
+def measured(builds, effort: Effort, growth=None):
+    """The records of both builds, kept where that is asked for, after every pair of processes; with `growth` the
+    undecided cases are measured in more of them.
+    """
     from prism_bench import store, workbench
     from prism_bench.workbench.interleave import interleaved, pair_settings
 
@@ -54,5 +64,5 @@ def measured(builds, effort: Effort):
         return records
 
     with progress_bar() as report:
-        records = interleaved(builds, effort.backend, settings, report, limit=effort.limit, keep=kept)
+        records = interleaved(builds, effort.backend, settings, report, limit=effort.limit, keep=kept, growth=growth)
     return kept(records)

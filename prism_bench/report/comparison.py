@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.analysis.comparison import Compared, Comparison, comparison_findings
+from prism_bench.analysis.control import ENOUGH, Control, shift_words
 from prism_bench.analysis.estimate import Estimate
 from prism_bench.analysis.findings import value_text
 from prism_bench.units import share_text
@@ -30,10 +31,19 @@ def comparison_json(comparison: Comparison) -> dict:
         "b": comparison.names[1],
         "counts": dict(comparison.counts()),
         "cases": [_plain(one) for one in comparison.cases],
-        "control": {**vars(control), "changed": list(control.changed), "excess": control.excess},
+        "control": _plain_control(control),
         "notes": list(comparison.notes),
         "findings": [vars(finding) for finding in comparison_findings(comparison)],
     }
+
+
+def _plain_control(control: Control) -> dict:
+    """`shift` is the median ratio of its cases; what is divided out is `factor` + `offset` / seconds."""
+    return {
+        "cases": control.cases, "changed": list(control.changed), "chance": control.chance, "shift": control.shift,
+        "widening": control.widening, "excess": control.excess, "used": control.used, "factor": control.fit.factor,
+        "offset": control.fit.offset, "divided_out": shift_words(control),
+    }  # fmt: skip
 
 
 def _headline(comparison):
@@ -82,6 +92,10 @@ def _verdict(one):
 
 def _control(control):
     words = f"control: {control.cases} cases of identical code, median ratio {control.shift:.3f}, "
+    if not control.used:
+        return Text(f"{words}too few to say anything of the machine: that takes {ENOUGH}", style="dim")
+    shift = shift_words(control)
+    words += f"divided out: {shift}, " if shift else ""
     words += f"{len(control.changed)} of them changed by their times alone"
     words += f", every error widened {control.widening:.2f}x" if control.widening > 1 else ""
     return Text(words, style="bold red" if control.excess else "dim")
@@ -99,6 +113,8 @@ def _plain(one: Compared):
         "p": judgement.estimate.p,
         "by_times": judgement.verdict,
         "floor": _finite(judgement.floor),
+        "within": judgement.within,
+        "shift": judgement.shift.ratio,
         "cycles": _estimate(judgement.in_cycles) if judgement.in_cycles else None,
     }
 

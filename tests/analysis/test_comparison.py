@@ -37,19 +37,63 @@ def test_a_finding_says_both_times_the_ratio_and_the_floor():
     assert 1.1 == pytest.approx(finding.ratio, rel=0.01)
 
 
-def test_identical_code_must_come_out_the_same_and_its_times_are_kept():
-    found = compare(*records([1.2] * 3, sass=("aa", "aa")))
-    assert {"same"} == set(verdicts(found).values())
-    assert ["slower"] * 3 == [one.judgement.verdict for one in found.cases]
-    assert found.cases[0].reason == "identical machine code; its times alone say slower"
+SAME_CODE = {"sass": ("aa", "aa")}
+
+
+def test_identical_code_that_stands_out_in_an_identical_environment_is_told_as_the_machines():
+    found = compare(*records([1.2, *[1.0] * 199], **SAME_CODE))
+    assert ("inconclusive", "slower") == (found.cases[0].verdict, found.cases[0].judgement.verdict)
+    assert found.cases[0].reason == (
+        "identical machine code, and its times alone say slower: the machine changed, not the kernel"
+    )
+    assert {"same"} == {one.verdict for one in found.cases[1:]}
+    (finding,) = comparison_findings(found)
+    assert ("note", "control", "k0[n=100]", 0) == (finding.gravity, finding.kind, finding.case, found.exit_code)
 
 
 def test_controls_that_differ_beyond_chance_make_the_comparison_untrusted():
-    found = compare(*records([1.2] * 3, sass=("aa", "aa")))
-    assert (3, 3, True) == (found.control.cases, len(found.control.changed), found.control.excess)
+    found = compare(*records([1.2] * 9 + [1.0] * 291, **SAME_CODE))
+    assert (300, 9, True) == (found.control.cases, len(found.control.changed), found.control.excess)
     findings = comparison_findings(found)
-    assert ["control"] == [finding.kind for finding in findings]
+    assert "untrusted" == findings[0].gravity
     assert 3 == exit_code(findings)
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_few_cases_of_identical_code_excuse_nothing(count):
+    found = compare(*records([1.45] * count, **SAME_CODE))
+    assert {"slower"} == set(verdicts(found).values())
+    assert (count, False, 1) == (found.control.cases, found.control.used, found.exit_code)
+    assert "identical machine code: the machine or what surrounds it changed" == found.cases[0].reason
+
+
+DRIVER = {"software": {**record_of().software, "driver": "600.1"}}
+
+
+def test_a_driver_that_makes_some_cases_slower_is_found_and_named():
+    ratios = [1.2] * 10 + [1.0] * 290
+    found = compare(*records(ratios, **SAME_CODE, **DRIVER))
+    assert 10 == found.counts()["slower"]
+    assert "slower" == found.cases[0].verdict
+    assert "driver" in found.cases[0].reason
+    assert "-> 600.1" in comparison_findings(found)[0].message
+
+
+def test_a_driver_that_makes_all_code_slower_is_bad():
+    found = compare(*records([1.05] * 12, **SAME_CODE, **DRIVER))
+    (finding,) = [one for one in comparison_findings(found) if one.kind == "shift"]
+    assert ("bad", True) == (finding.gravity, "driver" in finding.message)
+
+
+def test_numpy_of_another_version_does_not_stand_between_code_and_its_time():
+    changes = {"software": {**record_of().software, "numpy": "9"}}
+    assert "inconclusive" == compare(*records([1.2, *[1.0] * 99], **SAME_CODE, **changes)).cases[0].verdict
+
+
+def test_another_unit_is_named_where_identical_code_stands_out():
+    changes = {"machine": {**MACHINE, "uuid": "GPU-2"}}
+    found = compare(*records([1.2, *[1.0] * 99], **SAME_CODE, **changes)).cases[0]
+    assert ("inconclusive", "another unit of the device") == (found.verdict, found.reason.rpartition(": ")[2])
 
 
 def told(record, **code):
@@ -83,18 +127,34 @@ def test_host_times_do_not_follow_from_machine_code():
     assert {"k": "slower"} == verdicts(compare(a, b, metric="end_to_end_time"))
 
 
-def test_a_machine_that_drifted_between_records_widens_every_error():
-    """Ten controls drifted by 2 %, which their own spread does not explain; so may have the one whose code changed."""
-    a, b = records([1.02] * 10 + [1.03], sass=("aa", "aa"))
-    changed = replace(b.cases[-1], code={"sass": "bb"})
-    found = compare(a, replace(b, cases=(*b.cases[:-1], changed)))
+def with_changed_code(ratios, **changes):
+    """Records of cases of identical code but for the last."""
+    a, b = records(ratios, sass=("aa", "aa"), **changes)
+    return a, replace(b, cases=(*b.cases[:-1], replace(b.cases[-1], code={"sass": "bb"})))
+
+
+def test_a_shift_of_the_whole_machine_is_divided_out_and_told():
+    """Ten controls take 2 % longer; what takes 3 % longer is no slower for its code."""
+    found = compare(*with_changed_code([1.02] * 10 + [1.025]))
+    assert (1.02, "same") == (pytest.approx(found.control.shift, abs=0.003), found.cases[-1].verdict)
+    assert 1.005 == pytest.approx(found.cases[-1].judgement.estimate.ratio, abs=0.005)
+    (finding,) = [one for one in comparison_findings(found) if one.kind == "shift"]
+    assert "10 cases of identical machine code have in common +" in finding.message
+    assert "slower" == compare(*with_changed_code([1.02] * 10 + [1.08])).cases[-1].verdict
+
+
+def test_a_machine_that_moved_kernels_unequally_makes_every_change_doubtful():
+    """Ten controls moved by up to 4 % either way, which their own spread does not explain."""
+    moved = [0.96, 1.04, 0.97, 1.03, 0.96, 1.03, 1.04, 0.98, 1.02, 0.97]
+    a, b = with_changed_code([*moved, 1.04])
+    found = compare(a, b)
     assert found.control.widening > 2
-    assert found.cases[-1].verdict == "inconclusive"
-    assert "slower" == compare(a, replace(b, cases=(changed,))).cases[-1].verdict
+    assert "inconclusive" == found.cases[-1].verdict
+    assert "slower" == compare(a, replace(b, cases=b.cases[-1:])).cases[-1].verdict
 
 
 def test_a_stored_noise_floor_withholds_what_is_below_it():
-    a, b = records([1.03])
+    a, b = records([1.05])
     noise = noise_of_machine(0.02)
     (one,) = compare(a, b, noise).cases
     assert "inconclusive" == one.verdict

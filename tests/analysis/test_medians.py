@@ -5,7 +5,7 @@ from math import exp, isnan, log
 import numpy as np
 import pytest
 
-from prism_bench.analysis.medians import cycles, medians
+from prism_bench.analysis.medians import cycles, medians, medians_of_rows
 from prism_bench.measurement import Measurement
 
 
@@ -26,9 +26,29 @@ def drawn(processes):
     return np.median(groups[chosen[:, :, None], kept], axis=2).mean(axis=1)
 
 
-def test_the_variance_is_the_bootstraps_with_its_narrowness_given_back(processes, drawn):
-    found, count = medians(processes), len(processes)
-    assert count / (count - 1) * np.var(drawn) == pytest.approx(found.variance, rel=0.02)
+def test_the_variance_is_that_of_the_processes_medians(processes):
+    found = medians(processes)
+    assert np.var(found.logs, ddof=1) / 4 == pytest.approx(found.variance)
+
+
+def test_the_variance_is_right_where_only_samples_differ():
+    """Processes of one level: what their medians differ by is their sampling, which counts once."""
+    rng = np.random.default_rng(5)
+    found = [medians_of_rows(rng.normal(0, 0.02, (400, 5, 15))) for _ in range(2)]
+    truth = np.var([one.centre for one in found[0] + found[1]])
+    assert truth == pytest.approx(np.mean([one.variance for one in found[0]]), rel=0.15)
+
+
+def test_medians_that_agree_far_better_than_their_samples_are_not_believed():
+    one = medians([[1e-6, 2e-6, 3e-6]] * 3)
+    assert 0.0 == one.total
+    assert one.variance == pytest.approx(0.25 * one.within / 3)
+
+
+def test_many_cases_at_once_have_the_medians_of_each(processes):
+    (found,) = medians_of_rows(np.log(np.array([processes])))
+    assert found.logs == pytest.approx(medians(processes).logs)
+    assert found.variances == pytest.approx(medians(processes).variances)
 
 
 def test_the_centre_is_where_the_bootstrap_is(processes, drawn):

@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.analysis.estimate import Spread, pooled
 from prism_bench.analysis.medians import Medians, medians
-from prism_bench.analysis.verdict import CHANGED, Pair, Rules, judged
+from prism_bench.analysis.verdict import CHANGED, Pair, Rules, Shift, judged
 
 
 def side(ratio=1.0, spread=0.001, processes=5, **facts):
@@ -27,7 +27,26 @@ def test_what_takes_longer_is_slower_and_the_other_way_round():
 
 
 def test_what_differs_by_less_than_is_worth_a_word_is_the_same():
-    assert ("same", None) == verdict(side(), side(1.004))
+    assert ("same", "within 0.6 %") == verdict(side(), side(1.004))
+
+
+def test_same_says_within_how_much_and_true_changes_lie_within_it():
+    (found,) = judged([Pair(side(spread=0.01), side(1.02, spread=0.01))])
+    assert ("same", "within 3.2 %") == (found.verdict, found.reason)
+    assert 0.02 < found.within < 0.032
+
+
+def test_what_takes_longer_by_more_than_is_worth_a_word_is_never_the_same():
+    """It is 2 % slower beyond doubt, but these processes would have to see 2.3 % for a change to be called."""
+    (found,) = judged([Pair(side(spread=0.0035), side(1.02, spread=0.0035), known=Spread(0.0065**2, 6))])
+    assert "inconclusive" == found.verdict
+    assert 1.01 < found.estimate.interval()[0]
+
+
+@pytest.mark.parametrize(("least", "expected"), [(0.002, "inconclusive"), (0.03, "same"), (0.1, "same")])
+def test_nothing_is_the_same_that_may_hide_a_change_worth_a_word(least, expected):
+    a, b = side(spread=0.01), side(1.005, spread=0.01)
+    assert expected == verdict(a, b, rules=Rules(least=least, most=least))[0]
 
 
 def test_a_change_below_the_floor_is_withheld_and_says_so():
@@ -60,12 +79,11 @@ def test_a_slower_clock_is_no_slower_kernel():
 def test_a_difference_of_one_tick_is_not_called_a_change():
     tick = log(1.03)
     assert "slower" == verdict(side(spread=0), side(1.03, spread=0))[0]
-    assert "same" == verdict(side(spread=0, resolution=tick), side(1.03, spread=0, resolution=tick))[0]
+    assert "inconclusive" == verdict(side(spread=0, resolution=tick), side(1.03, spread=0, resolution=tick))[0]
 
 
 def test_what_alone_would_be_called_a_change_is_not_among_many_that_are_none():
-    """This machine was quieter when its noise was measured than it is now."""
-    doubtful = Pair(side(spread=0.02), side(1.025, spread=0.02), known=Spread(0.002**2, 4))
+    doubtful = Pair(side(spread=0.01, processes=8), side(1.02, spread=0.01, processes=8))
     quiet = [Pair(side(), side()) for _ in range(200)]
     assert "slower" == judged([doubtful])[0].verdict
     assert ["inconclusive"] == [one.verdict for one in judged([doubtful, *quiet])][:1]
@@ -102,6 +120,45 @@ def test_a_planted_five_per_cent_is_found_where_the_floor_allows_it(kind):
     found = [one for one in judged(list(suite(kind, 1.05))) if one.floor < 0.03]
     assert len(found) > 50
     assert sum(one.verdict == "slower" for one in found) >= 0.95 * len(found)
+
+
+def test_a_change_must_show_in_cycles_as_surely_as_in_time():
+    """Cycles that lean the same way, within their error, confirm nothing."""
+    a, b = side(), side(1.05)
+    loud = side(spread=0.01), side(1.02, spread=0.01)
+    assert loud[1].centre - loud[0].centre > 0
+    assert ("inconclusive", "slower in time and not in cycles: the SM clock differed") == verdict(a, b, cycles=loud)
+
+
+def test_three_processes_on_another_level_are_no_change_where_the_suite_shows_such_levels():
+    """One process of another case is 6 % off: so may be all three of this one."""
+    suspect = Pair(side(processes=3), side(1.05, processes=3))
+    placed = Pair(Medians((0.0, 0.0, log(1.06)), (0.0,) * 3), side(processes=3))
+    found, _ = judged([suspect, placed])
+    assert "inconclusive" == found.verdict
+    assert "but processes of one side differ by 6.0 % here and 3 a side do not exclude that" in found.reason
+    assert "slower" == judged([suspect, Pair(side(processes=3), side(processes=3))])[0].verdict
+
+
+def test_a_known_spread_and_eight_processes_exclude_unequal_placement():
+    placed = Pair(Medians((0.0, 0.0, log(1.06)), (0.0,) * 3), side(processes=3))
+    for processes, known in ((3, Spread(0.001**2, 8)), (8, None)):
+        pair = Pair(side(processes=processes), side(1.05, processes=processes), known=known)
+        assert "slower" == judged([pair, placed])[0].verdict
+
+
+def test_more_looks_ask_for_more_evidence():
+    pairs = [Pair(side(spread=0.01, processes=8), side(1.02, spread=0.01, processes=8))]
+    (once,), (often,) = judged(pairs, Rules(discoveries=0.0001)), judged(pairs, Rules(discoveries=0.0001, looks=4))
+    assert "slower" == once.verdict
+    assert often.verdict not in CHANGED
+
+
+def test_a_shift_is_divided_out_and_its_error_added():
+    (found,) = judged([Pair(side(), side(1.03))], shifts=[Shift(log(1.03), 0.001)])
+    assert "same" == found.verdict
+    assert (0.0, 1.03) == pytest.approx((found.estimate.log, found.shift.ratio), abs=1e-9)
+    assert found.estimate.error > 0.001
 
 
 def test_pooled_processes_make_the_floor_where_none_is_stored():

@@ -45,9 +45,16 @@ def test_same_and_faster_end_with_0(shell, two, ratios):
 
 
 def test_a_failed_control_ends_with_3(shell, two):
-    found = shell("compare", *two([1.2] * 3, sass=("aa", "aa")))
+    found = shell("compare", *two([1.2] * 9 + [1.0] * 291, sass=("aa", "aa")))
     assert 3 == found.code
-    assert "control: 3 cases of identical code, median ratio 1.2" in found.out
+    assert "control: 300 cases of identical code, median ratio 1.0" in found.out
+
+
+def test_one_kernel_of_identical_code_that_is_slower_is_slower(shell, two):
+    found = shell("compare", *two([1.45], sass=("aa", "aa")))
+    assert 1 == found.code
+    assert "1 slower" in found.out
+    assert "too few to say anything of the machine" in found.out
 
 
 def test_json_holds_the_numbers_and_nothing_else(shell, two):
@@ -66,7 +73,8 @@ def test_a_metric_is_chosen_by_its_name(shell, two):
 
 
 def test_a_larger_least_change_makes_less_worth_a_word(shell, two):
-    assert "same" in shell("compare", *two([1.03]), "--least", "0.1", "--all").out
+    assert "same: within" in shell("compare", *two([1.03]), "--least", "0.1", "--all").out
+    assert "inconclusive" in shell("compare", *two([1.0]), "--least", "0.0001", "--all").out
 
 
 @pytest.mark.parametrize(
@@ -107,7 +115,7 @@ def test_two_folders_are_measured_in_turn(shell, toys, tmp_path):
     copy = shutil.copytree(toys[1], tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
     found = shell("compare", toys[1], copy, *ONCE, *toys, "--filter", "triple", "--all", "--keep", "kept")
     assert 0 == found.code
-    assert "1 same  copy against toys" in found.out
+    assert "1 inconclusive  copy against toys" in found.out
     assert 1 == len(store.read("kept/b.json.gz").case("triple[n=1000]").measurement("cold_time").processes)
 
 

@@ -35,7 +35,7 @@ def test_floors_are_shown_kept_and_used(shell, toys):
         "--json",
     )
     (case,) = shell(*words).json["cases"]
-    assert ("same", None) == (case["verdict"], case["reason"])
+    assert ("same", "within 0.1 %") == (case["verdict"], case["reason"])
 
 
 def test_the_emulator_has_a_noise_of_its_own(shell, toys):

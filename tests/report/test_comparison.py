@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import pytest
 from rich.console import Console
 
 from prism_bench.analysis.comparison import compare
@@ -56,7 +57,10 @@ def test_nothing_to_compare_is_still_a_view():
 
 
 def test_the_plain_values_are_json():
-    plain = json.loads(json.dumps(comparison_json(compare(*records([1.1, 1.0], sass=("aa", "aa")))), allow_nan=False))
-    assert ["same", "same"] == [one["verdict"] for one in plain["cases"]]
-    assert ["slower", "same"] == [one["by_times"] for one in plain["cases"]]
+    found = compare(*records([1.1, *[1.0] * 99], sass=("aa", "aa")))
+    plain = json.loads(json.dumps(comparison_json(found), allow_nan=False))
+    assert ["inconclusive", "same"] == [one["verdict"] for one in plain["cases"][:2]]
+    assert ["slower", "same"] == [one["by_times"] for one in plain["cases"][:2]]
+    assert [None, True] == [one["within"] and one["within"] < 0.01 for one in plain["cases"][:2]]
+    assert (True, 1.0) == (plain["control"]["used"], pytest.approx(plain["control"]["factor"], abs=0.002))
     assert ["k0[n=100]"] == plain["control"]["changed"]

@@ -1,6 +1,8 @@
 """What the browser says of two records is what `analysis.comparison` says: words, reasons, ratios, intervals."""
 
 import json
+import shutil
+import subprocess
 from dataclasses import replace
 from importlib.resources import files
 
@@ -13,16 +15,34 @@ from prism_bench.report.site.pages.compare import RULES_TOLD
 from prism_bench.report.site.series_data import noise_data
 from prism_bench.report.site.sides import side_of
 from prism_bench.run_record import decode, encode
+from tests.report.site.browser import installed
 from tests.report.site.pages import nights
 from tests.report.synthetic import MACHINE, SOFTWARE, case_result, cpu_record, gpu_record, measurement, record_of
 
 NAMES = ("the night before", "this night")
 
 
+SOURCE = files("prism_bench.report.site").joinpath("assets", "verdict.js").read_text("utf-8")
+
+
+class Node:
+    """The script in Node.js, where there is no browser."""
+
+    def evaluate(self, function, values):
+        code = f"globalThis.prism = {{}};{SOURCE}\nconst values = JSON.parse(require('fs').readFileSync(0, 'utf-8'));"
+        code += f"console.log(JSON.stringify(({function})(values)))"
+        ended = subprocess.run(["node", "-e", code], input=json.dumps(values), capture_output=True, text=True)
+        assert not ended.returncode, ended.stderr
+        return json.loads(ended.stdout)
+
+
 @pytest.fixture
-def script(page):
+def script(request):
+    if installed() is None and shutil.which("node"):
+        return Node()
+    page = request.getfixturevalue("page")
     page.evaluate("globalThis.prism = {}")
-    page.add_script_tag(content=files("prism_bench.report.site").joinpath("assets", "verdict.js").read_text("utf-8"))
+    page.add_script_tag(content=SOURCE)
     return page
 
 
@@ -63,6 +83,22 @@ def merged(*kernels):
     return gpu_record(machine={key: value for key, value in MACHINE.items() if key != "uuid"}, parts=parts)
 
 
+def launches(later):
+    """Cases of 5 us to 1 ms, the code of half of them changed; every launch of B begins later."""
+    seconds = [5e-6 * 1.25**place for place in range(24)]
+    sides = [varied(*[(one + side * later) / 2e-5 for one in seconds], seed=4 + side) for side in (0, 1)]
+    changed = [replace(case, code={"sass": "x"}) if place % 2 else case for place, case in enumerate(sides[1].cases)]
+    return sides[0], replace(sides[1], cases=tuple(changed))
+
+
+def levels():
+    """One process of one case is far out; another case, of other code, takes longer by less than that."""
+    a, b = varied(*[1.0] * 6), varied(*[1.0] * 5, 1.06, seed=7, sass="b")
+    times = a.cases[0].measurements[0]
+    stray = replace(times, processes=(tuple(1.08 * one for one in times.processes[0]), *times.processes[1:]))
+    return replace(a, cases=(replace(a.cases[0], measurements=(stray,)), *a.cases[1:])), b
+
+
 def pairs():
     many = [1 + 0.004 * place for place in range(-12, 13)]
     plain, other = varied(*[1.0] * 25), varied(*many, seed=7, sass="another")
@@ -72,6 +108,19 @@ def pairs():
     yield "with a noise floor", plain, other, floors_of(plain)
     yield "a noise floor of another device", plain, other, floors_of(plain, device="NVIDIA A100")
     yield "identical code that moved", plain, varied(*[1.03] * 25, seed=5), None
+    yield "identical code of another driver", plain, replace(
+        varied(*[1.03] * 25, seed=5), software={**SOFTWARE, "driver": "999"}), None  # fmt: skip
+    yield "two of many that stand out", varied(*[1.0] * 30), varied(*[1.5] * 2, *[1.02] * 28, seed=5), None
+    yield "later launches", *launches(0.0), None
+    yield "later launches on another host", *launches(2e-6), None
+    yield "few processes and one on another level", *levels(), None
+    yield "seven processes", varied(*many, processes=7), varied(*[1.0] * 25, processes=7, seed=9, sass="b"), None
+    yield (
+        "a clock that moved, and a control",
+        varied(*[1.0] * 12, clock=1.98e9),
+        varied(*[1.02] * 12, seed=3, clock=1.9e9),
+        None,
+    )
     yield "a slower clock", varied(*[1.0] * 9, clock=1.98e9), varied(*[1.1] * 9, seed=3, sass="b", clock=1.8e9), None
     yield "one process a side", varied(1, 1.2, processes=1), varied(1, 1, processes=1, sass="b"), None
     yield "one process a side, known noise", *(one := (varied(1, 1.2, processes=1), varied(1, 1, processes=1))), (
@@ -108,7 +157,9 @@ def test_the_browser_says_what_python_says(script, what):
     control, theirs = found["control"], expected["control"]
     assert [theirs["cases"], len(theirs["changed"]), theirs["excess"]] == [
         control["cases"], control["changed"], control["excess"]]  # fmt: skip
-    assert (theirs["shift"], theirs["widening"]) == pytest.approx((control["shift"], control["widening"]), rel=1e-4)
+    assert theirs["used"] == control["used"]
+    numbers = ("shift", "widening", "factor", "offset")
+    assert [theirs[key] for key in numbers] == pytest.approx([control[key] for key in numbers], rel=1e-4, abs=1e-12)
 
 
 def test_the_pairs_have_every_verdict(script):

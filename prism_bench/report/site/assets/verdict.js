@@ -36,21 +36,26 @@
   }
 
   // The processes of one side: `[logs, variances]` of their medians.
-  function medians([logs, variances]) {
+  function medians([logs, variances], rules) {
     const count = logs.length, centre = mean(logs), own = mean(variances);
     const total = count > 1 ? sum(logs.map((log) => (log - centre) ** 2)) / (count - 1) : NaN;
-    return { count, centre, total, variance: count > 1 ? (total + own * count / (count - 1)) / count : NaN };
+    return { count, centre, total, spread: Math.max(...logs) - Math.min(...logs),
+      variance: count > 1 ? Math.max(total, rules.sampled * own) / count : NaN };
   }
 
   // `spread` is `[variance, freedom]` where it is known from A/A measurement.
-  function estimate(a, b, spread, widening = 1) {
+  function estimate(a, b, spread, rules) {
     const freedom = a.count + b.count - 2, own = a.variance + b.variance, log = b.centre - a.centre;
-    const found = (error, free) => ({ log, error: error * widening, freedom: free, ratio: Math.exp(log) });
+    const found = (error, free) => ({ log, error, freedom: free, ratio: Math.exp(log) });
     if (!spread || !spread[1]) return freedom && !isNaN(own) ? found(Math.sqrt(own), freedom) : found(NaN, 0);
     const prior = spread[0] * (1 / a.count + 1 / b.count);
     if (isNaN(own)) return found(Math.sqrt(prior), spread[1]);
+    if (own > rules.outgrown * prior) return found(Math.sqrt(own), freedom);
     return found(Math.sqrt((freedom * own + spread[1] * prior) / (freedom + spread[1])), freedom + spread[1]);
   }
+
+  const divided = ({ log, error, freedom }, shift, widening) => ({ log: log - shift.log, freedom,
+    error: Math.hypot(error * widening, shift.error), ratio: Math.exp(log - shift.log) });
 
   function chance({ log, error, freedom }) {
     if (!freedom || isNaN(error)) return 1;
@@ -64,12 +69,26 @@
     return [Math.exp(log - half), Math.exp(log + half)];
   }
 
-  function floor({ a, b, spread, resolution }, rules, widening) {
+  function floor([a, b], spread, resolution, shift, rules, widening) {
     const squares = sum([a, b].filter((side) => side.count > 1).map((side) => side.total * (side.count - 1)));
     const [variance, freedom] = spread || [squares / (a.count + b.count - 2), a.count + b.count - 2];
     const reach = freedom && quantile(1 - rules.alpha / 2, freedom) + quantile(rules.power, freedom);
-    const seen = freedom ? reach * Math.sqrt(variance * (1 / a.count + 1 / b.count)) : Infinity;
-    return Math.max(rules.least, Math.expm1(seen * widening), rules.ticks * resolution);
+    const seen = freedom ? widening * reach * Math.sqrt(variance * (1 / a.count + 1 / b.count)) : Infinity;
+    return Math.max(rules.least, Math.expm1(Math.hypot(seen, reach * shift.error)), rules.ticks * resolution);
+  }
+
+  // Whether so many processes a side exclude that they were dealt into two sides by chance.
+  function supported(a, b, rules) {
+    let ways = 1;
+    for (let k = 1; k <= a; k += 1) ways = ways * (b + k) / k;
+    return 2 / ways <= rules.supported;
+  }
+
+  // By how much processes of one side differ in this suite.
+  function levels(pairs, rules) {
+    const spreads = pairs.map(({ a, b }) => Math.max(a.spread, b.spread)).sort((x, y) => y - x);
+    const few = pairs.some(({ a, b }) => Math.min(a.count, b.count) < rules.few);
+    return spreads.length ? spreads[few ? 0 : Math.min(Math.floor(rules.trimmed * spreads.length), spreads.length - 1)] : 0;
   }
 
   // The p-values as the procedure of Benjamini and Hochberg holds them against the share of false discoveries.
@@ -80,25 +99,42 @@
     return found;
   }
 
-  function worded(found, cycles, seen, significant, rules) {
+  function withheld(one, confirmed, word, size, rules) {
+    const [found, cycles] = one.estimates;
+    if (cycles && (!confirmed || cycles.log * found.log <= 0 || Math.abs(cycles.log) <= Math.log1p(one.floors[1])))
+      return `${word} in time and not in cycles: the SM clock differed`;
+    if (Math.abs(found.log) <= one.levels)
+      return `${size} ${word}, but processes of one side differ by ${share(Math.expm1(one.levels))} here and ${one.few} a side do not exclude that`;
+    return null;
+  }
+
+  function worded(one, significant, confirmed, rules) {
+    const found = one.estimates[0], seen = one.floors[0];
     if (!found.freedom) return ["inconclusive", "one process a side says nothing of the spread between processes"];
-    const word = found.log > 0 ? "slower" : "faster", [low, high] = interval(found, rules.confidence);
+    const word = found.log > 0 ? "slower" : "faster", [low, high] = interval(found, rules.confidence), size = share(Math.abs(found.ratio - 1));
     if (significant && Math.abs(found.log) > Math.log1p(seen)) {
-      const [least, most] = cycles ? interval(cycles, rules.confidence) : [];
-      if (cycles && !(found.log > 0 ? least > 1 : most < 1)) return ["inconclusive", `${word} in time and not in cycles: the SM clock differed`];
-      return [word, null];
+      const reason = withheld(one, confirmed, word, size, rules);
+      return reason ? ["inconclusive", reason] : [word, null];
     }
-    if (Math.max(high, 1 / Math.max(low, 1e-9)) < 1 + Math.min(seen, rules.most)) return ["same", null];
-    if (significant) return ["inconclusive", `withheld: ${share(Math.abs(found.ratio - 1))} ${word} is below the floor of ${share(seen)}`];
+    const within = Math.max(high, 1 / Math.max(low, 1e-9)) - 1, beyond = Math.max(low, 1 / high) > 1 + rules.least;
+    if (within < rules.most && !beyond) return ["same", `within ${share(Math.max(1, Math.ceil(+(within * 1e3).toFixed(6))) / 1e3)}`];
+    if (significant) return ["inconclusive", `withheld: ${size} ${word} is below the floor of ${share(seen)}`];
     return ["inconclusive", `${share(low - 1)} to ${share(high - 1)} is neither nothing nor a change`];
   }
 
-  function judged(pairs, rules, widening = 1) {
-    const all = pairs.map((pair) => estimate(pair.a, pair.b, pair.spread, widening)), chances = adjusted(all.map(chance));
-    return pairs.map((pair, index) => {
-      const cycles = pair.cycles && estimate(...pair.cycles, pair.spread, widening), seen = floor(pair, rules, widening);
-      const [verdict, reason] = worded(all[index], cycles, seen, chances[index] <= rules.discoveries, rules);
-      return { verdict, reason, estimate: all[index], cycles, floor: seen };
+  const STILL = { log: 0, error: 0 };
+  function judged(pairs, rules, widening = 1, shifts = pairs.map(() => STILL)) {
+    const level = levels(pairs, rules);
+    const seen = pairs.map((pair, index) => {
+      const sides = [[pair.a, pair.b], ...(pair.cycles ? [pair.cycles] : [])], shift = shifts[index];
+      return { estimates: sides.map(([a, b]) => divided(estimate(a, b, pair.spread, rules), shift, widening)),
+        floors: sides.map((both) => floor(both, pair.spread, pair.resolution, shift, rules, widening)), few: Math.min(pair.a.count, pair.b.count),
+        levels: pair.spread || supported(pair.a.count, pair.b.count, rules) ? 0 : level };
+    });
+    const inTime = adjusted(seen.map((one) => chance(one.estimates[0]))), inAll = adjusted(seen.map((one) => Math.max(...one.estimates.map(chance))));
+    return seen.map((one, index) => {
+      const [verdict, reason] = worded(one, inTime[index] <= rules.discoveries, inAll[index] <= rules.discoveries, rules);
+      return { verdict, reason, estimate: one.estimates[0], cycles: one.estimates[1], floor: one.floors[0] };
     });
   }
 
@@ -109,14 +145,75 @@
     return 1 - below;
   }
 
-  function control(judgements, rules) {
-    if (!judgements.length) return { cases: 0, changed: 0, shift: 1, widening: 1, excess: false };
-    const changed = judgements.filter((one) => rules.changed.includes(one.verdict)).length;
-    const sizes = judgements.map((one) => one.estimate).filter((one) => one.freedom && one.error > 0)
-      .map((one) => Math.abs(one.log) / one.error / quantile(0.75, one.freedom));
-    return { cases: judgements.length, changed, shift: middle(judgements.map((one) => one.estimate.ratio)),
-      excess: changed > 0 && atLeast(changed, judgements.length, rules.by_chance) < rules.by_chance,
-      widening: sizes.length < rules.enough ? 1 : Math.max(1, middle(sizes)) };
+  // Huber's regression of `values` on 1 and, where `inverse` is given, on it: [[factor, offset], [variance, both, variance]].
+  function huber(inverse, values, errors, rules) {
+    const unit = inverse ? Math.sqrt(mean(inverse.map((x) => x * x))) : 1, other = inverse ? inverse.map((x) => x / unit) : values.map(() => 0);
+    let weights = errors.map((error) => error ** -2), scale = 1, found = [0, 0], normal = [1, 0, 1], size = 0;
+    for (let turn = 0; turn < rules.turns; turn += 1) {
+      const total = (form) => sum(weights.map((weight, k) => weight * form(k)));
+      normal = [sum(weights), total((k) => other[k]), inverse ? total((k) => other[k] ** 2) : 1];
+      const sides = [total((k) => values[k]), inverse ? total((k) => other[k] * values[k]) : 0];
+      size = normal[0] * normal[2] - normal[1] ** 2;
+      if (size > 0) found = [(sides[0] * normal[2] - sides[1] * normal[1]) / size, (sides[1] * normal[0] - sides[0] * normal[1]) / size];
+      const away = values.map((value, k) => Math.abs(value - found[0] - found[1] * other[k]) / errors[k]);
+      scale = Math.max(1, middle(away) / 0.6745);
+      weights = errors.map((error, k) => error ** -2 * Math.min(1, rules.huber * scale / Math.max(away[k], 1e-12)));
+    }
+    const factor = size > 0 ? scale ** 2 / size : 0;
+    return [[found[0], found[1] / unit], [normal[2] * factor, -normal[1] * factor / unit, inverse ? normal[0] * factor / unit ** 2 : 0]];
+  }
+
+  // What the clock does not explain: of time and cycles the one nearer to nothing.
+  function unexplained({ cycles }, { log }) {
+    const other = cycles ? cycles[1].centre - cycles[0].centre : log;
+    return log * other <= 0 && cycles ? 0 : Math.abs(other) < Math.abs(log) ? other : log;
+  }
+
+  function at(fit, seconds) {
+    const inverse = fit.offset ? 1 / Math.min(Math.max(seconds, fit.range[0]), fit.range[1]) : 0, ratio = fit.factor + fit.offset * inverse;
+    const variance = fit.covariance[0] + 2 * inverse * fit.covariance[1] + inverse ** 2 * fit.covariance[2];
+    return ratio > 0 ? { log: Math.log(ratio), error: Math.hypot(Math.sqrt(Math.max(variance, 0)) / ratio, fit.scatter) } : STILL;
+  }
+
+  function fitted(seconds, logs, errors, rules) {
+    const ratios = logs.map(Math.exp), own = errors.map((error, k) => error * ratios[k]);
+    const [both, covariance] = huber(seconds.map((one) => 1 / one), ratios, own, rules);
+    const range = [Math.min(...seconds), Math.max(...seconds)], doubt = rules.certain * Math.sqrt(covariance[2]);
+    if (range[1] > rules.span * range[0] && doubt > 0 && Math.abs(both[1]) > doubt)
+      return { factor: both[0], offset: both[1], covariance, range, scatter: 0 };
+    const [alone, [variance]] = huber(null, ratios, own, rules);
+    return { factor: alone[0], offset: 0, covariance: [variance, 0, 0], scatter: 0 };
+  }
+
+  // The quantile as NumPy has it, between two values.
+  function portion(values, part) {
+    const ordered = [...values].sort((x, y) => x - y), place = part * (ordered.length - 1), below = Math.floor(place);
+    return ordered[below] + (place - below) * ((ordered[below + 1] ?? ordered[below]) - ordered[below]);
+  }
+
+  function scattered(left, errors, quantiles, rules) {
+    const explains = (scatter) => portion(left.map((one, k) => one / Math.hypot(errors[k], scatter) / quantiles[k]), rules.outer) <= 1;
+    let low = 0, high = Math.max(...left);
+    if (high === 0 || explains(0)) return 0;
+    for (let turn = 0; turn < rules.halvings; turn += 1) {
+      const half = (low + high) / 2;
+      if (explains(half)) high = half; else low = half;
+    }
+    return high;
+  }
+
+  // The control that the pairs of identical code make; its `fit` is what every pair is divided by.
+  function control(pairs, rules) {
+    const none = { cases: pairs.length, changed: 0, shift: pairs.length ? middle(pairs.map(({ a, b }) => Math.exp(b.centre - a.centre))) : 1,
+      widening: 1, excess: false, used: false, factor: 1, offset: 0, fit: null };
+    const known = pairs.map((pair) => [pair, estimate(pair.a, pair.b, pair.spread, rules)]).filter(([, one]) => one.freedom);
+    if (known.length < rules.enough) return none;
+    const seconds = known.map(([pair]) => Math.exp(pair.a.centre)), errors = known.map(([, one]) => Math.max(one.error, rules.least_error));
+    const logs = known.map(([pair, one]) => unexplained(pair, one)), fit = fitted(seconds, logs, errors, rules);
+    const left = logs.map((log, k) => Math.abs(log - at(fit, seconds[k]).log)), t = (part) => known.map(([, one]) => quantile(part, one.freedom));
+    const usual = t(0.75), widening = Math.max(1, middle(left.map((one, k) => one / errors[k] / usual[k])));
+    fit.scatter = scattered(left, errors.map((error) => error * widening), t((1 + rules.outer) / 2), rules);
+    return { ...none, used: true, widening, fit, factor: fit.factor, offset: fit.offset };
   }
 
   // Why the two may not be held against each other; null where they may.
@@ -167,30 +264,52 @@
   const apart = (name, [a, b]) => ({ case: name, metric: `${a[0]} / ${b[0]}`, verdict: "no verdict", seconds: [a[1], b[1]], spreads: [a[2], b[2]],
     reason: `two clocks: ${named(a[0])} in one record, ${named(b[0])} in the other` });
 
-  function row(name, pair, names, noise, why) {
+  function row(name, pair, names, noise, why, rules) {
     const metric = pair[0][0] ?? pair[1][0] ?? "wall_time", reason = missing(pair, names);
     if (why && pair.every((side) => side.length > 2) && pair[0][0] !== pair[1][0]) return apart(name, pair);
     if (reason) return { case: name, metric, verdict: "not compared", reason, seconds: [null, null] };
     const [[, , , , , firstCycles, firstStep, firstCode], [, , , , , secondCycles, secondStep, secondCode]] = pair;
-    const [a, b] = pair.map((side) => medians([side[3], side[4]]));
-    const cycles = firstCycles && secondCycles ? [medians(firstCycles), medians(secondCycles)] : null;
+    const [a, b] = pair.map((side) => medians([side[3], side[4]], rules));
+    const cycles = firstCycles && secondCycles ? [medians(firstCycles, rules), medians(secondCycles, rules)] : null;
     return { case: name, metric, seconds: [pair[0][1], pair[1][1]], spreads: [pair[0][2], pair[1][2]], identical: same(firstCode, secondCode),
       pair: { a, b, cycles, spread: noise?.floors[name]?.[metric], resolution: Math.max(firstStep, secondStep) } };
+  }
+
+  // The versions of driver and toolkit that differ, and whether two units measured the case.
+  function software(a, b, rules) {
+    const names = [...new Set([...Object.keys(a.software), ...Object.keys(b.software)])].filter((name) => rules.software.some((one) => name.startsWith(one)));
+    return names.filter((name) => a.software[name] !== b.software[name])
+      .map((name) => `${name} ${a.software[name] ?? "none"} -> ${b.software[name] ?? "none"}`).join(", ") || null;
+  }
+
+  function moved(a, b, name) {
+    const kernel = name.split(/[:[]/)[0], [one, other] = [a, b].map((side) => side.uuid || side.units?.[kernel]);
+    return Boolean(one && other && one !== other);
+  }
+
+  function ofIdentical(word, reason, { used }, changes, around, rules) {
+    const changed = rules.changed.includes(word);
+    if (changed && used && !changes) return ["inconclusive", `${rules.stands_out} ${word}: ${around ?? "the machine changed, not the kernel"}`];
+    if (changed) return [word, `identical machine code: ${around ?? "the machine or what surrounds it changed"}`];
+    if (used && !changes && word !== "same") return ["same", `identical machine code; its times alone say ${word}`];
+    return [word, reason];
   }
 
   // B against A, each the side of a record. `refused` tells why there is no verdict; times, ratios and intervals are there.
   prism.compare = (a, b, noise, rules, names) => {
     const why = refused(a, b), [told, misfit] = notes(a, b, why ? null : noise, names);
     const rows = Object.keys(a.cases).filter((name) => name in b.cases)
-      .map((name) => row(name, [a.cases[name], b.cases[name]], names, why || misfit ? null : noise, why));
-    const timed = rows.filter((one) => one.pair), first = judged(timed.map((one) => one.pair), rules);
-    const controls = first.filter((_, index) => timed[index].identical && !why && rules.control), found = control(controls, rules);
-    const final = found.widening > 1 ? judged(timed.map((one) => one.pair), rules, found.widening) : first;
+      .map((name) => row(name, [a.cases[name], b.cases[name]], names, why || misfit ? null : noise, why, rules));
+    const timed = rows.filter((one) => one.pair), alike = timed.filter((one) => one.identical && !why && rules.control);
+    const found = control(alike.map((one) => one.pair), rules), shifts = timed.map(({ pair }) => found.used ? at(found.fit, Math.exp(pair.a.centre)) : STILL);
+    const final = judged(timed.map((one) => one.pair), rules, found.widening, shifts), changes = software(a, b, rules);
+    found.changed = found.used ? final.filter((one, index) => alike.includes(timed[index]) && rules.changed.includes(one.verdict)).length : 0;
+    found.excess = found.changed > 0 && !changes && atLeast(found.changed, found.cases, rules.by_chance) < rules.by_chance;
     timed.forEach((one, index) => {
-      const { verdict, reason, estimate: ratio, cycles, floor: seen } = final[index], same = one.identical && rules.control;
-      const [low, high] = interval(ratio, rules.confidence);
-      Object.assign(one, { ratio: ratio.ratio, low, high, floor: seen, cycles: cycles?.ratio ?? null, verdict: same ? "same" : verdict,
-        reason: !same ? reason : verdict === "same" ? null : `identical machine code; its times alone say ${verdict}` });
+      const { verdict, reason, estimate: ratio, cycles, floor: seen } = final[index];
+      const [low, high] = interval(ratio, rules.confidence), around = changes ?? (moved(a, b, one.case) ? "another unit of the device" : null);
+      const [word, words] = alike.includes(one) ? ofIdentical(verdict, reason, found, changes, around, rules) : [verdict, reason];
+      Object.assign(one, { ratio: ratio.ratio, low, high, floor: seen, cycles: cycles?.ratio ?? null, verdict: word, reason: words });
       if (why) Object.assign(one, { verdict: "no verdict", reason: null, floor: Infinity });
     });
     return { refused: why, notes: told, control: found, cases: rows };

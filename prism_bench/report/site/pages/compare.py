@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import log
 
-from prism_bench.analysis import control, estimate, verdict
+from prism_bench.analysis import comparison, control, environment, estimate, medians, placements, verdict
 from prism_bench.analysis.comparison import Compared, Comparison
 from prism_bench.report.comparison import comparison_json
 from prism_bench.report.site.against import name_of
@@ -17,7 +17,11 @@ _UNKNOWN = {"ratio": None, "low": None, "high": None, "floor": None}  # of a cas
 # What the verdict's script is told of the rules, so that no figure of theirs stands in two places.
 RULES_TOLD = {
     **asdict(verdict.RULES), "ticks": verdict.TICKS, "alpha": estimate.ALPHA, "power": estimate.POWER,
-    "enough": control.ENOUGH, "by_chance": control.BY_CHANCE, "changed": verdict.CHANGED,
+    "outgrown": estimate.OUTGROWN, "sampled": medians.SAMPLED, "supported": placements.SUPPORTED,
+    "trimmed": placements.TRIMMED, "few": placements.FEW, "changed": verdict.CHANGED, "enough": control.ENOUGH,
+    "by_chance": control.BY_CHANCE, "outer": control.OUTER, "halvings": control.HALVINGS, "turns": control.TURNS,
+    "huber": control.HUBER, "certain": control.CERTAIN, "span": control.SPAN, "least_error": control.LEAST_ERROR,
+    "software": environment.SOFTWARE, "stands_out": comparison.STANDS_OUT,
 }  # fmt: skip
 _REACH = log(1.25)  # a whisker's picture ends here; what is beyond touches its edge
 

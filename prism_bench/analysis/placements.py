@@ -1,0 +1,40 @@
+"""Levels that processes may stand on: what a difference between two groups of processes proves, however they differ.
+
+A process may be placed well or badly (memory, clock, other tenants) and keep its level until it ends. Three processes
+of either side then differ as two kernels would, without any spread within a side. Two answers follow. Enough processes
+exclude it: when processes are exchanged at random, the chance that all of one side lie above all of the other is known.
+And where processes of one side differ by some level anywhere in the suite, a difference of that size proves nothing.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from math import comb
+
+from prism_bench.analysis.medians import Medians
+
+SUPPORTED = 2e-4  # the chance below which an exchange of processes explains no difference: 8 processes a side
+TRIMMED = 0.01  # the share of cases whose processes may stray alone, without witness against the others
+FEW = 5  # fewer processes a side rarely show a level in one case, so no case is left out
+
+
+@cache
+def supported(processes_a: int, processes_b: int) -> bool:
+    """Whether so many processes a side exclude that they were dealt into two sides by chance.
+
+    Two in all ways to choose A's processes separate the sides as far as possible: the smallest p of a permutation test.
+    """
+    return processes_a > 0 < processes_b and 2 / comb(processes_a + processes_b, processes_a) <= SUPPORTED
+
+
+def level_floor(sides: Sequence[tuple[Medians, Medians]]) -> float:
+    """The log difference between processes of one side that this suite shows: the largest, or nearly, of all cases.
+
+    Only a few processes a side show too little to leave any case out; of more, 1 % of the cases may stray alone.
+    """
+    spreads = sorted((max(_spread(a), _spread(b)) for a, b in sides), reverse=True)
+    few = any(min(len(a.logs), len(b.logs)) < FEW for a, b in sides)
+    return spreads[0 if few else min(int(TRIMMED * len(spreads)), len(spreads) - 1)] if spreads else 0.0
+
+
+def _spread(side: Medians) -> float:
+    return side.spread if side.logs else 0.0

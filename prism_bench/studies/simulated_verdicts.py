@@ -1,0 +1,115 @@
+"""How good are the verdicts where the truth is known? Generated suites, judged as a comparison judges them.
+
+A suite is 300 cases of 5 us to 1 ms, measured in processes of 20 samples each. It is judged by designs: so many
+processes a side, or pairs added for undecided cases up to 15, with a stored noise floor of ten processes or without.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from prism_bench.analysis.control import control_of
+from prism_bench.analysis.estimate import Spread, pooled
+from prism_bench.analysis.medians import Medians, medians_of_rows
+from prism_bench.analysis.sequential import following, looks_of
+from prism_bench.analysis.verdict import RULES, Judgement, Pair, Rules, Shift, judged
+from prism_bench.studies.noise_forms import FORMS, Floats, Form
+
+SAMPLES, WITHIN = 20, 0.02
+STORED = 10  # processes of the stored noise floor
+PLANTED_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Design:
+    """How many processes a side are measured (`first`), to how many undecided cases are taken, and whether a noise
+    floor is stored.
+    """
+
+    first: int
+    most: int
+    stored: bool
+
+    @property
+    def words(self) -> str:
+        return f"{self.first}" if self.first == self.most else f"{self.first} to {self.most}"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One pair of runs: both sides' medians in seconds and cycles with all processes that may be measured, the stored
+    spreads, the positions of cases of identical code and of planted changes, and the true ratio as it is printed.
+    """
+
+    seconds: tuple[Sequence[Medians], Sequence[Medians]]
+    cycles: tuple[Sequence[Medians], Sequence[Medians]]
+    known: Sequence[Spread | None]
+    identical: frozenset[int]
+    planted: frozenset[int]
+    truth: Floats
+
+
+def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, *, planted: float = 1.0) -> Suite:
+    """One pair of runs; `planted` is the ratio of a tenth of the cases whose code is not identical."""
+    typical = np.log(np.geomspace(5e-6, 1e-3, cases))
+    levels = form.levels(rng, cases, processes)
+    identical = frozenset(range(round(form.identical * cases)))
+    rest = rng.permutation(np.arange(len(identical), cases))
+    changed = rest[: max(1, round(PLANTED_SHARE * cases)) if planted != 1 else 0]
+    times, truth = levels.times + typical[:, None], levels.truth.copy()
+    times[1][changed] += np.log(planted)
+    truth[changed] += np.log(planted)
+    samples = times[..., None] + _strays(rng, times.shape, form.memory)
+    seconds = tuple(medians_of_rows(side) for side in samples)
+    cycles = tuple(medians_of_rows(side) for side in samples + levels.clocks[..., None])
+    stored = _stored(rng, form, cases)
+    return Suite(seconds, cycles, stored, identical, frozenset(changed.tolist()), truth)
+
+
+def _strays(rng: np.random.Generator, shape: tuple[int, ...], memory: float) -> Floats:
+    """What the samples of a process stray by: a tail to the right, as launches have; neighbours alike by `memory`."""
+    steps = rng.standard_normal((*shape, SAMPLES))
+    for place in range(1, SAMPLES) if memory else ():
+        steps[..., place] = memory * steps[..., place - 1] + np.sqrt(1 - memory**2) * steps[..., place]
+    return WITHIN * np.abs(steps)
+
+
+def _stored(rng: np.random.Generator, form: Form, cases: int) -> list[Spread]:
+    """The spread of a build against itself, measured on another day in half as many pairs of processes."""
+    levels = form.levels(rng, cases, STORED // 2)
+    times = levels.times + _strays(rng, levels.times.shape, form.memory).mean(axis=-1)
+    return [pooled(*sides) for sides in zip(*(_plain(side) for side in times), strict=True)]
+
+
+def _plain(logs: Floats) -> list[Medians]:
+    return [Medians(tuple(row), (0.0,) * len(row)) for row in logs.tolist()]
+
+
+def judged_suite(suite: Suite, design: Design, rules: Rules = RULES) -> tuple[list[Judgement], list[int]]:
+    """The judgement of every case, and in how many processes a side it was measured."""
+    cases, counts = len(suite.truth), [design.first] * len(suite.truth)
+    looks = looks_of(design.first, design.most)
+    rules = replace(rules, looks=len(looks))
+    found = _look(suite, counts, design.stored, rules)
+    for processes in looks[1:]:
+        undecided = [case for case in range(cases) if following(found[case])]
+        if not undecided:
+            break
+        for case in undecided:
+            counts[case] = processes
+        found = _look(suite, counts, design.stored, rules)
+    return found, counts
+
+
+def _look(suite: Suite, counts: Sequence[int], stored: bool, rules: Rules) -> list[Judgement]:
+    pairs = [_pair(suite, case, count, stored) for case, count in enumerate(counts)]
+    control = control_of({str(case): pairs[case] for case in suite.identical})
+    shifts = [control.fit.at(pair.a.typical) if control.used else Shift() for pair in pairs]
+    return judged(pairs, rules, control.widening, shifts)
+
+
+def _pair(suite: Suite, case: int, count: int, stored: bool) -> Pair:
+    cut = [Medians(one.logs[:count], one.variances[:count]) for one in (
+        suite.seconds[0][case], suite.seconds[1][case], suite.cycles[0][case], suite.cycles[1][case])]  # fmt: skip
+    return Pair(cut[0], cut[1], (cut[2], cut[3]), suite.known[case] if stored else None)

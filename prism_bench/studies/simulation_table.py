@@ -1,0 +1,90 @@
+"""The table of how good verdicts are, form of noise by form and design by design: `reports/judgement/simulated.csv`."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+
+from prism_bench.analysis.verdict import CHANGED, RULES, Rules
+from prism_bench.files import write_atomically
+from prism_bench.studies.noise_forms import FORMS, Form
+from prism_bench.studies.simulated_verdicts import Design, Suite, generated, judged_suite
+
+PLANTED = (1.02, 1.05, 1.10)
+DESIGNS = (Design(3, 3, False), Design(5, 5, False), Design(5, 5, True), Design(5, 15, False), Design(5, 15, True))
+CASES, PAIRS, PLANTED_PAIRS, SEED = 300, 200, 20, 20261122
+
+
+def tally(suite: Suite, design: Design, rules: Rules = RULES) -> Counter[str]:
+    """One pair of runs, judged and counted."""
+    found, counts = judged_suite(suite, design, rules)
+    count: Counter[str] = Counter(pairs=1, judged=len(found), processes=sum(counts))
+    for case, (one, truth) in enumerate(zip(found, suite.truth.tolist(), strict=True)):
+        planted = case in suite.planted
+        kind = "planted" if planted else "unchanged"
+        low, high = one.estimate.interval()
+        count[kind] += 1
+        count["covered"] += bool(low <= np.exp(truth) <= high)
+        count[f"{kind} same"] += one.verdict == "same"
+        count["same beyond"] += one.within is not None and abs(np.expm1(truth)) > one.within
+        count["found"] += planted and one.verdict == "slower"
+        count["false"] += not planted and one.verdict in CHANGED
+    count["pairs with a false one"] = int(count["false"] > 0)
+    return count
+
+
+def tallies(
+    rng: np.random.Generator, form: Form, cases: int, pairs: Mapping[float, int]
+) -> Iterator[tuple[Design, float, Counter[str]]]:
+    """Every design's count of every suite: so many `pairs` of runs by the ratio that is planted (1: none)."""
+    most = max(design.most for design in DESIGNS)
+    for ratio, count in pairs.items():
+        for _ in range(count):
+            suite = generated(rng, form, cases, most, planted=ratio)
+            for design in DESIGNS:
+                yield design, ratio, tally(suite, design)
+
+
+def rows(
+    cases: int = CASES, pairs: int = PAIRS, planted_pairs: int = PLANTED_PAIRS, seed: int = SEED,
+    forms: Mapping[str, Form] = FORMS,
+) -> Iterator[dict[str, str]]:  # fmt: skip
+    """The lines of the table; all designs judge the same suites."""
+    counts = {1.0: pairs, **dict.fromkeys(PLANTED, planted_pairs)}
+    for name, form in forms.items():
+        rng = np.random.default_rng([seed, list(FORMS).index(name)])
+        sums: dict[tuple[Design, float], Counter[str]] = {}
+        for design, ratio, count in tallies(rng, form, cases, counts):
+            sums.setdefault((design, ratio), Counter()).update(count)
+        yield from (_row(name, design, {ratio: sums[design, ratio] for ratio in counts}) for design in DESIGNS)
+
+
+def _row(form: str, design: Design, sums: Mapping[float, Counter[str]]) -> dict[str, str]:
+    plain, two = sums[1.0], sums[1.02]
+    return {
+        "noise": form, "processes": design.words, "stored_floor": "yes" if design.stored else "no",
+        "pairs": str(plain["pairs"]), "pairs_with_a_false_change": _share(plain, "pairs with a false one", "pairs"),
+        "false_verdicts": _share(plain, "false", "unchanged"), "coverage": _share(plain, "covered", "judged"),
+        **{f"found_{round(ratio * 100 - 100)}": _share(sums[ratio], "found", "planted") for ratio in PLANTED},
+        "same": _share(plain, "unchanged same", "unchanged"), "same_at_2": _share(two, "planted same", "planted"),
+        "same_at_2_beyond_its_word": _share(two, "same beyond", "planted"),
+        "mean_processes": _share(plain, "processes", "judged", digits=1),
+    }  # fmt: skip
+
+
+def _share(count: Counter[str], some: str, of: str, digits: int = 4) -> str:
+    return f"{count[some] / count[of]:.{digits}f}" if count[of] else ""
+
+
+def written(path: Path, table: Iterable[Mapping[str, str]]) -> Path:
+    """Write the table to `path`; returns it."""
+    lines = list(table)
+    text = StringIO()
+    writer = csv.DictWriter(text, lines[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    write_atomically(path, text.getvalue().encode())
+    return path
