@@ -14,7 +14,7 @@ from prism_bench.analysis.estimate import Spread, pooled
 from prism_bench.analysis.medians import Medians, medians_of_rows
 from prism_bench.analysis.sequential import following, looks_of
 from prism_bench.analysis.verdict import RULES, Judgement, Pair, Rules, Shift, judged
-from prism_bench.studies.noise_forms import FORMS, Floats, Form
+from prism_bench.studies.noise_forms import Floats, Form
 
 SAMPLES, WITHIN = 20, 0.02
 STORED = 10  # processes of the stored noise floor
