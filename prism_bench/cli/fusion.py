@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options
+from prism_bench.cli.limits import CASE_SECONDS, limited
 
 NAME = "fusion"
 ITEMS, PROFILES = Path("reports/persistent"), Path("reports/profiles")
@@ -92,7 +93,8 @@ def _traffic(chains, labels):
     with options.err().status("counting on the emulator") as status:
         for case in cases:
             status.update(f"counting {case.name}")
-            found[case.name] = traffic(case)
+            with limited(case.name, CASE_SECONDS):
+                found[case.name] = traffic(case)
     return found
 
 

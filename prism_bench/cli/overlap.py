@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options
+from prism_bench.cli.limits import CASE_SECONDS, TimeoutOption, limited
 
 NAME = "overlap"
 CHUNK = {True: "vector_add[n=4194304]", False: "vector_add[n=100000]"}  # on a GPU, elsewhere
@@ -21,6 +22,7 @@ def command(
         list[str] | None, typer.Option(help="a case to run beside others; may be repeated; two chains without it")
     ] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="evaluations of each; 50 on a GPU, 2 elsewhere")] = None,
+    timeout: TimeoutOption = CASE_SECONDS,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
@@ -41,9 +43,10 @@ def command(
     others = [opened.anywhere(name) for name in beside or BESIDE]
     found = []
     with options.err().status("copies and kernels"):
-        with Chunks(leg, one, chunks or (16 if on_gpu else 4), lanes) as work:
+        with limited(one.name, timeout), Chunks(leg, one, chunks or (16 if on_gpu else 4), lanes) as work:
             found.append(account(work, timed=on_gpu))
-        with Beside(leg, others, rounds or (50 if on_gpu else 2)) as work:
+        names = ", ".join(case.name for case in others)
+        with limited(names, timeout), Beside(leg, others, rounds or (50 if on_gpu else 2)) as work:
             found.append(account(work, timed=on_gpu))
     if json:
         options.print_json([overlap_json(one) for one in found])

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import options
+from prism_bench.cli.limits import CASE_SECONDS, TimeoutOption, limited
 
 NAME = "precision"
 
@@ -15,6 +16,7 @@ def command(
     within: Annotated[float | None, typer.Option(help="the largest normwise error, instead of the program's")] = None,
     sample: Annotated[Path | None, typer.Option(help="inputs by name in a NumPy .npz file; drawn unless given")] = None,
     label: Annotated[str, typer.Option("--label", "-l", help="the workload: S0, S1 or S2")] = "S0",
+    timeout: TimeoutOption = CASE_SECONDS,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
@@ -29,7 +31,7 @@ def command(
     from prism_bench.errors import UsageError
     from prism_bench.files import default_folder
     from prism_bench.fusion.generate import declarations
-    from prism_bench.fusion.selection import Question, select
+    from prism_bench.fusion.selection import Question
     from prism_bench.report.precision import precision_json, precision_table
 
     if within is not None and not within > 0:
@@ -41,12 +43,19 @@ def command(
         raise UsageError("no program declares 'within'; name one, with --within")
     leg = options.choose_backend(backend, quiet=json)
     question = Question(label, within, _read(sample) if sample else None)
-    chosen = [select(one.program, _kernel(opened, one.name), leg, question) for one in wanted]
+    chosen = [_chosen(one, _kernel(opened, one.name), leg, question, timeout) for one in wanted]
     if json:
         options.print_json([precision_json(one) for one in chosen])
     else:
         options.out().print(*map(precision_table, chosen), sep="\n")
     raise SystemExit(0 if all(one.chosen for one in chosen) else 1)
+
+
+def _chosen(declared, kernel, leg, question, timeout):
+    from prism_bench.fusion.selection import select
+
+    with limited(f"{declared.name} at {question.label}", timeout):
+        return select(declared.program, kernel, leg, question)
 
 
 def _kernel(catalogue, name):

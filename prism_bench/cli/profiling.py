@@ -11,6 +11,7 @@ from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
+from prism_bench.cli.limits import CASE_SECONDS, limited
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.failures import ProfilerFailed
 from prism_bench.store import Place
@@ -133,7 +134,8 @@ def _emulated(record, catalogue):
     with options.err().status("emulating") as status:
         for case in cases:
             status.update(case.name)
-            counted[case.kernel] = traffic(case)
+            with limited(case.name, CASE_SECONDS):
+                counted[case.kernel] = traffic(case)
     return {name: one.touched / one.declared for name, one in counted.items() if one.declared and one.launches}
 
 

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.cli import options
+from prism_bench.cli.limits import CASE_SECONDS, TimeoutOption, limited
 from prism_bench.units import bytes_text
 
 NAME = "traffic"
@@ -14,6 +15,7 @@ NAME = "traffic"
 def command(
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
+    timeout: TimeoutOption = CASE_SECONDS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -29,7 +31,8 @@ def command(
     with options.err().status("counting") as status:
         for case in cases:
             status.update(case.name)
-            rows.append(traffic(case))
+            with limited(case.name, timeout):
+                rows.append(traffic(case))
     if json:
         options.print_json([asdict(row) for row in rows])
     else:

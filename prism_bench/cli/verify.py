@@ -4,6 +4,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.cli import options
+from prism_bench.cli.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.cli.progress import progress_bar
 
 NAME = "verify"
@@ -14,6 +15,7 @@ def command(
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
+    timeout: TimeoutOption = CASE_SECONDS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -35,7 +37,7 @@ def command(
             filter or (), options.chosen_labels(label, ("S0", "S1", "S2") if leg == "cuda" else ("S0",))
         )
         with progress_bar() as report:
-            settings = workbench.Settings(processes=1, lanes=workbench.lanes_for(leg), peers=False)
+            settings = workbench.Settings(processes=1, lanes=workbench.lanes_for(leg), timeout=timeout, peers=False)
             records[leg] = workbench.run(found, leg, cases, settings, report, timed=False, others=kernels)
     if json:
         options.print_json([_plain(leg, case) for leg, record in records.items() for case in record.cases])

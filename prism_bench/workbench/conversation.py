@@ -62,9 +62,14 @@ class Conversation:
             return  # how it ended is told by who listens
 
     def _events(self, task, timeout):
-        begun, limit = None, START_SECONDS
+        begun, case, limit = None, None, START_SECONDS
         while True:
-            event = heard(self._process, self._lines, self._words, begun, limit)
+            try:
+                event = heard(self._process, self._lines, self._words, begun, limit)
+            except WorkerDied as death:
+                death.case = case
+                raise
+            case = event.get("case")
             self.facts = event.get("facts", self.facts)
             if "begin" in event:
                 begun, limit = task, timeout

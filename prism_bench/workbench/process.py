@@ -37,11 +37,15 @@ HERE = Place()
 
 
 class WorkerDied(Exception):
-    """The process ended or was ended; `task` is what it was doing, `status` says how, `reason` why."""
+    """The process ended or was ended; `task` is what it was doing, `status` says how, `reason` why.
+
+    `case` is the edge that it was at, where the task is all edges of a kernel.
+    """
 
     def __init__(self, task: str | None, status: str, reason: str):
         super().__init__(reason)
         self.task, self.status, self.reason = task, status, reason
+        self.case: str | None = None
 
 
 def work(order: dict, timeout: float, place: Place = HERE) -> Iterator[dict]:
@@ -78,10 +82,14 @@ def _hand_over(process, order):
 
 
 def _events(process, timeout, words):
-    lines, task, limit = lines_of(process), None, START_SECONDS
+    lines, task, case, limit = lines_of(process), None, None, START_SECONDS
     while True:
-        event = heard(process, lines, words, task, limit)
-        task, limit = event.get("begin", task), timeout
+        try:
+            event = heard(process, lines, words, task, limit)
+        except WorkerDied as death:
+            death.case = case
+            raise
+        task, case, limit = event.get("begin", task), event.get("case"), timeout
         yield event
         if event.get("end"):
             return

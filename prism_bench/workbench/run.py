@@ -169,10 +169,15 @@ class Run:
             return
         finished.append(death.task)
         self._done += 1
-        edges = death.task.startswith("edges:")
-        case = None if edges else self._catalogue.anywhere(death.task)
-        for one in self._catalogue.edges_of(death.task.removeprefix("edges:"))[:1] if edges else [case]:
+        for one in self._dead(death):
             self._results.setdefault(one.name, []).append(_buried(one, death))
+
+    def _dead(self, death):
+        """The case that the process was at; of edges the one that it began last, or the first."""
+        if not death.task.startswith("edges:"):
+            return [self._catalogue.anywhere(death.task)]
+        edges = self._catalogue.edges_of(death.task.removeprefix("edges:"))
+        return [edge for edge in edges if edge.name == death.case] or edges[:1]
 
     def record(self, started: datetime, seconds: float, complete: bool) -> RunRecord:
         """What was measured so far, as a record; impossible measurements are marked."""

@@ -1,5 +1,7 @@
 """What one measuring process does with one case."""
 
+from collections.abc import Callable
+
 from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
@@ -30,6 +32,7 @@ class Session:
     ):  # fmt: skip
         """Process 0 `verifies`, every other one does not, unless that is said otherwise."""
         self._verifies = process == 0 if verifies is None else verifies
+        self.begun: Callable[[str], None] = lambda name: None  # is told each edge's name before it is verified
         self._backend, self._catalogue, self._settings = backend, catalogue, settings
         self._process, self._timed = process, timed
         self._witness = Witness(sampler or Blind(), settings.watching.rules)
@@ -42,6 +45,7 @@ class Session:
 
     def edge(self, case: Case) -> CaseResult:
         """The edge, verified."""
+        self.begun(case.name)
         return self._guarded(case, lambda: self._judged(case, self._in_every_way(case)))
 
     def _in_every_way(self, case):

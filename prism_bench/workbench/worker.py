@@ -3,8 +3,9 @@
 An order that is `open` is followed by tasks, one a line, as whoever listens has them.
 
 Events: {"facts", "protocol"}, {"compiled"} for each library made ahead for the tasks listed so, then per task
-{"begin": name} and {"results": [...]}, at the end {"end": true}, with it {"monitor"} where a device was watched. A
-kernel that crashes or hangs takes this process with it and nothing else.
+{"begin": name}, {"case": name} before each edge where the task is a kernel's edges, and {"results": [...]}, at the end
+{"end": true}, with it {"monitor"} where a device was watched. A kernel that crashes or hangs takes this process with it
+and nothing else.
 """
 
 import json
@@ -36,6 +37,7 @@ def main() -> None:
     device = facts.get("uuid") if order["timed"] else None
     with watched(device, settings.watching.hertz) as sampler:
         session = Session(backend, catalogue, settings, process, order["timed"], verifies=verifies, sampler=sampler)
+        session.begun = lambda case: tell({"case": case})
         for task in _tasks(order):
             tell({"begin": task})
             tell({"results": [encode_case(result) for result in session.task(task)]})

@@ -45,3 +45,12 @@ def test_a_case_too_large_is_skipped_and_is_no_fault(shell, toys, script):
     found = shell("verify", *toys, "--backend", "null")
     assert 0 == found.code
     assert "wants 1 PB, scripted" in found.out
+
+
+def test_a_kernel_that_never_ends_is_ended_and_named(shell, toys, script):
+    """The limit holds for each edge alone, and the edge that hung is named, not the first of its kernel."""
+    script({"double[n=1]": {"hang": True}})
+    found = shell("verify", *toys, "--backend", "null", "--timeout", "2", "--json")
+    assert 1 == found.code
+    reasons = {case["name"]: case["reason"] for case in found.json if case["status"] == "timed out"}
+    assert {"double[n=1]": "double[n=1]: no answer within 2 s"} == reasons

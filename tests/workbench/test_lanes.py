@@ -134,3 +134,10 @@ def test_ctrl_c_ends_every_lane(abreast):
     for thread in set(threads()) - before:
         thread.join(10)
     assert before >= set(threads())
+
+
+def test_the_edge_that_hung_is_named(abreast):
+    record = abreast({"double[n=1]": {"hang": True}}, timeout=2.0)
+    assert ("timed out", "double[n=1]: no answer within 2 s") == (
+        record.case("double[n=1]").status, record.case("double[n=1]").reason
+    )  # fmt: skip
