@@ -1,7 +1,8 @@
 """Evidence: the state of the device while a measurement was made. Why its number may be trusted, or may not."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 # A clock below this share of the best one of its session is throttled, or not yet awake.
 CLOCK_SHARE = 0.75
@@ -54,7 +55,9 @@ class Energy:
 
 
 def plain_evidence(evidence: Evidence) -> dict:
-    """The evidence as plain JSON values; what is empty is left out."""
+    """The evidence as plain JSON values; what is empty is left out, and so is a span with a value that is no number."""
+    known = {name: span for name, span in evidence.spans.items() if all(map(math.isfinite, span))}
+    evidence = replace(evidence, spans=known)
     return {key: _plain(value) for key, value in vars(evidence).items() if value or key in ("seconds", "readings")}
 
 
@@ -66,20 +69,6 @@ def _plain(value):
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def evidence_of(plain: dict) -> Evidence:
-    """The inverse of `plain_evidence`; fields that nobody knows are passed over."""
-    fields = {key: value for key, value in plain.items() if key in Evidence.__dataclass_fields__}
-    fields["spans"] = {name: tuple(map(float, span)) for name, span in plain.get("spans", {}).items()}
-    for words in ("neighbours", "events"):
-        fields[words] = tuple(plain.get(words, ()))
-    return Evidence(**fields)
-
-
 def plain_energy(energy: Energy | None) -> dict | None:
     """The energy as plain JSON values; None where nobody asked for it."""
     return {key: _plain(value) for key, value in vars(energy).items() if value is not None} if energy else None
-
-
-def energy_of(plain: dict | None) -> Energy | None:
-    """The inverse of `plain_energy`."""
-    return Energy(**{key: plain.get(key) for key in Energy.__dataclass_fields__}) if plain else None

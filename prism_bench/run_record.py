@@ -39,16 +39,29 @@ Only measured values are stored. Samples are counts of a decimal unit, so that y
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
-from prism_bench.errors import ResultsError
-from prism_bench.evidence import energy_of, evidence_of, plain_energy, plain_evidence
+from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.measurement import Measurement
+from prism_bench.record_check import checked, checked_case, checked_measurement, opened
+from prism_bench.record_ranges import impossible
+from prism_bench.record_schema import (
+    SCHEMA,
+    CaseFile,
+    EnergyFile,
+    EvidenceFile,
+    MeasurementFile,
+    OpenCase,
+    OpenRecord,
+    RecordFile,
+    Status,
+)
 
-SCHEMA = 1
 IMPORTED = "imported"  # family and label of a case that another tool measured
-STATUSES = ("ok", "wrong", "skipped", "crashed", "timed out", "failed")
+STATUSES = get_args(Status)
+_SMALLEST, _MOST_COUNTS = -30, 2**53
 
 
 @dataclass(frozen=True)
@@ -164,7 +177,7 @@ def encode_measurement(measurement: Measurement) -> dict:
     """The measurement as plain JSON values; samples keep four significant digits."""
     plain = {key: value for key, value in vars(measurement).items() if key not in ("evidence", "energy")}
     plain["processes"] = [_pack(process) for process in measurement.processes]
-    plain["clocks"] = [[round(clock / 1e6) for clock in process] for process in measurement.clocks]
+    plain["clocks"] = [[_count(clock / 1e6) for clock in process] for process in measurement.clocks]
     watched = {
         "evidence": [plain_evidence(one) for one in measurement.evidence],
         "energy": plain_energy(measurement.energy),
@@ -172,74 +185,97 @@ def encode_measurement(measurement: Measurement) -> dict:
     return plain | {key: value for key, value in watched.items() if value}
 
 
-def _pack(samples):
-    """Samples as integer counts of one decimal unit that leaves the smallest at least four digits."""
-    positive = [sample for sample in samples if sample > 0]
+def _pack(samples: Sequence[float]) -> dict:
+    """Samples as integer counts of one decimal unit that leaves the smallest at least four digits.
+
+    A sample that is no number becomes a count of 0, which no reader takes for a time.
+    """
+    positive = [sample for sample in samples if 0 < sample < math.inf]
     exponent = math.floor(math.log10(min(positive))) - 3 if positive else 0
-    unit = float(f"1e{exponent}")
-    return {"unit": unit, "counts": [round(sample / unit) for sample in samples]}
+    unit = float(f"1e{max(exponent, _SMALLEST)}")
+    return {"unit": unit, "counts": [_count(sample / unit) for sample in samples]}
 
 
-def decode(data: object, origin: str) -> RunRecord:
-    """The record that `data` (parsed JSON) holds; a ResultsError naming `origin` where it holds none."""
-    require_schema(data, origin)
-    try:
-        known = RunRecord.__dataclass_fields__
-        fields = {key: _of_kind(key, value, _KINDS) for key, value in data.items() if key in known}
-        cases = tuple(decode_case(case) for case in data["cases"])
-        lists = {key: tuple(data.get(key, ())) for key in ("monitor", "parts")}
-        return RunRecord(**{**fields, **lists, "cases": cases})
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ResultsError(f"{origin}: damaged run record ({type(error).__name__}: {error})") from error
+def _count(ratio: float) -> int:
+    return round(ratio) if abs(ratio) < _MOST_COUNTS else 0
 
 
-def require_schema(data: object, origin: str) -> None:
-    """Refuse, naming `origin`, what is no run record, has a newer schema or no case."""
-    if not isinstance(data, dict) or "schema" not in data or "cases" not in data:
-        raise ResultsError(f"{origin}: not a run record (no 'schema' and 'cases')")
-    if not isinstance(data["schema"], int) or data["schema"] > SCHEMA:
-        raise ResultsError(f"{origin}: schema {data['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
-    if data["cases"] == []:
-        raise ResultsError(f"{origin}: a run record without cases: nothing was measured; remove the file")
+def decode(source: object, origin: str) -> RunRecord:
+    """The record that `source` (JSON text, or parsed JSON) holds; a ResultsError names `origin` and what is damaged."""
+    return _record(checked(source, origin), opened(source, origin))
 
 
-# What a field of a record, of a case or of a measurement must be where a reader relies on it.
-_KINDS = {
-    "created": str, "backend": str, "catalogue": str, "machine": dict, "software": dict, "protocol": dict,
-    "cases": list, "monitor": list, "parts": list, "tuning": dict,
-}  # fmt: skip
-_CASE_KINDS = {
-    "name": str, "kernel": str, "family": str, "label": str, "workload": dict, "bytes": int, "code": dict,
-    "configuration": dict,
-}  # fmt: skip
-_MEASUREMENT_KINDS = {"metric": str, "subject": str, "processes": list, "clocks": list, "evidence": list}
+def decode_case(plain: object) -> CaseResult:
+    """The inverse of `encode_case`; a ResultsError where it is damaged."""
+    return _case(*checked_case(plain, "case"))
 
 
-def _of_kind(key, value, kinds):
-    if not isinstance(value, kinds.get(key, object)):
-        raise TypeError(f"'{key}' is {value!r:.40}")
-    return value
+def decode_measurement(plain: object) -> Measurement:
+    """The inverse of `encode_measurement`; a ResultsError where it is damaged."""
+    return _measurement(checked_measurement(plain, "measurement"))
 
 
-def decode_case(plain: dict) -> CaseResult:
-    """The inverse of `encode_case`."""
-    if plain["status"] not in STATUSES:
-        raise ValueError(f"status '{plain['status']}' is none of {', '.join(STATUSES)}")
-    known = CaseResult.__dataclass_fields__
-    fields = {key: _of_kind(key, value, _CASE_KINDS) for key, value in plain.items() if key in known}
-    fields["measurements"] = tuple(decode_measurement(one) for one in plain.get("measurements", ()))
-    fields["verification"] = tuple(plain.get("verification", ()))
-    return CaseResult(**fields)
+def _record(file: RecordFile, tables: OpenRecord) -> RunRecord:
+    return RunRecord(
+        created=file.created,
+        backend=file.backend,
+        machine=tables.machine,
+        software=file.software,
+        protocol=file.protocol,
+        cases=tuple(map(_case, file.cases, tables.cases)),
+        commit=file.commit,
+        dirty=file.dirty,
+        catalogue=file.catalogue,
+        complete=file.complete,
+        duration=file.duration,
+        monitor=tuple(tables.monitor),
+        tuning=tables.tuning,
+        parts=tuple(tables.parts),
+    )
 
 
-def decode_measurement(plain: dict) -> Measurement:
-    """The inverse of `encode_measurement`."""
-    known = Measurement.__dataclass_fields__
-    fields = {key: _of_kind(key, value, _MEASUREMENT_KINDS) for key, value in plain.items() if key in known}
-    groups = plain["processes"]
-    fields["processes"] = tuple(tuple(count * group["unit"] for count in group["counts"]) for group in groups)
-    fields["clocks"] = tuple(tuple(mhz * 1e6 for mhz in process) for process in plain.get("clocks", ()))
-    fields["notes"] = tuple(plain.get("notes", ()))
-    fields["evidence"] = tuple(evidence_of(one) for one in plain.get("evidence", ()))
-    fields["energy"] = energy_of(plain.get("energy"))
-    return Measurement(**fields)
+def _case(file: CaseFile, tables: OpenCase) -> CaseResult:
+    return CaseResult(
+        name=file.name,
+        kernel=file.kernel,
+        family=file.family,
+        label=file.label,
+        workload=file.workload,
+        bytes=file.bytes,
+        flops=file.flops,
+        status=file.status,
+        variant=file.variant,
+        ceiling=file.ceiling,
+        arithmetic=file.arithmetic,
+        reason=file.reason,
+        code=tables.code,
+        verification=tuple(tables.verification),
+        measurements=tuple(_measurement(one, impossible(file, one)) for one in file.measurements),
+        profile=tables.profile,
+        configuration=file.configuration,
+    )
+
+
+def _measurement(file: MeasurementFile, fault: str | None = None) -> Measurement:
+    """The measurement; invalid by its own reason, else by the `fault` that its values have."""
+    return Measurement(
+        metric=file.metric,
+        subject=file.subject,
+        processes=tuple(tuple(count * group.unit for count in group.counts) for group in file.processes),
+        clocks=tuple(tuple(mhz * 1e6 for mhz in process) for process in file.clocks),
+        throttled=file.throttled,
+        valid=file.valid and fault is None,
+        reason=file.reason if fault is None or not file.valid else fault,
+        notes=tuple(file.notes),
+        evidence=tuple(map(_evidence, file.evidence)),
+        energy=_energy(file.energy),
+    )
+
+
+def _evidence(file: EvidenceFile) -> Evidence:
+    fields = {name: getattr(file, name) for name in Evidence.__dataclass_fields__}
+    return Evidence(**{**fields, "neighbours": tuple(file.neighbours), "events": tuple(file.events)})
+
+
+def _energy(file: EnergyFile | None) -> Energy | None:
+    return Energy(**{name: getattr(file, name) for name in Energy.__dataclass_fields__}) if file else None

@@ -2,7 +2,7 @@
 
 import json
 
-from prism_bench.evidence import Energy, Evidence, energy_of, evidence_of, plain_energy, plain_evidence
+from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.measurement import Measurement, merged
 from prism_bench.run_record import decode_measurement, encode_measurement
 
@@ -30,9 +30,9 @@ def through_json(plain):
 
 
 def test_evidence_survives_json():
-    assert SEEN == evidence_of(through_json(plain_evidence(SEEN)))
-    assert SPENT == energy_of(through_json(plain_energy(SPENT)))
-    assert Energy(reason="no counter") == energy_of(through_json(plain_energy(Energy(reason="no counter"))))
+    for energy in (SPENT, Energy(reason="no counter")):
+        found = decode_measurement(through_json(encode_measurement(measured(SEEN, energy=energy))))
+        assert ((SEEN,), energy) == (found.evidence, found.energy)
 
 
 def test_what_is_empty_takes_no_room():

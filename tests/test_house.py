@@ -18,7 +18,7 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
-    naming precision child scene entry strict_json domain originals
+    naming precision child scene entry strict_json domain originals documents record_schema record_ranges record_check
 """.split()
 FLOORS = [
     ["errors", "units"],
@@ -55,6 +55,7 @@ OUTSIDE = {
     "ncu_report": ["profilers/ncu_report"],
     "pandas": ["store", "analysis", "exchange"],
     "orjson": ["store", "report"],
+    "msgspec": ["documents", "record_schema", "record_check"],
     "matplotlib": ["report"],
     "jinja2": ["report"],
     "markupsafe": ["report"],

@@ -1,10 +1,14 @@
 """The schema: every field survives, samples keep four digits, unknown fields are passed over."""
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 
+from prism_bench import store
 from prism_bench.errors import ResultsError
+from prism_bench.evidence import Energy, Evidence
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import decode, decode_measurement, encode, encode_measurement
 from tests.report.synthetic import MACHINE, case_result, cpu_record, gpu_record, record_of
@@ -69,7 +73,7 @@ def test_the_parts_of_a_merged_record_survive_and_others_have_none():
 
 
 def test_parts_that_are_no_list_are_damage():
-    with pytest.raises(ResultsError, match="here: damaged run record .*'parts' is 7"):
+    with pytest.raises(ResultsError, match="here: damaged run record .parts: expected array, got int"):
         decode({**encode(gpu_record()), "parts": 7}, "here")
 
 
@@ -80,3 +84,15 @@ def test_a_record_knows_its_devices_and_which_of_them_measured_a_kernel():
     uuid = MACHINE["uuid"]
     assert ((uuid,), uuid) == (gpu_record().uuids, gpu_record().unit_of("k"))
     assert ((), None) == (cpu_record().uuids, cpu_record().unit_of("k"))
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, 0.0, -1e-6, 1e300, 5e-324])
+def test_a_record_with_odd_numbers_is_written_and_they_are_not_believed(odd, tmp_path):
+    evidence = Evidence(1.0, 3, spans={"power": (odd, odd, odd)})
+    one = Measurement("cold_time", "kernel", ((1e-6, odd),), clocks=((1.98e9, odd),), evidence=(evidence,))
+    energy = replace(one, metric="hot_time", processes=((1e-6,),), clocks=(), energy=Energy(odd, odd, odd, 3))
+    case = case_result("k", measurements=(one, energy), verification=({"passed": True, "max_error": odd},))
+    found = store.read(store.save(record_of(case, protocol={"version": 1, "odd": odd}), tmp_path / "record.json.gz"))
+    assert not found.cases[0].measurement("cold_time").valid
+    assert 1e-6 == pytest.approx(found.cases[0].measurement("hot_time").median)
+    assert found == store.read(store.save(found, tmp_path / "again.json.gz"))

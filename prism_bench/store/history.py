@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prism_bench.errors import ResultsError
+from prism_bench.record_check import checked
 from prism_bench.run_record import RunRecord, encode
 from prism_bench.store import cache
 from prism_bench.store.columns import Block, block, together
 from prism_bench.store.points import NUMBERS, WORDS, Facts, points_in
 from prism_bench.store.processes import in_processes
-from prism_bench.store.records import in_order, parsed, path_for, records_in
+from prism_bench.store.records import in_order, path_for, records_in, text_at
 
 if TYPE_CHECKING:
     import pandas
@@ -45,7 +46,7 @@ def read_history(
     root: Path | str,
     report: Callable[[int, int], None] = lambda done, total: None,
     more: Iterable[RunRecord] = (),
-    shown: Callable[[Path, dict], None] | None = None,
+    shown: Callable[[Path, bytes | bytearray], None] | None = None,
 ) -> History:
     """The history of all records below `root`, and of `more`.
 
@@ -87,22 +88,22 @@ def _stamped(item):
         return None  # gone since it was listed
 
 
-def _block(shown, changed: tuple[Path, str, str]) -> Block:
+def _block(shown: Callable[[Path, bytes | bytearray], None] | None, changed: tuple[Path, str, str]) -> Block:
     path, file, stamp = changed
     try:
-        plain = parsed(path)
-        found = block(file, stamp, *points_in(plain, file, str(path)))
-        if shown:
-            shown(path, plain)
-        return found
+        text = text_at(path)
+        found = block(file, stamp, *points_in(checked(text, str(path)), file))
     except ResultsError as error:
         return block(file, stamp, None, {}, problem=str(error))
+    if shown:
+        shown(path, text)
+    return found
 
 
-def _imported(record):
+def _imported(record: RunRecord) -> Block:
     """The block of a record that has no file of its own."""
     name = path_for(record, Path()).as_posix()
-    return block(name, "", *points_in(encode(record), name, name))
+    return block(name, "", *points_in(checked(encode(record), name), name))
 
 
 def history_of(blocks: Sequence[Block]) -> History:

@@ -1,20 +1,24 @@
 """One record as points: per measurement its median and what tells whether, and with what, it may be compared.
 
-The medians are read straight from the record's JSON. They are those of `Measurement.median`, in a fifth of the time
+The medians are read straight from the checked file. They are those of `Measurement.median`, in a fifth of the time
 that it takes to build its objects; a thousand records are read before a trend can be told.
 """
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from prism_bench.errors import ResultsError
-from prism_bench.run_record import require_schema, uuids_of
+from prism_bench.record_ranges import impossible
+from prism_bench.record_schema import CaseFile, CodeFile, MeasurementFile, RecordFile
+from prism_bench.run_record import uuids_of
 from prism_bench.strict_json import json_line
 
 # Columns of text, which repeat, and of numbers with their types. `value` is the median in seconds; `code` sets the
 # case's machine code and launches apart from others; `doubt` says why the point cannot be trusted, empty if it can.
 WORDS = ("case", "metric", "subject", "code", "doubt")
 NUMBERS = {"value": "f8", "clock": "f4", "samples": "i4", "throttled": "i4"}
+_MOST, _HIGHEST_CLOCK = 2**31 - 1, 1e30  # what the types of the columns hold
 
 
 @dataclass(frozen=True)
@@ -33,34 +37,29 @@ class Facts:
     protocol: dict
 
 
-def points_in(plain: object, file: str, origin: str) -> tuple[Facts, dict[str, list]]:
-    """The facts of an encoded record, known as `file`, and its points as columns of equal length.
+def points_in(record: RecordFile, file: str) -> tuple[Facts, dict[str, list]]:
+    """The facts of a checked record, known as `file`, and its points as columns of equal length.
 
-    Cases and measurements without samples are left out. A ResultsError names `origin` where it holds no record.
+    Cases and measurements without samples are left out.
     """
-    require_schema(plain, origin)
-    try:
-        facts = _facts(plain, file)
-        rows = [row for case in plain["cases"] for row in _rows(case)]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ResultsError(f"{origin}: damaged run record ({type(error).__name__}: {error})") from error
+    rows = [row for case in record.cases for row in _rows(case)]
     columns = zip(*rows, strict=True) if rows else [()] * len((*WORDS, *NUMBERS))
-    return facts, dict(zip((*WORDS, *NUMBERS), map(list, columns), strict=True))
+    return _facts(record, file), dict(zip((*WORDS, *NUMBERS), map(list, columns), strict=True))
 
 
-def _facts(plain, file):
-    machine = plain["machine"]
+def _facts(record: RecordFile, file: str) -> Facts:
+    units = uuids_of({"uuid": record.machine.uuid}, [{"uuid": part.uuid} for part in record.parts])
     return Facts(
         file=file,
-        machine=str(machine["id"]),
-        backend=str(plain["backend"]),
-        created=utc(plain["created"]),
-        commit=plain.get("commit"),
-        dirty=bool(plain.get("dirty", False)),
-        complete=bool(plain.get("complete", True)),
-        device="+".join(uuids_of(machine, plain.get("parts", ()))) or str(machine.get("device") or ""),
-        software={str(name): str(version) for name, version in plain["software"].items()},
-        protocol=dict(plain["protocol"]),
+        machine=record.machine.id,
+        backend=record.backend,
+        created=utc(record.created),
+        commit=record.commit,
+        dirty=record.dirty,
+        complete=record.complete,
+        device="+".join(units) or str(record.machine.device or ""),
+        software={name: str(version) for name, version in record.software.items()},
+        protocol=record.protocol,
     )
 
 
@@ -70,43 +69,40 @@ def utc(text: str) -> str:
     return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
-def _rows(case):
-    if case["status"] != "ok" and not case["measurements"]:
-        return
-    code = _code(case)
-    for one in case["measurements"]:
-        groups = [group for group in one["processes"] if group["counts"]]
+def _rows(case: CaseFile) -> Iterator[tuple]:
+    code = _code(case.code)
+    for one in case.measurements:
+        groups = [group for group in one.processes if group.counts]
         if groups:
-            value = _median([_median(group["counts"]) * group["unit"] for group in groups])
-            doubt = _doubt(case, one, value)
+            value = _median([_median(group.counts) * group.unit for group in groups])
             yield (
-                case["name"], one["metric"], one["subject"], code, doubt,
-                value, _clock(one.get("clocks", ())),
-                sum(len(group["counts"]) for group in groups), one.get("throttled", 0),
+                case.name, one.metric, one.subject, code, _doubt(case, one),
+                value if math.isfinite(value) else 0.0, _clock(one.clocks),
+                min(sum(len(group.counts) for group in groups), _MOST), min(one.throttled, _MOST),
             )  # fmt: skip
 
 
-def _median(values):
+def _median(values: Sequence[float]) -> float:
     """The median, without the checks of `statistics.median`: there are millions to be found."""
     ordered, half = sorted(values), len(values) // 2
     return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
-def _clock(processes):
+def _clock(processes: Sequence[Sequence[float]]) -> float:
     """The mean clock in hertz, 0 where none was read: as good as the median here, and ten times as quick."""
     count = sum(map(len, processes))
-    return sum(map(sum, processes)) / count * 1e6 if count else 0.0
+    mean = sum(map(sum, processes)) / count * 1e6 if count else 0.0
+    return mean if abs(mean) < _HIGHEST_CLOCK else 0.0
 
 
-def _code(case):
+def _code(code: CodeFile) -> str:
     """What tells one machine code, and the way it is launched, from another; empty where the record does not know."""
-    code = case.get("code") or {}
-    return json_line([code.get("sass"), code.get("launches"), code.get("shared_bytes")]) if code.get("sass") else ""
+    return json_line([code.sass, code.launches, code.shared_bytes]) if code.sass else ""
 
 
-def _doubt(case, one, value):
-    if case["status"] != "ok":
-        return f"the case is {case['status']}: {case.get('reason') or 'the record gives no reason'}"
-    if not one.get("valid", True):
-        return one.get("reason") or "invalid; the record gives no reason"
-    return "" if value > 0 else "a time that is not above zero"
+def _doubt(case: CaseFile, one: MeasurementFile) -> str:
+    if case.status != "ok":
+        return f"the case is {case.status}: {case.reason or 'the record gives no reason'}"
+    if not one.valid:
+        return one.reason or "invalid; the record gives no reason"
+    return impossible(case, one) or ""

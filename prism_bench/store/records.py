@@ -6,15 +6,13 @@ for a file that its caller owns.
 
 import gzip
 import re
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
 
-import orjson
-
+from prism_bench.documents import content_of
 from prism_bench.errors import ResultsError
 from prism_bench.files import OwnFile, create_file, path_part, write_atomically
 from prism_bench.run_record import RunRecord, decode, encode
@@ -101,20 +99,16 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def read(path: Path | str) -> RunRecord:
-    """The record at `path`; a ResultsError naming it where it is missing, cut, foreign or of a newer schema."""
-    return decode(parsed(path), str(path))
+    """The record at `path`; a ResultsError names what is missing, cut, damaged, foreign or of a newer schema."""
+    return decode(text_at(path), str(path))
 
 
-def parsed(path: Path | str) -> object:
-    """The JSON that the record at `path` is made of; a ResultsError naming it where it is missing, cut or none."""
-    path = Path(path)
+def text_at(path: Path | str) -> bytes | bytearray:
+    """The JSON text of the record at `path`; a ResultsError naming it where it is missing, cut or beyond a limit."""
     try:
-        data = path.read_bytes()
-        return orjson.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        return content_of(Path(path), "run record")
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such record") from None
-    except (OSError, EOFError, ValueError, zlib.error, RecursionError) as error:
-        raise ResultsError(f"{path}: not a readable run record ({error})") from error
 
 
 def records_in(root: Path | str) -> list[Path]:

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from prism_bench.record_check import checked
 from prism_bench.run_record import encode
 from prism_bench.store import cache, read_history, save
 from prism_bench.store.columns import block, together
@@ -40,7 +41,7 @@ def values(history: History, subject="kernel"):
 @pytest.mark.parametrize("record", [gpu_record(), cpu_record()])
 def test_points_are_the_measurements_of_the_record(record):
     plain = json.loads(json.dumps(encode(record)))
-    facts, columns = points_in(plain, "file", "origin")
+    facts, columns = points_in(checked(plain, "origin"), "file")
     told = [
         (case.name, one.metric, one.subject, len(one.samples), one.throttled, pytest.approx(one.median, rel=5e-4),
          one.valid) for case in record.cases for one in case.measurements if one.samples
@@ -58,18 +59,18 @@ def test_the_device_of_a_merged_record_is_all_of_its_devices():
     devices = {"GPU-a+GPU-b": gpu_record(machine={"id": "m", "device": "H200"}, parts=parts),
                MACHINE["uuid"]: gpu_record(), "H200": gpu_record(machine={"id": "m", "device": "H200"})}  # fmt: skip
     plain = [json.loads(json.dumps(encode(record))) for record in devices.values()]
-    assert list(devices) == [points_in(one, "file", "origin")[0].device for one in plain]
+    assert list(devices) == [points_in(checked(one, "origin"), "file")[0].device for one in plain]
 
 
 def test_clocks_are_in_hertz():
     record = record_of(case_result("k", measurements=(measurement("cold_time", 1e-3),)))
-    _, columns = points_in(json.loads(json.dumps(encode(record))), "file", "origin")
+    _, columns = points_in(checked(json.loads(json.dumps(encode(record))), "origin"), "file")
     assert [pytest.approx(record.cases[0].measurements[0].clock, rel=5e-3)] == columns["clock"]
 
 
 def test_without_a_clock_there_is_none():
     record = record_of(case_result("k", measurements=(measurement("launch_time", 1e-5),)))
-    assert [0.0] == points_in(json.loads(json.dumps(encode(record))), "file", "origin")[1]["clock"]
+    assert [0.0] == points_in(checked(json.loads(json.dumps(encode(record))), "origin"), "file")[1]["clock"]
 
 
 def test_the_oldest_record_comes_first(runs):
@@ -93,7 +94,7 @@ def test_no_records_are_an_empty_history(runs):
 def test_what_was_read_is_not_read_again(runs, monkeypatch):
     night(runs, 1)
     first = read_history(runs)
-    monkeypatch.setattr("prism_bench.store.history.parsed", lambda *_: pytest.fail("was read again"))
+    monkeypatch.setattr("prism_bench.store.history.text_at", lambda *_: pytest.fail("was read again"))
     again = read_history(runs)
     assert first.points.equals(again.points)
     assert first.records == again.records

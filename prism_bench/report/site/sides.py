@@ -22,11 +22,10 @@ from prism_bench.files import cache_folder, write_atomically
 from prism_bench.run_record import CaseResult, RunRecord, decode
 from prism_bench.store.cache import seal_of
 from prism_bench.store.processes import in_processes
-from prism_bench.store.records import parsed
+from prism_bench.store.records import text_at
 
 FOLDER = "data/records"
 SIDE, METRIC = "{side}", "{metric}"  # what a reason says in their place is known when two records meet
-_CLOCKS = ("cold_time", "wall_time")  # between which `rivals.clock_of` chooses
 _DIGITS = 8  # of a logarithm: a hundred-millionth of the time
 
 
@@ -60,14 +59,14 @@ def side_files(site: Path, sides: Sequence[tuple[str, Path]]) -> Iterator[tuple[
             yield file_of(side), content
 
 
-def laid_down(folders: Sequence[Path], path: Path, plain: dict) -> None:
-    """Keep the side of the record at `path`, whose JSON is `plain`, until a site takes it, unless it lies in one of
+def laid_down(folders: Sequence[Path], path: Path, text: bytes | bytearray) -> None:
+    """Keep the side of the record at `path`, whose JSON is `text`, until a site takes it, unless it lies in one of
     the `folders` already; nothing where that fails.
     """
     side = side_name(path)
     if side is None or any(_is_whole(folder / file_of(side)) for folder in folders):
         return
-    content = _made(side, plain, str(path))
+    content = _made(side, text, str(path))
     with suppress(OSError):
         if content:
             write_atomically(_spooled(side), content)
@@ -93,26 +92,17 @@ def _content(named: tuple[str, Path]) -> bytes | None:
     """The side as a script; None where its record can no longer be read."""
     side, path = named
     try:
-        return _made(side, parsed(path), str(path))
+        return _made(side, text_at(path), str(path))
     except ResultsError:
         return None
 
 
-def _made(side: str, plain: dict, origin: str) -> bytes | None:
+def _made(side: str, text: bytes | bytearray, origin: str) -> bytes | None:
     try:
-        told = side_of(decode({**plain, "cases": [_light(case) for case in plain["cases"]]}, origin))
-    except (ResultsError, KeyError, TypeError, AttributeError):
+        told = side_of(decode(text, origin))
+    except ResultsError:
         return None
     return b"prism.give(%s, 0, %s%s" % (orjson.dumps(side), orjson.dumps(told), _END)
-
-
-def _light(case):
-    """The encoded case with what a comparison may ask for: one measurement of each clock, if possible the kernel's."""
-    found = {}
-    for one in case.get("measurements", ()):
-        if one["metric"] in _CLOCKS and (one["subject"] == "kernel" or one["metric"] not in found):
-            found[one["metric"]] = {**one, "evidence": [], "energy": None}
-    return {**case, "measurements": list(found.values())}
 
 
 def side_of(record: RunRecord) -> dict:

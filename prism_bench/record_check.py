@@ -1,0 +1,115 @@
+"""The one place where a run record's file is held to its schema.
+
+`checked` returns the file as objects of the schema, or names the first field that is damaged
+(`cases[3].measurements[0].processes[1].unit`). `opened` returns the parts that are kept as tables (facts of the
+machine, software, code, profiles) with all of their keys, so that saving a record again loses nothing.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from prism_bench.errors import ResultsError
+from prism_bench.record_schema import SCHEMA, CaseFile, MeasurementFile, OpenCase, OpenRecord, RecordFile
+
+_Kind = TypeVar("_Kind")
+
+
+def checked(source: object, origin: str) -> RecordFile:
+    """Return the record in `source`, JSON text or parsed JSON; a ResultsError names `origin` and what is damaged."""
+    found = _taken(source, RecordFile, origin)
+    _require_sound(found, origin)
+    return found
+
+
+def opened(source: object, origin: str) -> OpenRecord:
+    """Return the same file's tables with all of their keys."""
+    found = _taken(source, OpenRecord, origin)
+    _require_numbers({name: getattr(found, name) for name in ("machine", "monitor", "tuning", "parts")}, origin)
+    for index, case in enumerate(found.cases):
+        _require_numbers([case.code, case.verification, case.profile], f"{origin}: cases[{index}]")
+    return found
+
+
+def checked_case(plain: object, origin: str) -> tuple[CaseFile, OpenCase]:
+    """Return one case of parsed JSON, checked and open."""
+    found = _taken(plain, CaseFile, origin)
+    _require_numbers([found.workload, found.configuration], origin)
+    return found, _taken(plain, OpenCase, origin)
+
+
+def checked_measurement(plain: object, origin: str) -> MeasurementFile:
+    """Return one measurement of parsed JSON."""
+    return _taken(plain, MeasurementFile, origin)
+
+
+def _taken(source: object, kind: type[_Kind], origin: str) -> _Kind:
+    decode: Callable = msgspec.json.decode if isinstance(source, bytes | bytearray) else msgspec.convert
+    try:
+        return decode(source, type=kind)
+    except msgspec.ValidationError as error:
+        if kind is RecordFile:
+            _require_schema(source, origin)
+        raise ResultsError(f"{origin}: damaged run record ({_words(error)})") from error
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise ResultsError(f"{origin}: not a readable run record ({error})") from error
+
+
+def _require_schema(source: object, origin: str) -> None:
+    """Say so where the file is no run record at all, or of a newer schema."""
+    try:
+        plain = msgspec.json.decode(source) if isinstance(source, bytes | bytearray) else source
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise ResultsError(f"{origin}: not a readable run record ({error})") from error
+    if not isinstance(plain, dict) or "schema" not in plain or "cases" not in plain:
+        raise ResultsError(f"{origin}: not a run record (no 'schema' and 'cases')")
+    if isinstance(plain["schema"], int) and plain["schema"] > SCHEMA:
+        raise ResultsError(f"{origin}: schema {plain['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it")
+
+
+def _words(error: Exception) -> str:
+    """Put the place before the complaint: `cases[3].bytes: expected int, got str`."""
+    message, _, path = str(error).partition(" - at ")
+    place = path.strip("`").removeprefix("$").removeprefix(".")
+    message = message.replace("`", "")
+    return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
+
+
+def _require_sound(found: RecordFile, origin: str) -> None:
+    """Refuse what no type tells: no case, a time that is none, a name that two cases have."""
+    if not found.cases:
+        raise ResultsError(f"{origin}: a run record without cases: nothing was measured; remove the file")
+    parts = [(f"parts[{i}].created", part.created) for i, part in enumerate(found.parts) if part.created]
+    times = [("created", found.created), *parts]
+    for place, text in times:
+        if not _is_time(text):
+            raise ResultsError(f"{origin}: damaged run record ({place}: {text!r:.40} is no time of ISO 8601)")
+    _require_numbers([found.software, found.protocol], origin)
+    seen: dict[str, int] = {}
+    for index, case in enumerate(found.cases):
+        if seen.setdefault(case.name, index) != index:
+            reason = f"cases[{index}].name: {case.name!r:.80} is the name of cases[{seen[case.name]}] already"
+            raise ResultsError(f"{origin}: damaged run record ({reason})")
+        _require_numbers([case.workload, case.configuration], f"{origin}: cases[{index}]")
+
+
+def _require_numbers(value: object, origin: str) -> None:
+    """Refuse integers beyond 64 bits, which not every writer of JSON can write again."""
+    if type(value) is int:
+        if not -(2**63) <= value < 2**64:
+            raise ResultsError(f"{origin}: damaged run record (an integer beyond 64 bits)")
+    elif isinstance(value, dict):
+        for one in value.values():
+            _require_numbers(one, origin)
+    elif isinstance(value, list):
+        for one in value:
+            _require_numbers(one, origin)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return 1970 <= datetime.fromisoformat(text).year < 9999
+    except ValueError:
+        return False
