@@ -141,7 +141,7 @@ def test_what_leaves_the_content_as_it_was_makes_no_record_be_read_again(runs, c
     while path.stat().st_ctime_ns == before:  # the file system's clock has steps
         change(path)
         (path.parent.parent / "the same file elsewhere").unlink(missing_ok=True)
-    monkeypatch.setattr("prism_bench.store.history.parsed", lambda *_: pytest.fail("was read again"))
+    monkeypatch.setattr("prism_bench.store.history.text_at", lambda *_: pytest.fail("was read again"))
     assert first.points.equals(read_history(runs).points)
 
 
