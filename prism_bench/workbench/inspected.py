@@ -83,7 +83,8 @@ class _Checked:
         once = self._timers["cold_time"]()
         cold = median(once().seconds for _ in range(CHECKED_SAMPLES))
         warming = self._chip.l2_bytes / self._chip.bus if self._chip.bus else 0.0
-        return cold, claims.less_work_when_hot(cold, seconds, floors.launch, warming)
+        problem = claims.less_work_when_hot(cold, seconds, floors.launch, warming)
+        return cold, problem or claims.less_work_when_cold(cold, seconds)
 
     def _levels(self, samples):
         """A note where samples have two levels; MeasurementInvalid where those are two kinds of work."""

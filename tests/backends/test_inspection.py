@@ -17,15 +17,18 @@ from prism_bench.measurement import Sample
 
 
 class Played:
-    """A harness whose stream is `ptr`; `busy` are the seconds that the device works on after each try."""
+    """A harness whose device works on for `busy` seconds after each try, and seems to for `without` after no work."""
 
-    def __init__(self, busy=(0.0,), seconds=1e-3):
+    def __init__(self, busy=(0.0,), seconds=1e-3, without=0.0):
         self.stream = SimpleNamespace(ptr=7, synchronize=lambda: None)
-        self._busy, self._seconds, self.heard = list(busy), seconds, []
+        self._busy, self._seconds, self._without, self.heard = list(busy), seconds, without, []
 
     def afterwards(self, call, idle=0.0):
         """The call is made, and the device works on."""
+        before = len(self.heard)
         call()
+        if len(self.heard) == before:
+            return 0.0, self._without
         return self._seconds, self._busy.pop(0) if len(self._busy) > 1 else self._busy[0]
 
     def nothing(self):
@@ -59,6 +62,11 @@ def test_an_honest_call_is_left_in_peace():
 
 def test_one_quiet_try_of_five_is_enough():
     played = Played(busy=[1e-3, 1e-3, 1e-3, 1e-3, 0.0])
+    assert not played.inspect(played.launched).nothing
+
+
+def test_a_busy_host_is_no_evidence():
+    played = Played(busy=[300e-6], without=200e-6)
     assert not played.inspect(played.launched).nothing
 
 

@@ -1,5 +1,6 @@
 """`prism_bench.benchmark` on a device: honest callables of many kinds get their times, and nobody is accused."""
 
+import warnings
 from importlib.util import find_spec
 
 import pytest
@@ -39,6 +40,8 @@ def test_elementwise(cupy, mode, count):
 
 @pytest.mark.parametrize("size", [256, 4096])
 def test_product_of_cupy(cupy, mode, size):
+    if mode == "hot":
+        pytest.skip("CuPy calls cuBLAS in no graph")
     a, b, c = (cupy.ones((size, size), cupy.float32) for _ in range(3))
     timed(lambda: cupy.matmul(a, b, out=c), mode, bytes=12 * size**2, flops=2 * size**3)
 
@@ -122,7 +125,8 @@ def test_compiled(torch, mode):
     a, b = (torch.randn(1 << 22, device="cuda") for _ in range(2))
     compiled = torch.compile(lambda a, b: torch.relu(a * b + a))
     try:
-        compiled(a, b)
+        with warnings.catch_warnings(action="ignore"):
+            compiled(a, b)
     except Exception as error:  # without a compiler for the host there is nothing to ask
         pytest.skip(f"torch.compile does not work here: {type(error).__name__}")
     timed(lambda: compiled(a, b), mode, bytes=12 << 22)

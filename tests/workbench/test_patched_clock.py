@@ -1,0 +1,27 @@
+"""A spec that replaces the clock's functions when it is imported: its process gets no times, and says why."""
+
+from pathlib import Path
+
+import pytest
+
+from prism_bench import workbench
+from prism_bench.catalogue import discover
+
+PATCHED = discover(Path(__file__).parent.parent / "patched")
+
+
+def test_the_spec_does_nothing_to_who_only_reads_it():
+    assert ["patched_clock"] == list(PATCHED.kernels)
+    assert () == tuple(PATCHED.problems)
+
+
+@pytest.mark.gpu
+def test_no_time_of_its_process_is_believed():
+    settings = workbench.Settings(processes=1, peers=False, cpu_baseline=False)
+    record = workbench.run(PATCHED, "cuda", PATCHED.cases(), settings)
+    (case,) = [case for case in record.cases if case.label == "S0"]
+    assert "ok" == case.status
+    for metric in ("cold_time", "hot_time"):
+        measured = case.measurement(metric)
+        assert () == measured.samples
+        assert "cupy.cuda.get_elapsed_time was replaced" in measured.reason
