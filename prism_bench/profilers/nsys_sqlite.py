@@ -4,19 +4,23 @@ Tables exist only where they have rows, and columns come and go, so both are ask
 part of `globalTid`: the lower 24 bits are the thread's. Columns take the smallest type that holds them.
 """
 
+import re
 import sqlite3
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from prism_bench.errors import ResultsError
+from prism_bench.profilers.nsys_checks import MOST_THREADS, Checks
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Caller, Calls, Ranges, Timeline, Work
 
 OLDEST, NEWEST = (3, 20), (3, 25)
 _PIECE = 1 << 14
 _WORK = {"CUPTI_ACTIVITY_KIND_KERNEL": KERNEL, "CUPTI_ACTIVITY_KIND_MEMCPY": COPY, "CUPTI_ACTIVITY_KIND_MEMSET": SET}
 _CALLS, _RANGES, _GRAPHS = "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+_OVERHEAD = "PROFILER_OVERHEAD"
 _PUSHED = "WHERE eventType IN (59, 60) AND end IS NOT NULL"  # push/pop and start/end, as nsys numbers its events
 _CALL = {"start": "i8", "length": "length", "name": "name", "correlation": "i4", "process": "i2", "thread": "i2"}
 _PIECE_OF_WORK = {"start": "i8", "length": "length", "device": "i1", "kind": "i1", "name": "name", "call": "i4"}
@@ -28,23 +32,34 @@ def read(path: Path | str) -> Timeline:
     if not Path(path).is_file():
         raise ResultsError(f"{path}: no such export")
     try:
-        return _Export(Path(path)).timeline()
-    except sqlite3.DatabaseError as error:
+        with closing(_opened(Path(path))) as database:
+            return _Export(Path(path), database).timeline()
+    except sqlite3.Error as error:
         raise ResultsError(f"{path}: not a readable SQLite export of nsys ({error})") from error
+    except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+        raise ResultsError(f"{path}: damaged export of nsys ({type(error).__name__}: {error})") from error
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """The export, which nobody may change; bytes of a name that are no UTF-8 are shown as `\\xff`."""
+    database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    database.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
+    return database
 
 
 class _Export:
     """One open file: which tables and columns it has, and what process and string ids in it stand for."""
 
-    def __init__(self, path):
-        self._path = path
-        self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    def __init__(self, path: Path, database: sqlite3.Connection):
+        self._path, self._db = path, database
         listed = [row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         self._columns = {name: {row[1] for row in self._db.execute(f'PRAGMA table_info("{name}")')} for name in listed}
         self._processes, self._threads = {}, {}
+        self._checks = Checks(database, self._columns, str(path))
 
     def timeline(self):
         version = self._schema()
+        self._check()
         self._refuse_mixed()
         self._know_names()
         calls = self._calls()
@@ -52,7 +67,6 @@ class _Export:
         if not len(work):
             raise ResultsError(f"{self._path}: no kernel, copy or set in the export; was CUDA traced (-t cuda)?")
         ranges, graphs, overhead = self._ranges(), self._count(_GRAPHS), self._overhead()
-        self._db.close()
         facts = {"untraced_graphs": graphs, "overhead": overhead, "notes": _untried(version)}
         return Timeline(work, calls, ranges, tuple(self._names), str(self._path), "nsys", version, **facts)
 
@@ -60,7 +74,19 @@ class _Export:
         if "META_DATA_EXPORT" not in self._columns:
             raise ResultsError(f"{self._path}: not an export of nsys: it has no META_DATA_EXPORT")
         row = self._db.execute("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'").fetchone()
-        return row[0] if row else "unknown"
+        return row[0] if row and isinstance(row[0], str) else "unknown"
+
+    def _check(self) -> None:
+        """Refuse rows that no export has: each of them would become a wrong number, or an error without a place."""
+        for table, kind in _WORK.items():
+            self._checks.spans(table, ("deviceId", "correlationId", *(["bytes"] if kind != KERNEL else [])))
+        self._checks.spans(_CALLS, ("correlationId", "globalTid", "nameId"))
+        if {"eventType", "end"} <= self._columns.get(_RANGES, set()):
+            self._checks.events(_RANGES)
+            self._checks.spans(_RANGES, ("globalTid",), _PUSHED)
+        if {"start", "end"} <= self._columns.get(_OVERHEAD, set()):
+            self._checks.spans(_OVERHEAD)
+        self._checks.strings((*_WORK, _CALLS))
 
     def _refuse_mixed(self):
         """Where kernels do not say whose they are there must be but one process, whatever its number."""
@@ -73,17 +99,29 @@ class _Export:
                                    "export again with a newer nsys")  # fmt: skip
 
     def _know_names(self):
-        """Every string of the file by its place in `_names`; `_place` has the place of an id, -1 of an unknown one."""
+        """Every string of the file by its place in `_names`; `_place` finds those of ids.
+
+        Texts that ranges have of their own get ids below -1.
+        """
         known = dict(self._db.execute("SELECT id, value FROM StringIds")) if "StringIds" in self._columns else {}
         self._own = {}
         if "text" in self._columns.get(_RANGES, ()):
             texts = [row[0] for row in self._db.execute(f"SELECT DISTINCT text FROM {_RANGES} WHERE text IS NOT NULL")]
-            first = max(known, default=-1) + 1
-            self._own = {text: first + i for i, text in enumerate(texts)}
+            self._own = {text: -2 - i for i, text in enumerate(texts)}
         strings = {**known, **{number: text for text, number in self._own.items()}}
         self._names = list(strings.values())
-        self._place = np.full(max(strings, default=0) + 2, -1, np.int32)
-        self._place[np.fromiter(strings, np.int64, len(strings))] = np.arange(len(strings))
+        ids = np.fromiter(strings, np.int64, len(strings))
+        self._name_order = np.argsort(ids, kind="stable").astype(np.int32)
+        self._name_ids = ids[self._name_order]
+
+    def _place(self, ids: np.ndarray) -> np.ndarray:
+        """The places of the names with these ids, -1 for the id -1; a ResultsError where another one has no name."""
+        found = np.minimum(np.searchsorted(self._name_ids, ids), max(len(self._name_ids) - 1, 0))
+        known = self._name_ids[found] == ids if len(self._name_ids) else np.zeros(len(ids), bool)
+        lost = ids[~known & (ids != -1)]
+        if len(lost):
+            raise ResultsError(f"{self._path}: a row refers to name {lost[0]}, which StringIds lacks; export it again")
+        return np.where(known, self._name_order[found], -1).astype(np.int32) if known.any() else np.full(len(ids), -1)
 
     def _count(self, table, condition=""):
         if table not in self._columns:
@@ -91,9 +129,9 @@ class _Export:
         return self._db.execute(f"SELECT COUNT(*) FROM {table} {condition}").fetchone()[0]
 
     def _overhead(self):
-        if not {"start", "end"} <= self._columns.get("PROFILER_OVERHEAD", set()):
+        if not {"start", "end"} <= self._columns.get(_OVERHEAD, set()):
             return 0
-        return self._db.execute('SELECT COALESCE(SUM("end" - start), 0) FROM PROFILER_OVERHEAD').fetchone()[0]
+        return self._db.execute(f'SELECT COALESCE(SUM("end" - start), 0) FROM {_OVERHEAD}').fetchone()[0]
 
     def _calls(self):
         """The calls in the order of their start; `_caller` finds those of work from then on."""
@@ -104,7 +142,7 @@ class _Export:
                      self._term(_CALLS, "globalTid")]  # fmt: skip
             for where, piece in self._pieces(_CALLS, terms):
                 found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
-                found["name"][where], found["correlation"][where] = self._place[piece[:, 2]], piece[:, 3] & 0x7FFFFFFF
+                found["name"][where], found["correlation"][where] = self._place(piece[:, 2]), piece[:, 3] & 0x7FFFFFFF
                 found["process"][where] = self._process(piece[:, 4] >> 24)
                 found["thread"][where] = _small(piece[:, 4], self._threads)
         _sort(found)
@@ -137,14 +175,14 @@ class _Export:
         for where, piece in self._pieces(table, terms + [self._term(table, "bytes")] * sized):
             where = slice(where.start + first, where.stop + first)
             found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
-            found["device"][where], found["name"][where] = piece[:, 2], self._place[piece[:, 3]]
+            found["device"][where], found["name"][where] = piece[:, 2], self._place(piece[:, 3])
             process = self._process(piece[:, 5] >> 24)
             found["call"][where] = self._caller.of(process, piece[:, 4] & 0x7FFFFFFF)
             if sized:
                 yield piece[:, 6].copy()
 
     def _ranges(self):
-        count = self._count(_RANGES, _PUSHED)
+        count = self._count(_RANGES, _PUSHED) if {"eventType", "end"} <= self._columns.get(_RANGES, set()) else 0
         found = self._empty(_RANGE, count, [])
         if count:
             text = "text" if self._own else "NULL"
@@ -154,7 +192,7 @@ class _Export:
                 where, own = slice(first, first + len(some)), self._own
                 piece = np.array([row[:2] + (own.get(row[4], row[2]), row[3]) for row in some], np.int64)
                 found["start"][where], found["end"][where] = piece[:, 0], piece[:, 1]
-                found["name"][where] = self._place[piece[:, 2]]
+                found["name"][where] = self._place(piece[:, 2])
                 found["process"][where] = self._process(piece[:, 3] >> 24)
                 found["thread"][where] = _small(piece[:, 3], self._threads)
         return Ranges(**found)
@@ -187,6 +225,8 @@ def _small(numbers, known):
     if (numbers == numbers[0]).all():
         return np.full(len(numbers), known.setdefault(int(numbers[0]), len(known)), np.int16)
     distinct, where = np.unique(numbers, return_inverse=True)
+    if len(distinct) + len(known) > MOST_THREADS:
+        raise ValueError(f"more than {MOST_THREADS} processes or threads")
     return np.array([known.setdefault(int(one), len(known)) for one in distinct], np.int16)[where]
 
 
@@ -210,7 +250,7 @@ def _sort(found):
 
 
 def _untried(version):
-    number = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    number = tuple(int(part) for part in re.findall(r"[0-9]{1,6}", version)[:2])
     if OLDEST <= number <= NEWEST:
         return ()
     tried = " to ".join(".".join(map(str, one)) for one in (OLDEST, NEWEST))
