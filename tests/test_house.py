@@ -19,6 +19,7 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
     naming precision child scene entry strict_json domain originals documents record_schema record_ranges record_check
+    foreign_files
 """.split()
 FLOORS = [
     ["errors", "units"],

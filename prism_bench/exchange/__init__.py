@@ -21,7 +21,7 @@ def read_foreign(path: Path, format: str | None = None) -> Imported:
     reader = READERS[format] if format else _reader(path)
     try:
         return reader.read(path)
-    except (KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError) as error:
+    except (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
         raise ResultsError(f"{path}: not {reader.BACKEND}'s JSON ({type(error).__name__}: {error})") from error
 
 

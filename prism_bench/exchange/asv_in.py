@@ -20,6 +20,8 @@ from prism_bench.run_record import CaseResult, RunRecord
 
 BACKEND = "asv"
 VERSION = 2
+_LATEST = 253_402_300_800_000  # the end of the year 9999
+_MOST_COMBINATIONS = 100_000
 _MACHINE = ("machine", "python", "cpu", "os", "arch", "num_cpu", "ram")
 
 
@@ -33,53 +35,111 @@ def read(path: Path) -> Imported:
     data, listed = read_json(path), read_json(path.parent.parent / "benchmarks.json")
     if data.get("version") != VERSION:
         raise ResultsError(f"{path}: version {data.get('version')} of asv's results; {VERSION} is known here")
-    columns, left_out, cases = field(data, "result_columns", list, str(path)), [], {}
+    columns, left_out, cases = _columns(data, path), [], {}
     for name, values in field(data, "results", dict, str(path)).items():
-        row, known = dict(zip(columns, values, strict=False)), listed.get(name, {})
+        place = f"{path}: results: {name:.80}"
+        row, known = _row(columns, values, place), _known(listed, name, path)
         if name not in METRICS and known.get("unit") != "seconds":
             left_out.append(f"{name} is left out: its unit is {known.get('unit') or 'not listed in benchmarks.json'}")
             continue
-        for one in _cases(name, row, known):
+        for one in _cases(name, row, known, place):
             cases.setdefault(one.name, []).append(one)
     return Imported((_record(data, path, [_merged(ones) for ones in cases.values()]),), tuple(left_out))
+
+
+def _columns(data: object, path: Path) -> list[str]:
+    """The names of what a row of results holds."""
+    columns = field(data, "result_columns", list, str(path))
+    if not all(isinstance(name, str) for name in columns) or len(set(columns)) < len(columns):
+        raise ResultsError(f"{path}: 'result_columns' are no names of their own: {columns!r:.80}")
+    return columns
+
+
+def _row(columns: list[str], values: object, place: str) -> dict:
+    """What asv says of one benchmark, by column; it leaves out the last ones where they are null."""
+    if not isinstance(values, list) or len(values) > len(columns):
+        raise ResultsError(f"{place} is {values!r:.40}, not a list of at most {len(columns)} columns")
+    return dict(zip(columns, values, strict=False))
+
+
+def _known(listed: object, name: str, path: Path) -> dict:
+    """What `benchmarks.json` says of the benchmark; nothing where it is not listed."""
+    if not isinstance(listed, dict) or not isinstance(listed.get(name, {}), dict):
+        raise ResultsError(f"{path.parent.parent / 'benchmarks.json'}: '{name:.80}' is no list of asv's benchmarks")
+    return listed.get(name, {})
 
 
 def _record(data, path, cases) -> RunRecord:
     """The record; made when its first benchmark began, or, where that is not told, when its commit was."""
     params = field(data, "params", dict, str(path))
     columns = data["result_columns"]
-    place = columns.index("started_at") if "started_at" in columns else len(columns)
-    began = [row[place] for row in data["results"].values() if len(row) > place and row[place]]
-    created = datetime.fromtimestamp(min(began, default=field(data, "date", (int, float), str(path))) / 1e3, UTC)
+    index = columns.index("started_at") if "started_at" in columns else len(columns)
+    began = [row[index] for row in data["results"].values() if len(row) > index and row[index]]
+    created = _moment(min(began, default=field(data, "date", (int, float), str(path))), f"{path}: started_at or date")
     versions = {name: str(value) for name, value in params.items() if name not in _MACHINE and value}
     facts = {"device": str(params.get("cpu", "")), "host": {name: params.get(name) for name in ("os", "arch", "ram")}}
     software = {"python": str(data.get("python", "")), **versions}
-    machine, commit = field(params, "machine", str, f"{path}: params"), data.get("commit_hash")
+    commit = field(data, "commit_hash", str, str(path)) if data.get("commit_hash") is not None else None
+    machine = field(params, "machine", str, f"{path}: params")
     return record(BACKEND, machine, created, cases, commit, **facts, software=software, version=VERSION)
 
 
-def _cases(name: str, row: dict, known: dict) -> Iterator[CaseResult]:
+def _moment(milliseconds: object, place: str) -> datetime:
+    """The time that asv counts in milliseconds since 1970."""
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float) or not 0 <= milliseconds < _LATEST:
+        raise ResultsError(f"{place} is {milliseconds!r:.40}, not a time in milliseconds since 1970")
+    return datetime.fromtimestamp(milliseconds / 1e3, UTC)
+
+
+def _cases(name: str, row: dict, known: dict, place: str) -> Iterator[CaseResult]:
     """One case of one metric for every combination of parameters."""
-    combinations = list(product(*row.get("params") or ()))
+    combinations = _combinations(row, place)
     axes = known.get("param_names") or [f"param{index}" for index in range(len(row.get("params") or ()))]
+    if not isinstance(axes, list) or not all(isinstance(axis, str) for axis in axes):
+        raise ResultsError(f"{place}: 'param_names' in benchmarks.json is {axes!r:.40}, not a list of names")
     for index, values in enumerate(combinations):
         result, samples = (_at(row.get(column), index) for column in ("result", "samples"))
         metric = METRICS.get(name, "wall_time")
-        one = _measured(metric, samples or ([] if result is None else [result]))
+        one = _measured(metric, samples or ([] if result is None else [result]), place)
         plain = [value_of(value) for value in values]
         changes = {} if result is not None else {"status": "failed", "reason": "asv could not measure it"}
+        if name in METRICS and len(plain) != 1:
+            raise ResultsError(f"{place}: {len(plain)} parameters; our own benchmarks have one, the case")
         if name in METRICS:
             yield _own(str(plain[0]), one, changes)
         else:
             yield case(_kernel(name, row, known), dict(zip(axes, plain, strict=True)), one, **changes)
 
 
+def _combinations(row: dict, place: str) -> list[tuple]:
+    """Every combination of parameters, as many as there are results."""
+    params = row.get("params") or []
+    if not isinstance(params, list) or not all(isinstance(values, list) for values in params):
+        raise ResultsError(f"{place}: 'params' is {params!r:.40}, not a list of lists")
+    if any(len(set(map(repr, values))) < len(values) for values in params):
+        raise ResultsError(f"{place}: a parameter has one value twice: {params!r:.80}")
+    count = math.prod(len(values) for values in params)
+    if count > _MOST_COMBINATIONS:
+        raise ResultsError(f"{place}: {count} combinations of parameters; {_MOST_COMBINATIONS} is the limit")
+    for column in ("result", "samples"):
+        if isinstance(row.get(column), list) and len(row[column]) != count:
+            raise ResultsError(f"{place}: {len(row[column])} of '{column}' for {count} combinations of parameters")
+        if row.get(column) is not None and not isinstance(row[column], list) and count != 1:
+            raise ResultsError(f"{place}: '{column}' is {row[column]!r:.40}, not a list")
+    return list(product(*params))
+
+
 def _at(column, index):
-    return column[index] if isinstance(column, list) and index < len(column) else None
+    return column[index] if isinstance(column, list) else column
 
 
-def _measured(metric, samples) -> tuple[Measurement, ...]:
+def _measured(metric, samples, place) -> tuple[Measurement, ...]:
     """The measurement, or none where asv had nothing to say (`NaN`)."""
+    if not isinstance(samples, list):
+        raise ResultsError(f"{place}: samples are {samples!r:.40}, not a list")
+    for sample in samples:
+        if isinstance(sample, bool) or not isinstance(sample, int | float):
+            raise ResultsError(f"{place}: a sample is {sample!r:.40}, not a number of seconds")
     known = [sample for sample in samples if not math.isnan(sample)]
     return (timing(metric, known),) if known else ()
 

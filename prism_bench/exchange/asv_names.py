@@ -1,6 +1,7 @@
 """How our cases and metrics are called in asv's results: as `suites/` calls them."""
 
 import ast
+from warnings import catch_warnings
 
 # By metric, as in `suites/times.py`; a test holds the two together.
 BENCHMARKS = {
@@ -16,6 +17,7 @@ METRICS = {name: metric for metric, name in BENCHMARKS.items()}
 def value_of(text: object) -> object:
     """The value behind a parameter, which asv writes as its `repr`; the text itself where it is none of Python's."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError):
+        with catch_warnings(action="ignore"):  # of the escapes in somebody's text
+            return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return str(text)

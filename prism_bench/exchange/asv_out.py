@@ -7,13 +7,15 @@ one result for a commit and an environment: a later record of the same commit ta
 import json
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, quantiles
 
 from prism_bench.errors import ResultsError
 from prism_bench.exchange.asv_names import BENCHMARKS
-from prism_bench.files import write_atomically
+from prism_bench.exchange.foreign import read_json
+from prism_bench.files import create_file, path_part, write_atomically
 from prism_bench.measure.statistics import median_interval
 from prism_bench.run_record import CaseResult, RunRecord
 
@@ -32,11 +34,12 @@ def write(record: RunRecord, folder: Path) -> Path:
     """
     if not record.commit:
         raise ResultsError("asv names results by commit, and this record has none; it was measured outside a checkout")
-    machine = record.machine["id"]
+    place = folder / path_part(record.machine["id"])
     environment = f"prism-bench-{record.backend}"
-    path = folder / machine / f"{record.commit[:8]}-{environment}.json"
+    path = place / f"{path_part(f'{record.commit[:8]}-{environment}')}.json"
     try:
-        _write(folder / machine / "machine.json", {**_machine(record), "version": 1})
+        with suppress(FileExistsError):  # asv's own, or what somebody wrote in it, stays
+            create_file(place / "machine.json", _text({**_machine(record), "version": 1}))
         _write(folder / "benchmarks.json", _benchmarks(record, folder / "benchmarks.json"))
         _write(path, {**_results(record, environment), "version": 2})
     except OSError as error:
@@ -44,8 +47,13 @@ def write(record: RunRecord, folder: Path) -> Path:
     return path
 
 
-def _write(path, plain):
-    write_atomically(path, json.dumps(plain, indent=1).encode())
+def _write(path: Path, plain: dict) -> None:
+    write_atomically(path, _text(plain))
+
+
+def _text(plain: dict) -> bytes:
+    """The JSON of asv, which has NaN for what could not be measured."""
+    return json.dumps(plain, indent=1).encode()
 
 
 def _machine(record) -> dict:
@@ -99,9 +107,27 @@ def _version(record, metric):
     return f"{record.protocol.get('version')} {metric}"
 
 
+def _listed(path: Path) -> dict:
+    """The list of benchmarks that is there, or one without any; a ResultsError where it is none."""
+    listed = read_json(path) if path.is_file() else {"version": 2}
+    if not isinstance(listed, dict) or listed.get("version") != 2:
+        raise ResultsError(f"{path}: not asv's list of benchmarks of version 2; remove it, it is made anew")
+    for name in BENCHMARKS.values():
+        params = listed[name].get("params") if isinstance(listed.get(name), dict) else [[]]
+        if name in listed and not (isinstance(params, list) and len(params) == 1 and _are_texts(params[0])):
+            raise ResultsError(f"{path}: {name}: 'params' is {params!r:.60}, not one list of cases; remove the file")
+        if not isinstance(listed.get(name, {}), dict):
+            raise ResultsError(f"{path}: {name} is {listed[name]!r:.40}, not a benchmark; remove the file")
+    return listed
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
 def _benchmarks(record, path) -> dict:
     """The list of benchmarks, with this record's cases in it."""
-    listed = json.loads(path.read_text()) if path.is_file() else {"version": 2}
+    listed = _listed(path)
     for metric, name in BENCHMARKS.items():
         names = [repr(case.name) for case in _measured(record.cases, metric)]
         if names:

@@ -3,16 +3,20 @@
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
+from prism_bench.files import confined
+from prism_bench.foreign_files import bytes_of
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import IMPORTED, CaseResult, RunRecord
 from prism_bench.workbench.identity import slug
 
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.IGNORECASE)
 SECONDS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -26,12 +30,39 @@ class Imported:
 
 def read_json(path: Path) -> object:
     """The JSON in the file, `NaN` and `Infinity` too, which asv writes; a ResultsError names a file without any."""
+    data = bytes_of(path, "JSON")
     try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise ResultsError(f"{path}: no such file") from None
-    except (OSError, ValueError, RecursionError) as error:
+        return json.loads(data, object_pairs_hook=_distinct)
+    except (ValueError, RecursionError) as error:
         raise ResultsError(f"{path}: not readable JSON ({error})") from error
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The object of these fields; one that is there twice has two values, and nobody knows which one counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"the field '{twice:.40}' is there twice in one object")
+    return found
+
+
+def number(value: object, place: str) -> float:
+    """A number, or one written as text as C++ writes it; a ResultsError names the place of anything else."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value)
+    raise ResultsError(f"{place} is {value!r:.40}, not a number")
+
+
+def within(folder: Path, name: object, place: str) -> Path:
+    """The file `name` in the folder or below; a ResultsError where the name leads out of it."""
+    if not isinstance(name, str) or not name or Path(name).is_absolute():
+        raise ResultsError(f"{place} is {name!r:.80}, not a name in the folder {folder}")
+    try:
+        return confined(folder, name)
+    except ResultsError as error:
+        raise ResultsError(f"{place}: {error}") from None
 
 
 def field(plain: object, name: str, kind: type | tuple[type, ...], place: str):

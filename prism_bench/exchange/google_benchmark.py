@@ -21,8 +21,9 @@ def read(path: Path) -> Imported:
     context, rows = field(data, "context", dict, str(path)), field(data, "benchmarks", list, str(path))
     runs: dict[str, list[dict]] = {}
     for index, row in enumerate(rows):
-        name = row.get("run_name") if isinstance(row, dict) else None
-        runs.setdefault(name or field(row, "name", str, f"{path}: benchmarks[{index}]"), []).append(row)
+        place = f"{path}: benchmarks[{index}]"
+        own = field(row, "name", str, place)
+        runs.setdefault(field(row, "run_name", str, place) if "run_name" in row else own, []).append(row)
     debug = ("built for debugging",) if context.get("library_build_type") == "debug" else ()
     cases = [_case(name, rows, f"{path}: {name}", debug) for name, rows in runs.items()]
     created = moment(field(context, "date", str, f"{path}: context"), f"{path}: context: date")
@@ -36,6 +37,9 @@ def read(path: Path) -> Imported:
 def _case(name: str, rows: list[dict], place: str, notes) -> CaseResult:
     kernel, *axes = name.split("/")
     workload = dict(_axis(index, text) for index, text in enumerate(axes))
+    odd = next((row for row in rows if row.get("run_type", "iteration") not in ("iteration", "aggregate")), None)
+    if odd:
+        raise ResultsError(f"{place}: run_type is {odd['run_type']!r:.40}, not 'iteration' or 'aggregate'")
     failed = next((row for row in rows if row.get("error_occurred")), None)
     if failed:
         reason = str(failed.get("error_message") or "the file gives no reason")
@@ -44,6 +48,8 @@ def _case(name: str, rows: list[dict], place: str, notes) -> CaseResult:
     single = single or [row for row in rows if row.get("aggregate_name") == "median"]
     single = single or [row for row in rows if row.get("aggregate_name") == "mean"]
     samples = [_seconds(row, place) for row in single]
+    if not samples:
+        raise ResultsError(f"{place}: no repetition, and no median or mean of any")
     return case(kernel, workload, [timing("wall_time", samples, notes)])
 
 
@@ -55,6 +61,6 @@ def _axis(index, text):
 
 def _seconds(row, place):
     unit = row.get("time_unit", "ns")
-    if unit not in SECONDS:
-        raise ResultsError(f"{place}: time_unit '{unit}' is none of {', '.join(SECONDS)}")
+    if not isinstance(unit, str) or unit not in SECONDS:
+        raise ResultsError(f"{place}: time_unit {unit!r:.40} is none of {', '.join(SECONDS)}")
     return field(row, "real_time", (int, float), place) * SECONDS[unit]

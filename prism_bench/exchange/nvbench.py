@@ -5,18 +5,23 @@ the median where there is one, else the mean.
 """
 
 from array import array
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
-from prism_bench.exchange.foreign import Imported, case, field, read_json, record, timing
+from prism_bench.exchange.foreign import Imported, case, field, number, read_json, record, timing, within
+from prism_bench.foreign_files import bytes_of, whole_number
+from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult
 
 BACKEND = "nvbench"
 _COLD = ("nv/cold/time/gpu/median", "nv/cold/time/gpu/q2", "nv/cold/time/gpu/mean")
 _HOT = ("nv/batch/time/gpu/mean",)
 _SAMPLES = "nv/json/bin:nv/cold/sample_times"
+_HIGHEST_CLOCK = 1e11
 _CLOCKS = "nv/json/freqs-bin:nv/cold/sample_freqs"
 
 
@@ -32,51 +37,104 @@ def read(path: Path) -> Imported:
     created = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     versions = data.get("meta", {}).get("version", {})
     schema, own = (versions.get(name, {}).get("string", "unknown") for name in ("json", "nvbench"))
+    ids = [field(device, "id", int, f"{path}: devices") for device in devices]
+    if len(set(ids)) < len(ids):
+        raise ResultsError(f"{path}: devices: two have one id, of {ids}")
+    states = list(_states(benchmarks, path, ids))
     found = []
-    for device in devices:
-        number, name = field(device, "id", int, f"{path}: devices"), field(device, "name", str, f"{path}: devices")
-        cases = [_case(one, state, path) for one, state in _states(benchmarks, path) if state.get("device") == number]
+    for device, own_id in zip(devices, ids, strict=True):
+        name = field(device, "name", str, f"{path}: devices")
+        cases = [_case(state, path) for state in states if state.plain["device"] == own_id]
+        _refuse_doubles(cases, path)
         facts = {"device": name, "sm_count": device.get("number_of_sms"), "l2_bytes": device.get("l2_cache_size")}
         found.append(record(BACKEND, name, created, cases, **facts, software={BACKEND: own}, version=schema))
     return Imported(tuple(one for one in found if one.cases))
 
 
-def _states(benchmarks, path):
+@dataclass(frozen=True)
+class _State:
+    """One measurement of a benchmark as the file has it, and where it is in the file."""
+
+    benchmark: str
+    plain: dict
+    place: str
+
+
+def _states(benchmarks: list, path: Path, devices: list[int]) -> Iterator[_State]:
     for benchmark in benchmarks:
         name = field(benchmark, "name", str, f"{path}: benchmarks")
-        for state in field(benchmark, "states", list, f"{path}: {name}"):
-            yield name, state
+        for index, state in enumerate(field(benchmark, "states", list, f"{path}: {name}")):
+            place = f"{path}: {name}: states[{index}]"
+            device = field(state, "device", int, place)
+            if device not in devices:
+                raise ResultsError(f"{place}: device {device} is none of the file's: {devices}")
+            yield _State(name, state, place)
 
 
-def _case(name: str, state: dict, path: Path) -> CaseResult:
-    axes = {axis["name"]: axis["value"] for axis in state.get("axis_values") or ()}
+def _refuse_doubles(cases: list[CaseResult], path: Path) -> None:
+    twice = [name for name, count in Counter(case.name for case in cases).items() if count > 1]
+    if twice:
+        raise ResultsError(f"{path}: {twice[0]:.80} is there twice on one device")
+
+
+def _case(found: _State, path: Path) -> CaseResult:
+    state, place = found.plain, found.place
+    axes = _fields(state.get("axis_values") or (), "name", place)
+    axes = {name: axis["value"] for name, axis in axes.items()}
+    if state.get("is_skipped", False) not in (True, False):
+        raise ResultsError(f"{place}: 'is_skipped' is {state['is_skipped']!r:.40}, not true or false")
     if state.get("is_skipped"):
-        return case(name, axes, (), status="skipped", reason=state.get("skip_reason") or "the file gives no reason")
-    summaries = {one["tag"]: {item["name"]: item.get("value") for item in one["data"]} for one in state["summaries"]}
-    times = [_cold(summaries, path), _single("hot_time", _HOT, summaries)]
-    return case(name, axes, [time for time in times if time])
+        reason = str(state.get("skip_reason") or "the file gives no reason")
+        return case(found.benchmark, axes, (), status="skipped", reason=reason)
+    listed = _fields(field(state, "summaries", list, place), "tag", place)
+    summaries = {
+        tag: {name: item.get("value") for name, item in _fields(one["data"], "name", f"{place}: {tag}").items()}
+        for tag, one in listed.items()
+    }
+    times = [_cold(summaries, path, place), _single("hot_time", _HOT, summaries, place)]
+    return case(found.benchmark, axes, [time for time in times if time])
 
 
-def _cold(summaries, path):
-    samples = _beside(summaries.get(_SAMPLES), path)
+def _fields(plain: Iterable[dict], key: str, place: str) -> dict[str, dict]:
+    """The objects of a list by the name that each has for itself."""
+    named: dict[str, dict] = {}
+    for one in plain:
+        name = field(one, key, str, place)
+        if name in named:
+            raise ResultsError(f"{place}: '{name:.60}' is there twice")
+        named[name] = one
+    return named
+
+
+def _cold(summaries: dict, path: Path, place: str) -> Measurement | None:
+    samples = _beside(summaries.get(_SAMPLES), path, place)
     if not samples:
-        return _single("cold_time", _COLD, summaries)
-    clocks = _beside(summaries.get(_CLOCKS), path)
+        return _single("cold_time", _COLD, summaries, place)
+    clocks = _beside(summaries.get(_CLOCKS), path, place)
+    if clocks and len(clocks) != len(samples):
+        raise ResultsError(f"{place}: {len(clocks)} clocks of {len(samples)} samples")
+    if not all(0 < clock < _HIGHEST_CLOCK for clock in clocks):
+        raise ResultsError(f"{place}: a clock is outside of 0 to {_HIGHEST_CLOCK:.0e} Hz")
     return replace(timing("cold_time", samples), clocks=(tuple(clocks),) if clocks else ())
 
 
-def _single(metric, tags, summaries):
+def _single(metric: str, tags: Iterable[str], summaries: dict, place: str) -> Measurement | None:
     """The one number that the JSON has for the metric; None where it has none."""
     tag = next((tag for tag in tags if tag in summaries), None)
-    return timing(metric, [float(summaries[tag]["value"])], (f"one number: {tag}",)) if tag else None
+    if tag is None:
+        return None
+    return timing(metric, [number(summaries[tag].get("value"), f"{place}: {tag}")], (f"one number: {tag}",))
 
 
-def _beside(told, path):
-    """The numbers in the file beside the JSON that it tells of; none where there is none or it was not kept."""
-    beside = path.parent / told["filename"] if told else None
-    if beside is None or not beside.is_file():
+def _beside(told: dict | None, path: Path, place: str) -> list[float]:
+    """The numbers in the file that the JSON names, in its folder; none where there is none or it was not kept."""
+    if told is None:
         return []
-    content = beside.read_bytes()
-    if len(content) != 4 * int(told["size"]):
-        raise ResultsError(f"{beside}: {len(content)} bytes; {told['size']} samples of 4 bytes were promised")
+    beside = within(path.parent, told.get("filename"), f"{place}: filename")
+    if not beside.is_file():
+        return []
+    promised = whole_number(str(told.get("size")), f"{place}: size")
+    content = bytes_of(beside, "samples")
+    if len(content) != 4 * promised:
+        raise ResultsError(f"{beside}: {len(content)} bytes; {promised} samples of 4 bytes were promised")
     return array("f", content).tolist()

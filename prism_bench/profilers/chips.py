@@ -1,13 +1,17 @@
 """Which chip has which counters, from `metric_support.csv`: a base name per line, a kind per chip."""
 
 import csv
+import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from importlib.resources import as_file, files
+from pathlib import Path
 
-from prism_bench.errors import unknown
+from prism_bench.errors import ResultsError, unknown
+from prism_bench.foreign_files import table_text_of
 
 TABLE = "metric_support.csv"
+_CAPABILITY = re.compile(r"[0-9]{1,3}\.[0-9]|[A-Z][a-z]+")  # a chip that is announced has the name of its family
 
 
 @dataclass(frozen=True)
@@ -29,10 +33,26 @@ class Chip:
 @cache
 def chips() -> dict[str, Chip]:
     """Every chip of the table by compute capability."""
-    header, *rows = csv.reader(files("prism_bench.profilers").joinpath(TABLE).read_text("utf-8").splitlines())
-    found = {}
+    with as_file(files("prism_bench.profilers").joinpath(TABLE)) as path:
+        return chips_in(path)
+
+
+def chips_in(path: Path) -> dict[str, Chip]:
+    """Return the chips of a table by compute capability; a ResultsError names the line that is damaged."""
+    try:
+        header, *rows = csv.reader(table_text_of(path, "table of counters").splitlines(), strict=True)
+    except (csv.Error, ValueError) as error:
+        raise ResultsError(f"{path}: not a table of counters ({error}); scripts/metric_table makes it anew") from error
+    names: set[str] = set()
+    for line, row in enumerate(rows, 2):
+        if len(row) != len(header) or not row[0] or row[0] in names:
+            raise ResultsError(f"{path}: line {line} has {len(row)} of {len(header)} cells, or no name of its own")
+        names.add(row[0])
+    found: dict[str, Chip] = {}
     for column, title in enumerate(header[1:], 1):
         name, _, capability = title.partition("_")
+        if not (name and _CAPABILITY.fullmatch(capability)) or capability in found:
+            raise ResultsError(f"{path}: column '{title:.40}' is no CHIP_CAPABILITY of its own")
         found[capability] = Chip(name, capability, frozenset(row[0] for row in rows if row[column]))
     return found
 

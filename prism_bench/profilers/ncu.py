@@ -7,7 +7,9 @@ from pathlib import Path
 
 from prism_bench.profilers.tools import Tool
 
-_PASSES = re.compile(r'==PROF== Profiling "(?P<kernel>[^"]*)".*?(?P<passes>\d+) pass(?:es)?\s*$', re.MULTILINE)
+_PASSES = re.compile(
+    r'==PROF== Profiling "(?P<kernel>[^"]*)".*?(?P<passes>\d{1,9}) pass(?:es)?\s*$', re.MULTILINE | re.ASCII
+)
 # Both are computed from the launch, without a pass of their own but that of the occupancy counter.
 _SECTIONS = ("LaunchStats", "Occupancy")
 

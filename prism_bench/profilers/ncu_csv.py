@@ -1,11 +1,14 @@
 """Nsight Compute's CSV in its four layouts: long (current, older, with NVTX) and wide, whatever stands around it."""
 
 import csv
+import io
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
+from prism_bench.foreign_files import table_text_of, whole_number
 from prism_bench.profilers import numbers
 from prism_bench.profilers.launches import ProfiledLaunch, Quantity, Rule
 
@@ -14,30 +17,30 @@ _IDENTITY = frozenset(
         ","
     )
 )  # fmt: skip
+_NEEDED = ("ID", "Kernel Name")
+_NEEDED_LONG = (*_NEEDED, "Process ID", "Metric Name", "Metric Unit", "Metric Value")
 _HEADER = re.compile(r'"?ID"?,.*Kernel Name')
-_EXTENT = re.compile(r"\d+")
+_EXTENT = re.compile(r"\d+", re.ASCII)
+_SPEEDUP = re.compile(r"\d{1,9}(\.\d{1,30})?", re.ASCII)
 
 
 def read(path: Path | str) -> list[ProfiledLaunch]:
     """The launches in the file; a ResultsError where it cannot be read or holds none."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as error:
-        raise ResultsError(f"{path}: {error.strerror}") from error
-    return parse(text, str(path))
+    return parse(table_text_of(Path(path), "CSV of ncu"), str(path))
 
 
 def parse(text: str, origin: str) -> list[ProfiledLaunch]:
     """The launches in ncu's CSV output, whatever stands around the table; a ResultsError where there are none."""
-    lines = text.lstrip("\ufeff").splitlines(keepends=True)
+    lines = io.StringIO(text.lstrip("\ufeff")).readlines()
     start = next((i for i, line in enumerate(lines) if _HEADER.match(line)), None)
     if start is None:
         raise ResultsError(f"{origin}: no table of kernels: no line starts with ID and names a Kernel Name")
     try:
-        header, *body = csv.reader(lines[start:])
+        header, *body = csv.reader(lines[start:], strict=True)  # strict: a quoted cell that is cut is an error
     except csv.Error as error:
-        raise ResultsError(f"{origin}: not a CSV table ({error})") from error
+        raise ResultsError(f"{origin}: the table is cut or no CSV ({error})") from error
     wide = "Metric Name" not in header
+    _refuse_columns(header, _NEEDED if wide else _NEEDED_LONG, origin)
     launches = _wide(header, body, origin) if wide else _long(header, body, origin)
     if not launches:
         raise ResultsError(f"{origin}: the table of kernels is empty: nothing was profiled")
@@ -53,11 +56,15 @@ def _wide(header, body, origin):
     _refuse_cut(rows, len(header), len(header), origin)
     columns = [i for i, name in enumerate(header) if name not in _IDENTITY and not _is_range(name)]
     mark = numbers.decimal_mark((row[i] for row in rows for i in columns), origin)
-    return [
-        replace(_launch(dict(zip(header, row, strict=True))),
-                metrics={header[i]: _quantity(row[i], units[i], mark) for i in columns})
-        for row in rows
-    ]  # fmt: skip
+    launches: dict[tuple[int | None, int], ProfiledLaunch] = {}
+    for row in rows:
+        found = _launch(dict(zip(header, row, strict=True)), origin)
+        if (found.process, found.id) in launches:
+            raise ResultsError(f"{origin}: launch {found.id} stands in two rows")
+        place = f"{origin}: launch {found.id}"
+        metrics = {header[i]: _quantity(row[i], units[i], mark, f"{place}, {header[i]}") for i in columns}
+        launches[found.process, found.id] = replace(found, metrics=metrics)
+    return list(launches.values())
 
 
 def _long(header, body, origin):
@@ -69,11 +76,15 @@ def _long(header, body, origin):
     mark = numbers.decimal_mark((row["Metric Value"] for row in rows), origin)
     launches, metrics, rules = {}, {}, {}
     for row in rows:
-        which = (row["Process ID"], int(row["ID"]))
-        launches.setdefault(which, _launch(row))
+        launch = _launch(row, origin)
+        which = (launch.process, launch.id)
+        if launches.setdefault(which, launch) != launch:
+            raise ResultsError(f"{origin}: two rows contradict each other about launch {launch.id}; one is damaged")
         if row["Metric Name"]:
-            quantity = _quantity(row["Metric Value"], row["Metric Unit"], mark)
-            metrics.setdefault(which, {})[_key(row)] = quantity
+            key, place = _key(row), f"{origin}: launch {launch.id}, {row['Metric Name']}"
+            quantity = _quantity(row["Metric Value"], row["Metric Unit"], mark, place)
+            if metrics.setdefault(which, {}).setdefault(key, quantity) != quantity:
+                raise ResultsError(f"{place} has two values, {metrics[which][key].text} and {quantity.text}")
         else:
             rules.setdefault(which, []).append(_rule(row))
     return [
@@ -83,7 +94,17 @@ def _long(header, body, origin):
 
 
 def _is_launch(row):
-    return bool(row) and row[0].isdigit()
+    return bool(row) and row[0].isascii() and row[0].isdigit()
+
+
+def _refuse_columns(header, needed, origin):
+    """The columns that are read must be there, and once."""
+    missing = [name for name in needed if name not in header]
+    if missing:
+        raise ResultsError(f"{origin}: the table has no column '{missing[0]}'; it is cut, or no table of ncu")
+    twice = [name for name, count in Counter(header).items() if count > 1 and not _is_range(name)]
+    if twice:
+        raise ResultsError(f"{origin}: the table has two columns '{twice[0]}'")
 
 
 def _refuse_cut(rows, least, most, origin):
@@ -103,28 +124,37 @@ def _key(row):
     return name if "__" in name else f"{row.get('Section Name', '')}: {name} [{row['Metric Unit']}]"
 
 
-def _launch(row):
+def _launch(row, origin):
+    place = f"{origin}: launch {row['ID']:.20}"
     return ProfiledLaunch(
-        id=int(row["ID"]),
+        id=whole_number(row["ID"], f"{origin}: ID of a launch"),
         kernel=row["Kernel Name"],
         metrics={},
-        process=int(row["Process ID"]) if row.get("Process ID", "").isdigit() else None,
-        device=int(row["Device"]) if row.get("Device", "").isdigit() else None,
+        process=_optional(row.get("Process ID"), f"{place}: Process ID"),
+        device=_optional(row.get("Device"), f"{place}: Device"),
         capability=row.get("CC") or None,
-        grid=_extent(row.get("Grid Size", "")),
-        block=_extent(row.get("Block Size", "")),
+        grid=_extent(row.get("Grid Size", ""), f"{place}: Grid Size"),
+        block=_extent(row.get("Block Size", ""), f"{place}: Block Size"),
         ranges=tuple(cell.strip() for name, cell in row.items() if name and _is_range(name) and cell and cell.strip()),
     )
 
 
-def _extent(text):
-    return tuple(int(part) for part in _EXTENT.findall(text))
+def _optional(text, place):
+    """A number that older layouts have not; words such as a device's name are none."""
+    return whole_number(text, place) if text and text.isascii() and text.isdigit() else None
 
 
-def _quantity(text, unit, mark):
+def _extent(text, place):
+    return tuple(whole_number(part, place) for part in _EXTENT.findall(text))
+
+
+def _quantity(text, unit, mark, place):
     if not numbers.is_number(text):
         return Quantity(None, unit, text)
-    value, unit = numbers.to_si(numbers.number(text, mark), unit)
+    try:
+        value, unit = numbers.to_si(numbers.number(text, mark), unit)
+    except ResultsError as error:
+        raise ResultsError(f"{place}: {error}") from None
     return Quantity(value, unit, text)
 
 
@@ -135,5 +165,5 @@ def _rule(row):
         kind=row.get("Rule Type") or "",
         text=row.get("Rule Description") or "",
         speedup_kind=row.get("Estimated Speedup Type") or "",
-        speedup=float(speedup) if speedup.replace(".", "", 1).isdigit() else None,
+        speedup=float(speedup) if _SPEEDUP.fullmatch(speedup) else None,
     )

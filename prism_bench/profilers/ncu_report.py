@@ -29,7 +29,10 @@ def read(path: Path | str) -> list[ProfiledLaunch]:
     actions = [one.action_by_idx(i) for one in ranges for i in range(one.num_actions())]
     if not actions:
         raise ResultsError(f"{path}: the report is empty or corrupt: it holds no launch")
-    return [_launch(number, action) for number, action in enumerate(actions)]
+    try:
+        return [_launch(number, action) for number, action in enumerate(actions)]
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise ResultsError(f"{path}: damaged report ({type(error).__name__}: {error})") from error
 
 
 def _launch(number, action):

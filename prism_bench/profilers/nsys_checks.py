@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from prism_bench.errors import ResultsError
 
-_LATEST = (1 << 62) - 1  # so that differences of times fit into eight bytes; nanoseconds since 1970 are below 2^61
-_LONGEST = 30 * 86_400 * 10**9  # of one piece of work or call, so that sums of them fit as well
+LATEST = (1 << 62) - 1  # so that differences of times fit into eight bytes; nanoseconds since 1970 are below 2^61
+LONGEST = 30 * 86_400 * 10**9  # of one piece of work or call, so that sums of them fit as well
 _MOST_BYTES = 1 << 50
 MOST_DEVICES, MOST_THREADS = 128, 1 << 15
 
@@ -32,14 +32,14 @@ def _or_null(rule: Rule) -> Rule:
 
 _NUMBER = "a whole number"
 _SPAN = (
-    _integer("start", -_LATEST, _LATEST, "a time in nanoseconds"),
-    _integer("end", -_LATEST, _LATEST, "a time in nanoseconds"),
+    _integer("start", -LATEST, LATEST, "a time in nanoseconds"),
+    _integer("end", -LATEST, LATEST, "a time in nanoseconds"),
     Rule("end", '"end" >= start', "no time before its start"),
-    Rule("end", f'"end" - start <= {_LONGEST}', "a time at most 30 days after its start"),
+    Rule("end", f'"end" - start <= {LONGEST}', "a time at most 30 days after its start"),
 )
 _IDS = tuple(_integer(name, -(1 << 63), (1 << 63) - 1, _NUMBER) for name in ("correlationId", "globalPid", "globalTid"))
 _NAME_IDS = ("shortName", "demangledName", "nameId", "textId")
-_NAMES = tuple(_or_null(_integer(name, 0, _LATEST, "the id of a name")) for name in _NAME_IDS)
+_NAMES = tuple(_or_null(_integer(name, 0, LATEST, "the id of a name")) for name in _NAME_IDS)
 _RULES = (
     *_SPAN, *_IDS, *_NAMES, _integer("deviceId", 0, MOST_DEVICES - 1, f"a device from 0 to {MOST_DEVICES - 1}"),
     _integer("bytes", 0, _MOST_BYTES, "a number of bytes up to 2^50"),
@@ -47,7 +47,7 @@ _RULES = (
 )  # fmt: skip
 _EVENT = (_integer("eventType", 0, 1 << 31, "a kind of event"),)
 _STRINGS = (
-    _integer("id", 0, _LATEST, "a number from 0 on"),
+    _integer("id", 0, LATEST, "a number from 0 on"),
     Rule("value", "typeof(value) = 'text'", "text"),
 )
 

@@ -4,12 +4,16 @@ A header is a name and perhaps a unit, `Total Time (ns)`, `Avg (ns)`, `Time(%)`;
 """
 
 import csv
+import io
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
+from prism_bench.foreign_files import table_text_of, whole_number
 from prism_bench.profilers import numbers
+from prism_bench.profilers.nsys_checks import MOST_DEVICES
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
 
 _COLUMN = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^)]*)\))?")
@@ -21,10 +25,13 @@ _NAMES = {
     "name": "name", "operation": "name", "range": "name", "style": "style", "start": "start", "duration": "duration",
     "corrid": "correlation", "bytes": "bytes", "pid": "process", "tid": "thread", "device": "device", "strm": "stream",
 }  # fmt: skip
+# No time is longer than 30 days; a share is one of all.
+_LARGEST = {"share": 1.001, "duration": 30 * 86_400.0, "most": 30 * 86_400.0, "least": 30 * 86_400.0, "start": 4e9}
 _TIMES = {"total", "mean", "median", "least", "most", "deviation", "start", "duration"}
+_NUMBERS = _TIMES | {"share", "count", "correlation", "bytes"}
 _OPERATIONS = {"HtoD": "Host-to-Device", "DtoH": "Device-to-Host", "DtoD": "Device-to-Device", "PtoP": "Peer-to-Peer"}
 _LONG = {"B": "byte", "KB": "Kbyte", "MB": "Mbyte", "GB": "Gbyte", "MBps": "Mbyte/s", "MB/s": "Mbyte/s"}
-_DEVICE = re.compile(r"\((\d+)\)\s*$")  # `NVIDIA H200 (0)`
+_DEVICE = re.compile(r"\((\d+)\)\s*$", re.ASCII)  # `NVIDIA H200 (0)`
 _SKIPPED = re.compile(r"SKIPPED: .* does not contain")
 
 
@@ -41,16 +48,12 @@ class StatsTable:
 
 def read(path: Path | str) -> StatsTable:
     """The table in the file; a ResultsError where there is none. What nsys skipped for want of data is empty."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as error:
-        raise ResultsError(f"{path}: {error.strerror}") from error
-    return parse(text, str(path))
+    return parse(table_text_of(Path(path), "CSV of nsys stats"), str(path))
 
 
 def parse(text: str, origin: str) -> StatsTable:
     """The same from text, whatever nsys says before the table."""
-    lines = text.splitlines()
+    lines = io.StringIO(text).readlines()
     start = next((i for i, line in enumerate(lines) if _is_header(line)), None)
     if start is None and _SKIPPED.search(text):
         return StatsTable("nothing", ())
@@ -58,15 +61,22 @@ def parse(text: str, origin: str) -> StatsTable:
         raise ResultsError(
             f"{origin}: no table of nsys stats: no line names columns such as 'Total Time (ns)' and 'Name'"
         )
-    header, *body = csv.reader(lines[start:])
+    try:
+        header, *body = csv.reader(lines[start:], strict=True)
+    except csv.Error as error:
+        raise ResultsError(f"{origin}: the table is cut or no CSV ({error})") from error
     columns = [_column(title) for title in header]
+    twice = [name for name, count in Counter(name for name, _ in columns).items() if count > 1]
+    if twice:
+        raise ResultsError(f"{origin}: the table has two columns '{twice[0]}'")
     rows = [row for row in body if len(row) == len(header)]
     if any(row and len(row) != len(header) for row in body):
         raise ResultsError(
             f"{origin}: a row has not the {len(header)} fields of the header; the table is cut or has words in it"
         )
     mark = numbers.decimal_mark((cell for row in rows for cell in row), origin)
-    return StatsTable(_kind(header), tuple(_row(columns, row, mark) for row in rows))
+    found = (_row(columns, row, mark, f"{origin}: row {number}") for number, row in enumerate(rows, 1))
+    return StatsTable(_kind(header), tuple(found))
 
 
 def timeline(table: StatsTable, origin: str) -> Timeline:
@@ -77,18 +87,23 @@ def timeline(table: StatsTable, origin: str) -> Timeline:
     if table.kind != "device trace":
         raise ResultsError(f"{origin}: a table of {table.kind} has no gaps; take nsys stats --report cuda_gpu_trace, "
                            "or an SQLite export, which has the calls as well")  # fmt: skip
+    missing = {"start", "duration", "name"} - set(table.rows[0] if table.rows else ("start", "duration", "name"))
+    if missing:
+        raise ResultsError(f"{origin}: the trace has no column '{sorted(missing)[0]}'")
     names = {name: i for i, name in enumerate(dict.fromkeys(row["name"] for row in table.rows))}
-    work = [_work(row, names) for row in table.rows]
+    work = [_work(row, names, f"{origin}: row {number}") for number, row in enumerate(table.rows, 1)]
     return timeline_of(work, (), (), names, source=origin, tool="nsys", notes=("a trace of the device has no calls",))
 
 
-def _work(row, names):
+def _work(row, names, place):
     """(start, end, device, kind, name, bytes, correlation, process), in nanoseconds."""
     kind = COPY if "memcpy" in row["name"] else SET if "memset" in row["name"] else KERNEL
-    start = round(row["start"] * 1e9)
     device = _DEVICE.search(str(row.get("device", "")))
     size = row.get("bytes") or 0
-    number = int(device[1]) if device else 0
+    number = whole_number(device[1], f"{place}: Device") if device else 0
+    if number >= MOST_DEVICES or "" in (row["start"], row["duration"]):
+        raise ResultsError(f"{place}: a start, a duration and a device below {MOST_DEVICES} are needed")
+    start = round(row["start"] * 1e9)
     return start, start + round(row["duration"] * 1e9), number, kind, names[row["name"]], round(size), 0, 0
 
 
@@ -115,17 +130,28 @@ def _kind(header):
     return "calls" if titles & {"Num Calls", "Calls"} else "kernels"
 
 
-def _row(columns, cells, mark):
-    return {name: _cell(name, unit, cell, mark) for (name, unit), cell in zip(columns, cells, strict=True)}
+def _row(columns, cells, mark, place):
+    return {
+        name: _cell(name, unit, cell, mark, f"{place}: {name}")
+        for (name, unit), cell in zip(columns, cells, strict=True)
+    }
 
 
-def _cell(name, unit, cell, mark):
+def _cell(name, unit, cell, mark, place):
     if name == "name":
         return _operation(cell)
     if not numbers.is_number(cell):
+        if name in _NUMBERS and cell:
+            raise ResultsError(f"{place} is '{cell:.40}', not a number")
         return cell
-    value = numbers.number(cell, mark)
-    return numbers.to_si(value, _LONG.get(unit, unit))[0] if unit else value
+    try:
+        value = numbers.number(cell, mark)
+        value = numbers.to_si(value, _LONG.get(unit, unit))[0] if unit else value
+    except ResultsError as error:
+        raise ResultsError(f"{place}: {error}") from None
+    if name in _NUMBERS and not 0 <= value <= _LARGEST.get(name, 1e18):
+        raise ResultsError(f"{place} is {cell}, which cannot be")
+    return value
 
 
 def _operation(name):

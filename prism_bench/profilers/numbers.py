@@ -4,13 +4,17 @@
 only when some number in it shows which one it was, or when nothing in it depends on that.
 """
 
+import math
 import re
 from collections.abc import Iterable
 
 from prism_bench.errors import ResultsError
 
-_NUMBER = re.compile(r"-?\d[\d.,]*(e[+-]?\d+)?", re.IGNORECASE)
-_GROUPED = {",": re.compile(r"-?\d{1,3}(,\d{3})+"), ".": re.compile(r"-?\d{1,3}(\.\d{3})+")}
+# Digits in threes or not at all, and a fraction behind the other mark.
+_NUMBER = re.compile(
+    r"-?(\d+([.,]\d+)?|\d{1,3}(,\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})+(,\d+)?)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII
+)
+_GROUPED = {",": re.compile(r"-?\d{1,3}(,\d{3})+", re.ASCII), ".": re.compile(r"-?\d{1,3}(\.\d{3})+", re.ASCII)}
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BASES = {"s": "s", "second": "s", "byte": "B", "hz": "Hz", "Hz": "Hz"}
 _UNIT = re.compile(rf"(?P<prefix>[numkKMGT]?)(?P<base>{'|'.join(_BASES)})(?P<per>/.+)?")
@@ -59,9 +63,12 @@ def _shown_mark(text):
 
 
 def number(text: str, mark: str = ".") -> float:
-    """The number that `text` is where `mark` is the decimal mark."""
+    """The number that `text` is where `mark` is the decimal mark; a ResultsError where it is too large for a float."""
     other = "," if mark == "." else "."
-    return float(text.replace(other, "").replace(mark, "."))
+    value = float(text.replace(other, "").replace(mark, "."))
+    if not math.isfinite(value):
+        raise ResultsError(f"'{text:.40}' is larger than any number that a profiler prints")
+    return value
 
 
 def to_si(value: float, unit: str) -> tuple[float, str]:
@@ -72,4 +79,7 @@ def to_si(value: float, unit: str) -> tuple[float, str]:
     if not found:
         return value, unit
     per = (found["per"] or "").replace("/second", "/s")
-    return value * _PREFIXES[found["prefix"]], _BASES[found["base"]] + per
+    value *= _PREFIXES[found["prefix"]]
+    if not math.isfinite(value):
+        raise ResultsError(f"a value in {unit} is larger than any number that a profiler prints")
+    return value, _BASES[found["base"]] + per

@@ -25,7 +25,7 @@ _FINDING = re.compile(
 )
 _OTHER = re.compile(r"and (Read|Write) access at ")  # the other sides of a race
 _PLACE = re.compile(r"\bat (?:0x[0-9a-f]+ in )?(?P<kernel>[^+]+?)(?:\+0x[0-9a-f]+)?(?: in (?P<source>[^ ]+:\d+))?$")
-_SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (?P<count>\d+)")
+_SUMMARY = re.compile(r"(ERROR|RACECHECK) SUMMARY: (?P<count>\d{1,18})\b", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ def _finding(check, one, done, entries):
     place = _PLACE.search(one["message"])
     kernel = kernel or (place["kernel"].strip() if place else "")
     source = one.get("source") or (_file(place["source"]) if place else None)
-    name = kernel.split("(")[0].split("<")[0].split()[-1] if kernel else ""
+    words = kernel.replace("(anonymous namespace)::", "").split("(")[0].split("<")[0].split()
+    name = words[-1] if words else ""
     has = lambda case: any(entry.split("<")[0] == name for entry in entries.get(case, ()))  # noqa: E731
     case = one["case"]
     if name and case is not None and not has(case):
