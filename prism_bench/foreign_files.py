@@ -1,4 +1,4 @@
-"""Files that other programs wrote, read whole and within a limit of size; errors name the file and what it should be."""
+"""Files that other programs wrote, read whole and within a limit of size; errors name the file and what it is not."""
 
 import re
 from pathlib import Path
