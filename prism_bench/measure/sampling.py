@@ -1,5 +1,7 @@
 """The loop: take a sample, look at its clock, keep it, until the criterion is met."""
 
+import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter, sleep
@@ -7,6 +9,7 @@ from time import perf_counter, sleep
 from prism_bench.evidence import CLOCK_SHARE
 from prism_bench.measure.stopping import Criterion
 from prism_bench.measurement import Sample
+from prism_bench.originals import keep, refuse_replaced
 
 
 @dataclass
@@ -44,6 +47,7 @@ def sample(once: Callable[[], Sample], criterion: Criterion, gate: ClockGate, cl
     """Call `once` until the criterion is met; throttled samples are repeated and counted, never dropped in silence.
 
     When throttling outlasts the gate's patience, samples are kept as they are and the series says that it gave up.
+    MeasurementInvalid where a function that times are read or counted with was replaced.
     """
     series, started = Series(), clock()
     while not criterion.finished([one.seconds for one in series.samples], clock() - started):
@@ -56,6 +60,7 @@ def sample(once: Callable[[], Sample], criterion: Criterion, gate: ClockGate, cl
         series.samples.append(taken)
         if not series.gave_up:
             _repeat_sleepers(series, gate)
+    refuse_replaced()
     return series
 
 
@@ -64,3 +69,7 @@ def _repeat_sleepers(series, gate):
     awake = [one for one in series.samples if gate.accepts(one)]
     series.throttled += len(series.samples) - len(awake)
     series.samples = awake
+
+
+keep("time", time, ("perf_counter",))
+keep("statistics", statistics, ("median",))

@@ -75,6 +75,8 @@ def test_what_a_call_sets_aside_itself_is_seen(change):
     with PersistingCache(7, played) as cache:
         vars(played).update(change)
         assert cache.is_used
+        cache.forget()
+        assert (False, 2) == (cache.is_used, played.resets)
 
 
 def test_a_driver_that_does_not_know_of_it_is_left_alone():

@@ -15,13 +15,16 @@ def test_the_spec_does_nothing_to_who_only_reads_it():
     assert () == tuple(PATCHED.problems)
 
 
-@pytest.mark.gpu
-def test_no_time_of_its_process_is_believed():
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [("null", "statistics.median"), pytest.param("cuda", "cupy.cuda.get_elapsed_time", marks=pytest.mark.gpu)],
+)
+def test_no_time_of_its_process_is_believed(backend, name):
     settings = workbench.Settings(processes=1, peers=False, cpu_baseline=False)
-    record = workbench.run(PATCHED, "cuda", PATCHED.cases(), settings)
+    record = workbench.run(PATCHED, backend, PATCHED.cases(), settings)
     (case,) = [case for case in record.cases if case.label == "S0"]
     assert "ok" == case.status
     for metric in ("cold_time", "hot_time"):
         measured = case.measurement(metric)
         assert () == measured.samples
-        assert "cupy.cuda.get_elapsed_time was replaced" in measured.reason
+        assert name in measured.reason.partition(" was replaced: no time can be trusted")[0]

@@ -66,7 +66,7 @@ def _is_strange(value: Any) -> bool:
 
 
 def _keep_own() -> None:
-    keep("time", time, ("perf_counter", "sleep"))
+    keep("time", time, ("perf_counter",))
     keep("statistics", statistics, ("median",))
     keep("numpy", np, ("median", "frombuffer"))
     for owner in (Measurement, Sample):

@@ -56,11 +56,7 @@ class PersistingCache:
 
     def __enter__(self) -> "PersistingCache":
         self._limit, self._window = self._read_limit(), self._read_window()
-        if self._limit:
-            self._write_limit(0)
-        if self._window and any(self._window):
-            self._write_window(bytes(_ATTRIBUTE_BYTES))
-        self.reset()
+        self.forget()
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -73,6 +69,13 @@ class PersistingCache:
     def is_used(self) -> bool:
         """Whether a part of L2 is set aside again, or the stream has a window."""
         return bool(self._read_limit() or any(self._read_window() or b""))
+
+    def forget(self) -> None:
+        """Give back what was set aside since."""
+        if self.is_used:
+            self._write_limit(0)
+            self._write_window(bytes(_ATTRIBUTE_BYTES))
+        self.reset()
 
     def reset(self) -> bool:
         """Make every line an ordinary one; False where the driver does not offer it."""

@@ -46,7 +46,7 @@ class Harness:
 
     def forget_persisting(self) -> None:
         """No line stays in L2 because an earlier kernel asked for it."""
-        self._pinned.reset()
+        self._pinned.forget()
 
     def ordinary_cache(self) -> PersistingCache:
         """No part of L2 is set aside and the stream has no access policy, inside a `with` block."""
