@@ -1,41 +1,68 @@
 """Prism Bench: honest times for CUDA kernels.
 
-The words that a kernel's spec is written in live here; importing them loads nothing heavy.
-`benchmark`, `prepare` and `load` are fetched on first use, because they bring a device or pandas with them.
+The words that a kernel's spec is written in, and `benchmark`, `prepare` and `load`. Each is fetched on first use:
+`benchmark` brings a device with it and `load` pandas, and a command must guard itself against signals before it loads
+anything.
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from prism_bench.budget import Budget
-from prism_bench.inputs import constant, integers, normal, uniform
-from prism_bench.kernel import (
-    Chain,
-    Edge,
-    Golden,
-    In,
-    InOut,
-    KernelSpec,
-    Launch,
-    Out,
-    Requirement,
-    Rule,
-    Scalar,
-    Scratch,
-    Size,
-    Variant,
-    Zero,
-)
-from prism_bench.tolerance import absolute, elementwise, exact, exact_except, normalising, normwise, product, reduction
-from prism_bench.tune import Tune
-from prism_bench.workload import Workload
+if TYPE_CHECKING:
+    from prism_bench.budget import Budget
+    from prism_bench.inputs import constant, integers, normal, uniform
+    from prism_bench.kernel import (
+        Chain,
+        Edge,
+        Golden,
+        In,
+        InOut,
+        KernelSpec,
+        Launch,
+        Out,
+        Requirement,
+        Rule,
+        Scalar,
+        Scratch,
+        Size,
+        Variant,
+        Zero,
+    )
+    from prism_bench.store import load
+    from prism_bench.tolerance import (
+        absolute,
+        elementwise,
+        exact,
+        exact_except,
+        normalising,
+        normwise,
+        product,
+        reduction,
+    )
+    from prism_bench.tune import Tune
+    from prism_bench.workbench.callable import benchmark
+    from prism_bench.workbench.prepare import prepare
+    from prism_bench.workload import Workload
 
 __version__ = "0.1.0"
 
-_LAZY = {
-    "benchmark": "prism_bench.workbench.callable",
-    "prepare": "prism_bench.workbench.prepare",
-    "load": "prism_bench.store",
-}
+_HOMES = {
+    "budget": ("Budget",),
+    "inputs": ("constant", "integers", "normal", "uniform"),
+    "kernel": (
+        "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
+        "Scratch", "Size", "Variant", "Zero",
+    ),
+    "tolerance": (
+        "absolute", "elementwise", "exact", "exact_except", "normalising", "normwise", "product", "reduction",
+    ),
+    "tune": ("Tune",),
+    "workload": ("Workload",),
+    "workbench.callable": ("benchmark",),
+    "workbench.prepare": ("prepare",),
+    "store": ("load",),
+}  # fmt: skip
+_HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Budget",
@@ -74,7 +101,13 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'prism_bench' has no attribute '{name}'")
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'prism_bench' has no attribute '{name}'")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,18 @@
-"""`python -m prism_bench` is the command line."""
+"""`python -m prism_bench` and `prism-bench` are the command line."""
 
-from prism_bench.cli import main
+from prism_bench import interrupts
+
+
+def main() -> None:
+    """Run the command line, guarded against signals from before its imports until the interpreter has ended."""
+    interrupts.starting()
+    try:
+        from prism_bench.cli import main as command
+
+        command()
+    finally:
+        interrupts.closed()
+
 
 if __name__ == "__main__":
     main()

@@ -20,6 +20,7 @@ NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
     naming precision child scene entry strict_json domain originals documents record_schema record_ranges record_check
     foreign_files
+    interrupts saving
 """.split()
 FLOORS = [
     ["errors", "units"],
@@ -145,15 +146,25 @@ def test_specs_are_written_in_the_public_words():
 
 @pytest.mark.parametrize(
     "words",
-    ["import prism_bench", "from prism_bench.catalogue import discover; discover()"],
-    ids=["package", "catalogue"],
-)
+    ["from prism_bench import In, KernelSpec, elementwise, uniform",
+     "from prism_bench.catalogue import discover; discover()"],
+    ids=["words", "catalogue"],
+)  # fmt: skip
 def test_import_is_light(words):
     script = f"import sys; {words}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=HOUSE)
     tops = {name.split(".")[0] for name in loaded.stdout.split()}
     assert "numpy" in tops
     assert not tops & {"cupy", "pandas", "matplotlib", "scipy", "torch", "typer", "rich", "jinja2"}
+
+
+def test_the_package_itself_loads_nothing():
+    """A command guards itself against signals first: what is imported before that would end in a traceback."""
+    script = "import sys; before = {*sys.modules}; import prism_bench.interrupts; print(*{*sys.modules} - before)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=HOUSE)
+    tops = {name.split(".")[0] for name in loaded.stdout.split()}
+    assert "prism_bench" in tops
+    assert tops <= {"prism_bench", *sys.stdlib_module_names}
 
 
 def test_public_names_exist():

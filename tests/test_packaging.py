@@ -49,7 +49,7 @@ def test_wheel_has_its_license_and_its_command(wheel):
     archive = zipfile.ZipFile(wheel)
     facts = {Path(name).name: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
     assert "The Prism Bench authors" in facts["LICENSE"]
-    assert "prism-bench = prism_bench.cli:main" in facts["entry_points.txt"]
+    assert "prism-bench = prism_bench.__main__:main" in facts["entry_points.txt"]
     assert "License-Expression: BSD-3-Clause" in facts["METADATA"]
 
 

@@ -37,7 +37,7 @@ def _offered(module):
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    lazy = getattr(prism_bench, "_LAZY", {}) if module == "prism_bench" else {}
+    lazy = prism_bench._HOME if module == "prism_bench" else {}
     room = importlib.import_module(module)
     names = [name for name in room.__all__ if callable(getattr(room, name))]
     return {name: origins.get(name) or f"{lazy.get(name, module)}.{name}" for name in names}

@@ -1,7 +1,6 @@
 """The command line: each command parses, calls one function of the library, and prints. One file per command."""
 
 import gc
-import signal
 import sys
 from typing import Annotated
 
@@ -42,6 +41,7 @@ from prism_bench.cli import (
 )
 from prism_bench.cli.output import complain, guarded_output, os_words, refuse_empty
 from prism_bench.errors import PrismBenchError
+from prism_bench.interrupts import guarded
 
 app = typer.Typer(
     help="Honest times for CUDA kernels: verified, cold and hot, against measured ceilings and library peers.",
@@ -100,15 +100,9 @@ def _first(version: _Version = False) -> None:
     """Options before any command."""
 
 
-def _interrupt(*_):
-    """A polite end is an interruption: what was measured is kept, and no measuring process is left behind."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # timeout(1) sends it twice: what is being kept must not be cut short
-    raise KeyboardInterrupt
-
-
+@guarded
 def main() -> None:
     """Run the command line; a mistake of the user or the machine ends in one line and exit code, never a traceback."""
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
         refuse_empty(sys.argv[1:])
         with guarded_output():

@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from prism_bench import interrupts, saving
 from prism_bench.cli import options
 from prism_bench.cli.progress import progress_bar
 from prism_bench.cli.tuned import TunedOption, configured
+from prism_bench.errors import PrismBenchError
 from prism_bench.monitor.sampler import HERTZ
 
 NAME = "run"
@@ -48,19 +50,25 @@ def command(
         processes=processes, lanes=lanes or workbench.lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
         watching=workbench.Watching(hertz=hertz, energy=energy),
     )  # fmt: skip
-    keep = _keeping(output, runs, dict(chosen.told))
-    with progress_bar() as report:
-        record = workbench.run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
-    try:
-        path = keep(record)
-    finally:  # neither a folder that cannot be written nor a table that cannot be shown loses the other
-        _tell(record, found, json)
-    if not json:
+    keep = saving.Saver(_writing(output, runs, dict(chosen.told)))
+    with interrupts.held():
+        with progress_bar() as report:
+            record = workbench.run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
+        raise SystemExit(_finish(record, keep, found, json))
+
+
+def _finish(record, keep, found, json):
+    """Keep the record and print it, whether or not it could be kept; returns the exit code."""
+    if not record.cases:
+        raise PrismBenchError("the run was ended before anything was measured, so there is no record")
+    path = keep.finish(record)
+    _tell(record, found, json)
+    if path and not json:
         options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
-    raise SystemExit(_code(record, found))
+    return keep.exit_code(_code(record, found))
 
 
-def _keeping(output, runs, tuning):
+def _writing(output, runs, tuning):
     """What writes the record, with the choices that its launches were tuned by, to its place."""
     from prism_bench import store
 
@@ -79,9 +87,10 @@ def _tell(record, found, json):
 
 
 def _code(record, found):
-    """1 with a finding, else 2 where the run was ended before its time."""
+    """Return 2 where the run was ended before its time, else what the findings come to: 1 or 3 where one is bad."""
     from prism_bench.analysis.findings import exit_code
     from prism_bench.analysis.reading import read
 
-    code = 1 if found.problems else exit_code(read(record, found).findings)
-    return code if record.complete else code or 2
+    if not record.complete:
+        return 2
+    return 1 if found.problems else exit_code(read(record, found).findings)

@@ -9,6 +9,7 @@ import pickle
 import sys
 from pathlib import Path
 
+from prism_bench.child import end_with
 from prism_bench.emulator.buffers import DeviceBuffer, GuardedBuffer
 from prism_bench.emulator.execute import execute, report_crashes
 from prism_bench.emulator.library import Library
@@ -66,7 +67,8 @@ def serve(guarded: bool, questions, answers):
 
 
 def main(questions, answers, kind):
-    """Serves until there is nobody to ask."""
+    """Serves until there is nobody to ask, and over a launch that never ends no longer than its parent lives."""
+    end_with(int(questions))
     if kind != "guarded":
         report_crashes()
     with open(int(questions), "rb") as reading, open(int(answers), "wb") as writing:

@@ -126,6 +126,7 @@ class _Process:
             stdin=subprocess.DEVNULL,
             stderr=self._stderr,
             env=_environment(guarded),
+            process_group=0,
         )
         os.close(child_reads)
         os.close(child_writes)

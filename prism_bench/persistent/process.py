@@ -25,6 +25,7 @@ class Process:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "prism_bench.persistent.worker", backend, *map(str, handles), str(slots)],
                 pass_fds=handles, stdin=subprocess.DEVNULL, stdout=self._words, stderr=self._words, env=environment(),
+                process_group=0,
             )  # fmt: skip
         self._channel = Connection(ours.detach())
         self.board.close()

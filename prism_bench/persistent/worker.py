@@ -9,6 +9,7 @@ import os
 import sys
 from multiprocessing.connection import Connection
 
+from prism_bench.child import end_with
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.persistent.board import Board
 from prism_bench.persistent.layout import NO_SUCH_PROGRAM, STOP_PROGRAM, message, number_of, slot_of, ticket_of
@@ -80,6 +81,7 @@ class Worker:
 
 def main(backend: str, channel: str, board: str, slots: str) -> None:
     """Serve until told to stop. The process ends at once then: a device's tidy end would wait for what never ends."""
+    end_with(int(channel))
     connection = Connection(int(channel))
     try:
         machine = open_machine(backend)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue, discover
+from prism_bench.child import end_with
 from prism_bench.pipelines.known import KNOWN
 from prism_bench.pipelines.pipeline import placed
 from prism_bench.pipelines.session import Session
@@ -22,7 +23,8 @@ from prism_bench.workbench.worker import private_output
 
 def main() -> None:
     """Work through the order on standard input."""
-    order = json.load(sys.stdin)
+    end_with(sys.stdin.fileno())
+    order = json.loads(sys.stdin.readline())
     tell = private_output()
     opened = _install(order.get("allocator"))
     catalogue = replace(discover(order["catalogue"]), choices=order.get("choices", {}))

@@ -7,6 +7,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
 
+from prism_bench.child import end_with_parent
+
 FEW = 48  # files that one process has read before others have started
 
 _File, _Found = TypeVar("_File"), TypeVar("_Found")
@@ -18,5 +20,11 @@ def in_processes(work: Callable[[_File], _Found], files: Sequence[_File]) -> Ite
     if workers < 2:
         yield from map(work, files)
         return
-    with ProcessPoolExecutor(workers, get_context("spawn"), gc.disable) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), _begin) as pool:
         yield from pool.map(work, files, chunksize=8)
+
+
+def _begin() -> None:
+    """Prepare a process of the pool: it makes no reference cycles, and does not outlive its parent."""
+    gc.disable()
+    end_with_parent()

@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from prism_bench.case import Case, Device
+from prism_bench.child import end_with_parent
 from prism_bench.compilation import compile_source
 from prism_bench.errors import CompilationFailed
 
@@ -32,7 +33,7 @@ def on_all_cores(work: Callable, jobs: Sequence) -> Iterator:
     if len(jobs) <= _FEW:
         yield from map(work, jobs)
         return
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         yield from pool.map(work, jobs)
 
 

@@ -1,10 +1,9 @@
 """A measuring process that gets one task after the other from who listens; another takes its place where it dies."""
 
 import tempfile
-from contextlib import suppress
 
 from prism_bench.strict_json import json_line
-from prism_bench.workbench.process import HERE, START_SECONDS, Place, WorkerDied, heard, lines_of, start
+from prism_bench.workbench.process import HERE, START_SECONDS, Place, WorkerDied, end, hand_over, heard, lines_of, start
 
 
 class Conversation:
@@ -25,7 +24,7 @@ class Conversation:
         if fresh:
             self._start()
         try:
-            self._say(task)
+            hand_over(self._process, task)
             return next(event["results"] for event in self._events(task, timeout) if "results" in event)
         except WorkerDied as death:
             self._end()
@@ -52,14 +51,7 @@ class Conversation:
         if self._interrupted:  # while it was being started
             self._process.kill()
         self._lines = lines_of(self._process)
-        self._say(json_line(self._order))
-
-    def _say(self, line):
-        try:
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            return  # how it ended is told by who listens
+        hand_over(self._process, json_line(self._order))
 
     def _events(self, task, timeout):
         begun, case, limit = None, None, START_SECONDS
@@ -78,9 +70,6 @@ class Conversation:
     def _end(self):
         if self._process is None:
             return
-        self._process.kill()
-        self._process.wait()
-        with suppress(BrokenPipeError):  # of a task that it did not live to read
-            self._process.stdin.close()
+        end(self._process)
         self._words.close()
         self._process = None

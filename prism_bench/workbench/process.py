@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -56,11 +57,18 @@ def work(order: dict, timeout: float, place: Place = HERE) -> Iterator[dict]:
     with tempfile.TemporaryFile() as words:
         process = start(place, words)
         try:
-            _hand_over(process, order)
+            hand_over(process, json_line(order))
             yield from _events(process, timeout, words)
         finally:
-            process.kill()
-            process.wait()
+            end(process)
+
+
+def end(process: subprocess.Popen) -> None:
+    """Kill the process, whatever it is doing, and close what led to it."""
+    process.kill()
+    process.wait()
+    with suppress(BrokenPipeError):  # of a line that it did not live to read
+        process.stdin.close()
 
 
 def start(place: Place, words) -> subprocess.Popen:
@@ -68,15 +76,18 @@ def start(place: Place, words) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "-m", place.program],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True, env=place.view(),
-        cwd=place.root,
+        cwd=place.root, process_group=0,
     )  # fmt: skip
 
 
-def _hand_over(process, order):
-    """Write the order; a process that is gone already is noticed when it is listened to."""
+def hand_over(process: subprocess.Popen, line: str) -> None:
+    """Write a line to a process, and leave its input open: the process ends when that closes, as it does with this one.
+
+    A process that is gone already is noticed when it is listened to.
+    """
     try:
-        with process.stdin:
-            process.stdin.write(json_line(order))
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
     except BrokenPipeError:
         return
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from prism_bench import interrupts
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, PrismBenchError
@@ -16,13 +17,12 @@ from prism_bench.measure.plausibility import judged
 from prism_bench.measurement import merged
 from prism_bench.monitor.executions import Execution, Journal
 from prism_bench.run_record import CaseResult, RunRecord, decode_case
+from prism_bench.saving import Due
 from prism_bench.workbench import identity
 from prism_bench.workbench.lanes import side_by_side, worth
 from prism_bench.workbench.process import HERE, Place, WorkerDied, died_at_start, work
 from prism_bench.workbench.session import result_of
 from prism_bench.workbench.settings import Settings, to_plain
-
-KEEP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -207,29 +207,26 @@ def run(
 ) -> RunRecord:  # fmt: skip
     """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
 
-    Ctrl-C, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked incomplete.
-    Such a record goes to `keep` every KEEP_SECONDS too, for the day when the machine itself is lost, and where an error
-    that nobody foresaw ends the run.
+    An interrupt, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked
+    incomplete. Such a record goes to `keep` every PRISM_BENCH_SAVE_SECONDS too, for the day when the machine itself is
+    lost, and where an error that nobody foresaw ends the run.
     """
     if backend == "numpy_reference":  # a variant's reference is its kernel's
         cases, others = [case for case in cases if not case.variant], [name for name in others if ":" not in name]
     if not cases:
         raise PrismBenchError("no case is left to run: every filter and label together exclude all of them")
-    started, before = datetime.now(UTC), time.perf_counter()
-    kept = before
+    started, before, due = datetime.now(UTC), time.perf_counter(), Due()
 
     def told(progress):
-        nonlocal kept
         report(progress)
-        now = time.perf_counter()
-        if session.has_results and now - kept >= KEEP_SECONDS:
-            kept = now
-            keep(session.record(started, now - before, complete=False))
+        if session.has_results and due():
+            keep(session.record(started, time.perf_counter() - before, complete=False))
 
     session, complete = Run(catalogue, backend, settings, told), True
     rulers = ceiling_cases(catalogue) if timed and backend == "cuda" else []
     try:
-        session.measure(list(dict.fromkeys([*rulers, *cases])), timed, others)
+        with interrupts.allowed():
+            session.measure(list(dict.fromkeys([*rulers, *cases])), timed, others)
     except KeyboardInterrupt:
         complete = False
     except BackendUnavailable:

@@ -1,6 +1,7 @@
 """A measuring process: reads its order, one JSON line, from standard input, writes one per event to standard output.
 
-An order that is `open` is followed by tasks, one a line, as whoever listens has them.
+An order that is `open` is followed by tasks, one a line, as whoever listens has them. Standard input stays open until
+the end; where it closes before, the parent is gone, and the process ends too.
 
 Events: {"facts", "protocol"}, {"compiled"} for each library made ahead for the tasks listed so, then per task
 {"begin": name}, {"case": name} before each edge where the task is a kernel's edges, and {"results": [...]}, at the end
@@ -14,6 +15,7 @@ import sys
 
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
+from prism_bench.child import end_with
 from prism_bench.monitor import watched
 from prism_bench.run_record import encode_case
 from prism_bench.strict_json import json_line
@@ -24,6 +26,7 @@ from prism_bench.workbench.settings import PROTOCOL, from_plain
 
 def main() -> None:
     """Work through the order on standard input."""
+    end_with(sys.stdin.fileno())
     order = json.loads(sys.stdin.readline())
     tell = private_output()
     backend = open_backend(order["backend"])

@@ -2,14 +2,13 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from prism_bench import __version__, cli
+from prism_bench import __version__
 
 TOYS = Path(__file__).parent.parent / "toys"
 COMMANDS = ("list", "verify", "run", "show", "report")
@@ -127,15 +126,3 @@ def test_a_reader_that_goes_away_is_no_error():
     process.stderr.close()
     process.wait()
     assert "" == words
-
-
-def test_a_polite_end_interrupts_once():
-    """timeout(1) tells the process and its group: the second signal must not cut the keeping of the record short."""
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        signal.signal(signal.SIGTERM, cli._interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGTERM)
-    finally:
-        signal.signal(signal.SIGTERM, before)

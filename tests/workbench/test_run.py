@@ -173,7 +173,7 @@ def test_what_ends_a_run_before_anything_writes_no_record(play, tmp_path):
 
 
 def test_what_was_measured_is_kept_along_the_way(play, monkeypatch):
-    monkeypatch.setattr(import_module("prism_bench.workbench.run"), "KEEP_SECONDS", 0.0)
+    monkeypatch.setenv("PRISM_BENCH_SAVE_SECONDS", "0")
     kept = []
     record = play(filters=["double"], processes=2, keep=kept.append)
     assert {False} == {one.complete for one in kept}

@@ -1,0 +1,161 @@
+"""Interrupts: the first SIGINT, SIGTERM or SIGHUP ends a job in order, and no further one cuts short what is kept.
+
+A command runs in `guarded`. The first signal raises Interrupted in it, once; later ones are noted and do nothing else.
+In a `held` block the signal waits for the end of the block, except in an `allowed` block inside of it: a job holds
+signals while it measures, keeps and prints, and allows them while it measures. Without a guard, as in a program that
+imports the package, signals do what that program wants.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from types import FrameType
+from typing import ParamSpec, TypeVar
+
+EXIT_CODE = 2  # of every command that a signal ended
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+_P, _R = ParamSpec("_P"), TypeVar("_R")
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked for an end; the message is the signal's name."""
+
+
+class _Guard:
+    """The signals of one process: which came first, whether it was raised, and how deep they are held."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+        self.raised = False
+        self.holds = 0
+        self.starting = self.closed = False
+
+    def take(self, number: int, _frame: FrameType | None) -> None:
+        """Handle a signal."""
+        if self.closed:
+            return
+        if self.starting:  # nothing was begun: there is nothing to keep
+            _say(f"interrupted by {signal.Signals(number).name}")
+            os._exit(EXIT_CODE)
+        if self.first is not None:
+            _say("is ending already, and keeps what it has; only SIGKILL ends it at once")
+            return
+        self.first = signal.Signals(number).name
+        self.raise_pending()
+
+    def raise_pending(self) -> None:
+        """Raise the signal that came, unless signals are held or it was raised before."""
+        if self.first is not None and not self.raised and self.holds == 0:
+            self.raised = True
+            raise Interrupted(self.first)
+
+
+_guard: _Guard | None = None
+
+
+def guarded(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Run the command under a guard; one that a signal ended exits with EXIT_CODE, unless it exits with 0 by itself."""
+
+    @wraps(command)
+    def run(*words: _P.args, **named: _P.kwargs) -> _R:
+        with _installed() as guard:
+            try:
+                return command(*words, **named)
+            except KeyboardInterrupt:
+                _say(f"interrupted by {guard.first or 'SIGINT'}")
+                raise SystemExit(EXIT_CODE) from None
+            except SystemExit as end:
+                if not guard.raised or end.code in (0, None):
+                    raise
+                _say(f"interrupted by {guard.first}")
+                raise SystemExit(EXIT_CODE) from None
+
+    return run
+
+
+def starting() -> None:
+    """Guard this process from here on: until `guarded` takes over a signal ends it at once, without a traceback."""
+    global _guard
+    _guard = _Guard()
+    _guard.starting = True
+    _install(_guard)
+
+
+def closed() -> None:
+    """Do nothing about signals from here on: the process ends by itself, and what it said must still come out."""
+    if _guard is not None:
+        _guard.closed = True
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Let a signal wait until the block has ended; where the block ends with an error, that one is raised instead."""
+    with _holds(lambda holds: holds + 1):
+        yield
+    check()
+
+
+@contextmanager
+def allowed() -> Iterator[None]:
+    """Let signals interrupt the block, whoever holds them outside of it; one that waits interrupts at once."""
+    with _holds(lambda _: 0):
+        check()
+        yield
+
+
+def check() -> None:
+    """Raise the signal that waits, unless signals are held here."""
+    if _guard is not None:
+        _guard.raise_pending()
+
+
+@contextmanager
+def _holds(changed: Callable[[int], int]) -> Iterator[None]:
+    guard = _guard
+    if guard is None:
+        yield
+        return
+    before = guard.holds
+    try:
+        guard.holds = changed(before)
+        yield
+    finally:
+        guard.holds = before
+
+
+@contextmanager
+def _installed() -> Iterator[_Guard]:
+    """The guard of the process, made and removed here where there is none yet."""
+    global _guard
+    if _guard is not None:
+        _guard.starting = False
+        yield _guard
+        return
+    _guard = _Guard()
+    before = _install(_guard)
+    try:
+        yield _guard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        _guard = None
+
+
+def _install(guard: _Guard) -> dict[int, object]:
+    """Handle every signal that is not ignored, as `nohup` has it; returns the handlers before."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    chosen = [number for number in numbers if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    return {number: signal.signal(number, guard.take) for number in chosen}
+
+
+def _say(words: str) -> None:
+    """Write a line on standard error, from a signal handler too; a closed one is no reason to fail."""
+    try:
+        os.write(2, f"prism-bench: {words}\n".encode())
+    except OSError:
+        return

@@ -1,0 +1,188 @@
+"""The first signal ends a command in order, the others change nothing; what is held is never cut short."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from prism_bench import interrupts
+from prism_bench.child import environment
+from prism_bench.interrupts import allowed, guarded, held
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+def send(number=signal.SIGINT):
+    os.kill(os.getpid(), number)
+
+
+@pytest.fixture(autouse=True)
+def usual_handlers():
+    """Ctrl-C may be ignored where the tests were started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def code_of(command):
+    with pytest.raises(SystemExit) as ended:
+        guarded(command)()
+    return ended.value.code
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_command_with_2_and_one_line(number, capfd):
+    assert 2 == code_of(lambda: send(number))
+    assert f"prism-bench: interrupted by {number.name}\n" == capfd.readouterr().err
+
+
+def test_a_polite_end_interrupts_once():
+    """timeout(1) tells the process and its group: the second signal must not cut the keeping of the record short."""
+    kept = []
+
+    def command():
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGTERM)
+        for number in SIGNALS:
+            send(number)
+        kept.append("record")
+
+    guarded(command)()
+    assert ["record"] == kept
+
+
+@pytest.mark.parametrize(("code", "told"), [(0, 0), (1, 2), (2, 2), (3, 2), (130, 2)])
+def test_an_interrupted_command_that_ends_by_itself_ends_with_2_unless_all_is_well(code, told):
+    def command():
+        with pytest.raises(KeyboardInterrupt):
+            send()
+        raise SystemExit(code)
+
+    assert told == code_of(command)
+
+
+def test_what_is_held_comes_to_its_end_and_is_interrupted_then():
+    steps = []
+
+    def command():
+        with held():
+            send()
+            send()
+            steps.append("saved")
+        steps.append("after")
+
+    assert 2 == code_of(command)
+    assert ["saved"] == steps
+
+
+def test_what_is_allowed_within_is_interrupted_at_once_and_the_rest_is_held():
+    steps = []
+
+    def command():
+        with held():
+            try:
+                with allowed():
+                    send()
+                    steps.append("not reached")
+            except KeyboardInterrupt:
+                steps.append("interrupted")
+            send(signal.SIGTERM)
+            steps.append("saved")
+        raise SystemExit(1)
+
+    assert 2 == code_of(command)
+    assert ["interrupted", "saved"] == steps
+
+
+def test_a_signal_that_came_while_held_interrupts_what_is_allowed_next():
+    steps = []
+
+    def command():
+        with held():
+            send()
+            with allowed():
+                steps.append("not reached")
+
+    assert 2 == code_of(command)
+    assert [] == steps
+
+
+def test_an_error_of_what_is_held_is_not_hidden_by_the_signal():
+    def command():
+        with held():
+            send()
+            raise ValueError("the disk")
+
+    with pytest.raises(ValueError, match="the disk"):
+        guarded(command)()
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        guarded(lambda: send(signal.SIGHUP))()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_guard_in_a_guard_is_the_same_one():
+    @guarded
+    def inner():
+        with pytest.raises(KeyboardInterrupt):
+            send()
+
+    @guarded
+    def outer():
+        inner()
+        send()
+
+    outer()
+
+
+def test_without_a_guard_signals_are_the_programs_own():
+    with pytest.raises(KeyboardInterrupt), held():
+        send()
+    interrupts.check()
+
+
+AT_IMPORT = """
+import os, signal, sys, types
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "prism_bench.cli":
+            os.kill(os.getpid(), signal.NAME)
+sys.meta_path.insert(0, Finder())
+from prism_bench.__main__ import main
+main()
+"""
+AT_END = """
+import atexit, os, signal, sys
+sys.argv = ["prism-bench", "--version"]
+for number in (signal.SIGINT, signal.SIGTERM):
+    atexit.register(os.kill, os.getpid(), number)
+from prism_bench.__main__ import main
+main()
+"""
+
+
+def ran(program):
+    def usual():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, preexec_fn=usual)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_while_the_command_line_is_imported_ends_without_a_traceback(number):
+    found = ran(AT_IMPORT.replace("NAME", number.name))
+    assert (2, f"prism-bench: interrupted by {number.name}\n") == (found.returncode, found.stderr)
+
+
+def test_a_signal_while_the_interpreter_ends_changes_nothing():
+    found = ran(AT_END)
+    assert (0, "") == (found.returncode, found.stderr)
+    assert found.stdout.startswith("prism-bench ")

@@ -1,0 +1,115 @@
+"""No process that we start outlives the one that started it, whatever it is doing and however that one ended."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from prism_bench.child import environment
+
+TOYS = Path(__file__).parent / "toys"
+SECONDS = 30.0  # until a child that should end is taken for one that does not
+
+RUN = f"""
+from prism_bench import workbench
+from prism_bench.catalogue import discover
+found = discover({str(TOYS)!r})
+settings = workbench.Settings(processes=1, lanes=LANES, timeout=600.0)
+cases = found.cases(["triple"], ["S0"])
+workbench.run(found, "null", cases, settings, lambda told: told.task.startswith(TASK) and print("busy", flush=True))
+"""
+WORKER = RUN.replace("LANES", "1").replace("TASK", "'edges'")
+LANES = RUN.replace("LANES", "2").replace("TASK", "'edges'")
+CONVERSATION = f"""
+from prism_bench.catalogue import discover
+from prism_bench.workbench.trials import Bench, Trials
+found = discover({str(TOYS)!r})
+(case,) = found.cases(["triple"], ["S0"])
+with Trials(Bench("null", found, 600.0)) as trials:
+    print("busy", flush=True)
+    trials(case)
+"""
+EMULATOR = """
+from pathlib import Path
+import numpy as np
+from prism_bench.emulator import compile_source
+folder = Path("kernel"); folder.mkdir()
+source = folder / "endless.cu"
+source.write_text('extern "C" __global__ void endless(volatile int* x) { while (x[0] == 0) {} }')
+module = compile_source(source, (), ("endless",), "fast")
+print("busy", flush=True)
+module.launch("endless", (1,), (1,), [np.zeros(1, "i4")], isolate=True)
+"""
+POOL = """
+import time
+from multiprocessing import get_context
+from concurrent.futures import ProcessPoolExecutor
+from prism_bench.workbench import ahead
+if __name__ == "__main__":
+    print("busy", flush=True)
+    list(ahead.on_all_cores(time.sleep, [600.0] * 9))
+"""
+SERVING = """
+from prism_bench.persistent.process import Process
+process = Process("emulator", 4)
+process.receive()
+print("busy", flush=True)
+import time
+time.sleep(600)
+"""
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes below `pid`, at any depth."""
+    try:
+        below = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return set()
+    return {*below, *(deeper for one in below for deeper in descendants(one))}
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_for(condition) -> bool:
+    end = time.monotonic() + SECONDS
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc to find the children")
+@pytest.mark.parametrize(
+    "program",
+    [WORKER, LANES, CONVERSATION, EMULATOR, POOL, SERVING],
+    ids=["worker", "lanes", "conversation", "emulator", "pool", "persistent"],
+)
+def test_a_killed_parent_takes_its_children_along(program, tmp_path):
+    (tmp_path / "script.json").write_text(json.dumps({"triple*": {"hang": True}}))
+    (tmp_path / "parent.py").write_text(program)
+    there = {**environment(), "PRISM_BENCH_NULL": str(tmp_path / "script.json")}
+    command = [sys.executable, "parent.py"]
+    with subprocess.Popen(command, cwd=tmp_path, env=there, stdout=subprocess.PIPE) as parent:
+        try:
+            assert b"busy" in parent.stdout.readline()
+            assert wait_for(lambda: descendants(parent.pid))
+            time.sleep(1.0)  # into the launch that never ends
+            children = descendants(parent.pid)
+        finally:
+            parent.kill()
+    try:
+        assert children
+        assert wait_for(lambda: not any(map(runs, children))), f"still there: {[*filter(runs, children)]}"
+    finally:
+        for child in filter(runs, children):
+            os.kill(child, signal.SIGKILL)
