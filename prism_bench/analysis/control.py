@@ -169,11 +169,12 @@ def with_changed(control: Control, changed: tuple[str, ...]) -> Control:
 
 def shift_words(control: Control) -> str | None:
     """What the machine did to every case, where that is beyond its own error; None where it did nothing."""
-    fit, shift = control.fit, control.fit.at(float("inf"))
+    fit = control.fit
+    error = hypot(sqrt(max(fit.covariance[0], 0.0)), fit.scatter)
     if not control.used:
         return None
     parts = [f"{'+' if fit.offset > 0 else '-'}{time_text(abs(fit.offset))} a launch"] if fit.offset else []
-    parts += [f"{shift.log:+.1%}".replace("%", " %")] if abs(shift.log) > max(LEAST, 2 * shift.error) else []
+    parts += [f"{fit.factor - 1:+.1%}".replace("%", " %")] if abs(fit.factor - 1) > max(LEAST, 3 * error) else []
     return " and ".join(parts) or None
 
 

@@ -124,6 +124,23 @@ def scripted(name, seconds):
     return f"{SCRIPT}={Path(name).resolve()}"
 
 
+@pytest.mark.parametrize(("words", "count"), [((), 5), (("--processes", "2"), 2),
+                                              (("--processes", "1", "--most", "3", "--least", "0"), 3)])  # fmt: skip
+def test_processes_are_added_until_a_case_is_decided_or_the_most_are_measured(shell, toys, words, count):
+    """Nothing is the same for `--least 0`, so that such a case is measured in as many processes as there may be."""
+    shell("compare", toys[1], toys[1], "--backend", "null", *toys, "--filter", "triple", "--keep", "kept", *words)
+    assert count == processes_of("kept/b.json.gz")
+
+
+def test_the_most_processes_are_no_fewer_than_the_first(shell, toys):
+    found = shell("compare", toys[1], toys[1], *QUICK, *toys, "--most", "1")
+    assert (2, True) == (found.code, "--most 1: at least the 2 processes" in found.err)
+
+
+def processes_of(path):
+    return len(store.read(path).case("triple[n=1000]").measurement("cold_time").processes)
+
+
 def test_an_option_is_compared_through_the_environment_of_one_side(shell, toys):
     words = ("compare", toys[1], toys[1], *QUICK, *toys, "--filter", "triple")
     found = shell(*words, "--env-a", scripted("a.json", 1e-5), "--env-b", scripted("b.json", 2e-5))

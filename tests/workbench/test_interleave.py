@@ -12,7 +12,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.measure import Criterion
 from prism_bench.workbench import process
-from prism_bench.workbench.interleave import Build, interleaved, pair_settings
+from prism_bench.workbench.interleave import Build, Growth, interleaved, pair_settings
 from prism_bench.workbench.process import Place
 
 TOYS = Path(__file__).parent.parent / "toys"
@@ -79,6 +79,30 @@ def test_both_records_were_verified_and_measured_by_one_protocol(whole):
 def test_progress_counts_both_sides(whole):
     assert list(range(16)) == [event.done for event in whole[2]]
     assert {16} == {event.total for event in whole[2]}
+
+
+def test_only_undecided_cases_are_measured_again(tmp_path):
+    """Three pairs for all; then the variant alone, to the next look; then nothing."""
+    seen = []
+
+    def undecided(pair):
+        counts = {c.name: len(c.measurement("cold_time").processes) for c in pair[1].cases}
+        seen.append(counts)
+        left = {"double:by_adding[n=1000]"} if len(seen) == 1 else set()
+        return left, left
+
+    events = []
+    a, b = played(tmp_path, processes=3, verified=False, growth=Growth((3, 5, 9), undecided), report=events.append)
+    counts = [{c.name: len(c.measurement("cold_time").processes) for c in one.cases} for one in (a, b)]
+    assert [{"double[n=1000]": 3, "double:by_adding[n=1000]": 5}] * 2 == counts
+    assert [{"double[n=1000]": 3, "double:by_adding[n=1000]": 3}, counts[0]] == seen
+    assert (True, len(events)) == (a.complete, events[-1].total)
+    assert list(range(16)) == [event.done for event in events]
+
+
+def test_a_decided_comparison_ends_with_its_first_look(tmp_path):
+    a, _ = played(tmp_path, processes=2, verified=False, growth=Growth((2, 9), lambda pair: ((), ())))
+    assert 2 == len(a.case("double[n=1000]").measurement("cold_time").processes)
 
 
 def test_a_fault_of_one_side_costs_that_case_alone(tmp_path):
