@@ -64,6 +64,8 @@ def test_twenty_pairs_of_one_build_are_judged_with_and_without_a_floor(judged):
     assert {"8"} == {row["cases"] for row in same}
     assert 0.01 * 160 >= sum(int(row["slower"]) + int(row["faster"]) for row in same[::2])
     assert "of 160 verdicts in 20 pairs called a change" in said
+    assert "as a control 0 stand out" in said
+    assert {"0"} == {row["standing_out"] for row in same}
 
 
 def test_the_planted_slowdown_counts_where_the_floor_allows_it(judged):
@@ -120,6 +122,13 @@ def test_measuring_leaves_records_tables_and_floors(both):
     assert "planted 0.05" == store.read(folder / "planted.json.gz").catalogue
     assert set(store.read(folder / "same-a.json.gz").case("double[n=1000]").workload) == {"n"}
     assert ("double[n=1000]", "cold_time") in stored_noise("toy", folder / "noise").floors
+    assert "2 processes a side of the build against itself" in said
+
+
+def test_the_build_against_itself_can_be_measured_alone(both):
+    folder, said, code = both("--only-same", "--pairs", "3")
+    assert (None, False) == (code, (folder / "planted.json.gz").exists())
+    assert 6 == len((folder / "toy" / "same.csv").read_text().splitlines()) - 1
     assert "2 processes a side of the build against itself" in said
 
 

@@ -1,0 +1,88 @@
+"""A/A pairs of one build: its processes, dealt anew into two sides and judged as a comparison judges them.
+
+Dealt sides share processes from one pair to the next, so that twenty pairs say less than twenty measurements would.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+
+from prism_bench.analysis.control import control_of
+from prism_bench.analysis.estimate import pooled
+from prism_bench.analysis.medians import Medians, cycles, medians
+from prism_bench.analysis.rivals import clock_of
+from prism_bench.analysis.verdict import CHANGED, RULES, VERDICTS, Pair, Shift, judged
+from prism_bench.run_record import RunRecord
+
+SIDE = 5  # processes a side, at most
+FLOORS = ("of other processes", "of the pair's own")
+
+
+def groups_of(a: RunRecord, b: RunRecord) -> dict[str, tuple[Medians, Medians | None]]:
+    """All processes of both records by case, in seconds and in cycles, of every case that has valid times in both."""
+    found = {}
+    for case in a.cases:
+        other = b.case(case.name)
+        if other is None or not case.measurements:
+            continue
+        both = [one.measurement(clock_of(case)) for one in (case, other)]
+        if not all(one and one.valid and one.samples for one in both):
+            continue
+        clocked = [cycles(one) for one in both]
+        whole = medians([*both[0].processes, *both[1].processes])
+        found[case.name] = whole, clocked[0] + clocked[1] if all(clocked) else None
+    return found
+
+
+def dealt_rows(a: RunRecord, b: RunRecord, pairs: int, seed: int) -> Iterator[dict[str, str]]:
+    """So many pairs of the whole catalogue, each with the floor that the left over processes make, and without."""
+    groups = groups_of(a, b)
+    for number in range(1, pairs + 1):
+        for floor in FLOORS:
+            yield _row(number, _dealt(groups, Random(f"{seed}/{number}"), floor == FLOORS[0]), floor)
+
+
+def _dealt(groups: Mapping[str, tuple[Medians, Medians | None]], rng: Random, floors: bool) -> dict[str, Pair]:
+    """Two sides of the processes; cases of as many processes are dealt alike, since a process runs all of them."""
+    orders: dict[int, list[int]] = {}
+    found = {}
+    for name, (seconds, clocked) in groups.items():
+        count = len(seconds.logs)
+        order = orders.setdefault(count, rng.sample(range(count), count))
+        side = min(SIDE, (count - 3) // 2) if floors and count >= 7 else min(SIDE, count // 2)
+        first, second, rest = order[:side], order[side : 2 * side], order[2 * side :]
+        known = pooled(seconds.only(rest)) if floors and len(rest) > 2 else None
+        in_cycles = (clocked.only(first), clocked.only(second)) if clocked else None
+        found[name] = Pair(seconds.only(first), seconds.only(second), in_cycles, known)
+    return found
+
+
+def _row(number: int, pairs: Mapping[str, Pair], floor: str) -> dict[str, str]:
+    """One pair: how many cases had which verdict as if their code had changed, and how many of them stand out when all
+    of them, whose code is identical, are the control.
+    """
+    found = Counter(one.verdict for one in judged(list(pairs.values())))
+    changed = sum(found[word] for word in CHANGED)
+    side = max((len(pair.a.logs) for pair in pairs.values()), default=0)
+    return {
+        "pair": str(number), "processes": str(side), "floor": floor, "cases": str(len(pairs)),
+        **{word: str(found[word]) for word in VERDICTS},
+        "changed_share": f"{changed / len(pairs):.4f}" if pairs else "", "standing_out": str(_standing_out(pairs)),
+    }  # fmt: skip
+
+
+def _standing_out(pairs: Mapping[str, Pair]) -> int:
+    control = control_of(pairs)
+    shifts = [control.fit.at(pair.a.typical) if control.used else Shift() for pair in pairs.values()]
+    found = judged(list(pairs.values()), RULES, control.widening, shifts)
+    return sum(one.verdict in CHANGED for one in found)
+
+
+def summary(rows: Sequence[Mapping[str, str]], floor: str) -> str:
+    """What the pairs with that floor come to."""
+    own = [row for row in rows if row["floor"] == floor]
+    false = [int(row["slower"]) + int(row["faster"]) for row in own]
+    cases, out = (sum(int(row[key]) for row in own) for key in ("cases", "standing_out"))
+    share = f" ({sum(false) / cases:.2%}), in {sum(map(bool, false))} pairs" if cases else ""
+    return (f"same build, floor {floor}: {sum(false)} of {cases} verdicts in {len(own)} pairs called a change{share}; "
+            f"as a control {out} stand out")  # fmt: skip
