@@ -64,11 +64,12 @@ def test_an_honest_call_has_its_time_and_no_notes(metric, seconds):
         (Played(cold=[2.1e-6], hot=[1e-7]), "hot_time", {}, "at launch overhead: nothing to time"),
         (Played(hot=[1.47e-6]), "hot_time", {}, "1.47 us hot and 320 us cold"),
         (Played(cold=[20e-6]), "cold_time", {}, "the call does less when timed"),
-        (Played(cold=[3e-6], hot=[34e-6]), "hot_time", {}, "the call does less when timed"),
+        (Played(cold=[3e-6], hot=[64e-6]), "hot_time", {}, "the call does less when timed"),
         (Played(), "cold_time", {"bytes": 10**10}, "4.80 TB/s at most"),
         (Played(), "hot_time", {"bytes": 10**10}, "besides the 50.0 MB"),
         (Played(), "cold_time", {"flops": 10**15}, "at most, of any type"),
         (Played(), "hot_time", {"flops": 10**15}, "at most, of any type"),
+        (Played(cold=[3e-6] * 9 + [180e-6], hot=[19e-6]), "hot_time", {}, "two levels"),
         (Played(pinned=True), "cold_time", {}, "sets a part of L2 aside"),
     ],
 )
