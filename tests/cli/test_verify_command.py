@@ -1,5 +1,16 @@
 """`prism-bench verify`."""
 
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from prism_bench.backends import open_backend
+from prism_bench.errors import BackendUnavailable
+
+ENDLESS = Path(__file__).parent.parent / "endless"
+
 
 def test_right_kernels_end_with_0(shell, toys):
     found = shell("verify", *toys, "--backend", "null")
@@ -54,3 +65,23 @@ def test_a_kernel_that_never_ends_is_ended_and_named(shell, toys, script):
     assert 1 == found.code
     reasons = {case["name"]: case["reason"] for case in found.json if case["status"] == "timed out"}
     assert {"double[n=1]": "double[n=1]: no answer within 2 s"} == reasons
+
+
+@pytest.mark.parametrize("backend", ["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_kernel_that_waits_for_ever_is_ended_where_it_runs(shell, backend):
+    try:
+        open_backend(backend)
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    found = shell("verify", "--catalogue", ENDLESS, "--backend", backend, "--timeout", "5")
+    assert 1 == found.code
+    assert "timed out pauses[n=1]: no answer within 5 s" in found.out
+
+
+def test_a_kernel_in_the_commands_own_process_is_ended_with_it():
+    command = [sys.executable, "-m", "prism_bench", "traffic", "--catalogue", str(ENDLESS), "--timeout", "2"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if "compiler" in ended.stderr:
+        pytest.skip(ended.stderr)
+    assert 2 == ended.returncode
+    assert ended.stderr.endswith("prism-bench: timed out: pauses[n=1000]: no answer within 2 s\n")
