@@ -67,7 +67,8 @@ OUTSIDE = {
              "report/memory", "report/select"],
     "rmm": ["memory/allocators"],
     "kernel_tuner": ["tuning/strategies"],
-    "asv": ["suites", "report/asv_site"],
+    "asv": ["suites", "report/asv_site", "studies"],
+    "otava": ["studies"],
     "prometheus_client": ["monitor"],
 }  # fmt: skip
 

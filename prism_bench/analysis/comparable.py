@@ -1,9 +1,21 @@
-"""Which records may be held against each other: the same backend, device and protocol, and nothing less."""
+"""Which records may be held against each other: the same backend, device and protocol, and nothing less.
+
+Comparisons, the gate and the trend share the rule: where `value_settings` differ, the times differ for that reason.
+"""
+
+from collections.abc import Mapping
 
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import RunRecord
 
-FREE = ("processes", "seed")  # how often and in which order: settings that change the error, not the value
+# How often, in which order and when a measurement ends: settings of a protocol that change the error of a value and not
+# the value. All others may change it: `seeds` choose the inputs that are timed, and an unknown one may do anything.
+FREE = ("processes", "seed", "criteria")
+
+
+def value_settings(protocol: Mapping[str, object]) -> dict[str, object]:
+    """The settings of a protocol that records must share to be compared, or to be one series without a break."""
+    return {key: value for key, value in protocol.items() if key not in FREE}
 
 
 def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
@@ -27,8 +39,8 @@ def device_of(record: RunRecord) -> str:
 
 
 def _protocols(a, b):
-    keys = [key for key in dict.fromkeys([*a.protocol, *b.protocol]) if key not in FREE]
-    return [(f"protocol's {key}", a.protocol.get(key), b.protocol.get(key)) for key in keys]
+    one, other = value_settings(a.protocol), value_settings(b.protocol)
+    return [(f"protocol's {key}", one.get(key), other.get(key)) for key in dict.fromkeys([*one, *other])]
 
 
 def _units(a, b):

@@ -7,11 +7,11 @@ For a gate: `steps(store.read_history("reports/runs"), floors)` gives every conf
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import log1p
+from math import log, log1p
 
 import numpy
 
-from prism_bench.analysis.trend.causes import Causes, breakpoints
+from prism_bench.analysis.trend.causes import Causes, Change, breakpoints
 from prism_bench.analysis.trend.detection import level_changes
 from prism_bench.analysis.trend.series import Series, higher_is_better, series_of
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, Key, Step
@@ -51,16 +51,16 @@ def trend(
     history: History, floors: Floors | None = None, smallest: float = SMALLEST, known: Iterable[Series] | None = None
 ) -> Trend:
     """The trend of every series of the history; see `steps`. `known` are those series, for who has them already."""
-    causes, found, aside, count = Causes(history), [], {}, 0
-    for series in series_of(history) if known is None else known:
-        count += 1
+    every = list(series_of(history) if known is None else known)
+    causes, found, aside = Causes(history, every), [], {}
+    for series in every:
         key = series.key
         floor = max(smallest, (floors or {}).get((key.machine, key.backend, key.case, key.metric), 0.0))
         found += _steps(series, floor, causes, history)
         for reason, nights in series.aside.items():
             aside[reason] = aside.get(reason, 0) + nights
     found.sort(key=lambda step: (step.since, step.key.machine, step.key.case))
-    return Trend(tuple(found), tuple(breakpoints(history.records)), count, aside)
+    return Trend(tuple(found), tuple(breakpoints(history.records)), len(every), aside)
 
 
 def _steps(series: Series, floor: float, causes: Causes, history: History) -> Iterator[Step]:
@@ -70,9 +70,10 @@ def _steps(series: Series, floor: float, causes: Causes, history: History) -> It
     bounds = [0, *changes, len(series.values)]
     levels = [float(numpy.median(series.values[a:b])) for a, b in zip(bounds, bounds[1:], strict=False)]
     for index, change in enumerate(changes):
-        place, cause = causes.of(series, change)
-        old, new = (history.records[int(series.records[one])] for one in (place - 1, place))
         before, after = levels[index], levels[index + 1]
+        size, edges = log(after / before), (bounds[index], bounds[index + 2])
+        place, cause = causes.of(series, Change(change, size, log1p(floor), *edges))
+        old, new = (history.records[int(series.records[one])] for one in (place - 1, place))
         yield Step(
             series.key, before, after, old.file, new.file, new.created, (old.commit, new.commit),
             nights=bounds[index + 2] - change, age=len(series.values) - change, cause=cause,

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
+from math import sqrt
 
 import numpy
 from scipy.ndimage import median_filter
 
 NEIGHBOURS = 5  # nights whose median a lonely night is held against: what lasts longer than two is no outlier
 LONELY = 5.0  # robust standard deviations from that median
-UNSURE = 6.0  # a scatter learned from n independent nights is taken to be 1 + UNSURE / n times as large
+UNSURE = 8.0  # a scatter learned from n independent nights is taken to be 1 + UNSURE / n times as large
 FINEST = 1e-4  # relative: samples are kept to four digits, so no series is known better
 
 
@@ -64,6 +65,13 @@ class Nights:
         odd[-(NEIGHBOURS // 2) :] = False
         return cls(values, odd)
 
+    @cached_property
+    def quantum(self) -> float:
+        """The typical difference of neighbours that differ: the tick of a clock that is coarser than the noise."""
+        steps = numpy.abs(numpy.diff(self.values[~self.odd]))
+        steps = steps[steps > FINEST / 10]
+        return float(numpy.median(steps)) if len(steps) else 0.0
+
     def level(self, start: int, end: int) -> float:
         """The median of the nights from `start` to before `end`, odd ones left out."""
         piece = self.values[start:end][~self.odd[start:end]]
@@ -73,14 +81,16 @@ class Nights:
         """Nights less the level of their piece, for the pieces between successive `bounds`; odd ones too."""
         return numpy.concatenate([self.values[a:b] - self.level(a, b) for a, b in pairwise(bounds)])
 
-    def scatter(self, bounds: Sequence[int]) -> Scatter:
-        """The scatter about the levels of the pieces.
+    def scatter(self, bounds: Sequence[int], apart: tuple[int, int] = (0, 0)) -> Scatter:
+        """The scatter about the levels of the pieces, of all runs but those from the first of `apart` to the second.
 
         A correlation estimated from n nights is (1 + 4 r) / n too low on average: M. G. Kendall, "Note on bias in the
         estimation of autocorrelation", Biometrika 41, 1954.
         """
-        rest = self.residuals(bounds)[~self.odd[bounds[0] : bounds[-1]]]
-        sigma = max(1.4826 * float(numpy.median(numpy.abs(rest - numpy.median(rest)))), FINEST)
+        counted = ~self.odd[bounds[0] : bounds[-1]]
+        counted[max(apart[0] - bounds[0], 0) : max(apart[1] - bounds[0], 0)] = False
+        rest = self.residuals(bounds)[counted]
+        sigma = max(1.4826 * float(numpy.median(numpy.abs(rest - numpy.median(rest)))), self.quantum / sqrt(12), FINEST)
         tame = numpy.clip(rest, -3 * sigma, 3 * sigma)
         power = float(tame @ tame)
         memory = float(tame[1:] @ tame[:-1]) / power if power else 0.0

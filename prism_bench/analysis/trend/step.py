@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-# Believed in this order: of several things that changed, the first one is named as the cause.
+# Believed in this order: of several things that changed, the first one that explains the step is named as the cause.
 CAUSES = {
     "protocol": "the way of measuring changed",
-    "device": "another device of the same name",
     "toolchain": "the compiler or runtime changed",
     "code": "the machine code changed",
+    "device": "another device of the same name",
     "library": "the library changed",
     "driver": "the driver changed",
     "clock": "the device ran at another clock",

@@ -35,16 +35,17 @@ class Walk:
         self._values = nights.values[self._kept]
         self._plain = self._values.tolist()
         self._newest, self._rolling = _middle_of_three(self._values), median_filter(self._values, WINDOW)
-        self._least = sigmas * _jitter(self._values)
+        self._least = sigmas * jitter(self._values)
 
     def runs(self, start: int) -> Iterator[Run]:
         """The runs of a piece that begins at place `start`, in the order in which their last nights came."""
+        settled = CONFIRMED if start else SETTLED
         start = int(numpy.searchsorted(self._kept, start))
-        levels, first = self._levels(start), start + SETTLED + CONFIRMED - 1
+        levels, first = self._levels(start), start + settled + CONFIRMED - 1
         away = self._newest[first:] - levels[first - CONFIRMED : len(levels) - CONFIRMED]
         for place in numpy.flatnonzero(numpy.abs(away) >= max(self._floor, self._least / sqrt(WINDOW))).tolist():
             night, change = first + place, float(away[place])
-            began = self._began(night, start + SETTLED, float(levels[night - CONFIRMED]), change)
+            began = self._began(night, start + settled, float(levels[night - CONFIRMED]), change)
             length = night + 1 - began
             if length >= CONFIRMED and abs(change) >= self._least / sqrt(length):
                 yield Run(int(self._kept[began]), int(self._kept[night]) + 1)
@@ -75,7 +76,7 @@ def _middle_of_three(values):
     return numpy.concatenate([[numpy.nan, numpy.nan], middle])
 
 
-def _jitter(values):
+def jitter(values):
     """Somewhat less than the standard deviation of a night.
 
     From differences of neighbours, in which levels and drift cancel.

@@ -112,7 +112,7 @@ def side_of(record: RunRecord) -> dict:
     is `[logs, variances]` or null and `code` null where the device's clock did not read it; or to `[metric, reason]`.
     `units` maps the kernels of a merged record to the UUIDs of the devices that measured them; of others it is null.
     """
-    protocol = {key: value for key, value in record.protocol.items() if key not in comparable.FREE}
+    protocol = comparable.value_settings(record.protocol)
     return {
         "machine": record.machine.get("id"), "backend": record.backend, "device": comparable.device_of(record),
         "uuid": record.machine.get("uuid"), "units": _units(record), "complete": record.complete,

@@ -35,6 +35,33 @@ def test_up_and_down_are_two_steps():
     assert [40, 80] == level_changes(normal(120, noise=0.003) + 0.06 * inside, FLOOR)
 
 
+@pytest.mark.parametrize("apart", [3, 4, 5, 7])
+@pytest.mark.parametrize("second", [0.05, -0.05], ids=["up, up", "up, down"])
+def test_two_steps_close_to_each_other_are_both_found(apart, second):
+    """The first piece of eight runs could not be left: of two steps four runs apart one was lost or misplaced."""
+    for seed in range(10):
+        at = 20 + 8 * seed
+        values = normal(120, seed, 0.007)
+        values[at:] += 0.05
+        values[at + apart :] += second
+        found = level_changes(values, FLOOR)
+        assert 2 == len(found) and abs(found[0] - at) <= 1 and abs(found[1] - at - apart) <= 1, (seed, at, found)
+
+
+def test_three_steps_close_to_each_other_are_all_found():
+    values = normal(120, noise=0.005)
+    for at in (60, 64, 69):
+        values[at:] += 0.05
+    assert [60, 64, 69] == level_changes(values, FLOOR)
+
+
+def test_an_outlier_of_another_size_explains_no_level():
+    values = normal(120)
+    values[[7, 19, 33, 48, 61, 90]] += 0.4
+    values[-3:] += 0.06
+    assert [117] == level_changes(values, FLOOR)
+
+
 def test_a_step_below_the_floor_is_not_told():
     values = normal(200, noise=0.001) + 0.015 * (numpy.arange(200) >= 100)
     assert ([], [100]) == (level_changes(values, 0.02), level_changes(values, 0.01))

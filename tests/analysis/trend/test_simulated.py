@@ -6,16 +6,12 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tests.scripts.loading import loaded
+from prism_bench.studies import planted_causes, trends
+from prism_bench.studies.generated_series import NOISES, generated
 
 HOUSE = Path(__file__).resolve().parents[3]
 TABLE = HOUSE / "reports" / "judgement" / "trends.csv"
 SERIES = 60
-
-
-@pytest.fixture(scope="module")
-def script():
-    return loaded("simulate_trends")
 
 
 def rows(**wanted):
@@ -23,13 +19,7 @@ def rows(**wanted):
         return [row for row in csv.DictReader(file) if all(row[name] == value for name, value in wanted.items())]
 
 
-def test_the_committed_table_has_at_most_two_percent_of_false_steps(script):
-    false = {row["noise"]: float(row["share"]) for row in rows(detector="ours", step="0.0")}
-    assert set(script.NOISES) == set(false)
-    assert max(false.values()) <= 0.02
-
-
-def test_the_committed_table_has_nine_of_ten_steps_within_three_nights():
+def test_the_committed_table_has_nine_of_ten_steps_within_three_runs():
     (row,) = rows(noise="normal", detector="ours", step="0.05", **{"nights after": "3"})
     assert float(row["share"]) >= 0.9
 
@@ -40,16 +30,38 @@ def test_the_committed_table_has_the_other_detectors_or_the_reason_why_not():
         assert len(told) > 10 or told[0]["why"]
 
 
-@pytest.mark.parametrize("noise", ["normal", "drift", "outliers", "states", "states, clock known", "quantised"])
-def test_false_steps_are_rare_today(script, noise):
+@pytest.mark.parametrize("noise", NOISES)
+def test_false_steps_are_rare_today(noise):
     rng = numpy.random.default_rng(1)
-    assert sum(bool(script.ours(*script.series(noise, rng), 0.0)) for _ in range(SERIES)) <= 1
+    assert sum(bool(trends.ours(*generated(noise, rng), 0.0)) for _ in range(SERIES)) <= 1
 
 
-def test_a_step_is_found_on_its_third_night_today(script):
+def test_a_step_is_found_on_its_third_run_today():
     rng, found = numpy.random.default_rng(2), 0
     for _ in range(SERIES):
-        values, clocks = script.series("normal", rng)
-        values[-3:] *= 1.05
-        found += any(abs(place - 117) <= 2 for place in script.ours(values, clocks, 0.05))
+        places = trends.ours(*generated("normal", rng, {117: 1.05}), 0.05)
+        found += any(abs(place - 117) <= 2 for place in places)
     assert found >= 0.9 * SERIES
+
+
+@pytest.mark.parametrize("planted", ["up, up", "up, down"])
+def test_two_steps_four_runs_apart_are_found_today(planted):
+    row = trends.row(trends.Cell("normal", "ours", planted, 0.05, 0, SERIES))
+    assert float(row["share"]) >= 0.9
+
+
+@pytest.mark.parametrize("plant", planted_causes.PLANTS)
+def test_planted_causes_are_named_today(plant):
+    row = planted_causes.row(planted_causes.Cell("normal", plant, 6))
+    assert float(row["share"]) >= 5 / 6 - 1e-4
+
+
+def test_every_detector_sees_the_same_series():
+    seen = {}
+    for name in ("first", "second"):
+        seen[name] = []
+        with pytest.MonkeyPatch.context() as patch:
+            spy = lambda values, clocks, step, name=name: seen[name].append(values.tolist()) or []  # noqa: E731
+            patch.setitem(trends.DETECTORS, name, (spy, "prism-bench"))
+            trends.row(trends.Cell("drift", name, "up, up", 0.05, 0, 3))
+    assert seen["first"] == seen["second"] != []

@@ -1,0 +1,77 @@
+"""Steps that are close to each other, found together: a walk from step to step loses the second of two such steps.
+
+Where the means of the three runs before and after a run differ, a window is cut into pieces of constant level by
+dynamic programming: with the smallest squared error, where every change costs PENALTY variances (B. Jackson et al.,
+IEEE Signal Processing Letters 12 (2005) 105). That is only a proposal: `detection` tests every change of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy
+from scipy.ndimage import median_filter
+
+from prism_bench.analysis.trend.nights import NEIGHBOURS, Nights
+from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, jitter
+
+JUMP = 3.6  # standard errors of a difference between two means of CONFIRMED runs
+PENALTY = 16.0  # variances that a change must explain: about three times the log of the number of runs
+CONTEXT = 12  # runs before and after the jumps, by whose levels they are told from noise
+_TAME = 3.0  # standard deviations from the median of the neighbours, to which a run is drawn in
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Changes of level at the places `changes`, all in the window from place `start` to before `end` of the series."""
+
+    start: int
+    end: int
+    changes: tuple[int, ...]
+
+
+def proposals(nights: Nights, floor: float) -> Iterator[Proposal]:
+    """The proposed changes of each window in which the level jumps."""
+    kept = numpy.flatnonzero(~nights.odd)
+    values = nights.values[kept]
+    sigma = max(jitter(values), floor / 10)
+    middles = median_filter(values, NEIGHBOURS, mode="nearest")
+    tame = numpy.clip(values, middles - _TAME * sigma, middles + _TAME * sigma)
+    for start, end in _windows(tame, max(JUMP * sigma * sqrt(2 / CONFIRMED), 0.75 * floor)):
+        cuts = _cuts(tame[start:end], PENALTY * sigma**2, SETTLED if start == 0 else CONFIRMED)
+        if cuts:
+            last = kept[end] if end < len(kept) else len(nights.values)
+            yield Proposal(int(kept[start]), int(last), tuple(int(kept[start + cut]) for cut in cuts))
+
+
+def _windows(values, least):
+    """Start and end of the stretches with jumps of at least `least`, with their context."""
+    sums = numpy.concatenate([[0.0], numpy.cumsum(values)])
+    means = (sums[CONFIRMED:] - sums[:-CONFIRMED]) / CONFIRMED
+    jumps = numpy.flatnonzero(numpy.abs(means[CONFIRMED:] - means[:-CONFIRMED]) >= least) + CONFIRMED
+    if not len(jumps):
+        return []
+    groups = numpy.split(jumps, numpy.flatnonzero(numpy.diff(jumps) > 2 * CONTEXT) + 1)
+    return [(max(0, group[0] - CONTEXT), min(len(values), group[-1] + CONTEXT)) for group in groups]
+
+
+def _cuts(values, penalty, first):
+    """Where to cut so that squared errors and penalties are least; the first piece has `first` values or more."""
+    count = len(values)
+    sums, squares = (numpy.concatenate([[0.0], numpy.cumsum(values**power)]) for power in (1, 2))
+    cost, before = numpy.full(count + 1, numpy.inf), numpy.zeros(count + 1, int)
+    cost[0] = -penalty
+    for end in range(CONFIRMED, count + 1):
+        starts = numpy.arange(end - CONFIRMED + 1)
+        lengths = end - starts
+        errors = squares[end] - squares[starts] - (sums[end] - sums[starts]) ** 2 / lengths
+        totals = cost[starts] + errors + penalty
+        if end < first:
+            totals[0] = numpy.inf
+        before[end] = int(numpy.argmin(totals))
+        cost[end] = totals[before[end]]
+    cuts, end = [], count
+    while end and before[end]:
+        end = int(before[end])
+        cuts.append(end)
+    return cuts[::-1]

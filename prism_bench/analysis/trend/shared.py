@@ -1,0 +1,58 @@
+"""How far other cases moved at a run: what a change that may move every case, such as another GPU unit, explains."""
+
+from collections.abc import Iterable, Mapping
+from math import copysign
+
+import numpy
+
+from prism_bench.analysis.trend.series import Series
+
+AROUND = 5  # runs before and after, by whose medians a move is told
+FEWEST = 3  # other cases: fewer tell nothing
+COMMON = 0.75  # of the others, sorted by how far they moved; a quarter of them moved at least so far
+
+_Owner = tuple[str, str, str]
+
+
+class Shared:
+    """The moves of the cases whose machine code stayed the same, run by run, worked out when they are asked for."""
+
+    def __init__(self, series: Iterable[Series], unknown: int) -> None:
+        self._unknown = unknown
+        self._series: dict[_Owner, list[Series]] = {}
+        self._moves: dict[tuple[_Owner, int], Mapping[str, float]] = {}
+        for one in series:
+            if one.key.subject == "kernel":
+                self._series.setdefault(_owner(one), []).append(one)
+
+    def move(self, series: Series, place: int, change: float) -> float | None:
+        """The change of log time that other cases share with a `change` of the series at `place`, in its direction.
+
+        Cases differ in what they use of a device, so it is enough that a quarter of them moved. None where fewer than
+        FEWEST other cases kept their machine code.
+        """
+        record = int(series.records[place])
+        moves = [move for case, move in self._moves_at(_owner(series), record).items() if case != series.key.case]
+        if len(moves) < FEWEST:
+            return None
+        sign = copysign(1.0, change)
+        return sign * max(0.0, float(numpy.quantile(sign * numpy.array(moves), COMMON)))
+
+    def _moves_at(self, owner, record):
+        if (owner, record) not in self._moves:
+            found = ((one.key.case, self._move(one, record)) for one in self._series.get(owner, ()))
+            self._moves[owner, record] = {case: move for case, move in found if move is not None}
+        return self._moves[owner, record]
+
+    def _move(self, series, record):
+        """By how much the series moved from the runs before the record to those from it on; None with new code."""
+        place = int(numpy.searchsorted(series.records, record))
+        inside = 0 < place < len(series.records) and series.records[place] == record
+        if not inside or series.codes[place - 1] != series.codes[place] or series.codes[place] == self._unknown:
+            return None
+        before, after = series.values[max(0, place - AROUND) : place], series.values[place : place + AROUND]
+        return float(numpy.log(numpy.median(after) / numpy.median(before)))
+
+
+def _owner(series: Series) -> _Owner:
+    return series.key.machine, series.key.backend, series.key.metric
