@@ -67,7 +67,7 @@ PLANTS = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class CauseCell:
     """One row of the table: so many `histories` with a noise and a plant."""
 
     noise: str
@@ -75,12 +75,12 @@ class Cell:
     histories: int
 
 
-def cells(histories: int) -> Iterator[Cell]:
+def cells(histories: int) -> Iterator[CauseCell]:
     """Yield every cell of the table."""
-    return (Cell(noise, plant, histories) for noise in NOISES for plant in PLANTS)
+    return (CauseCell(noise, plant, histories) for noise in NOISES for plant in PLANTS)
 
 
-def row(cell: Cell) -> dict[str, str | float | int | None]:
+def row(cell: CauseCell) -> dict[str, str | float | int | None]:
     """Return the cell's row: the share of histories in which every planted cause was named at its place."""
     rng = numpy.random.default_rng([_SEED, NOISES.index(cell.noise), list(PLANTS).index(cell.plant)])
     found = sum(named(cell, rng) for _ in range(cell.histories))
@@ -90,7 +90,7 @@ def row(cell: Cell) -> dict[str, str | float | int | None]:
             "step": PLANTS[cell.plant].first - 1, "series": cell.histories, **numbers}  # fmt: skip
 
 
-def named(cell: Cell, rng: numpy.random.Generator) -> bool:
+def named(cell: CauseCell, rng: numpy.random.Generator) -> bool:
     """Whether every planted cause is named at its place, in one more history."""
     place = int(rng.integers(20, RUNS - 20))
     events = {place: PLANTS[cell.plant]}

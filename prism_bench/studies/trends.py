@@ -41,7 +41,7 @@ Detector = Callable[[numpy.ndarray, numpy.ndarray, float], Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Cell:
+class StepCell:
     """One row of the table: `series` generated series of a `noise`, what is `planted` in them, who looks for it.
 
     A single step is `after` runs old; of two, the second is APART runs after the first.
@@ -103,17 +103,17 @@ def version(detector: str) -> str | None:
         return __version__ if detector.startswith("ours") else None
 
 
-def cells(names: Iterable[str], series: int, null: int) -> Iterator[Cell]:
+def cells(names: Iterable[str], series: int, null: int) -> Iterator[StepCell]:
     """Yield every cell of the table for these detectors; `ours, ever` looks a hundred times, for false steps only."""
     for noise in NOISES:
         for name in names:
-            yield Cell(noise, name, "none", 0.0, 0, null // 5 if name == "ours, ever" else null)
+            yield StepCell(noise, name, "none", 0.0, 0, null // 5 if name == "ours, ever" else null)
             if name != "ours, ever":
-                yield from (Cell(noise, name, "one", step, after, series) for step in STEPS for after in AFTER)
-                yield from (Cell(noise, name, planted, STEPS[0], 0, series) for planted in PLANTED[2:])
+                yield from (StepCell(noise, name, "one", step, after, series) for step in STEPS for after in AFTER)
+                yield from (StepCell(noise, name, planted, STEPS[0], 0, series) for planted in PLANTED[2:])
 
 
-def row(cell: Cell) -> dict[str, str | float | int | None]:
+def row(cell: StepCell) -> dict[str, str | float | int | None]:
     """Return the cell's row: the share of series in which every planted step was found, or any that is false."""
     found, false = 0, 0
     rng = numpy.random.default_rng([_SEED, NOISES.index(cell.noise), PLANTED.index(cell.planted), cell.after])
@@ -134,7 +134,7 @@ def row(cell: Cell) -> dict[str, str | float | int | None]:
     }  # fmt: skip
 
 
-def _steps(cell: Cell, rng: numpy.random.Generator) -> dict[int, float]:
+def _steps(cell: StepCell, rng: numpy.random.Generator) -> dict[int, float]:
     if cell.planted == "none":
         return {}
     if cell.planted == "one":

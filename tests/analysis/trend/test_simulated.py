@@ -46,13 +46,13 @@ def test_a_step_is_found_on_its_third_run_today():
 
 @pytest.mark.parametrize("planted", ["up, up", "up, down"])
 def test_two_steps_four_runs_apart_are_found_today(planted):
-    row = trends.row(trends.Cell("normal", "ours", planted, 0.05, 0, SERIES))
+    row = trends.row(trends.StepCell("normal", "ours", planted, 0.05, 0, SERIES))
     assert float(row["share"]) >= 0.9
 
 
 @pytest.mark.parametrize("plant", planted_causes.PLANTS)
 def test_planted_causes_are_named_today(plant):
-    row = planted_causes.row(planted_causes.Cell("normal", plant, 6))
+    row = planted_causes.row(planted_causes.CauseCell("normal", plant, 6))
     assert float(row["share"]) >= 5 / 6 - 1e-4
 
 
@@ -63,5 +63,5 @@ def test_every_detector_sees_the_same_series():
         with pytest.MonkeyPatch.context() as patch:
             spy = lambda values, clocks, step, name=name: seen[name].append(values.tolist()) or []  # noqa: E731
             patch.setitem(trends.DETECTORS, name, (spy, "prism-bench"))
-            trends.row(trends.Cell("drift", name, "up, up", 0.05, 0, 3))
+            trends.row(trends.StepCell("drift", name, "up, up", 0.05, 0, 3))
     assert seen["first"] == seen["second"] != []

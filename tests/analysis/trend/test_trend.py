@@ -3,14 +3,12 @@
 import numpy
 import pytest
 
-from prism_bench.analysis.comparison import compare
 from prism_bench.analysis.trend import steps, trend
 from prism_bench.analysis.trend.choice import chosen
 from prism_bench.analysis.trend.series import visiting
 from prism_bench.analysis.trend.shifts import findings, shifts
-from prism_bench.errors import ResultsError, UsageError
+from prism_bench.errors import UsageError
 from tests.analysis.trend.histories import SOFTWARE, history, points, row, series
-from tests.report.synthetic import case_result, record_of
 
 NIGHT = 20
 
@@ -84,76 +82,6 @@ def test_a_cause_is_what_changed(kind):
 )  # fmt: skip
 def test_what_cannot_matter_is_no_cause(columns, facts):
     assert "unexplained" == the_step(slower(**columns), facts=changed(**facts)).cause.kind
-
-
-def still(count=4, step=1.0, **columns):
-    """Other cases, whose machine code stays as it is."""
-    return [row(series(seed=9 + i, steps={NIGHT: step}), case=f"still{i}[n=1]", **columns) for i in range(count)]
-
-
-def steps_of_k(*rows, facts):
-    return [step for step in steps(history(40, *rows, facts=facts)) if step.key.case == "k[n=1]"]
-
-
-def test_another_unit_excuses_no_new_code():
-    """A regression of new code was a note, as long as the night ran on another GPU of the same name."""
-    new = slower(code=from_night(NIGHT, "c1", "c2"))
-    (step,) = steps_of_k(new, *still(), facts=changed(device="GPU-2"))
-    assert "code" == step.cause.kind
-    assert step.cause.also[0].startswith("another device of the same name (the other cases moved by ")
-    assert "bad" == shifts([step])[0].gravity()
-    assert "code" == the_step(new, facts=changed(device="GPU-2")).cause.kind  # nobody says what the unit does
-
-
-def test_another_unit_explains_what_the_others_share_and_no_more():
-    shared = {}
-    for others in (1.0, 1.03, 1.1):
-        (step,) = steps_of_k(slower(), *still(step=others), facts=changed(device="GPU-2"))
-        shared[others] = step.cause.kind, shifts([step])[0].gravity()
-    assert {1.0: ("unexplained", "bad"), 1.03: ("unexplained", "bad"), 1.1: ("device", "note")} == shared
-
-
-def test_a_unit_that_is_slower_for_all_is_the_cause_of_new_code_too():
-    new = slower(code=from_night(NIGHT, "c1", "c2"))
-    (step,) = steps_of_k(new, *still(step=1.1), facts=changed(device="GPU-2"))
-    assert ("device", ("the machine code changed",)) == (step.cause.kind, step.cause.also)
-
-
-def test_another_protocol_excuses_no_new_code_either():
-    new = slower(code=from_night(NIGHT, "c1", "c2"))
-    (step,) = steps_of_k(new, *still(), facts=changed(protocol={"version": 2}))
-    assert "code" == step.cause.kind
-
-
-def test_a_clock_explains_no_more_than_its_own_change():
-    slow = {"clock": from_night(NIGHT, 1.98e9, 1.94e9)}
-    assert ["unexplained", "clock"] == [the_step(slower(factor, **slow)).cause.kind for factor in (2.0, 1.03)]
-
-
-def test_two_causes_close_to_each_other_are_both_named():
-    values = series(steps={NIGHT: 1.06, NIGHT + 4: 1.06})
-    driver = lambda night: {"software": {**SOFTWARE, "driver": "580.2" if night >= NIGHT + 4 else "570.1"}}  # noqa: E731
-    found = steps(history(40, row(values, code=from_night(NIGHT, "c1", "c2")), facts=driver))
-    assert [("code", "h200/020.json.gz"), ("driver", "h200/024.json.gz")] == [
-        (step.cause.kind, step.record) for step in found
-    ]
-
-
-def test_stopping_criteria_are_no_break_and_other_settings_are():
-    """The one rule of `comparable`: what `compare` refuses is a break in the trend, what it takes is none."""
-    protocol = {"version": 1, "processes": 3, "seed": 0, "seeds": [0, 1], "criteria": {"cold_time": {"seconds": 1}}}
-    for key, other in {"processes": 5, "seed": 1, "criteria": {}, "seeds": [2, 3], "version": 2, "l2": 1}.items():
-        records = [record_of(case_result("k", times={"cold_time": 1e-3}), protocol=one)
-                   for one in (protocol, {**protocol, key: other})]  # fmt: skip
-        try:
-            refused = not compare(*records).cases
-        except ResultsError:
-            refused = True
-        facts = lambda night, key=key, other=other: {  # noqa: E731
-            "protocol": {**protocol, key: other} if night >= NIGHT else protocol
-        }
-        broken = [mark.kind for mark in trend(history(40, slower(), facts=facts)).breakpoints]
-        assert (refused, broken) == ((True, ["protocol"]) if key in ("seeds", "version", "l2") else (False, [])), key
 
 
 def test_versions_are_told():
