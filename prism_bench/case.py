@@ -12,6 +12,7 @@ from prism_bench import byname
 from prism_bench.errors import SpecError
 from prism_bench.inputs import InputArray, draw, given
 from prism_bench.kernel import Golden, KernelSpec, Launch, Requirement, Rule, Zero
+from prism_bench.tolerance import underflow
 from prism_bench.tune import written
 from prism_bench.workload import Edge, Workload
 
@@ -63,6 +64,11 @@ class Case:
             return f"{self.kernel}[{self.workload}]"
         number = next(i for i, golden in enumerate(self.spec.golden, 1) if golden is self.golden)
         return f"{self.kernel}[golden {number}: {self.workload}]"
+
+    @property
+    def is_regime(self) -> bool:
+        """Whether it is an edge that follows from the domains of the arguments."""
+        return self.edge is not None and self.edge.regime
 
     @property
     def task(self) -> str:
@@ -278,6 +284,10 @@ class Case:
         where = f"{self.spec.name}: tolerance of {output}"
         terms = byname.call(tolerance.terms, offered, where) if callable(tolerance.terms) else tolerance.terms
         magnitude = byname.call(tolerance.magnitude, offered, where) if tolerance.magnitude else None
+        lost = tolerance.underflows
+        lost = byname.call(lost, offered, where) if callable(lost) else lost
+        if lost:  # in units of `terms`, as the magnitude is
+            magnitude = magnitude + lost * underflow(np.dtype(self.spec.argument(output).dtype)) / terms
         return SimpleNamespace(tolerance=tolerance, terms=terms, magnitude=magnitude)
 
     @np.errstate(all="ignore")

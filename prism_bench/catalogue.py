@@ -15,6 +15,7 @@ from prism_bench.errors import PrismBenchError, SpecError, UsageError, unknown
 from prism_bench.files import GENERATED, default_folder, family_of, shared_folders
 from prism_bench.kernel import KernelSpec
 from prism_bench.naming import chosen, read_case
+from prism_bench.regimes import regime_edges
 from prism_bench.workload import LABELS, Edge
 
 _SPECS = "prism_bench_catalogue"  # the package that specs are loaded into: `from prism_bench_catalogue.include...`
@@ -76,8 +77,8 @@ class Catalogue:
         """The edge and golden cases of the kernel, or of the variant in `kernel:variant`, and of no other; of an edge's
         name that edge alone.
 
-        With `@block=128` behind the name they are launched so; those that this breaks a rule at, or that pin what it
-        chooses, are left out.
+        With `@block=128` behind the name they are launched so; regimes, those that this breaks a rule at, or that pin
+        what it chooses, are left out.
         """
         if kernel in self._edge_by_name:
             return [self._edge_by_name[kernel]]
@@ -88,7 +89,7 @@ class Catalogue:
         if not choice:
             return list(cases)
         names = {word.partition("=")[0] for word in choice.split(",")}
-        launched = [chosen(case, choice) for case in cases if names <= set(case.tunable)]
+        launched = [chosen(case, choice) for case in cases if names <= set(case.tunable) and not case.is_regime]
         return [case for case in launched if case.broken(Device()) is None]
 
     def case(self, name: str) -> Case:
@@ -122,7 +123,7 @@ class Catalogue:
 
     @cached_property
     def _edges(self):
-        return [case for spec in self._specs() for case in _edge_cases(*spec)]
+        return [case for spec in self._specs() for case in (*_edge_cases(*spec), *_regime_cases(*spec))]
 
     @cached_property
     def _edges_by_kernel(self):
@@ -185,6 +186,11 @@ def _edge_cases(spec, variant):
 def _edge_case(spec, edge, variant):
     own = edge if isinstance(edge, Edge) else None
     return Case(spec, own.workload if own else edge, "edge", variant, edge=own)
+
+
+def _regime_cases(spec, variant):
+    """At workloads that edges have too, so that nothing of them needs a check beforehand."""
+    return [_edge_case(spec, edge, variant) for edge in regime_edges(spec)]
 
 
 def discover(folder: Path | str | None = None) -> Catalogue:

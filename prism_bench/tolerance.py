@@ -18,6 +18,9 @@ _SMALLEST_EXPONENT = {"float16": -24, "float32": -149, "float64": -1074}
 class Tolerance:
     """An element passes within the largest of its allowances; `normwise` bounds the whole output besides.
 
+    `underflows` are the products that make an element: each is off by half of the smallest number where it underflows.
+    `period` is a turn of what goes in a circle: an error of a whole turn is none.
+
     `terms` is a share of `magnitude` (the sum of the absolute terms that made the element); both may be functions
     that ask for inputs and axes by name.
     """
@@ -30,6 +33,8 @@ class Tolerance:
     terms: float | Callable = 0.0
     magnitude: Callable | None = None
     normwise: float | None = None
+    underflows: float | Callable = 0.0
+    period: float | None = None
 
     def loosened(self, **changes) -> "Tolerance":
         """A copy with other allowances, for a variant whose arithmetic differs by design."""
@@ -59,9 +64,10 @@ def normalising() -> Tolerance:
     return Tolerance("normalising", relative=1e-5, floor_of_peak=1e-6)
 
 
-def reduction(magnitude: Callable, terms: float = 1e-6) -> Tolerance:
-    """Within `terms` of the sum of absolute terms; never relative to a sum that cancels."""
-    return Tolerance("reduction", terms=terms, magnitude=magnitude)
+def reduction(magnitude: Callable, terms: float | Callable = 1e-6, underflows: float | Callable = 0.0) -> Tolerance:
+    """Within `terms` of the sum of absolute terms, and of what `underflows` products may lose; never relative to a sum
+    that cancels."""
+    return Tolerance("reduction", terms=terms, magnitude=magnitude, underflows=underflows)
 
 
 def product(magnitude: Callable, depth: Callable) -> Tolerance:
@@ -161,11 +167,11 @@ def _part(actual, expected, piece, limits, xp):
     dtype = actual.dtype
     wanted = expected[piece].astype(dtype) if limits.tolerance.name.startswith("exact") else expected[piece]
     wide = "float64" if dtype.kind == "f" else dtype
-    got, want = actual[piece].astype(wide), wanted.astype(wide)
-    error = _error(got, want, xp)
+    got, want = _overflown(actual[piece].astype(wide), wanted.astype(wide), dtype, xp)
+    error = _around(_error(got, want, xp), limits.tolerance.period, xp)
     allowed = _allowed(want, dtype, limits, piece, xp)
     at, excess = _worst(error, allowed, xp)
-    squares = _squares(error, want, xp)
+    squares = _squares(xp.maximum(error - underflow(dtype), 0.0), want, xp)
     return _Part(
         differing=int((~(error <= allowed)).sum()), max_error=float(error.max()), squared_error=squares[0],
         squared_size=squares[1], excess=excess, worst=piece.start + at, actual=float(got[at]), expected=float(want[at]),
@@ -187,6 +193,23 @@ def _peak(want, tolerance, xp):
     return max(float(xp.where(xp.isfinite(one), xp.abs(one), 0.0).max()) for one in pieces)
 
 
+def _overflown(got, want, dtype, xp):
+    """Both with what the type cannot hold in the place of the infinity that it is rounded to, from the least number
+    on that is; an infinity in the reference itself stays one, and only that is equal to it.
+    """
+    if dtype.kind != "f":
+        return got, want
+    most = float(np.finfo(dtype).max) * (1 + UNIT_ROUNDOFF[dtype.name] if dtype.name != "float64" else 1)
+    finite = xp.isfinite(want)
+    rounded = xp.where(finite & xp.isinf(got), xp.copysign(most, got), got)
+    return rounded, xp.where(finite, xp.clip(want, -most, most), want)
+
+
+def underflow(dtype) -> float:
+    """Half of the smallest number of the type, as near as one can be to what underflows; 0 for integers."""
+    return 2.0 ** (_SMALLEST_EXPONENT[dtype.name] - 1) if dtype.kind == "f" else 0.0
+
+
 def _error(got, want, xp):
     """|got - want|; 0 where both are NaN or the same infinity, infinite where only one is."""
     if got.dtype.kind != "f":
@@ -198,6 +221,11 @@ def _error(got, want, xp):
     return xp.where(same, 0.0, xp.where(finite, difference, xp.inf))
 
 
+def _around(error, period, xp):
+    """The error the shorter way round."""
+    return error if period is None else xp.where(xp.isfinite(error), xp.minimum(error, xp.abs(period - error)), error)
+
+
 def _allowed(want, dtype, limits, piece, xp):
     tolerance = limits.tolerance
     if tolerance.name == "exact except":
@@ -207,8 +235,7 @@ def _allowed(want, dtype, limits, piece, xp):
     size = xp.where(xp.isfinite(want), xp.abs(want), 0.0)
     if tolerance.relative == float("inf"):
         return xp.where(xp.isfinite(want), xp.inf, 0.0)
-    rounding = 2.0 ** (_SMALLEST_EXPONENT[dtype.name] - 1)  # no number of this type can be nearer to what underflows
-    allowed = xp.maximum(tolerance.relative * size, max(tolerance.floor, rounding))
+    allowed = xp.maximum(tolerance.relative * size, max(tolerance.floor, underflow(dtype)))
     allowed = xp.maximum(allowed, tolerance.floor_of_peak * limits.peak)
     if tolerance.ulps:
         allowed = xp.maximum(allowed, tolerance.ulps * _ulp(size, dtype, xp))

@@ -218,10 +218,16 @@ def test_edges_and_golden_cases_are_never_among_the_timed_ones():
     assert not {case.label for case in found.cases()} & {"edge", "golden"}
 
 
+def plain(cases):
+    """Those that are no input regimes."""
+    return [case for case in cases if not case.is_regime]
+
+
 def test_the_edges_of_a_kernel_are_not_those_of_its_variants():
     found = discover(TOYS)
-    assert ["double[n=0]", "double[n=1]", "double[golden 1: n=3]"] == names(found.edges_of("double"))
-    assert ["double:by_adding[n=0]", "double:by_adding[n=1]"] == names(found.edges_of("double:by_adding"))
+    assert ["double[n=0]", "double[n=1]", "double[golden 1: n=3]"] == names(plain(found.edges_of("double")))
+    assert ["double:by_adding[n=0]", "double:by_adding[n=1]"] == names(plain(found.edges_of("double:by_adding")))
+    assert {"double:by_adding"} == {case.kernel for case in found.edges_of("double:by_adding")}
 
 
 def test_a_case_is_found_by_its_name():

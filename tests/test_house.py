@@ -20,7 +20,7 @@ NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
     naming precision child scene entry strict_json domain originals documents record_schema record_ranges record_check
     foreign_files
-    interrupts saving
+    interrupts saving regimes
 """.split()
 FLOORS = [
     ["errors", "units"],
@@ -43,8 +43,8 @@ DOORS = ("__init__", "__main__")
 
 # Outside packages and the only places that may name them.
 OUTSIDE = {
-    "numpy": ["arguments", "precision", "scene", "store", "case", "inputs", "tolerance", "backends", "emulator",
-              "workbench", "tuning", "persistent",
+    "numpy": ["arguments", "precision", "scene", "store", "case", "inputs", "tolerance", "regimes", "backends",
+              "emulator", "workbench", "tuning", "persistent",
               "fusion", "memory", "pipelines", "profilers", "analysis", "studies", "report"],
     "scipy": ["backends", "workbench", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "memory"],

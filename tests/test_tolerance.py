@@ -254,3 +254,33 @@ def test_pieces_find_what_the_whole_does(tolerance, monkeypatch):
     assert (whole.differing, whole.place) == (pieces.differing, pieces.place)
     np.testing.assert_array_equal(vars(whole)["max_error"], pieces.max_error)
     assert whole.norm_error == pytest.approx(pieces.norm_error, nan_ok=True)
+
+
+def outcome(actual, expected, tolerance, dtype="float32", **more):
+    return compare(np.array(actual, dtype), np.array(expected, "float64"), tolerance, np, **more).passed
+
+
+def test_a_reference_beyond_the_type_is_the_infinity_that_it_is_rounded_to():
+    assert outcome([np.inf, -np.inf], [1e39, -1e60], elementwise())
+    assert outcome([3.4028235e38], [3.4028236e38], elementwise())
+    assert not outcome([np.inf], [1e38], elementwise())
+    assert not outcome([np.nan], [1e39], elementwise())
+    assert not outcome([-np.inf], [1e39], elementwise())
+    assert not outcome([3.4028235e38], [np.inf], elementwise()), "infinite in the reference itself"
+    assert outcome([np.inf], [70000], normwise(1e-3), "float16")
+    assert outcome([np.inf, 1e30], [1e40, 1e30], normwise(1e-3))
+    assert not outcome([np.inf, 1e30], [1e30, 1e30], normwise(1e-3))
+
+
+def test_what_underflows_is_no_error_of_the_norm():
+    assert outcome([0, 0], [1e-60, -1e-50], normwise(1e-3))
+    assert not outcome([0, 0], [1e-40, 1e-40], normwise(1e-3)), "which a float can hold"
+
+
+def test_an_angle_may_be_off_by_a_whole_turn():
+    turn = 2 * np.pi
+    circular = absolute(1e-6).loosened(period=turn)
+    assert outcome([0, turn, 1], [turn, 0, 1], circular)
+    assert not outcome([0, 0.1], [turn, turn], circular)
+    assert not outcome([np.nan], [turn], circular)
+    assert not outcome([np.inf], [0], circular)

@@ -21,11 +21,14 @@ from prism_bench import (
     normal,
     reduction,
 )  # fmt: skip
+from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 805 MB / 4.45 TB/s = 181 us; 26 instructions a state = 59 us: bound by memory. `scalar` takes 152 us,
 # 0.83 of a copy's rate: DRAM 75 %, issue slots 51 %, at half of an SM's warps (46 registers).
-weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
+weights = Fill(
+    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
+)
 
 
 def launch_of(entry, unroll):

@@ -22,10 +22,13 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 26 instructions a pair = 59 us: bound by memory.
-weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
+weights = Fill(
+    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
+)
 
 
 def launch(rows, cols, policy, device, fill, block):

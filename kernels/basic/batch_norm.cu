@@ -91,7 +91,9 @@ extern "C" __global__ void batch_statistics(const double* partial, const float* 
     const float mean = static_cast<float>(all.mean), variance = static_cast<float>(all.squares / all.count);
     batch_mean[c] = mean;
     batch_variance[c] = variance;
-    batch_shift[c] = fmaf(-static_cast<float>(all.mean - mean), gamma[c] / sqrtf(variance + eps), beta[c]);
-    running_mean[c] += momentum * (mean - running_mean[c]);
-    running_variance[c] += momentum * (static_cast<float>(all.squares / (all.count - 1.0)) - running_variance[c]);
+    const float lost = static_cast<float>(all.mean - mean), scale = gamma[c] / sqrtf(variance + eps);
+    batch_shift[c] = isinf(scale) ? beta[c] : fmaf(-lost, scale, beta[c]);  // what is infinite has no rounding to undo
+    const float unbiased = static_cast<float>(all.squares / (all.count - 1.0)), kept = 1.0f - momentum;
+    running_mean[c] = fmaf(momentum, mean, kept * running_mean[c]);
+    running_variance[c] = fmaf(momentum, unbiased, kept * running_variance[c]);
 }

@@ -37,6 +37,7 @@ from prism_bench import (
     normalising,
     uniform,
 )
+from prism_bench.domain import nonnegative
 
 MOST_BLOCKS = 2048
 
@@ -135,7 +136,7 @@ spec = KernelSpec(
             "with the mean and biased variance of the batch; running ones take the unbiased variance. x is read twice",
             arguments=(
                 In("x", IMAGE), *PARAMETERS[:2], InOut("running_mean", "channels"),
-                InOut("running_variance", "channels", fill=uniform(0.2, 2.0)), Out("y", IMAGE),
+                InOut("running_variance", "channels", fill=uniform(0.2, 2.0), domain=nonnegative()), Out("y", IMAGE),
                 Scratch("partial", "shares channels 3", dtype="float64"), Scratch("batch_mean", "channels"),
                 Scratch("batch_variance", "channels"), Scratch("batch_shift", "channels"), Scalar("momentum"),
                 Size("shares"), *SIZES,

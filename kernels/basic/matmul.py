@@ -4,6 +4,8 @@ Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 
 `tf32` takes 411 us, 1.2 times cuBLAS, by warpgroup instructions, as `fused_matmul_relu` says; by mma.sync 888 us.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from prism_bench_catalogue.include import tensor_tile
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, TILES, on_tiles
@@ -24,6 +26,9 @@ from prism_bench import (
     normwise,
     product,
 )
+from prism_bench.domain import real
+
+FINITE = replace(real(), finite=True)  # an infinity is no sum of two TF32
 
 
 def launch(m, n, tile, device):
@@ -131,6 +136,14 @@ spec = KernelSpec(
         ),
         "three_tf32": Variant(
             "on the tensor cores: operands as sums of two TF32, three products of them (3xTF32), FP32 sums",
+            arguments=(
+                In("a", "m k", domain=FINITE),
+                In("b", "k n", domain=FINITE),
+                Out("c", "m n"),
+                Size("m"),
+                Size("n"),
+                Size("k"),
+            ),
             launch=launch_pairs,
             rules=(tensor_tile.TENSOR_RULE,),
             tune=Tune(

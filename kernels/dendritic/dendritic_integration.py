@@ -30,6 +30,7 @@ from prism_bench import (
     absolute,
     reduction,
 )
+from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 KINDS = ("sigmoid", "nmda", "backpropagating", "saturating", "sigma_pi", "nmda_compat")
@@ -37,12 +38,16 @@ SIGMOID = {
     "kind": "sigmoid", "coupling": 0.5, "slope": 10.0, "threshold": 0.5, "gain": 1.0, "decay": 0.5, "magnesium": 1.0,
     "reversal": 0.0,
 }  # fmt: skip
+IN_RANGE = real(most=2.0**28)  # clusters multiply four of them
 WEIGHTS = Fill(
-    lambda rng, count, axes: rng.normal(size=count) / np.sqrt(max(axes["inputs"], 1)), "normal / sqrt(inputs)"
+    lambda rng, count, axes: rng.normal(size=count) / np.sqrt(max(axes["inputs"], 1)),
+    "normal / sqrt(inputs)",
+    IN_RANGE,
 )
 POTENTIALS = Fill(
     lambda rng, count, axes: rng.normal(-40, 25, count) if axes["kind"] == "nmda" else rng.normal(size=count),
     "normal(-40, 25) mV for nmda, normal otherwise",
+    real(),
 )
 REDUCTION = 1e-6
 UNDERFLOW = 1e-30
@@ -91,10 +96,11 @@ def reference(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium,
 
 
 def spread(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium, reversal, xp, special):
-    """How far y moves when each drive moves by its sum of absolute terms; beside it what g itself rounds."""
+    """How far y moves when each drive moves by its sum of absolute terms; beside it what g itself rounds. An infinite
+    drive is not rounded."""
     total, size = synapses(x, w, kind, xp)
     v = v[:, None]
-    s, size = total + coupling * v, size + xp.abs(coupling * v)
+    s, size = total + coupling * v, xp.nan_to_num(size + xp.abs(coupling * v), nan=0.0, posinf=0.0)
     if kind == "sigmoid":
         g = special.expit(slope * (s - threshold))
         moved = slope * g * (1 - g) * (size + abs(threshold)) + g
@@ -132,8 +138,8 @@ def torch_shared(torch, x, w, v, coupling, slope, threshold):
 
 def arguments(inputs):
     return (
-        In("x", inputs), In("w", "neurons dendrites inputs", fill=WEIGHTS), In("v", "neurons", fill=POTENTIALS),
-        Out("y", "neurons"), Size("neurons"), Size("dendrites"), Size("inputs"),
+        In("x", inputs, domain=IN_RANGE), In("w", "neurons dendrites inputs", fill=WEIGHTS),
+        In("v", "neurons", fill=POTENTIALS), Out("y", "neurons"), Size("neurons"), Size("dendrites"), Size("inputs"),
         *(Scalar(name) for name in ("coupling", "slope", "threshold", "gain", "decay", "magnesium", "reversal")),
     )  # fmt: skip
 

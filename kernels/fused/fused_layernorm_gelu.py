@@ -26,14 +26,16 @@ def launch(batch, length, cols, approximate, block):
     return by_rows(batch * length, cols, block, once, twice)
 
 
-def gelu(x, approximate, special):
+def gelu(x, approximate, xp, special):
+    """Clipped below so that -inf gives -0 instead of NaN, as in gelu_activation."""
+    x = xp.maximum(x, -1e3)
     if approximate == "tanh":
         return x * special.expit(2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
     return x * special.ndtr(x)
 
 
 def reference(x, gamma, beta, eps, approximate, xp, special):
-    return gelu(normalised(x, gamma, beta, eps, xp), approximate, special)
+    return gelu(normalised(x, gamma, beta, eps, xp), approximate, xp, special)
 
 
 def torch_layer_norm_gelu(torch, x, gamma, beta, eps, cols, approximate):

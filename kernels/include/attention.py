@@ -1,8 +1,11 @@
 """What the two attention kernels share: the shapes of their tiles, who launches which, the reference of one head."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from prism_bench import In, Launch, Out, Rule, Scalar, Size, normal
+from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 # Width of a head, rounded up: 16s of queries per warp and keys per step that its registers hold, the fastest first.
@@ -18,8 +21,13 @@ RULES = (
 )
 # Normal, and one key in ten closed.
 MASK = Fill(
-    lambda rng, count, axes: np.where(rng.random(count) < 0.1, -np.inf, rng.normal(size=count)), "normal, 10 % -inf"
+    lambda rng, count, axes: np.where(rng.random(count) < 0.1, -np.inf, rng.normal(size=count)),
+    "normal, 10 % -inf",
+    real(),
 )
+
+# A key that is closed has weight 0, and 0 times an infinite value would be none.
+NUMBERS = replace(normal(), domain=real().with_finite_numbers())
 
 
 def padded(width, shapes=SHAPES):
@@ -100,7 +108,7 @@ def launcher_fp32(entry):
 def arguments(shape, dtype, out=None, fill=None):
     """q, k, v and o of that shape, and what else an attention kernel takes."""
     return (
-        *(In(name, shape, dtype=dtype, fill=fill or normal()) for name in "qkv"),
+        *(In(name, shape, dtype=dtype, fill=fill or NUMBERS) for name in "qkv"),
         In("mask", "mask_extent mask_extent", fill=MASK),
         Out("o", shape, dtype=out or dtype),
         Size("heads"),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Scalar, Size, Workload, uniform
+from prism_bench.domain import nonnegative
 
 # Bound by memory: 8 bytes an element at the copy rate; eight rows a thread share one fetch of the channels' parameters.
 ROWS_PER_THREAD = 8
@@ -10,7 +11,7 @@ ROWS_PER_THREAD = 8
 IMAGE = "batch channels height width"
 PARAMETERS = (
     In("gamma", "channels"), In("beta", "channels"), In("mean", "channels"),
-    In("variance", "channels", fill=uniform(0.2, 2.0)),
+    In("variance", "channels", fill=uniform(0.2, 2.0), domain=nonnegative()),
 )  # fmt: skip
 SIZES = (Scalar("eps"), Size("batch", "int64"), Size("channels"), Size("spatial"), Size("parts"))
 DERIVED = {"spatial": lambda height, width: height * width, "parts": lambda spatial: plane_block(spatial)[1]}

@@ -25,9 +25,11 @@ struct LogLikelihood {
     }
 };
 
-/// x - ln(1 + x) for x > -1 without cancellation near 0: with s = x / (2 + x) it is x s - 2 (s^3 / 3 + s^5 / 5 + ...).
-__device__ inline double less_log1p(double x) {
-    if (!(x > -1.0 / 3 && x < 0.5)) return x - log1p(x);
+/// x - ln(1 + x) of x = from / to - 1 without cancellation near 0: with s = x / (2 + x) it is x s - 2 (s^3 / 3 + s^5 / 5
+/// + ...). Where `from` is far smaller than `to`, x is -1 and its logarithm has to be that of the ratio.
+__device__ inline double less_log1p(double from, double to) {
+    const double x = (from - to) / to;
+    if (!(x > -1.0 / 3 && x < 0.5)) return x - log(from / to);
     const double s = x / (x + 2.0), z = s * s;  // at most 1/25
     double series = 1.0 / 25;
 #pragma unroll
@@ -56,7 +58,7 @@ struct GaussianDivergence {
     __device__ T operator()(T mu_q, T mu_p, T var_q, T var_p) const {
         const T from = at_least(var_q), to = at_least(var_p), apart = mu_q - mu_p;
         if constexpr (sizeof(T) == sizeof(double)) {
-            return 0.5 * (less_log1p((from - to) / to) + apart * apart / to);
+            return 0.5 * (less_log1p(from, to) + apart * apart / to);
         } else {
             const float guess = reciprocal_fast(to), share = fmaf(guess, fmaf(-to, guess, 1.0f), guess);
             return 0.5f * fmaf(apart * share, apart, less_log1p(from, to, (from - to) * share));

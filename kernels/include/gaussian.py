@@ -3,10 +3,11 @@
 import numpy as np
 
 from prism_bench import Workload
+from prism_bench.domain import positive
 from prism_bench.inputs import Fill
 
 LEAST = 1e-10
-spreads = Fill(lambda rng, count, axes: np.exp(rng.normal(0, 0.5, count)), "log-normal(0, 0.5)")
+spreads = Fill(lambda rng, count, axes: np.exp(rng.normal(0, 0.5, count)), "log-normal(0, 0.5)", positive())
 
 # States of a belief and observations: the documents' 900 and 100, then vectors beyond any cache.
 STATES = {"S0": Workload(n=900), "S1": Workload(n=1 << 24), "S2": Workload(n=1 << 26)}
@@ -24,19 +25,23 @@ def at_least(x, xp):
 
 
 def less_log1p(x, xp):
-    """x - ln(1 + x), x > -1, to 1e-15 of itself: from log1p its error near 0 would be 2e-16 / |x| of what is left."""
-    small = xp.abs(x) < 0.25
-    near, far = xp.where(small, x, 0.0), xp.where(small, 1.0, x)
-    series = xp.zeros_like(near)
+    """x - ln(1 + x), |x| < 1/4, to 1e-15 of itself: from log1p it would be off by 2e-16 / |x| of itself near 0."""
+    series = xp.zeros_like(x)
     for power in range(30, 1, -1):  # the next term is 0.25^29 / 15 of the first
-        series = 1 / power - near * series
-    return xp.where(small, near**2 * series, far - xp.log1p(far))
+        series = 1 / power - x * series
+    return x**2 * series
 
 
 def divergence(mu_q, mu_p, var_q, var_p, xp):
-    """D(q || p) by dimension: (x - ln(1 + x) + d^2 / var_p) / 2 with 1 + x the ratio of variances, exact near q = p."""
-    x = (at_least(var_q, xp) - at_least(var_p, xp)) / at_least(var_p, xp)
-    return 0.5 * (less_log1p(x, xp) + (mu_q - mu_p) ** 2 / at_least(var_p, xp))
+    """D(q || p) by dimension: (x - ln(1 + x) + d^2 / var_p) / 2 with 1 + x the ratio of variances, exact near q = p.
+
+    Away from there the logarithm is of the ratio itself: where it is small, 1 + x has lost it.
+    """
+    var_q, var_p = at_least(var_q, xp), at_least(var_p, xp)
+    x = (var_q - var_p) / var_p
+    near = xp.abs(x) < 0.25
+    less = xp.where(near, less_log1p(xp.where(near, x, 0.0), xp), x - xp.log(var_q / var_p))
+    return 0.5 * (less + (mu_q - mu_p) ** 2 / var_p)
 
 
 def log_likelihood(error, precision, xp):

@@ -60,10 +60,32 @@ struct GivenSums {
     int occupied = 0;
 };
 
+/// Terms of ordinary numbers, as they are.
+struct QuickGiven {
+    static constexpr float scale = 1.0f;
+    OrdinaryTerms ordinary;
+
+    __device__ float operator()(float c, float expected, float apart) {
+        return ordinary(c, expected, BetterKnown{apart});
+    }
+};
+
+/// Terms of any numbers, all times a power of two that brings n near 1, so that products of margins do not underflow.
+struct CarefulGiven {
+    float scale;
+
+    __device__ explicit CarefulGiven(double n) : scale(1.0f) {
+        if (n > 0.0 && n < 0x1p128) scale = static_cast<float>(exp2(-fmax(-126.0, fmin(126.0, floor(log2(n))))));
+    }
+    __device__ float operator()(float c, float expected, float apart) const {
+        return relative_entropy(c, expected, apart);
+    }
+};
+
 /// Adds the terms of COUNT rows of a thread, `apart` rows from each other, from `x` on: their loads first.
 template <int COUNT, int WIDTH, class Term>
 __device__ void add_given_rows(const float* from, const float* x_margin, int apart, int by,
-                               const GivenColumns<WIDTH>& columns, GivenSums& sums, Term term) {
+                               const GivenColumns<WIDTH>& columns, GivenSums& sums, Term& term) {
     float cells[COUNT][WIDTH], margin[COUNT];
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
@@ -81,15 +103,15 @@ __device__ void add_given_rows(const float* from, const float* x_margin, int apa
 #pragma unroll
         for (int j = 0; j < WIDTH; ++j) {
             float expected;
-            const float c = cells[k][j], difference = columns.apart(c, margin[k], j, expected);
-            sums.terms.add(0, j, term(c, expected, difference)), sums.occupied += c != 0.0f;
+            const float c = cells[k][j] * term.scale, difference = columns.apart(c, margin[k] * term.scale, j, expected);
+            sums.terms.add(0, j, term(c, expected, difference)), sums.occupied += cells[k][j] != 0.0f;
         }
 }
 
 /// Adds term(c, m_x m_y / n, their difference) for all cells of this thread, several rows' loads ahead.
 template <int WIDTH, class Term>
 __device__ void add_given(const float* joint, const float* x_margin, const float* y_margin, double per_n, int bx, int by,
-                          GivenSums& sums, Term term) {
+                          GivenSums& sums, Term& term) {
     const GivenPlace<WIDTH> place(by);
     place.visit(bx, [&](int y, int first, int end) {
         const GivenColumns<WIDTH> columns(y_margin + y, per_n);
@@ -128,15 +150,18 @@ __global__ void __launch_bounds__(256, 3)
     n = block_sum(n);
     const double per_n = 1.0 / n;
     GivenSums sums;
-    OrdinaryTerms ordinary;
-    const auto add = [&](auto term) { add_given<WIDTH>(joint, x_margin, y_margin, per_n, bx, by, sums, term); };
-    add([&](float c, float expected, float apart) { return ordinary(c, expected, BetterKnown{apart}); });
-    if (ordinary.odd) {
+    const auto add = [&](auto& term) { add_given<WIDTH>(joint, x_margin, y_margin, per_n, bx, by, sums, term); };
+    QuickGiven quick;
+    add(quick);
+    double terms[1], scale = 1.0;
+    if (quick.ordinary.odd) {
         sums = GivenSums();
-        add([](float c, float expected, float apart) { return relative_entropy(c, expected, apart); });
+        CarefulGiven careful(n);
+        add(careful);
+        scale = careful.scale;
     }
-    double terms[1];
     sums.terms.total(terms);
+    terms[0] /= scale;
     double all[2] = {terms[0], static_cast<double>(sums.occupied - (blockIdx.y == 0 ? there : 0))};
     if (!row_sums(all, by_block, arrived)) return;
     const bool rounding = all[0] < 0x1p-46 * n && all[0] > -0x1p-22 * n;  // of expected cells, and of terms

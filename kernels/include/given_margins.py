@@ -8,6 +8,7 @@ issue slots 56 %, DRAM 39 %, at 32 % of an SM's warps (80 registers), so latency
 import numpy as np
 
 from prism_bench import Edge, Golden, In, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
+from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill, constant
 
 EMPTY_AND_LARGE = {"joint": constant(0), "x_margin": constant(2**24), "y_margin": constant(2**24)}
@@ -16,7 +17,11 @@ MOST_BLOCKS, AHEAD = 512, 4  # blocks that share a table; rows that a thread loa
 
 def margin_of(cells):
     """Near what a row or column of so many cells of mean 20 adds up to; it need not be the table's own."""
-    return Fill(lambda rng, count, axes: rng.poisson(20 * axes[cells] + 1, size=count) + 1.0, "Poisson, near the sum")
+    return Fill(
+        lambda rng, count, axes: rng.poisson(20 * axes[cells] + 1, size=count) + 1.0,
+        "Poisson, near the sum",
+        nonnegative(),
+    )
 
 
 def launch(tables, bx, by, device):

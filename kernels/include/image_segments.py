@@ -6,6 +6,7 @@ from prism_bench_catalogue.include.label_vote import labels_of, neighbours, vote
 from prism_bench_catalogue.include.window_entropy import counters_of, entropies, table_bytes
 
 from prism_bench import Golden, In, Launch, Rule, Workload, exact_except
+from prism_bench.domain import whole
 from prism_bench.inputs import Fill, integers
 
 STRIP = 126  # labels of a warp in a row
@@ -16,6 +17,7 @@ NEAR = 1e-5  # bits: what rounding may do to an entropy
 PATCHES = Fill(
     lambda rng, count, axes: rng.integers(0, 256, count) * (np.arange(count) // 32 % 4) // 3,
     "whole numbers below 256, their contrast changing every 32 pixels",
+    whole(0, 256),
 )
 INPUTS = (In("x", "rows cols", fill=PATCHES), In("taps", "k k", fill=integers(-4, 5)))
 PARAMETERS = {"window": 8, "bins": 64, "lo": -2048.0, "hi": 2048.0, "threshold": 2.5, "rule": "gt", "majority": 5}

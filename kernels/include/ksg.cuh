@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(256)
         const int n_z = DZ > 0 ? own[2 * static_cast<long long>(n)] - self : n - 1;
         const int beyond = SECOND ? 0 : 1;
         term = digamma_of(k) - (SECOND ? 1.0 / k : 0.0) + digamma_of(n_z + 1)
-               - digamma_of(own[0] - self + beyond) - digamma_of(own[n] - self + beyond);
+               - digamma_of(max(1, own[0] - self + beyond)) - digamma_of(max(1, own[n] - self + beyond));
         term = isnan(radius) ? static_cast<double>(undefined()) : scale * term;
         if (blockIdx.y == 0) local[i] = static_cast<float>(term);
     }

@@ -57,6 +57,12 @@ def significance(steps):
     return (*steps, Launch(1, TERMS, entry="ksg_significance", arguments=last))
 
 
+def undecided(local, surrogates):
+    """The share of surrogates whose mean reaches the estimate or not as rounding has it: where values repeat."""
+    apart = [abs(other.mean() - local.mean()) for other in surrogates]
+    return sum(one <= 1e-6 * (1 + abs(local).mean()) for one in apart) / (1.0 + len(surrogates))
+
+
 def p_value(local, surrogates):
     """The estimate, its terms, and the share of surrogates' terms whose mean reaches it, itself counted."""
     reached = sum(other.mean() >= local.mean() for other in surrogates)

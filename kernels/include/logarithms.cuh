@@ -30,6 +30,7 @@ __device__ float ordinary_log_ratio(float q, float p, Difference difference) {
 }
 
 struct AsItIs {
+    __device__ AsItIs scaled(float) const { return {}; }
     __device__ float operator()(float difference, int) const { return difference; }
 };
 
@@ -37,14 +38,18 @@ struct AsItIs {
 struct BetterKnown {
     float apart;
 
+    __device__ BetterKnown scaled(float by) const { return {apart * by}; }
     __device__ float operator()(float difference, int shift) const { return shift == 0 ? apart : difference; }
 };
 
 /// q ln(q / p) of any numbers: 0 for q = 0 and p >= 0, infinite where only p is 0 or one of them is negative.
 template <class Difference>
 __device__ __noinline__ float any_relative_entropy(float q, float p, Difference difference) {
-    if (q > 0.0f && p > 0.0f)
-        return q * (ordinary(q) && ordinary(p) ? ordinary_log_ratio(q, p, difference) : logf(q) - logf(p));
+    if (q > 0.0f && p > 0.0f) {  // both subnormal or both huge, their logarithms would cancel
+        const float scale = fmaxf(q, p) < 0x1p-64f ? 0x1p64f : fminf(q, p) > 0x1p64f ? 0x1p-64f : 1.0f;
+        const bool both = ordinary(q * scale) && ordinary(p * scale);
+        return q * (both ? ordinary_log_ratio(q * scale, p * scale, difference.scaled(scale)) : logf(q) - logf(p));
+    }
     if (q == 0.0f && p >= 0.0f) return 0.0f;
     return isnan(q) || isnan(p) ? q + p : infinity();
 }

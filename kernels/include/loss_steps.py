@@ -19,20 +19,27 @@ def reference(x, w, bias, label, direction, before, activation, alpha, beta, row
     known = ((label >= 0) & (label < cols))[:, None]
     error = probabilities(x, w, bias, activation, xp, special) - hit(label, cols, xp)
     gradient = xp.where(known, error / rows, xp.nan)
-    steps = alpha * (gradient @ direction) + beta * before
+    steps = alpha * (gradient @ direction)
+    steps = steps + beta * before if beta else steps  # as in the BLAS, which does not read what it multiplies by 0
     return gradient, steps, steps.sum()
+
+
+def exact_if_infinite(size, xp):
+    """The size of what may be rounded: nothing of a sum that is infinite, or that has no value."""
+    return xp.nan_to_num(size, nan=0.0, posinf=0.0)
 
 
 def gradient_size(x, w, bias, label, activation, rows, cols, xp, special):
     """A probability moves by twice the largest error of its row's logits, which their absolute terms bound."""
     p = probabilities(x, w, bias, activation, xp, special)
-    logits = STRETCH[activation] * (xp.abs(x) @ xp.abs(w) + xp.abs(bias))
+    logits = STRETCH[activation] * exact_if_infinite(xp.abs(x) @ xp.abs(w) + xp.abs(bias), xp)
     return (p * (1 + 2 * logits.max(axis=1, keepdims=True)) + hit(label, cols, xp)) / rows
 
 
 def step_size(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special):
     size = gradient_size(x, w, bias, label, activation, rows, cols, xp, special)
-    return abs(alpha) * (size @ xp.abs(direction)) + abs(beta) * xp.abs(before)
+    terms = abs(alpha) * (size @ xp.abs(direction))
+    return terms + abs(beta) * xp.abs(before) if beta else terms
 
 
 def total_size(x, w, bias, label, direction, before, activation, alpha, beta, rows, cols, xp, special):

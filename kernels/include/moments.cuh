@@ -19,7 +19,7 @@ struct PivotSums {
     int count = 0;
 
     __device__ void add(float x) {
-        if (count == 0) pivot = x;
+        if (count == 0) pivot = isinf(x) ? 0.0f : x;  // from an infinity nothing has a difference
         const float d = x - pivot;
         sum += d;
         squares = fmaf(d, d, squares);

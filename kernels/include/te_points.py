@@ -1,16 +1,21 @@
 """What the transfer-entropy kernels share: inputs, sizes, launches by warps, and the float64 side of their steps."""
 
+from dataclasses import replace
+
 from prism_bench_catalogue.include.ksg import kth_smallest
 from prism_bench_catalogue.include.neighbours import apart, slabs
 
-from prism_bench import In, Launch, Rule, Workload, uniform
+from prism_bench import In, Launch, Rule, Workload, normal, uniform
+from prism_bench.domain import nonnegative, real
 
 THREADS = 256
 EMBEDDING = {"dx": 2, "dy": 2}
 DIMENSIONS = Rule("dx and dy from 1 to 8", lambda dx, dy: 1 <= dx <= 8 and 1 <= dy <= 8)
 NEIGHBOURS = Rule("1 <= k < n and k <= 64", lambda n, k: 1 <= k < n and k <= 64)
-X_PAST, Y_PAST, Y_FUTURE = In("x_past", "n dx"), In("y_past", "n dy"), In("y_future", "n")
-RADII = In("eps", "n", fill=uniform(0.1, 1.5))
+SAMPLES = replace(normal(), domain=real().with_finite_numbers())  # an infinite one has no distance to another
+X_PAST, Y_PAST = In("x_past", "n dx", fill=SAMPLES), In("y_past", "n dy", fill=SAMPLES)
+Y_FUTURE = In("y_future", "n", fill=SAMPLES)
+RADII = In("eps", "n", fill=uniform(0.1, 1.5), domain=nonnegative())
 
 # The documents' 200 points, then what fills the device. The matrix of distances ends at 32,768 points (4.3 GB).
 SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=131_072, dx=3, dy=3)}

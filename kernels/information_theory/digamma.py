@@ -19,6 +19,7 @@ from prism_bench import (
     integers,
     uniform,
 )  # fmt: skip
+from prism_bench.domain import real
 
 # S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 4 special functions = 75 us. Of 177 us issue slots were 79 % busy, DRAM
 # 61 %, special functions 37 %, with 47 instructions and 5 branches an element; four elements without a branch, at 31
@@ -36,6 +37,12 @@ def launch_table(n, entries):
 
 def reference(x, xp, special):
     return xp.where((x <= 0) & (x == xp.floor(x)), np.nan, special.digamma(x))
+
+
+def turned(x, xp):
+    """|x psi'(x)| for negative x, about: what the reference's own rounding of pi x does to it, beside a pole most."""
+    apart = xp.where(x < 0, x - xp.rint(x), 0.5)
+    return xp.where(x < 0, xp.abs(x) * (np.pi / xp.sin(np.pi * apart)) ** 2, 0.0)
 
 
 def of_integers(index, entries, xp, special):
@@ -70,7 +77,7 @@ goldens = (
 
 spec = KernelSpec(
     entry="digamma",
-    arguments=(In("x", "n", fill=uniform(0.05, 30)), Out("y", "n"), Size("n", "int64")),
+    arguments=(In("x", "n", fill=uniform(0.05, 30), domain=real()), Out("y", "n"), Size("n", "int64")),
     launch=lambda n, block, groups: spread(n, block, groups),
     tune=map_tune(most=256),
     reference=reference,
@@ -85,8 +92,12 @@ spec = KernelSpec(
         "f64": Variant(
             "in double precision",
             arithmetic="fp64", entry="digamma_f64", launch=lambda n: Launch(grid=-(-n // 256), block=256),
-            arguments=(In("x", "n", "float64", fill=uniform(0.05, 30)), Out("y", "n", "float64"), Size("n", "int64")),
-            tolerance=elementwise(ulps=4, floor=1e-13), edges=lengths, budgets=(),
+            arguments=(
+                In("x", "n", "float64", fill=uniform(0.05, 30), domain=real()), Out("y", "n", "float64"),
+                Size("n", "int64"),
+            ),
+            tolerance=elementwise(ulps=4, floor=1e-13).loosened(terms=2.0**-51, magnitude=turned),
+            edges=lengths, budgets=(),
             golden=(goldens[0], goldens[1], goldens[3]),
             peers={"torch": lambda torch, x: torch.digamma(x), "cupy": cupy_digamma},
         ),

@@ -31,7 +31,8 @@ def reference(x, y, k, scale, xp, special):
 
 
 def reference_second(x, y, n, k, scale, xp, special):
-    """Of equal distances the lower index is nearer; counts include the rectangle's border."""
+    """Of equal distances the lower index is nearer; counts include the rectangle's border. Where k finite neighbours
+    are lacking it holds all that there are."""
     finite = xp.isfinite(x).all(axis=1) & xp.isfinite(y).all(axis=1)
     x, y = (xp.where(finite[:, None], values, xp.nan) for values in (x, y))
     local = xp.empty(n)
@@ -43,7 +44,10 @@ def reference_second(x, y, n, k, scale, xp, special):
             nearest = joint.argmin(axis=1)
             sides = [xp.maximum(side, table[at, nearest]) for side, table in zip(sides, (in_x, in_y), strict=True)]
             joint[at, nearest] = xp.inf
-        counts = [(table <= side[:, None]).sum(axis=1) for side, table in zip(sides, (in_x, in_y), strict=True)]
+        counts = [
+            (xp.isfinite(table) & (table <= side[:, None])).sum(axis=1)
+            for side, table in zip(sides, (in_x, in_y), strict=True)
+        ]
         psi = [special.digamma(xp.maximum(count, 1).astype("float64")) for count in counts]
         local[own] = special.digamma(float(k)) - 1 / k + special.digamma(float(n)) - psi[0] - psi[1]
     local = scale * xp.where(finite, local, xp.nan)

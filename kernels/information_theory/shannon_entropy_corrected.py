@@ -21,6 +21,7 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+from prism_bench.domain import nonnegative, whole
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 12 instructions and a look-up a bin = 32 us. It takes 94 us, 0.66 of a
@@ -29,8 +30,10 @@ from prism_bench.inputs import Fill
 # branch, in whole batches and at 3/4 of the warps, took 94 us and 395 at S2, but int64 156 us and, with eight loads
 # ahead, `probabilities` 315 instead of 285 us at S2: taken back.
 MOST_BLOCKS = 8192
-tallies = Fill(lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5")
-weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
+tallies = Fill(lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5", whole(0, 2**20))
+weights = Fill(
+    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
+)
 
 
 def shape(rows, cols, device):

@@ -6,6 +6,7 @@ chains so.
 """
 
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Rule, Scratch, Size, Workload, exact, reduction
+from prism_bench.domain import as_drawn
 from prism_bench.inputs import Fill
 from prism_bench.persistent.layout import DESK_WORDS, Stage, message, requests, table
 from prism_bench.tolerance import UNIT_ROUNDOFF
@@ -31,7 +32,7 @@ def asked(items, slots):
 
 def given(words):
     """Words that follow from the axes; nothing is drawn."""
-    return Fill(lambda rng, count, axes: words(axes), "the queue's own words")
+    return Fill(lambda rng, count, axes: words(axes), "the queue's own words", as_drawn())
 
 
 def reference(workspace, items, n, slots, xp):

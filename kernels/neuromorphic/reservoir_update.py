@@ -22,12 +22,15 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
+from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 ROWS = 4
 # A spectral radius of about 0.9.
 RECURRENT = Fill(
-    lambda rng, count, axes: rng.normal(0, 0.9 / max(axes["neurons"], 1) ** 0.5, count), "normal(0, 0.9 / sqrt(n))"
+    lambda rng, count, axes: rng.normal(0, 0.9 / max(axes["neurons"], 1) ** 0.5, count),
+    "normal(0, 0.9 / sqrt(n))",
+    real(),
 )
 
 
@@ -61,8 +64,9 @@ def torch_batched(torch, x, u, w, w_in, bias, leak):
 
 def weights(states, signals):
     return (
-        In("x", states, fill=uniform(-1, 1)), In("u", signals), In("w", "neurons neurons", fill=RECURRENT),
-        In("w_in", "neurons inputs"), In("bias", "neurons", fill=uniform(-0.1, 0.1)), Out("x_next", states),
+        In("x", states, fill=uniform(-1, 1), domain=real()), In("u", signals),
+        In("w", "neurons neurons", fill=RECURRENT), In("w_in", "neurons inputs"),
+        In("bias", "neurons", fill=uniform(-0.1, 0.1), domain=real()), Out("x_next", states),
     )  # fmt: skip
 
 

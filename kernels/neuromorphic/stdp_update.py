@@ -7,6 +7,7 @@ copy's rate, 2.7 us of it the launch: issue slots 55 %, DRAM 26 %.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,10 +28,11 @@ from prism_bench import (
     exact,
     uniform,
 )  # fmt: skip
+from prism_bench.domain import nonnegative, whole
 from prism_bench.inputs import Fill
 
-SPIKED = Fill(lambda rng, count, axes: rng.random(count) < axes["active"], "1 with probability `active`")
-TIME = uniform(0, 100)
+SPIKED = Fill(lambda rng, count, axes: rng.random(count) < axes["active"], "1 with probability `active`", whole(0, 2))
+TIME = replace(uniform(0, 100), domain=nonnegative().with_finite_numbers())
 
 
 def launch(post, pre, bound, width, rows):

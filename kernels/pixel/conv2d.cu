@@ -234,9 +234,13 @@ extern "C" __global__ void conv2d_any(const float* __restrict__ x, const float* 
     for (int i = blockIdx.y * blockDim.y + threadIdx.y; i < out_rows; i += gridDim.y * blockDim.y) {
         const int top = i * stride - padding;
         float sum = 0.0f;
-        for (int u = max(0, -top); u < min(k, rows - top); ++u) {
+        for (int u = 0; u < k; ++u) {
+            const bool inside = top + u >= 0 && top + u < rows;
             const float* const row = x + static_cast<long long>(top + u) * cols + left;
-            for (int v = v_begin; v < v_end; ++v) sum = fmaf(__ldg(taps + u * k + v), __ldg(row + v), sum);
+            for (int v = 0; v < k; ++v) {  // the zeros around the image too: a tap may be infinite
+                const float pixel = inside && v >= v_begin && v < v_end ? __ldg(row + v) : 0.0f;
+                sum = fmaf(__ldg(taps + u * k + v), pixel, sum);
+            }
         }
         y[static_cast<long long>(i) * out_cols + j] = sum;
     }

@@ -21,6 +21,7 @@ from prism_bench import (
     absolute,
     uniform,
 )  # fmt: skip
+from prism_bench.domain import real
 from prism_bench.inputs import integers
 
 # Floors of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; 57 shared-memory words a pixel at 32 a clock and SM = 129 us:
@@ -62,7 +63,8 @@ guide = Workload(rows=512, cols=512, window=16)
 
 def arguments(fill, dtype="float32"):
     return (
-        In("x", "rows cols", dtype=dtype, fill=fill), Scratch("codes", "padded_rows pitch", dtype="uint16"),
+        In("x", "rows cols", dtype=dtype, fill=fill, domain=real() if dtype == "float32" else None),
+        Scratch("codes", "padded_rows pitch", dtype="uint16"),
         Scratch("table", "counts", dtype="uint32"), Out("entropy", "rows cols"), Scalar("lo"), Scalar("hi"),
         Size("bins"), Size("window"), Scalar("unit"), Size("rows"), Size("cols"), Size("pitch"),
     )  # fmt: skip

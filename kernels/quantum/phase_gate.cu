@@ -9,8 +9,8 @@ struct Precise {
 __device__ inline float rotated(Precise a, float x, Precise b, float y) {
     const float product = __fmul_rn(b.high, y);
     const float error = __fmaf_rn(b.high, y, -product);
-    const float tails = __fmaf_rn(a.low, x, __fmaf_rn(b.low, y, error));
-    return __fadd_rn(__fmaf_rn(a.high, x, product), tails);
+    const float tails = __fmaf_rn(a.low, x, __fmaf_rn(b.low, y, error)), sum = __fmaf_rn(a.high, x, product);
+    return isfinite(tails) ? __fadd_rn(sum, tails) : sum;  // what is infinite has no tail
 }
 
 /// The product with cos(phi) + i sin(phi).

@@ -5,12 +5,15 @@ import math
 import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Scalar, Size, Variant, Workload, elementwise
+from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 # Floor of S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; with qubit 0 or 1 every 32-byte sector moves, twice that.
 
 STATE = Fill(
-    lambda rng, count, axes: rng.normal(0, (2 * axes["states"]) ** -0.5, count), "normal, of norm 1 in the mean"
+    lambda rng, count, axes: rng.normal(0, (2 * axes["states"]) ** -0.5, count),
+    "normal, of norm 1 in the mean",
+    real(),
 )
 
 

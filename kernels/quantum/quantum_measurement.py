@@ -25,6 +25,7 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 1.6 GB / 4.28 TB/s = 376 us, 3 operations a state: bound by memory. Of shots:S1 407 us, 499 us in
@@ -32,7 +33,9 @@ from prism_bench.inputs import Fill
 # wait for each other; at S2 0.97.
 PART, SCANNED = 256, 1024
 normalised = Fill(
-    lambda rng, count, axes: rng.normal(0, 2 ** (-(axes["qubits"] + 1) / 2), count), "normal, of squared norm 1"
+    lambda rng, count, axes: rng.normal(0, 2 ** (-(axes["qubits"] + 1) / 2), count),
+    "normal, of squared norm 1",
+    real(),
 )
 
 

@@ -23,6 +23,7 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
+from prism_bench.domain import nonnegative, positive
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 4 instructions a particle = 9 us: bound by memory.
 BOLTZMANN = 1.380649e-23  # J/K
@@ -52,8 +53,9 @@ def magnitude(v, gamma, mass, temperature, boltzmann, form, xp):
 def arguments(*names):
     """The signature with arrays for v and `names`, and scalars for what else there is."""
     fills = {"gamma": uniform(5e-4, 2e-3), "mass": uniform(3e-21, 6e-21)}
+    domains = {"gamma": nonnegative(), "mass": positive()}
     return (
-        In("v", "n"), *(In(name, "n", fill=fills[name]) for name in names), Out("rate", "1"),
+        In("v", "n"), *(In(name, "n", fill=fills[name], domain=domains[name]) for name in names), Out("rate", "1"),
         Scratch("by_block", str(MOST_BLOCKS), dtype="float64"), Size("n", "int64"),
         *(Scalar(name, "float64") for name in ("gamma", "mass", "temperature", "boltzmann") if name not in names),
     )  # fmt: skip

@@ -23,6 +23,7 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
+from prism_bench.domain import real
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us; of
 # `accurate` 24 instructions = 54 us. 74 us in fact, 0.85 of a copy's rate: DRAM 78 %, issue slots 57 %, special
@@ -68,7 +69,8 @@ unit_terms = reduction(lambda xp: xp.ones(1))
 spec = KernelSpec(
     entry="order_parameter<Reduced, 0>",
     arguments=(
-        In("theta", "n", fill=uniform(-2, 3)), Out("re", "1"), Out("im", "1"), Out("r", "1"), Out("psi", "1"),
+        In("theta", "n", fill=uniform(-2, 3), domain=real()), Out("re", "1"), Out("im", "1"), Out("r", "1"),
+        Out("psi", "1"),
         Scratch("by_block", str(2 * MOST_BLOCKS), dtype="float64"), Size("n", "int64"), Size("harmonic"),
     ),
     parameters={"harmonic": 1},

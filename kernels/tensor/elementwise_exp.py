@@ -16,6 +16,7 @@ from prism_bench import (
     elementwise,
     uniform,
 )
+from prism_bench.domain import real
 
 # Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside some ten instructions (20 us).
 
@@ -64,7 +65,7 @@ spec = KernelSpec(
         ),
         "wide": Variant(
             "inputs from underflow to overflow",
-            arguments=(In("x", "n", fill=uniform(-110, 95)), Out("y", "n"), Size("n", "int64")),
+            arguments=(In("x", "n", fill=uniform(-110, 95), domain=real()), Out("y", "n"), Size("n", "int64")),
             workloads={"S0": Workload(n=10_000)},
             edges=(),
             golden=(),

@@ -123,7 +123,7 @@ spec = KernelSpec(
             arithmetic="fp64",
             arguments=arguments("float64"),
             launch=launch_of("float64"),
-            tolerance=reduction(magnitude=magnitude, terms=1e-14),
+            tolerance=reduction(magnitude=magnitude, terms=lambda ins: (ins + 4) * 2.0**-52),
             bytes_moved=lambda rows, cols, ins, outs, beta: 8 * (rows * cols + ins + (2 if beta else 1) * outs),
             workloads={"S0": Workload(rows=1000, cols=10), "S1": Workload(rows=16_384, cols=16_384)},
             budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),

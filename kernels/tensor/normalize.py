@@ -22,6 +22,7 @@ from prism_bench import (
     normalising,
     uniform,
 )
+from prism_bench.domain import real
 
 # Bound by memory: 8 bytes an element for rows up to 8192 columns, which stay in registers; a longer one is read twice,
 # 12 bytes an element, less what of its end is still in the L2 cache.
@@ -109,7 +110,7 @@ buffers = (
     Scratch("by_block", "rows shares", dtype="float64"), Scratch("arrived", "rows", dtype="uint32"),
     Scratch("factors", "rows 2"),
 )  # fmt: skip
-X, Y = In("x", "rows cols", fill=uniform(0, 1)), Out("y", "rows cols")
+X, Y = In("x", "rows cols", fill=uniform(0, 1), domain=real()), Out("y", "rows cols")
 PARAMETERS = {"rows": 1, "norm": "sum", "zero": "ieee"}
 
 spec = KernelSpec(
@@ -150,7 +151,7 @@ spec = KernelSpec(
         ),
         "in_place": Variant(
             "rows that fit in registers, in place",
-            arguments=(InOut("x", "rows cols", fill=uniform(0, 1)), Size("cols"), Size("keep")),
+            arguments=(InOut("x", "rows cols", fill=uniform(0, 1), domain=real()), Size("cols"), Size("keep")),
             launch=lambda rows, cols, norm: row_launch("normalize_in_place", rows, cols, str(norm == "l2").lower()),
             workloads={"S0": Workload(cols=256), "S2": Workload(rows=65_536, cols=4096)},
             edges=(

@@ -22,13 +22,16 @@ from prism_bench import (
     Workload,
     reduction,
 )  # fmt: skip
+from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us. It took 81 us, DRAM 69 %, issue slots 57 %, at half of the warps that an
 # SM can hold, while each term branched on its size; terms without branches in 32 registers take 69 us, 0.90 of a
 # copy's rate. `counts` takes 166 us, 0.75: DRAM 68 %, issue slots 50 %, at 58 % of the warps (57 registers).
-weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols")
-tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20")
+weights = Fill(
+    lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
+)
+tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20", nonnegative())
 
 
 def with_empty_bins(rng, count, axes):
@@ -36,7 +39,7 @@ def with_empty_bins(rng, count, axes):
     return rng.poisson(3, size=count) + (np.arange(count) == 0)
 
 
-EMPTY_BINS = Fill(with_empty_bins, "Poisson of mean 3, the first bin + 1")
+EMPTY_BINS = Fill(with_empty_bins, "Poisson of mean 3, the first bin + 1", nonnegative())
 
 
 def launch(rows, cols, device, fill, block):

@@ -22,6 +22,9 @@ from prism_bench_catalogue.include.half_product import (
 from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, WARP_WIDE, fits, on_tensor_tiles, on_warpgroups
 
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
+from prism_bench.domain import real
+
+IN_HALF = real(most=2.0**8)  # products of what is rounded to half first
 
 # From one tile of one depth, over the ring of stages, to ragged sizes: what goes wrong first shows where.
 LADDER = (
@@ -79,7 +82,8 @@ spec = KernelSpec(
         "casts": Variant(
             "from float32, rounded to half first: three launches",
             arguments=(
-                In("a", "a_rows a_cols"), In("b", "b_rows b_cols"), Scratch("a_half", "a_rows a_cols", dtype="float16"),
+                In("a", "a_rows a_cols", domain=IN_HALF), In("b", "b_rows b_cols", domain=IN_HALF),
+                Scratch("a_half", "a_rows a_cols", dtype="float16"),
                 Scratch("b_half", "b_rows b_cols", dtype="float16"), Out("c", "m n"), *SIZES, Size("a_count", "int64"),
                 Size("b_count", "int64"),
             ),

@@ -27,9 +27,10 @@ from prism_bench import (
     absolute,
     reduction,
 )
+from prism_bench.domain import as_drawn
 from prism_bench.inputs import Fill
 
-IN_REGISTERS, UNDERFLOW = 64, 1e-30
+IN_REGISTERS, UNDERFLOW = 64, 2.0**-126  # of a sum: a product loses 2^-150, in units of gamma_p
 GUIDE = (36.445779, 2.494969, 5.930700, 4.262145, 2.410816, 2.685697, 1.003711, 0.048630, 0.232367, 0.154308)
 
 
@@ -88,7 +89,7 @@ def growth(history, phi, intercept, horizon, xp):
     bound = xp.zeros((lags + horizon, terms.shape[1]))
     backward = xp.abs(phi[..., ::-1])
     for step in range(horizon):
-        bound[lags + step] = terms[step] + weighed(backward, bound[step : step + lags])
+        bound[lags + step] = terms[step] + UNDERFLOW + weighed(backward, bound[step : step + lags])
     return xp.nan_to_num(bound[lags:].T, nan=0.0, posinf=0.0)
 
 
@@ -161,7 +162,8 @@ def arguments(phi):
     )  # fmt: skip
 
 
-PHI = In("phi", "lags", fill=Fill(stable, "normal, scaled to sum |phi| = 0.95"))
+MEANING = "normal, scaled to sum |phi| = 0.95"
+PHI, STABLE_EACH = In("phi", "lags", fill=Fill(stable, MEANING, as_drawn())), Fill(stable_each, MEANING, as_drawn())
 RULES = (Rule("1 <= lags <= length", lambda lags, length: 1 <= lags <= length),)
 GUIDED = Golden(
     Workload(series=1, length=1000, lags=5, horizon=10, intercept=0.0),
@@ -221,7 +223,7 @@ spec = KernelSpec(
     variants={
         "each": Variant(
             "a model for every series",
-            arguments=arguments(In("phi", "series lags", fill=Fill(stable_each, "normal, scaled to sum |phi| = 0.95"))),
+            arguments=arguments(In("phi", "series lags", fill=STABLE_EACH)),
             launch=launch_of(own=True),
             bytes_moved=lambda series, lags, horizon: 4 * series * (2 * lags + horizon),
             edges=(

@@ -24,6 +24,7 @@ from prism_bench import (
     normwise,
     product,
 )
+from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 # Samples and units of the tiles, and the share of the FMA rate that each keeps busy.
@@ -33,6 +34,7 @@ TILES = {"Broad": (128, 64, 1.0), "Slim": (16, 32, 0.3)}
 WEIGHTS = Fill(
     lambda rng, count, axes: rng.uniform(-1, 1, count) / np.sqrt(max(axes["hidden"], 1)),
     "uniform(-1, 1) / sqrt(hidden)",
+    real(),
 )
 
 
@@ -79,13 +81,17 @@ def reference(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp, special):
 
 
 def spread(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp):
-    """How far h' moves with its gate sums (logistic' <= 1/4, tanh' <= 1), and the terms of h' itself."""
+    """How far h' moves with its gate sums (logistic' <= 1/4, tanh' <= 1), and the terms of h' itself.
+
+    An infinite sum is not rounded.
+    """
     x, h, w_ih, w_hh, b_ih, b_hh = (xp.abs(one) for one in (x, h, w_ih, w_hh, b_ih, b_hh))
     r_x, z_x, n_x = gates_of(x @ w_ih.T + b_ih, hidden)
     r_h, z_h, n_h = gates_of(h @ w_hh.T + b_hh, hidden)
     reset = (r_x + r_h) / 4
     through = reset * n_h if reset_after else (reset * h) @ w_hh[2 * hidden :].T
-    return (z_x + z_h) / 4 * (h + 1) + n_x + n_h + through + h + 1
+    gates = xp.nan_to_num(xp.stack([(z_x + z_h) / 4 * (h + 1), n_x, n_h, through, h + 1]), nan=0.0, posinf=0.0)
+    return gates.sum(axis=0)
 
 
 def torch_cell(torch, x, h, w_ih, w_hh, b_ih, b_hh):

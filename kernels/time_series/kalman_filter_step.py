@@ -8,6 +8,7 @@ slots 56 %, DRAM 21 %. S2 takes 3.87 ms; it was not counted.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from prism_bench import (
     exact,
     normwise,
 )  # fmt: skip
+from prism_bench.domain import as_drawn, real
 from prism_bench.inputs import Fill
 
 MOST_SHARED = 227 * 1024
@@ -63,6 +65,9 @@ def launch_with(control, kept):
     return launch
 
 
+FINITE = replace(real(), finite=True)  # a measurement may be missing (NaN), but there is no infinite innovation
+
+
 def definite(size, scale):
     """Symmetric positive definite matrices, as far as the block is not rotated; a larger array holds small values,
     whose symmetric part a process noise near 1 outweighs."""
@@ -74,7 +79,7 @@ def definite(size, scale):
         root = rng.normal(0, 0.3 / n**0.5, (count // (n * n), n, n))
         return (scale * (root @ root.transpose(0, 2, 1) + np.eye(n))).reshape(-1)
 
-    return Fill(draw, f"{scale} (A A^T + I)")
+    return Fill(draw, f"{scale} (A A^T + I)", as_drawn())
 
 
 def transitions(rng, count, axes):
@@ -140,9 +145,10 @@ def torch_step(torch, x, p, z, f, h, q, r):
 
 def arguments(models, control=(), kept=()):
     return (
-        In("x", "filters n"), In("p", "filters n n", fill=definite("n", 1.0)), In("z", "filters m"),
-        In("f", f"{models} n n", fill=Fill(transitions, "near the identity")),
-        In("h", f"{models} m n"), In("q", f"{models} n n", fill=definite("n", 1.0)),
+        In("x", "filters n", domain=FINITE), In("p", "filters n n", fill=definite("n", 1.0)),
+        In("z", "filters m", domain=FINITE),
+        In("f", f"{models} n n", fill=Fill(transitions, "near the identity", as_drawn())),
+        In("h", f"{models} m n", domain=as_drawn()), In("q", f"{models} n n", fill=definite("n", 1.0)),
         In("r", f"{models} m m", fill=definite("m", 0.5)), *control, Out("x_next", "filters n"),
         Out("p_next", "filters n n"), Out("likelihood", "filters"), Out("status", "filters", dtype="int32"), *kept,
         Size("filters"), Size("n"), Size("m"), Size("controls"), Size("each"), Size("keep"), Size("room"),

@@ -10,12 +10,14 @@ import numpy as np
 from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
 
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, normwise, product
+from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 # As PyTorch begins: the gates then work between their limits.
 WEIGHTS = Fill(
     lambda rng, count, axes: rng.uniform(-1, 1, count) / np.sqrt(max(axes["hidden"], 1)),
     "uniform(-1, 1) / sqrt(hidden)",
+    real(),
 )
 
 
@@ -52,15 +54,21 @@ def reference(x, h, c, w_ih, w_hh, bias, hidden, xp, special):
     return special.expit(o) * xp.tanh(c_next), c_next
 
 
+def sizes(x, h, w_ih, w_hh, bias, hidden, xp):
+    """The absolute terms of every gate's sum; an infinite sum is not rounded."""
+    sums = xp.abs(x) @ xp.abs(w_ih).T + xp.abs(h) @ xp.abs(w_hh).T + xp.abs(bias)
+    return gates_of(xp.nan_to_num(sums, nan=0.0, posinf=0.0), hidden)
+
+
 def cell_spread(x, h, c, w_ih, w_hh, bias, hidden, xp):
     """How far c' moves with its gate sums (logistic' <= 1/4, tanh' <= 1), and the terms of c' itself."""
-    i, f, g, _ = gates_of(xp.abs(x) @ xp.abs(w_ih).T + xp.abs(h) @ xp.abs(w_hh).T + xp.abs(bias), hidden)
-    return i / 4 + f * xp.abs(c) / 4 + g + xp.abs(c) + 1
+    i, f, g, _ = sizes(x, h, w_ih, w_hh, bias, hidden, xp)
+    return i / 4 + xp.nan_to_num(f * xp.abs(c) / 4 + xp.abs(c), nan=0.0, posinf=0.0) + g + 1
 
 
 def hidden_spread(x, h, c, w_ih, w_hh, bias, hidden, xp):
     """The same for h' = o tanh(c'): what c' is off, and a quarter of what the output gate's sum is."""
-    o = gates_of(xp.abs(x) @ xp.abs(w_ih).T + xp.abs(h) @ xp.abs(w_hh).T + xp.abs(bias), hidden)[3]
+    o = sizes(x, h, w_ih, w_hh, bias, hidden, xp)[3]
     return cell_spread(x, h, c, w_ih, w_hh, bias, hidden, xp) + o / 4
 
 

@@ -24,6 +24,7 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
+from prism_bench.domain import as_drawn, real
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us (DRAM 87 %); S2 twice that, each value is read and written once. S2 takes
@@ -32,7 +33,11 @@ from prism_bench.inputs import Fill
 # than its wave of 132 tiles, takes 818 us. S2 was not counted. `ar` takes 178 us: DRAM 60 %, issue slots 40 %, at 69 %
 # of an SM's warps: neither is full.
 TILE = 4096
-stable = Fill(lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [], "positive, of sum 0.9")
+stable = Fill(
+    lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [],
+    "positive, of sum 0.9",
+    as_drawn(),
+)
 
 
 def launch_of(kind):
@@ -96,10 +101,19 @@ def with_band(variances, mean, z, xp):
 
 positive = {"variance": reduction(lambda sigma, xp: reference(sigma, xp))}
 positive_ar = {"variance": reduction(lambda sigma, phi, cols, xp: reference_ar(sigma, phi, cols, xp))}
-walk_edge = reduction(lambda sigma, mean, z, xp: xp.abs(mean) + z * xp.sqrt(reference(sigma, xp)))
-ar_edge = reduction(
-    lambda sigma, phi, cols, mean, z, xp: xp.abs(mean) + z * xp.sqrt(reference_ar(sigma, phi, cols, xp))
-)
+LOST = 1e12 * 2.0**-150  # of a square that underflows, in units of the squares of `terms`
+
+
+def walk_size(sigma, mean, cols, z, xp):
+    """The terms of an edge of the band, with what a root makes of the squares that underflow."""
+    return xp.abs(mean) + z * xp.sqrt(reference(sigma, xp)) + z * (cols * LOST) ** 0.5
+
+
+def ar_size(sigma, phi, cols, mean, z, xp):
+    return xp.abs(mean) + z * xp.sqrt(reference_ar(sigma, phi, cols, xp)) + z * (cols * LOST) ** 0.5
+
+
+walk_edge, ar_edge = reduction(walk_size), reduction(ar_size)
 deviation = uniform(0.5, 1.5)
 mean, limits = In("mean", "rows cols"), (Out("lower", "rows cols"), Out("upper", "rows cols"))
 walk = (Scratch("states", "words", dtype="uint64"), Size("rows", "int64"), Size("cols", "int64"), Size("tiles"))
@@ -119,7 +133,7 @@ sizes = {
 
 spec = KernelSpec(
     entry="variance_rows",
-    arguments=(In("sigma", "rows cols", fill=deviation), Out("variance", "rows cols"), *walk),
+    arguments=(In("sigma", "rows cols", fill=deviation, domain=real()), Out("variance", "rows cols"), *walk),
     parameters={"alpha": 0.05},
     derived={
         "tiles": lambda cols: -(-cols // TILE),
@@ -169,8 +183,8 @@ spec = KernelSpec(
         "bands": Variant(
             "with the band around a mean", entry="band_rows", launch=launch_of("band"),
             arguments=(
-                In("sigma", "rows cols", fill=deviation), mean, Out("variance", "rows cols"), *limits, *walk,
-                Scalar("z"),
+                In("sigma", "rows cols", fill=deviation, domain=real()), mean, Out("variance", "rows cols"), *limits,
+                *walk, Scalar("z"),
             ),
             reference=lambda sigma, mean, z, xp: with_band(reference(sigma, xp), mean, z, xp),
             tolerance={**positive, "lower": walk_edge, "upper": walk_edge},
@@ -185,7 +199,7 @@ spec = KernelSpec(
         "ar": Variant(
             "of an AR model: sigma^2 times the sum of its psi weights squared", entry="variance_ar",
             launch=launch_ar("variance"), traffic_factor=16,  # at S0 making the weights is most of it
-            arguments=(In("sigma", "rows", fill=deviation), Out("variance", "rows cols"), *model),
+            arguments=(In("sigma", "rows", fill=deviation, domain=real()), Out("variance", "rows cols"), *model),
             reference=reference_ar, tolerance=positive_ar, edges=few_ar,
             workloads={"S0": Workload(rows=1, cols=10, lags=5), "S1": Workload(rows=1 << 20, cols=128, lags=5)},
             golden=(
@@ -202,7 +216,8 @@ spec = KernelSpec(
         "ar_bands": Variant(
             "of an AR model, with the band around a mean", entry="band_ar", launch=launch_ar("band"), traffic_factor=16,
             arguments=(
-                In("sigma", "rows", fill=deviation), mean, Out("variance", "rows cols"), *limits, *model, Scalar("z"),
+                In("sigma", "rows", fill=deviation, domain=real()), mean, Out("variance", "rows cols"), *limits, *model,
+                Scalar("z"),
             ),
             reference=lambda sigma, phi, cols, mean, z, xp: with_band(reference_ar(sigma, phi, cols, xp), mean, z, xp),
             tolerance={**positive_ar, "lower": ar_edge, "upper": ar_edge}, edges=few_ar, golden=(),

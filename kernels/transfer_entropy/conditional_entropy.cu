@@ -20,19 +20,31 @@ struct Cells {
 };
 
 // Sums of p log2(p / marginal). A cell is nearly always much smaller than its marginal: then the logarithm of their
-// quotient is quick. Where one is not, the thread does its cells again.
+// quotient is quick. Where one is not, or where a quotient may be below what the quick logarithm knows, the thread does
+// its cells again.
 template <int WIDTH>
 struct QuickTerms {
     PartialSums<1> partial;
     QuickLogs logs;
+    unsigned int smallest = ~0u;  // of the cells that are not empty, less 1
+    float least = 1.0f;           // of the reciprocals
 
-    __device__ float prepared(float marginal) const { return __fdividef(1.0f, marginal); }
+    __device__ float prepared(float marginal) {
+        const float reciprocal = __fdividef(1.0f, marginal);
+        least = fminf(least, reciprocal);
+        return reciprocal;
+    }
     __device__ void add(const Cells<WIDTH>& joint, const float (&reciprocal)[WIDTH]) {
 #pragma unroll
-        for (int j = 0; j < WIDTH; ++j)
-            partial.add(0, j, joint.value[j] * logs.log2_of(joint.value[j] * reciprocal[j]));
+        for (int j = 0; j < WIDTH; ++j) {
+            const float p = joint.value[j];
+            smallest = min(smallest, __float_as_uint(p) - 1);  // a zero is the largest
+            partial.add(0, j, p * logs.log2_of(p * reciprocal[j]));
+        }
     }
-    __device__ bool sure() const { return logs.sure(); }
+    __device__ bool sure() const {
+        return logs.sure() && (smallest == ~0u || __uint_as_float(smallest + 1) * least >= 0x1p-126f);
+    }
 };
 
 template <int WIDTH>

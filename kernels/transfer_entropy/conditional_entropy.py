@@ -22,6 +22,7 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
 # S2 on an H200: 538 MB / 4.29 TB/s = 125 us; 9 instructions a cell = 37 us: bound by memory, 94 %. S1 is 67 MB, 16 us:
@@ -30,11 +31,14 @@ from prism_bench.inputs import Fill
 # 0.69 of a copy's rate, 2.7 us of it the launch: DRAM 65 %, issue slots 24 %. No budget there.
 MOST_BLOCKS = 8192
 cell_mass = Fill(
-    lambda rng, count, axes: rng.exponential(size=count) / (axes["ys"] * axes["cells"] or 1), "exponential"
+    lambda rng, count, axes: rng.exponential(size=count) / (axes["ys"] * axes["cells"] or 1),
+    "exponential",
+    nonnegative(),
 )
 marginal_mass = Fill(
     lambda rng, count, axes: (1 + rng.gamma(1 + axes["ys"], size=count)) / (axes["ys"] * axes["cells"] or 1),
     "gamma, near the sum of ys cells",
+    nonnegative(),
 )
 
 

@@ -22,6 +22,7 @@ from prism_bench import (
     Workload,
     reduction,
 )  # fmt: skip
+from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 67 MB / 4.29 TB/s = 16 us, S2: 410 MB = 96 us. About 13 instructions a cell = 40 us at S2, and four
@@ -31,8 +32,12 @@ from prism_bench.inputs import Fill
 # it 43), S2 118, 0.81. At S1 nothing is busy: DRAM 34 %, L1 31 %, issue slots 26 %, at 19 % of an SM's warps.
 STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 128, 8192, 1024, 512
 SIDE, IN_TURN = 32, 8  # of square tables that stay in registers; of them a warp takes so many
-tallies = Fill(lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson, of gamma mean 20")
-weights = Fill(lambda rng, count, axes: rng.exponential(size=count) / (axes["bx"] * axes["by"]), "exponential")
+tallies = Fill(
+    lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson, of gamma mean 20", nonnegative()
+)
+weights = Fill(
+    lambda rng, count, axes: rng.exponential(size=count) / (axes["bx"] * axes["by"]), "exponential", nonnegative()
+)
 
 
 def fits(bx, by):

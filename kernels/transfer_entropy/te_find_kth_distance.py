@@ -1,11 +1,16 @@
 """The k-th smallest element of every row of a matrix of distances, ties counted: the radius of each point."""
 
+from dataclasses import replace
+
 from prism_bench_catalogue.include.ksg import kth_smallest
 from prism_bench_catalogue.include.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, exact, uniform
+from prism_bench.domain import nonnegative
 
 # Bound by memory: the matrix is read once.
+
+DISTANCES = replace(nonnegative(), numbers=True)  # infinite from a point to itself
 
 
 def torch_kth(torch, distances, k):
@@ -14,7 +19,7 @@ def torch_kth(torch, distances, k):
 
 spec = KernelSpec(
     entry="te_find_kth_distance<4>",
-    arguments=(In("distances", "n n", fill=uniform(0, 4)), Out("eps", "n"), Size("n")),
+    arguments=(In("distances", "n n", fill=uniform(0, 4), domain=DISTANCES), Out("eps", "n"), Size("n")),
     parameters={"k": 4},
     rules=(NEIGHBOURS,),
     launch=lambda n, k: by_warps(f"te_find_kth_distance<{k}>", n),

@@ -23,6 +23,7 @@ from prism_bench import (
     exact,
     normalising,
 )  # fmt: skip
+from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 # S1 on an H200: 1.05 GB / 4.45 TB/s = 236 us, S2 4.3 GB = 965 us, each logit is read once. They took 384 us and 1.43 ms
@@ -99,9 +100,10 @@ def awkward(rows, vocabulary):
 spec = KernelSpec(
     entry="top_k_sampling<true>",
     arguments=(
-        In("logits", "rows vocabulary", fill=Fill(distinct, "normal, no two alike")), Out("index", "rows k", "int32"),
-        Out("p", "rows k"), Out("token", "rows", "int32"), Size("vocabulary"), Size("k"), Size("capacity"),
-        Scalar("temperature", "float64"), Scalar("top_p", "float64"), Scalar("seed", "uint64"),
+        In("logits", "rows vocabulary", fill=Fill(distinct, "normal, no two alike", real())),
+        Out("index", "rows k", "int32"), Out("p", "rows k"), Out("token", "rows", "int32"), Size("vocabulary"),
+        Size("k"), Size("capacity"), Scalar("temperature", "float64"), Scalar("top_p", "float64"),
+        Scalar("seed", "uint64"),
     ),
     parameters={"temperature": 1.0, "top_p": 1.0, "seed": 1234},
     derived={"capacity": lambda k: max(4096, 2 << max(0, k - 1).bit_length())},

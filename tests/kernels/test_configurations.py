@@ -24,6 +24,8 @@ def emulator():
 def test_every_configuration_is_right_at_the_edges(emulator, kernel):
     launched, wrong = 0, []
     for edge in CATALOGUE.edges_of(kernel):
+        if edge.is_regime:
+            continue
         others = edge.configurations(emulator.device)[1:]  # the default is verified with all the rest
         for case in others if edge.bytes_moved <= LARGE else others[-1:]:
             entries = verify(emulator, case, seeds=(0,))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from prism_bench_catalogue.include.map_arrays import ROUNDING
 from prism_bench_catalogue.include.neighbours import kth_distance, nearer_than, psi, psi_size
-from prism_bench_catalogue.include.te_points import by_warps, own_points
+from prism_bench_catalogue.include.te_points import SAMPLES, by_warps, own_points
 
 from prism_bench import Golden, In, KernelSpec, Out, Rule, Scratch, Size, Variant, Workload, reduction
 
@@ -17,7 +17,11 @@ BY_HAND = Path(__file__).parents[1] / "fused_transfer_entropy.cu"
 
 
 def arguments(dtype):
-    inputs = (In("x_past", "n dx", dtype), In("y_past", "n dy", dtype), In("y_future", "n", dtype))
+    inputs = (
+        In("x_past", "n dx", dtype, fill=SAMPLES),
+        In("y_past", "n dy", dtype, fill=SAMPLES),
+        In("y_future", "n", dtype, fill=SAMPLES),
+    )
     outputs = (Out("mean", "1", dtype),)
     return (*inputs, *outputs, Scratch("by_block", "blocks", "float64"), Scratch("arrived", "1", "uint32"), Size("n"))
 

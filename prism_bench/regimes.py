@@ -1,0 +1,242 @@
+"""Input regimes: what edges are filled with beside the usual values, as far as the arguments' domains hold it.
+
+`REGIMES` has every regime with the values that it draws. Which of them an argument gets follows from its domain and
+type, and `regime_edges` lays them out at those of a spec's own edges that reach different code.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from prism_bench.arguments import Array
+from prism_bench.case import Case, Device
+from prism_bench.domain import Domain
+from prism_bench.inputs import Fill
+from prism_bench.kernel import KernelSpec, Launch
+from prism_bench.workload import Edge, Workload
+
+DISTINCT = 3  # values among which ties are drawn
+FACTOR = {"float16": 2.0**8, "float32": 2.0**40, "float64": 2.0**40}  # from usual values to tiny and to huge ones
+MOST_COST = 1 << 18  # bytes and operations of an edge that regimes are laid out at
+ROTATED = 2  # regimes at every further path through the code
+ALONE = ("zeros", "infinity", "nan")  # regimes that each argument also has by itself, the others as usual
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What a regime is made from: `values` as the fill draws them, in float64, with the bounds in numbers."""
+
+    values: np.ndarray
+    low: float
+    high: float
+    most: float
+    smallest: float
+    normal: float
+    rng: np.random.Generator
+
+    @property
+    def signed(self) -> bool:
+        """Whether negative values are among those that may be drawn."""
+        return self.low < 0
+
+    @property
+    def place(self) -> int:
+        """The place of one value, another one each time."""
+        return int(self.rng.integers(self.values.size))
+
+    def signs(self) -> np.ndarray:
+        """A random sign for every value where the domain has negative ones, else 1."""
+        return self.rng.choice([-1.0, 1.0], self.values.size) if self.signed else np.ones(self.values.size)
+
+    def with_one(self, value: float) -> np.ndarray:
+        """The usual values, with `value` in the place of one of them."""
+        values = self.values.copy()
+        values[self.place] = value
+        return values
+
+
+@dataclass(frozen=True)
+class Regime:
+    """`draw` makes values of the usual ones; `suits` says for which domains of which types it makes sense."""
+
+    name: str
+    draw: Callable[[Usual], np.ndarray]
+    suits: Callable[[Domain, np.dtype], bool]
+
+
+def _zeros(usual: Usual) -> np.ndarray:
+    return np.zeros(usual.values.size)
+
+
+def _one_nonzero(usual: Usual) -> np.ndarray:
+    values, place = np.zeros(usual.values.size), usual.place
+    values[place] = usual.values[place] or min(1.0, usual.high)
+    return values
+
+
+def _all_equal(usual: Usual) -> np.ndarray:
+    return np.full(usual.values.size, usual.values[usual.place])
+
+
+def _ties(usual: Usual) -> np.ndarray:
+    return usual.rng.choice(usual.values[:: -(-usual.values.size // DISTINCT)], usual.values.size)
+
+
+def _tiny(usual: Usual) -> np.ndarray:
+    return usual.values / usual.most
+
+
+def _huge(usual: Usual) -> np.ndarray:
+    peak = np.abs(usual.values).max()
+    return usual.values * (usual.most / peak if peak > 0 else 1.0)
+
+
+def _subnormal(usual: Usual) -> np.ndarray:
+    """Over the whole range: sums of terms that are themselves as near to 0 as two numbers can be tell nothing."""
+    return usual.signs() * usual.rng.uniform(usual.smallest, usual.normal, usual.values.size)
+
+
+def _mixed_signs(usual: Usual) -> np.ndarray:
+    values = np.abs(usual.values)
+    values[1::2] = -values[: values.size - 1 : 2]
+    return values
+
+
+def _wide(usual: Usual) -> np.ndarray:
+    return usual.signs() * usual.most ** usual.rng.uniform(-1, 1, usual.values.size)
+
+
+def _bounds(usual: Usual) -> np.ndarray:
+    return usual.rng.choice([usual.low, usual.high], usual.values.size)
+
+
+def _is_float(domain: Domain, dtype: np.dtype) -> bool:
+    return dtype.kind == "f" and not domain.whole
+
+
+def _from_zero(domain: Domain, dtype: np.dtype) -> bool:
+    """Whether the domain goes down to 0, itself included or not, and has no end above."""
+    return _is_float(domain, dtype) and domain.low in (0.0, -np.inf) and domain.high == np.inf
+
+
+def _has_zero(domain: Domain, dtype: np.dtype) -> bool:
+    low, high = (0.0 if isinstance(bound, str) else bound for bound in (domain.low, domain.high))
+    return low <= 0.0 <= high and not (domain.open_low and low == 0.0)
+
+
+def _is_signed(domain: Domain, dtype: np.dtype) -> bool:
+    return _is_float(domain, dtype) and domain.low == -np.inf
+
+
+def _is_bounded(domain: Domain, dtype: np.dtype) -> bool:
+    return domain.low != -np.inf and domain.high != np.inf
+
+
+def _any(domain: Domain, dtype: np.dtype) -> bool:
+    return True
+
+
+REGIMES = (
+    Regime("zeros", _zeros, _has_zero),
+    Regime("one nonzero", _one_nonzero, _has_zero),
+    Regime("all equal", _all_equal, _any),
+    Regime("ties", _ties, _any),
+    Regime("bounds", _bounds, _is_bounded),
+    Regime("tiny", _tiny, _from_zero),
+    Regime("huge", _huge, _from_zero),
+    Regime("subnormal", _subnormal, _from_zero),
+    Regime("wide", _wide, _from_zero),
+    Regime("mixed signs", _mixed_signs, _is_signed),
+    Regime("infinity", lambda usual: usual.with_one(np.inf), lambda d, t: _from_zero(d, t) and not d.finite),
+    Regime("minus infinity", lambda usual: usual.with_one(-np.inf), lambda d, t: _is_signed(d, t) and not d.finite),
+    Regime("nan", lambda usual: usual.with_one(np.nan), lambda d, t: _is_float(d, t) and not d.numbers),
+)  # fmt: skip
+
+
+def suited(array: Array, regime: Regime) -> bool:
+    """Whether the argument's domain holds what the regime draws."""
+    domain = array.values
+    return domain is not None and not domain.fixed and regime.suits(domain, np.dtype(array.dtype))
+
+
+def regime_fill(array: Array, regime: Regime) -> Fill:
+    """The regime's values for the argument."""
+    return Fill(partial(_drawn, array, regime), f"{regime.name} of {array.fill.meaning}", array.values)
+
+
+def _drawn(array: Array, regime: Regime, rng: np.random.Generator, count: int, axes: Mapping) -> np.ndarray:
+    """`count` values: the draw of a fill."""
+    values = np.asarray(array.fill.draw(rng, count, axes), "float64").reshape(-1)
+    if count == 0:
+        return values
+    domain, dtype = array.values, np.dtype(array.dtype)
+    low, high = (float(axes.get(bound, bound)) for bound in (domain.low, domain.high))
+    limits = np.finfo(dtype if dtype.kind == "f" else "float64")
+    smallest, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
+    most = domain.most or FACTOR.get(dtype.name, 1.0)
+    return regime.draw(Usual(values, low, high - domain.whole, most, smallest, normal, rng=rng))
+
+
+def regime_edges(spec: KernelSpec) -> list[Edge]:
+    """The spec's edges over the regimes that suit its inputs: all of them at one workload, some at those workloads
+    that take other ways through the code.
+    """
+    filled = [(regime, fills) for regime in REGIMES if (fills := _fills(spec.inputs, regime))]
+    workloads = _workloads(spec)
+    if not filled or not workloads:
+        return []
+    edges = [_edge(regime.name, workloads[0], fills) for regime, fills in filled]
+    edges += [_edge(f"{regime} in {name}", workloads[0], fills) for regime, name, fills in _alone(filled)]
+    for number, workload in enumerate(workloads[1:]):
+        turn = [(number * ROTATED + k) % len(filled) for k in range(min(ROTATED, len(filled)))]
+        edges += [_edge(filled[k][0].name, workload, filled[k][1]) for k in turn]
+    return edges
+
+
+def _fills(arrays: tuple[Array, ...], regime: Regime) -> dict[str, Fill]:
+    return {array.name: regime_fill(array, regime) for array in arrays if suited(array, regime)}
+
+
+def _alone(filled: list[tuple[Regime, dict[str, Fill]]]) -> Iterator[tuple[str, str, dict[str, Fill]]]:
+    """Regimes of one argument, the others as usual."""
+    for regime, fills in filled:
+        if regime.name in ALONE and len(fills) > 1:
+            yield from ((regime.name, name, {name: fill}) for name, fill in fills.items())
+
+
+def _edge(name: str, workload: Workload, fills: Mapping[str, Fill]) -> Edge:
+    return Edge(name, workload, fills, regime=True)
+
+
+def _workloads(spec: KernelSpec) -> list[Workload]:
+    """An edge for every different way through the code, as launches show it: the largest that is cheap. The one that
+    launches most blocks comes first.
+    """
+    by_path: dict[tuple, Case] = {}
+    cases = [Case(spec, workload, "edge") for workload in spec.edges if not isinstance(workload, Edge)]
+    for case in sorted(cases, key=_cost):
+        path = _path(case)
+        if path and (_cost(case) <= MOST_COST or path not in by_path):
+            by_path[path] = case
+    return [case.workload for case in sorted(by_path.values(), key=_rank)]
+
+
+def _cost(case: Case) -> int:
+    return case.bytes_moved + (case.flops or 0)
+
+
+def _rank(case: Case) -> tuple[bool, int]:
+    """Cheap ones before the others, the largest of them first."""
+    return _cost(case) > MOST_COST, -_cost(case) if _cost(case) <= MOST_COST else _cost(case)
+
+
+def _path(case: Case) -> tuple:
+    """What tells two ways through the code apart: entries, and which extents of the grid are more than 1."""
+    launches = [step for step in case.steps(Device()) if isinstance(step, Launch) and not step.is_empty]
+    return tuple((step.entry, step.block, _spread(step.grid)) for step in launches)
+
+
+def _spread(grid: int | tuple) -> tuple[bool, ...]:
+    return tuple(extent > 1 for extent in (grid if isinstance(grid, tuple) else (grid,)))
