@@ -4,25 +4,21 @@ Code that is measured runs in the clock's own process, so it can replace what th
 names when they are imported; a sample is refused where one of the names means something else by then.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from prism_bench.errors import MeasurementInvalid
 
-_ABSENT = object()
-
 
 @dataclass(frozen=True)
 class _Kept:
-    """A name, the object it belongs to, and what it meant."""
+    """A name, the object that it belongs to with that object's names as they are now, and what it meant."""
 
     text: str
     owner: object
+    names: Mapping[str, object]
     name: str
     value: object
-
-    @property
-    def is_replaced(self) -> bool:
-        return vars(self.owner).get(self.name, _ABSENT) is not self.value
 
 
 _KEPT: dict[tuple[int, str], _Kept] = {}
@@ -34,7 +30,7 @@ def keep(text: str, owner: object, names: tuple[str, ...] = ()) -> None:
     members = vars(owner)
     for name in names or [name for name, value in members.items() if callable(value) or isinstance(value, property)]:
         if name in members:
-            _KEPT.setdefault((id(owner), name), _Kept(f"{text}.{name}", owner, name, members[name]))
+            _KEPT.setdefault((id(owner), name), _Kept(f"{text}.{name}", owner, members, name, members[name]))
 
 
 def distrust(name: str) -> None:
@@ -44,7 +40,7 @@ def distrust(name: str) -> None:
 
 def replaced() -> list[str]:
     """Return the names that no longer mean what they meant."""
-    return [*_STRANGE, *sorted(kept.text for kept in _KEPT.values() if kept.is_replaced)]
+    return [*_STRANGE, *sorted(kept.text for kept in _KEPT.values() if kept.names.get(kept.name) is not kept.value)]
 
 
 def refuse_replaced() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.guard import StrayElement
-from prism_bench.errors import VerificationFailed
+from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.kernel import InOut
 from prism_bench.measurement import Sample
 from prism_bench.metric import MEASURED
@@ -125,7 +125,11 @@ class WatchedTimer:
         before = perf_counter()
         nudged = self._prepare(key, whole, fresh)
         between = perf_counter()
-        sample = self._taken(fresh)
+        try:
+            sample = self._taken(fresh)
+        except MeasurementInvalid:
+            self._guard.mend()  # another metric comes next, for which the inputs must be right
+            raise
         after = perf_counter()
         self._look(key, whole, nudged)
         self._launches.seconds += between - before + perf_counter() - after

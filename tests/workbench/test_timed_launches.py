@@ -12,6 +12,7 @@ from prism_bench.backends import Runnable
 from prism_bench.backends.guard import HostGuard
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
+from prism_bench.errors import MeasurementInvalid
 from prism_bench.measurement import Sample
 from prism_bench.workbench.timed_launches import TimedLaunches, TimedLaunchWrong
 
@@ -175,3 +176,22 @@ def test_what_leaves_nothing_to_look_at_is_timed_as_it_is():
     played = Blind(lambda x, y: 1e-6)
     timer = TimedLaunches(NullBackend(), played, 0, Random(1)).watched("cold_time", played.cold)
     assert (1e-6, None) == (timer().seconds, timer.finish())
+
+
+def test_a_sample_that_cannot_be_had_leaves_the_inputs_right():
+    """The next metric is measured on them."""
+    device, refused = Played(honest), []
+
+    def cold():
+        if refused:
+            return device.cold()
+        refused.append(device.timed())
+        raise MeasurementInvalid("the host stalled")
+
+    launches = TimedLaunches(NullBackend(), device, 0, Random(1))
+    for _ in range(20):
+        refused.clear()
+        once = launches.watched("cold_time", cold)
+        with pytest.raises(MeasurementInvalid):
+            once()
+        assert (device.x == device.inputs["x"].on(np)).all()
