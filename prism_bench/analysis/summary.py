@@ -6,7 +6,7 @@ import pandas
 
 from prism_bench.analysis import rivals, roofline
 from prism_bench.analysis.bound import dram_bytes, value
-from prism_bench.measure.limits import Limits, measured_limits, valid_median
+from prism_bench.measure.limits import Limits, measured_limits, peaks_of, valid_median
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 
@@ -28,7 +28,7 @@ _NUMBERS = set(COLUMNS) - TEXT
 
 def limits_of(record: RunRecord) -> Limits:
     """The floors and ceilings that the record's own `machine/` kernels measured."""
-    return measured_limits(record.cases, cache_bytes(record.machine))
+    return measured_limits(record.cases, cache_bytes(record.machine), peaks_of(record.machine))
 
 
 def cache_bytes(machine: dict) -> int:

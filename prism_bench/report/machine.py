@@ -2,11 +2,12 @@
 
 from prism_bench.analysis.conditions import conditions, words
 from prism_bench.run_record import RunRecord
-from prism_bench.units import bytes_text
+from prism_bench.units import bytes_text, rate_text
 
 _WORDS = {
     "sm_count": "multiprocessors", "l2_bytes": "L2 cache", "memory_bytes": "memory", "uuid": "UUID", "cpu": "CPU",
-    "compute_capability": "compute capability", "id": "machine",
+    "compute_capability": "compute capability", "id": "machine", "memory_bus_bits": "memory bus, bits",
+    "highest_sm_clock": "highest SM clock", "fp32_lanes": "FP32 lanes per multiprocessor",
 }  # fmt: skip
 
 
@@ -46,6 +47,8 @@ def _pair(key, value):
 def _text(key, value):
     if key.endswith("_bytes") and isinstance(value, int):
         return bytes_text(value)
+    if key.endswith("_clock") and isinstance(value, int):
+        return rate_text(value, "Hz")
     if key == "compute_capability" and isinstance(value, int):
         return f"{value // 10}.{value % 10}"
     if isinstance(value, bool):

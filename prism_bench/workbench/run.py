@@ -12,7 +12,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.files import default_folder
 from prism_bench.measure import shuffled
-from prism_bench.measure.limits import measured_limits
+from prism_bench.measure.limits import is_bandwidth, measured_limits, peaks_of
 from prism_bench.measure.plausibility import judged
 from prism_bench.measurement import merged
 from prism_bench.monitor.executions import Execution, Journal
@@ -179,6 +179,11 @@ class Run:
         edges = self._catalogue.edges_of(death.task.removeprefix("edges:"))
         return [edge for edge in edges if edge.name == death.case] or edges[:1]
 
+    def _written(self, cases) -> dict[str, int]:
+        """The bytes that each case writes, by name."""
+        known = {case.name: self._catalogue.anywhere(case.name) for case in cases if case.measurements}
+        return {name: sum(case.nbytes(array.name) for array in case.spec.outputs) for name, case in known.items()}
+
     def record(self, started: datetime, seconds: float, complete: bool) -> RunRecord:
         """What was measured so far, as a record; impossible measurements are marked."""
         folder = self._catalogue.folder
@@ -191,7 +196,9 @@ class Run:
             machine=identity.machine(facts),
             software=identity.software(facts.get("software", {})),
             protocol={**self._settings.protocol(), **self._protocol},
-            cases=judged(cases, measured_limits(cases, facts.get("l2_bytes", 0))),
+            cases=judged(
+                cases, measured_limits(cases, facts.get("l2_bytes", 0), peaks_of(facts)), self._written(cases)
+            ),
             commit=commit,
             dirty=dirty,
             catalogue="built-in" if folder == default_folder() else str(folder),
@@ -241,13 +248,20 @@ def run(
 
 
 def ceiling_cases(catalogue) -> list[Case]:
-    """The kernels that measure the machine, each at its smallest and largest workload: no run is without its floor,
-    its ceilings, and the proof that its caches were cold.
+    """The kernels that measure the machine: no run is without its floor, its ceilings, and the proof that its caches
+    were cold.
+
+    Each at its smallest and largest workload; those of memory at every one, their other access patterns at every one
+    that is not the smallest, since which size and pattern is quickest differs from device to device.
     """
-    rulers = [case for case in catalogue.cases() if case.spec.ceiling and not case.variant]
+    ceilings = [case for case in catalogue.cases() if case.spec.ceiling]
+    rulers = [case for case in ceilings if not case.variant]
     smallest = {case.kernel: case for case in reversed(rulers)}
     largest = {case.kernel: case for case in rulers}
-    return list(dict.fromkeys([*smallest.values(), *largest.values()]))
+    of_memory = [
+        case for case in ceilings if is_bandwidth(case.spec.ceiling) and not (case.variant and case.label == "S0")
+    ]
+    return list(dict.fromkeys([*smallest.values(), *largest.values(), *of_memory]))
 
 
 def executions_of(result: CaseResult) -> list[Execution]:

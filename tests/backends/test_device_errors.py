@@ -5,9 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from prism_bench.backends import open_backend
 from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.graph import captured
 from prism_bench.backends.cuda.runnable import CudaRunnable
+from prism_bench.measure.limits import peaks_of
 from tests.built_in import CATALOGUE
 
 
@@ -91,3 +93,12 @@ def test_a_call_that_fails_leaves_no_stream_in_its_capture():
     with pytest.raises(ZeroDivisionError):
         captured(stream, lambda: 1 / 0)
     assert "end_capture" == stream.log[-1]
+
+
+@pytest.mark.gpu
+def test_a_device_tells_its_clocks_and_widths():
+    backend = open_backend("cuda")
+    peaks = peaks_of(backend.facts())
+    assert peaks["bandwidth"] == backend.peak_bandwidth()
+    assert 0.1e12 < peaks["bandwidth"] < 20e12
+    assert 1e12 < peaks["fp32"] < 500e12

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.measure.limits import Limits, measured_limits
+from prism_bench.measure.limits import Limits, measured_limits, peaks_of
 from tests.report.synthetic import case_result, measurement
 
 COPY = case_result("copy", times={"cold_time": 2e-3}, bytes=8_000_000_000, ceiling="bandwidth")
@@ -40,3 +40,32 @@ def test_the_lowest_believable_time_is_the_floor_less_its_spread():
 def test_reads_have_a_ceiling_of_their_own_in_bytes():
     read = case_result("read", times={"cold_time": 2e-3}, bytes=9_000_000_000, flops=1, ceiling="read_bandwidth")
     assert measured_limits([COPY, read]).ceilings == pytest.approx({"bandwidth": 4e12, "read_bandwidth": 4.5e12})
+
+
+H200 = {"memory_clock": 3_201_000_000, "memory_bus_bits": 6016, "sm_count": 132, "fp32_lanes": 128,
+        "highest_sm_clock": 1_980_000_000}  # fmt: skip
+
+
+def test_peaks_follow_from_clocks_and_widths():
+    assert peaks_of(H200) == pytest.approx({"bandwidth": 4.814e12, "fp32": 66.91e12}, rel=1e-3)
+
+
+@pytest.mark.parametrize("absent", ["memory_clock", "memory_bus_bits", "sm_count", "fp32_lanes", "highest_sm_clock"])
+@pytest.mark.parametrize("value", [None, 0, "?", True, []])
+def test_a_fact_that_is_missing_or_odd_gives_no_peak(absent, value):
+    peak = "bandwidth" if absent.startswith("memory") else "fp32"
+    facts = {**H200, absent: value}
+    assert peak not in peaks_of(facts)
+    assert 1 == len(peaks_of({key: value for key, value in facts.items() if key != absent}))
+
+
+def test_older_facts_have_no_peaks():
+    assert {} == peaks_of({"device": "NVIDIA H200", "sm_count": 132, "l2_bytes": 50 << 20})
+    assert {} == dict(measured_limits([COPY]).peaks)
+
+
+def test_a_rate_beyond_the_peak_is_no_ceiling():
+    fast = case_result("read", times={"cold_time": 1e-3}, bytes=9_000_000_000, ceiling="read_bandwidth")
+    limits = measured_limits([COPY, FMA, fast], 50, {"bandwidth": 4.8e12, "fp32": 50e12})
+    assert limits.ceilings == pytest.approx({"bandwidth": 4e12})
+    assert (50, 4.8e12) == (limits.cache_bytes, limits.peaks["bandwidth"])

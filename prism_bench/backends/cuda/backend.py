@@ -1,7 +1,7 @@
 """The backend itself: one device, one stream, one harness."""
 
 from prism_bench.backends.base import Backend
-from prism_bench.backends.cuda.chip import Chip
+from prism_bench.backends.cuda.chip import FP32_LANES, Chip
 from prism_bench.backends.cuda.device import describe, open_cupy, software
 from prism_bench.backends.cuda.flow import CudaFlow
 from prism_bench.backends.cuda.harness import Harness
@@ -56,6 +56,7 @@ class CudaBackend(Backend):
             "compute_capability": device.compute_capability,
             "l2_bytes": device.l2_bytes,
             "memory_bytes": device.memory_bytes,
+            **self._widths(),
             "software": software(self.xp),
         }
 
@@ -94,6 +95,17 @@ class CudaBackend(Backend):
     def inspector(self) -> Inspector:
         """Looks at a callable before it is timed."""
         return Inspector(self.harness)
+
+    def _widths(self) -> dict[str, int]:
+        """The clocks and widths that bound every rate, as a record keeps them; those that the device tells."""
+        clock, memory_clock, bits = (int(self._attribute(*one)) for one in _ATTRIBUTES)
+        told = {
+            "memory_clock": 1000 * memory_clock,
+            "memory_bus_bits": bits,
+            "highest_sm_clock": 1000 * clock,
+            "fp32_lanes": FP32_LANES.get(self._device.compute_capability, 0),
+        }
+        return {name: number for name, number in told.items() if number}
 
     def chip(self) -> Chip:
         """What the device can do at most, as its attributes tell it."""

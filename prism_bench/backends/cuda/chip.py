@@ -8,6 +8,8 @@ _OPERATIONS = {
     70: 2048, 75: 2048, 80: 8192, 86: 4096, 87: 8192, 89: 8192, 90: 16384, 100: 65536, 103: 98304, 120: 16384,
 }  # fmt: skip
 _LATER = 131072
+# Fused multiply-adds of a multiprocessor per clock, in float32.
+FP32_LANES = {70: 64, 72: 64, 75: 64, 80: 64, 86: 128, 87: 128, 89: 128, 90: 128, 100: 128, 103: 128, 120: 128}
 
 
 @dataclass(frozen=True)
