@@ -297,16 +297,3 @@ def test_a_reference_that_exits_is_a_crash_of_its_case(play, folder):
     record = play(catalogue=folder)
     assert "exit status 3" in record.case("triple[n=1000]").reason
     assert record.case("double[n=1000]").measurements
-
-
-def test_ceilings_of_memory_are_measured_at_all_sizes_and_in_all_patterns():
-    from prism_bench.workbench.run import ceiling_cases
-    from tests.built_in import CATALOGUE
-
-    found = {(case.kernel, case.label) for case in ceiling_cases(CATALOGUE)}
-    for kernel in ("copy", "read"):
-        assert {(kernel, label) for label in ("S0", "S1", "S2")} <= found
-    for kernel in ("copy:streamed", "read:abreast"):
-        assert {(kernel, "S1"), (kernel, "S2")} == {pair for pair in found if pair[0] == kernel}
-    assert {("null", "S0"), ("fma", "S0"), ("fma", "S2")} <= found
-    assert 1 << 30 in {case.nbytes("x") for case in ceiling_cases(CATALOGUE) if case.spec.ceiling == "read_bandwidth"}
