@@ -1,6 +1,6 @@
 """One ratio with its error: how much longer B takes than A, what speaks against chance, what could be seen at all."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import exp, expm1, fsum, hypot, sqrt
 
@@ -70,11 +70,11 @@ class Estimate:
 
     def widened(self, factor: float) -> "Estimate":
         """The same with the error multiplied."""
-        return replace(self, error=self.error * factor)
+        return self if factor == 1 else Estimate(self.log, self.error * factor, self.freedom)
 
     def without(self, log: float, error: float) -> "Estimate":
         """The same divided by a shift, of which the log is known with that error."""
-        return replace(self, log=self.log - log, error=hypot(self.error, error))
+        return Estimate(self.log - log, hypot(self.error, error), self.freedom) if log or error else self
 
 
 def pooled(*sides: Medians) -> Spread:

@@ -7,7 +7,7 @@ samples always give the same verdict. J. Maritz, R. Jarrett, JASA 73 (1978) 194;
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import exp, fsum
 
 import numpy as np
@@ -30,12 +30,12 @@ class Medians:
     variances: tuple[float, ...]
     resolution: float = 0.0
 
-    @property
+    @cached_property
     def centre(self) -> float:
         """The mean of the logs: the geometric mean of the processes' medians."""
         return fsum(self.logs) / len(self.logs) if self.logs else float("nan")
 
-    @property
+    @cached_property
     def total(self) -> float:
         """The variance between the processes' medians, their sampling included; NaN for a single process."""
         if len(self.logs) < 2:
@@ -43,17 +43,17 @@ class Medians:
         centre = self.centre
         return fsum((log - centre) ** 2 for log in self.logs) / (len(self.logs) - 1)
 
-    @property
+    @cached_property
     def within(self) -> float:
         """The mean variance of a median that comes from its process's own samples."""
         return fsum(self.variances) / len(self.variances) if self.variances else float("nan")
 
-    @property
+    @cached_property
     def spread(self) -> float:
         """The difference between the slowest and the fastest process, in logs."""
         return max(self.logs) - min(self.logs)
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """The variance of `centre`; NaN for a single process.
 

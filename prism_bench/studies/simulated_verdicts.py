@@ -5,7 +5,7 @@ processes a side, or pairs added for undecided cases up to 15, with a stored noi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -48,6 +48,14 @@ class Suite:
     identical: frozenset[int]
     planted: frozenset[int]
     truth: Floats
+    _cut: dict[tuple[int, int], tuple[Medians, ...]] = field(default_factory=dict)
+
+    def first(self, case: int, count: int) -> tuple[Medians, ...]:
+        """The case's first processes: both sides in seconds, then in cycles. All designs share what was cut."""
+        if (case, count) not in self._cut:
+            whole = [side[case] for side in (*self.seconds, *self.cycles)]
+            self._cut[case, count] = tuple(Medians(one.logs[:count], one.variances[:count]) for one in whole)
+        return self._cut[case, count]
 
 
 def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, *, planted: float = 1.0) -> Suite:
@@ -110,6 +118,5 @@ def _look(suite: Suite, counts: Sequence[int], stored: bool, rules: Rules) -> li
 
 
 def _pair(suite: Suite, case: int, count: int, stored: bool) -> Pair:
-    cut = [Medians(one.logs[:count], one.variances[:count]) for one in (
-        suite.seconds[0][case], suite.seconds[1][case], suite.cycles[0][case], suite.cycles[1][case])]  # fmt: skip
-    return Pair(cut[0], cut[1], (cut[2], cut[3]), suite.known[case] if stored else None)
+    a, b, *clocked = suite.first(case, count)
+    return Pair(a, b, (clocked[0], clocked[1]), suite.known[case] if stored else None)
