@@ -49,14 +49,16 @@ def _record_of(baseline, runs, machine):
 
 def _compared(comparison: Comparison) -> list[Check]:
     findings = comparison_findings(comparison)
-    told = {(one.case, one.metric): one.message for one in findings if one.kind not in ("control", "records")}
+    told = {(one.case, one.metric): one.message for one in findings if one.case}
     checks = [_check(one, told.get((one.case, one.metric), "")) for one in comparison.cases]
-    return checks + [of_finding(one) for one in findings if one.kind in ("control", "records")]
+    return checks + [of_finding(one) for one in findings if not one.case]
 
 
 def _check(one: Compared, message: str) -> Check:
     """A case without a time on one side is unmeasured here: that it went wrong is the run's own answer."""
     judgement = one.judgement
+    if one.verdict == "same":
+        message = one.reason or ""
     if one.verdict == "inconclusive":
         message = one.reason or f"a change below {share_text(judgement.floor)} cannot be told from nothing"
     gravity = {"slower": "bad", "faster": WELL, "same": WELL}.get(one.verdict, "note")

@@ -150,7 +150,7 @@ def _scatter(left: Floats, errors: Floats, quantiles: Floats) -> float:
     """The least scatter with which as many of the control's cases lie within their 95 % interval as should."""
 
     def explains(scatter: float) -> bool:
-        return float(np.quantile(left / np.hypot(errors, scatter) / quantiles, OUTER)) <= 1
+        return float(np.quantile(left / np.hypot(errors, scatter) / quantiles, OUTER, method="lower")) <= 1
 
     low, high = 0.0, float(left.max())
     if high == 0 or explains(0.0):

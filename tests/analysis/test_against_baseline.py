@@ -75,6 +75,29 @@ def test_the_same_is_well(tmp_path):
     assert {("softmax", "steady"), ("matmul", "steady")} < answers(part)
 
 
+def alike(seed, ratio=1.0, **changes):
+    """Twelve cases of code that never changes, all of them as much slower."""
+    cases = [timed(f"k{place}", 5e-5 * ratio, seed + place) for place in range(12)]
+    return record_of(*(replace(case, code={"sass": case.kernel}) for case in cases), **changes)
+
+
+def test_a_driver_that_makes_all_code_slower_shuts_the_gate(tmp_path):
+    software = {**record_of().software, "driver": "600.1"}
+    part = judged(alike(50, 1.05, software=software), alike(1), tmp_path)
+    (bad,) = [check for check in part.checks if check.gravity == "bad"]
+    assert (None, "shift") == (bad.case, bad.answer)
+    assert "600.1" in bad.message
+
+
+def test_a_case_of_identical_code_that_stands_out_is_told_once(tmp_path):
+    new = alike(50)
+    new = replace(new, cases=(replace(timed("k0", 7e-5, 3), code={"sass": "k0"}), *new.cases[1:]))
+    part = judged(new, alike(1), tmp_path)
+    (told,) = [check for check in part.checks if (check.case or "").startswith("k0[") and check.answer != "steady"]
+    assert ("inconclusive", "note") == (told.answer, told.gravity)
+    assert "identical machine code, and its times alone say slower" in told.message
+
+
 def test_a_case_that_is_gone_is_unmeasured(tmp_path):
     for runs in (None, tmp_path):
         assert ("matmul", "unmeasured") in answers(judged(recorded(2, softmax=5e-5), runs=runs))

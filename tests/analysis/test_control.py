@@ -66,6 +66,12 @@ def test_cases_that_stand_out_move_neither_shift_nor_errors():
     assert strayed.fit.scatter < 0.003
 
 
+@pytest.mark.parametrize("count", [ENOUGH, 12, 20, 300])
+def test_a_single_case_that_stands_out_of_any_control_is_no_scatter(count):
+    control = control_of(pairs(count, strays=[(count // 2, 0.3)]))
+    assert control.fit.scatter < 0.01
+
+
 def test_a_tenth_that_moved_is_scatter_and_half_that_moved_widens():
     assert control_of(pairs(strays=[(place, 0.04) for place in range(0, 100, 10)])).fit.scatter > 0.01
     assert control_of(pairs(strays=[(place, (-1) ** place * 0.02) for place in range(100)])).widening > 2

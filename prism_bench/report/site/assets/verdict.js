@@ -185,11 +185,8 @@
     return { factor: alone[0], offset: 0, covariance: [variance, 0, 0], scatter: 0 };
   }
 
-  // The quantile as NumPy has it, between two values.
-  function portion(values, part) {
-    const ordered = [...values].sort((x, y) => x - y), place = part * (ordered.length - 1), below = Math.floor(place);
-    return ordered[below] + (place - below) * ((ordered[below + 1] ?? ordered[below]) - ordered[below]);
-  }
+  // The quantile, the lower of the two values that it is between.
+  const portion = (values, part) => [...values].sort((x, y) => x - y)[Math.floor(part * (values.length - 1))];
 
   function scattered(left, errors, quantiles, rules) {
     const explains = (scatter) => portion(left.map((one, k) => one / Math.hypot(errors[k], scatter) / quantiles[k]), rules.outer) <= 1;
