@@ -39,5 +39,5 @@ def table_text_of(path: Path, what: str) -> str:
 def whole_number(text: str, place: str) -> int:
     """Return the number in the text, digits and nothing else; a ResultsError names the place of any other text."""
     if not _WHOLE.fullmatch(text):
-        raise ResultsError(f"{place} is '{text:.40}', not a whole number")
+        raise ResultsError(f"{place} is {text!r:.40}, not a whole number")
     return int(text)

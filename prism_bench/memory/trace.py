@@ -1,18 +1,19 @@
 """Traces: every allocation and release of a run, in order, so that allocators can be asked for the same again."""
 
 import gzip
-import json
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from prism_bench.documents import json_of
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
 from prism_bench.memory.tracker import Tracked, Tracker
 from prism_bench.strict_json import json_text
 
 SCHEMA = 1
+_LARGEST = 1 << 62
+_MOST_STREAMS = 1 << 20
 
 
 class Event(NamedTuple):
@@ -77,19 +78,29 @@ def save(trace: Trace, path: Path) -> Path:
 def read(path: Path) -> Trace:
     """The trace at `path`; a ResultsError naming it where it is missing, cut, or none that holds together."""
     try:
-        plain = json.loads(gzip.decompress(path.read_bytes()))
+        plain = json_of(path, "trace")
         if plain["schema"] > SCHEMA:
             raise ResultsError(
                 f"{path}: schema {plain['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it"
             )
-        events = tuple(Event(*map(int, one)) for one in plain["events"])
+        events = tuple(_event(one) for one in plain["events"])
         trace = Trace(str(plain["name"]), events, dict(plain["facts"]))
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such trace") from None
-    except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ResultsError(f"{path}: not a readable trace ({type(error).__name__}: {error})") from error
     _refuse_broken(trace, path)
     return trace
+
+
+def _event(plain: object) -> Event:
+    """The event of three whole numbers; a ValueError where they are none or too large."""
+    if not isinstance(plain, list) or not all(type(one) is int and -_LARGEST < one < _LARGEST for one in plain):
+        raise ValueError(f"an event is {plain!r:.60}, not [id, size, stream]")
+    event = Event(*plain)
+    if not 0 <= event.stream < _MOST_STREAMS:
+        raise ValueError(f"stream {event.stream}; there are fewer than {_MOST_STREAMS}")
+    return event
 
 
 def _refuse_broken(trace, path):

@@ -62,7 +62,7 @@ def _wide(header, body, origin):
         if (found.process, found.id) in launches:
             raise ResultsError(f"{origin}: launch {found.id} stands in two rows")
         place = f"{origin}: launch {found.id}"
-        metrics = {header[i]: _quantity(row[i], units[i], mark, f"{place}, {header[i]}") for i in columns}
+        metrics = {header[i]: _quantity(row[i], units[i], mark, f"{place}, {header[i]!r:.80}") for i in columns}
         launches[found.process, found.id] = replace(found, metrics=metrics)
     return list(launches.values())
 
@@ -81,10 +81,11 @@ def _long(header, body, origin):
         if launches.setdefault(which, launch) != launch:
             raise ResultsError(f"{origin}: two rows contradict each other about launch {launch.id}; one is damaged")
         if row["Metric Name"]:
-            key, place = _key(row), f"{origin}: launch {launch.id}, {row['Metric Name']}"
+            key, place = _key(row), f"{origin}: launch {launch.id}, {row['Metric Name']!r:.80}"
             quantity = _quantity(row["Metric Value"], row["Metric Unit"], mark, place)
             if metrics.setdefault(which, {}).setdefault(key, quantity) != quantity:
-                raise ResultsError(f"{place} has two values, {metrics[which][key].text} and {quantity.text}")
+                values = metrics[which][key].text, quantity.text
+                raise ResultsError(f"{place} has two values, {values!r:.80}")
         else:
             rules.setdefault(which, []).append(_rule(row))
     return [
@@ -104,7 +105,7 @@ def _refuse_columns(header, needed, origin):
         raise ResultsError(f"{origin}: the table has no column '{missing[0]}'; it is cut, or no table of ncu")
     twice = [name for name, count in Counter(header).items() if count > 1 and not _is_range(name)]
     if twice:
-        raise ResultsError(f"{origin}: the table has two columns '{twice[0]}'")
+        raise ResultsError(f"{origin}: the table has two columns {twice[0]!r:.80}")
 
 
 def _refuse_cut(rows, least, most, origin):

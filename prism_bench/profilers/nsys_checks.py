@@ -65,9 +65,7 @@ class Checks:
         """
         if table not in self._columns or not self._used(table):
             return
-        missing = [name for name in ("start", "end", *needed) if name not in self._columns[table]]
-        if missing:
-            raise ResultsError(f"{self._origin}: {table} has no column '{missing[0]}'; export it again")
+        self._need(table, ("start", "end", *needed))
         self._rows(table, [rule for rule in _RULES if rule.column in self._columns[table]], condition)
 
     def strings(self, wanted: Iterable[str]) -> None:
@@ -86,8 +84,15 @@ class Checks:
             raise ResultsError(f"{self._origin}: StringIds has two names of id {twice[0]}; export it again")
 
     def events(self, table: str) -> None:
-        """Check the kind of every event of the table."""
-        self._rows(table, _EVENT, "")
+        """Check the kind of every event of the table, and that it has what tells ranges from other events."""
+        if table in self._columns:
+            self._need(table, ("eventType", "start", "end"))
+            self._rows(table, _EVENT, "")
+
+    def _need(self, table: str, needed: Iterable[str]) -> None:
+        missing = [name for name in needed if name not in self._columns[table]]
+        if missing:
+            raise ResultsError(f"{self._origin}: {table} has no column '{missing[0]}'; export it again")
 
     def _used(self, table: str) -> bool:
         return self._database.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None

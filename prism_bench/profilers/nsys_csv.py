@@ -28,6 +28,7 @@ _NAMES = {
 # No time is longer than 30 days; a share is one of all.
 _LARGEST = {"share": 1.001, "duration": 30 * 86_400.0, "most": 30 * 86_400.0, "least": 30 * 86_400.0, "start": 4e9}
 _TIMES = {"total", "mean", "median", "least", "most", "deviation", "start", "duration"}
+_UNITS = dict.fromkeys(_TIMES, ("s", "B")) | {"start": ("s",), "duration": ("s",), "share": ("1",), "bytes": ("B",)}
 _NUMBERS = _TIMES | {"share", "count", "correlation", "bytes"}
 _OPERATIONS = {"HtoD": "Host-to-Device", "DtoH": "Device-to-Host", "DtoD": "Device-to-Device", "PtoP": "Peer-to-Peer"}
 _LONG = {"B": "byte", "KB": "Kbyte", "MB": "Mbyte", "GB": "Gbyte", "MBps": "Mbyte/s", "MB/s": "Mbyte/s"}
@@ -68,7 +69,7 @@ def parse(text: str, origin: str) -> StatsTable:
     columns = [_column(title) for title in header]
     twice = [name for name, count in Counter(name for name, _ in columns).items() if count > 1]
     if twice:
-        raise ResultsError(f"{origin}: the table has two columns '{twice[0]}'")
+        raise ResultsError(f"{origin}: the table has two columns {twice[0]!r:.40}")
     rows = [row for row in body if len(row) == len(header)]
     if any(row and len(row) != len(header) for row in body):
         raise ResultsError(
@@ -142,13 +143,14 @@ def _cell(name, unit, cell, mark, place):
         return _operation(cell)
     if not numbers.is_number(cell):
         if name in _NUMBERS and cell:
-            raise ResultsError(f"{place} is '{cell:.40}', not a number")
+            raise ResultsError(f"{place} is {cell!r:.40}, not a number")
         return cell
     try:
-        value = numbers.number(cell, mark)
-        value = numbers.to_si(value, _LONG.get(unit, unit))[0] if unit else value
+        value, unit = numbers.to_si(numbers.number(cell, mark), _LONG.get(unit, unit))
     except ResultsError as error:
         raise ResultsError(f"{place}: {error}") from None
+    if unit not in _UNITS.get(name, {unit}):
+        raise ResultsError(f"{place} is in {unit!r:.20}, not in {' or '.join(_UNITS[name])}")
     if name in _NUMBERS and not 0 <= value <= _LARGEST.get(name, 1e18):
         raise ResultsError(f"{place} is {cell}, which cannot be")
     return value

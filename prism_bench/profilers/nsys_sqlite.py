@@ -35,7 +35,7 @@ def read(path: Path | str) -> Timeline:
         with closing(_opened(Path(path))) as database:
             return _Export(Path(path), database).timeline()
     except sqlite3.Error as error:
-        raise ResultsError(f"{path}: not a readable SQLite export of nsys ({error})") from error
+        raise ResultsError(f"{path}: not a readable SQLite export of nsys ({' '.join(str(error).split())})") from error
     except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
         raise ResultsError(f"{path}: damaged export of nsys ({type(error).__name__}: {error})") from error
 
@@ -81,9 +81,8 @@ class _Export:
         for table, kind in _WORK.items():
             self._checks.spans(table, ("deviceId", "correlationId", *(["bytes"] if kind != KERNEL else [])))
         self._checks.spans(_CALLS, ("correlationId", "globalTid", "nameId"))
-        if {"eventType", "end"} <= self._columns.get(_RANGES, set()):
-            self._checks.events(_RANGES)
-            self._checks.spans(_RANGES, ("globalTid",), _PUSHED)
+        self._checks.events(_RANGES)
+        self._checks.spans(_RANGES, ("globalTid",), _PUSHED)
         if {"start", "end"} <= self._columns.get(_OVERHEAD, set()):
             self._checks.spans(_OVERHEAD)
         self._checks.strings((*_WORK, _CALLS))
@@ -106,8 +105,8 @@ class _Export:
         known = dict(self._db.execute("SELECT id, value FROM StringIds")) if "StringIds" in self._columns else {}
         self._own = {}
         if "text" in self._columns.get(_RANGES, ()):
-            texts = [row[0] for row in self._db.execute(f"SELECT DISTINCT text FROM {_RANGES} WHERE text IS NOT NULL")]
-            self._own = {text: -2 - i for i, text in enumerate(texts)}
+            texts = self._db.execute(f"SELECT DISTINCT text FROM {_RANGES} {_PUSHED} AND text IS NOT NULL")
+            self._own = {text: -2 - i for i, (text,) in enumerate(texts)}
         strings = {**known, **{number: text for text, number in self._own.items()}}
         self._names = list(strings.values())
         ids = np.fromiter(strings, np.int64, len(strings))
@@ -182,7 +181,7 @@ class _Export:
                 yield piece[:, 6].copy()
 
     def _ranges(self):
-        count = self._count(_RANGES, _PUSHED) if {"eventType", "end"} <= self._columns.get(_RANGES, set()) else 0
+        count = self._count(_RANGES, _PUSHED)
         found = self._empty(_RANGE, count, [])
         if count:
             text = "text" if self._own else "NULL"

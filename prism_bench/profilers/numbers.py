@@ -67,7 +67,7 @@ def number(text: str, mark: str = ".") -> float:
     other = "," if mark == "." else "."
     value = float(text.replace(other, "").replace(mark, "."))
     if not math.isfinite(value):
-        raise ResultsError(f"'{text:.40}' is larger than any number that a profiler prints")
+        raise ResultsError(f"{text!r:.40} is larger than any number that a profiler prints")
     return value
 
 

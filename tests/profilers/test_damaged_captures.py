@@ -44,6 +44,7 @@ NSYS = {
     "a call that ends too early": ({KERNEL: [WORK], **rows(CALL, (5, 6, ONE + 1, 5, 2), 1, 1)}, "'end' is 1, not no"),
     "a range that ends too early": (
         {KERNEL: [WORK], "NVTX_EVENTS": [(9, 3, 59, "mine", None, ONE + 1)]}, "NVTX_EVENTS, row 1: 'end' is 3"),
+    "a mark with a number": ({KERNEL: [WORK], "NVTX_EVENTS": [(1, 2, 59, 7, None, ONE)]}, "'text' is 7"),
     "an event of no kind": ({KERNEL: [WORK], "NVTX_EVENTS": [(1, 3, "59", "mine", None, ONE)]}, "'eventType' is '59'"),
     "one id with two names": ({KERNEL: [WORK], "StringIds": [(1, "a"), (1, "b")]}, "two names of id 1"),
     "a name that is none": ({KERNEL: [WORK], "StringIds": [(1, None)]}, "'value' is NULL, not text"),
@@ -117,8 +118,8 @@ NCU = {
     "a quoted cell that is cut": (WHOLE[:-6], "the table is cut or no CSV"),
     "no column of values": (WHOLE.replace("Metric Value", "Metric Worth"), "no column 'Metric Value'"),
     "a column twice": (WHOLE.replace('"Stream"', '"Context"'), "two columns 'Context'"),
-    "a metric with two values": (current('"","x__y.sum","","1"', '"","x__y.sum","","2"'), "has two values, 1 and 2"),
-    "a number beyond all": (current('"","x__y.sum","","1e999"'), "x__y.sum: '1e999' is larger than any number"),
+    "a metric with two values": (current('"","x__y.sum","","1"', '"","x__y.sum","","2"'), r"two values, \('1', '2'\)"),
+    "a number beyond all": (current('"","x__y.sum","","1e999"'), "x__y.sum'?: '1e999' is larger than any number"),
     "a launch that contradicts itself": (
         f'{LONG},{METRIC}\n{WHERE},"","x__y.sum","","1"\n{WHERE.replace("void f", "void g")},"","x__z.sum","","1"',
         "contradict each other about launch 0"),
@@ -141,6 +142,7 @@ def test_what_is_grouped_wrong_is_no_number(cell):
 
 TRACE = "Start (ns),Duration (ns),CorrId,Bytes (MB),Device,Strm,Name"
 NSYS_CSV = {
+    "a start in another unit": (f"{TRACE.replace('Start (ns)', 'Start (fs)')}\n1,5,7,,GPU (0),7,f", "start is in 'fs'"),
     "a duration below zero": (f"{TRACE}\n1000,-500,7,,GPU (0),7,f", "duration is -500"),
     "a start in words": (f"{TRACE}\nsoon,500,7,,GPU (0),7,f", "start is 'soon', not a number"),
     "no start": (f"{TRACE}\n,500,7,,GPU (0),7,f", "a start, a duration"),

@@ -1,0 +1,109 @@
+"""Bend files at random, read them, and judge what came out: refused by name, read with right numbers, or neither."""
+
+import resource
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isclose, isfinite
+from pathlib import Path
+from random import Random
+from time import perf_counter
+
+from prism_bench.errors import PrismBenchError
+from prism_bench.studies.reader_subjects import SUBJECTS, Facts, Subject
+
+SEED, FILES = 17, 10_000
+_SLOW = 10.0  # seconds; every file here is small
+OUTCOMES = ("refused", "read", "traceback", "wrong number", "unnamed", "slow")
+BAD = OUTCOMES[2:]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one bent file; `words` say what was done to it and what came of that."""
+
+    subject: str
+    kind: str
+    outcome: str
+    words: str
+    seconds: float
+
+
+def verdicts(count: int = FILES, seed: int = SEED, subjects: Sequence[Subject] = SUBJECTS) -> Iterator[Verdict]:
+    """Bend `count` files, of each subject in turn, and judge how each is read."""
+    intact = {subject.name: _intact(subject) for subject in subjects}
+    for number in range(count):
+        subject = subjects[number % len(subjects)]
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="error"):
+            yield _judged(subject, Path(folder), Random(f"{seed} {subject.name} {number}"), intact[subject.name])
+
+
+def _intact(subject: Subject) -> Facts:
+    with tempfile.TemporaryDirectory() as folder:
+        return subject.read(subject.make(Path(folder)))
+
+
+def _judged(subject: Subject, folder: Path, draw: Random, intact: Facts) -> Verdict:
+    path = subject.make(folder)
+    bent = draw.choice(subject.benders)(path, draw)
+    began = perf_counter()
+    try:
+        facts, error = subject.read(path), None
+    except Exception as raised:
+        facts, error = {}, raised
+    seconds = perf_counter() - began
+    outcome, words = _refusal(error, folder) if error else _reading(facts, subject, path, intact)
+    if outcome not in BAD and seconds > _SLOW:
+        outcome, words = "slow", f"{seconds:.1f} s"
+    return Verdict(subject.name, bent.kind, outcome, f"{bent.words}: {words}", seconds)
+
+
+def _refusal(error: Exception, folder: Path) -> tuple[str, str]:
+    words = f"{type(error).__name__}: {error}"
+    if not isinstance(error, PrismBenchError):
+        return "traceback", words
+    return ("refused" if str(folder) in str(error) and "\n" not in str(error) else "unnamed"), words
+
+
+def _reading(facts: Facts, subject: Subject, path: Path, intact: Facts) -> tuple[str, str]:
+    """Judge the facts of a file that was accepted, against another reading of it."""
+    allowed = subject.allowed(path)
+    if isinstance(allowed, dict) or (allowed is None and subject.allowed.__name__ == "_rows_of_export"):
+        return ("read", "exactly") if facts == allowed else ("wrong number", _difference(facts, allowed or {}))
+    changed = {name: value for name, value in facts.items() if intact.get(name) != value}
+    odd = [f"{name} is {value!r}" for name, value in changed.items() if not _made_of(value, allowed)]
+    return ("wrong number", "; ".join(odd[:3])) if odd else ("read", f"{len(changed)} facts changed")
+
+
+def _made_of(value: float, numbers: set[float] | None) -> bool:
+    """Whether the number stands in the file, in some unit."""
+    if numbers is None:
+        return isfinite(value)
+    return isfinite(value) and (value in numbers or any(isclose(value, one, rel_tol=1e-6) for one in numbers))
+
+
+def _difference(facts: Facts, allowed: Facts) -> str:
+    odd = [f"{name}: {facts.get(name)} for {allowed.get(name)}" for name in {*facts, *allowed}
+           if facts.get(name) != allowed.get(name)]  # fmt: skip
+    return "; ".join(sorted(odd)[:3])
+
+
+def table(found: Iterable[Verdict]) -> list[dict[str, str | int]]:
+    """Rows by subject: how many files came to which outcome, and the slowest; a last row for all."""
+    found = list(found)
+    names = list(dict.fromkeys(one.subject for one in found))
+    return [_row(name, [one for one in found if one.subject == name]) for name in names] + [_row("all", found)]
+
+
+def _row(name: str, found: list[Verdict]) -> dict[str, str | int]:
+    counts = Counter(one.outcome for one in found)
+    slowest = max((one.seconds for one in found), default=0.0)
+    return {"reader": name, "files": len(found), **{word: counts[word] for word in OUTCOMES},
+            "slowest_seconds": f"{slowest:.3f}"}  # fmt: skip
+
+
+def peak_megabytes() -> int:
+    """The most memory that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
