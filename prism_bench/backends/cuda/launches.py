@@ -49,6 +49,9 @@ class _Data(ctypes.Structure):
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(_Data))
 
 
+_CALLBACKS: list[Any] = []  # kept: another thread may still be in one when nobody listens any more
+
+
 @contextmanager
 def listening(cupti: Any = None) -> Iterator[list[Operation]]:
     """Give a list that grows by every operation of this process; BackendUnavailable where nobody can listen."""
@@ -61,6 +64,7 @@ def listening(cupti: Any = None) -> Iterator[list[Operation]]:
                 operations.append(operation)
 
     callback = CALLBACK(heard)
+    _CALLBACKS.append(callback)
     status = cupti.cuptiSubscribe(ctypes.byref(handle), callback, None)
     if status:
         raise BackendUnavailable(f"CUPTI does not let this process listen to its launches (error {status})")
