@@ -14,6 +14,7 @@ LONG_SECONDS = 20e-3  # from here on a graph of one launch will do
 LEFTOVER_SECONDS = 50e-6
 LEFTOVER_SHARE = 0.01  # of the call: the longer the host waits, the later it may wake up
 LESS_WORK = 4  # times quicker in a graph than on its own, caches warm both times
+FASTEST_SECONDS = 0.1e-6  # no device starts a kernel in less
 GAP_SECONDS = 20e-6  # what a graph may save of a short call
 REPEAT_SECONDS = 1e-3  # how often a kernel that is repeated for its energy lets somebody look at the counter
 AHEAD_SECONDS = 60e-3  # of launches on their way: an H200's energy counter answers in 5 ms, after a beat's 14
@@ -73,6 +74,8 @@ class HotTimer:
     def _refuse_less_work(self, estimate):
         """A graph saves gaps between launches; a launch in it that takes a fraction of the time does other work."""
         each = self().seconds
+        if each < FASTEST_SECONDS:
+            raise MeasurementInvalid(f"a launch in a CUDA graph takes {each * 1e9:.1f} ns: nothing was launched")
         if each * LESS_WORK + GAP_SECONDS < estimate:
             raise MeasurementInvalid(
                 f"a call takes {estimate * 1e6:.2f} us, and {each * 1e6:.2f} us in a CUDA graph: it does less there"
