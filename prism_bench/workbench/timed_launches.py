@@ -22,17 +22,17 @@ from prism_bench.metric import MEASURED
 from prism_bench.units import time_text
 from prism_bench.workbench.verification import compare_outputs
 
-FIRST_WHOLE, BETWEEN_WHOLE = (1, 5), (6, 10)  # after how many samples all of the outputs is looked at, from and to
+FIRST_WHOLE, BETWEEN_WHOLE = (1, 5), (10, 20)  # after how many samples all of the outputs is looked at, from and to
 FRESH = 1 / 3  # the share of samples of one launch with an input that no launch has seen, and with cleared scratch
 JUDGED = 2  # how often a kernel whose bits differ from launch to launch is compared with the reference in one series
 SEEN_GAIN = 1.2  # a launch that is quicker by more where it knows its inputs keeps results
 SEEN_SECONDS = 0.5e-6
 LEAST_FRESH = 4
-MOST_IN_GRAPH = 32
+IN_GRAPH = (2, 32)  # launches, as many as GRAPH_LENGTH holds
+GRAPH_LENGTH = 400e-6
 GRAPH_GAIN = 1.5  # a launch that takes longer by more where another kernel has changed something does less where not
 GRAPH_SECONDS = 3e-6
 RESTORED = 1e12  # bytes per second, far below any cache's: what putting inputs back costs a launch that follows
-LONG_SECONDS = 5e-3  # what takes longer is launched twice in a graph
 
 
 class TimedLaunchWrong(VerificationFailed):
@@ -204,11 +204,12 @@ class WatchedTimer:
             step()
             runnable()
 
-        times = MOST_IN_GRAPH if hot < LONG_SECONDS else 2
+        low, high = IN_GRAPH
+        times = max(low, min(high, round(GRAPH_LENGTH / max(hot, 1e-9))))
         timers = [runnable.replayed(call, times) for call in (step, both)]
         if None in timers:
             return None
-        alone, together = (min(timer(), timer()) for timer in timers)
+        alone, together = (min(timer() for _ in range(2 if times == high else 1)) for timer in timers)
         guard.mend()
         guard.compare(self._number, key, rewritten=not in_place or not self._launches.repeatable)
         evicted = 4 * runnable.case.allocated_bytes / RESTORED if in_place else 0.0

@@ -52,6 +52,8 @@ class CudaRunnable(Runnable):
             self._buffers[name].data.copy_from_device_async(pristine.data, pristine.nbytes, self._harness.stream)
 
     def guard(self, key):
+        if not self._harness.poison:  # what a guard writes would count as written, too
+            return None
         spec = self.case.spec
         outputs = {output.name: self._buffers[output.name] for output in spec.outputs}
         scratch = [self._buffers[array.name] for array in spec.arrays if array.scratch]

@@ -7,7 +7,11 @@ __device__ unsigned long long nanoseconds() {
 }
 
 extern "C" __global__ void rests_when_busy(const float* x, float* y, int n) {
-    if (nanoseconds() - ended > 15000)
-        for (int i = 0; i < n; ++i) y[i] = 2.0f * x[i];
-    ended = nanoseconds();
+    __shared__ bool rests;
+    if (threadIdx.x == 0) rests = nanoseconds() - ended < 15000;
+    __syncthreads();
+    if (!rests)
+        for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = 2.0f * x[i];
+    __syncthreads();
+    if (threadIdx.x == 0) ended = nanoseconds();
 }

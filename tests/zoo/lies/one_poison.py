@@ -1,4 +1,4 @@
-"""Works on the poison of a check and leaves every other one where it is."""
+"""Works on the usual poison of a check and leaves every other one where it is."""
 
 from prism_bench import In, KernelSpec, Launch, Out, Size, Workload, exact
 
