@@ -30,7 +30,9 @@ def baseline_part(reading: Reading, path: Path, runs: Path, noise: Noise | None 
     if Path(baseline.record).name == path.name:
         return Part(NAME, silent="this record is the baseline itself")
     kept, reason = _record_of(baseline, runs, reading.record.machine.get("id"))
-    compared = _compared(compare(kept, reading.record, noise, names=("the baseline", "this record"))) if kept else []
+    compared = (
+        compared_checks(compare(kept, reading.record, noise, names=("the baseline", "this record"))) if kept else []
+    )
     checks = [*compared, *_degraded(reading, baseline, compared)]
     return Part(NAME, tuple(replace(check, against=baseline.commit or None) for check in checks), reason)
 
@@ -47,7 +49,8 @@ def _record_of(baseline, runs, machine):
     return None, f"the baseline's record {name} is not kept here; only its medians were asked"
 
 
-def _compared(comparison: Comparison) -> list[Check]:
+def compared_checks(comparison: Comparison) -> list[Check]:
+    """A check for each case of the comparison, and what is to be known of the two records."""
     findings = comparison_findings(comparison)
     told = {(one.case, one.metric): one.message for one in findings if one.case}
     checks = [_check(one, told.get((one.case, one.metric), "")) for one in comparison.cases]

@@ -18,7 +18,7 @@ from prism_bench.files import write_atomically
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import RunRecord
 
-_KEPT = ("cold_time", "hot_time", "end_to_end_time", "wall_time")  # what a kernel is; not what the host happened to do
+KEPT = ("cold_time", "hot_time", "end_to_end_time", "wall_time")  # what a kernel is; not what the host happened to do
 
 
 _FACTS = {"device": str, "backend": str, "protocol": int, "record": str, "created": str, "commit": str}
@@ -42,7 +42,7 @@ def baseline_of(record: RunRecord, name: str) -> Baseline:
     seconds = {
         (case.name, metric): one.median
         for case in record.cases
-        for metric in _KEPT
+        for metric in KEPT
         if case.status == "ok" and (one := case.measurement(metric)) and one.valid and one.samples
     }
     if not seconds:

@@ -28,7 +28,7 @@ def command(
 ) -> None:
     """Ask a record everything that the gate asks.
 
-    Did it run well, are its budgets met, is it slower than the baseline or its own past?
+    Did it run well, are its budgets met, is it slower than the baseline, the last record or its own past?
 
     Ends with 2 where nothing could be judged. What was not measured is told as unmeasured, never as met.
     """
@@ -48,6 +48,7 @@ def _gate(record, catalogue, runs, noise):
     from prism_bench import store
     from prism_bench.analysis.against_baseline import baseline_part
     from prism_bench.analysis.against_history import trend_part
+    from prism_bench.analysis.against_last import last_part, once
     from prism_bench.analysis.gate import gate
     from prism_bench.analysis.noise_file import stored_noise
     from prism_bench.analysis.reading import read
@@ -59,7 +60,8 @@ def _gate(record, catalogue, runs, noise):
         history = store.read_history(runs)
     floors = stored_noise(str(reading.record.machine.get("id")), noise)
     baseline = baseline_part(reading, source, runs, floors)
-    return gate(reading, source, [baseline, trend_part(history, reading.record, kept_floors(history, noise))])
+    last = once(last_part(reading, history, runs, floors), [baseline])
+    return gate(reading, source, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])
 
 
 def _show(passed, json):

@@ -87,7 +87,7 @@ def row(cell: CauseCell) -> dict[str, str | float | int | None]:
     names = ("share", "lower", "upper")
     numbers = dict(zip(names, (f"{n:.4f}" for n in wilson(found, cell.histories)), strict=True))
     return {"noise": cell.noise, "nights": RUNS, "detector": DETECTOR, "planted": cell.plant,
-            "step": PLANTS[cell.plant].first - 1, "series": cell.histories, **numbers}  # fmt: skip
+            "step": round(PLANTS[cell.plant].first - 1, 4), "series": cell.histories, **numbers}  # fmt: skip
 
 
 def named(cell: CauseCell, rng: numpy.random.Generator) -> bool:

@@ -12,6 +12,7 @@ from scipy.ndimage import median_filter
 NEIGHBOURS = 5  # nights whose median a lonely night is held against: what lasts longer than two is no outlier
 LONELY = 5.0  # robust standard deviations from that median
 UNSURE = 8.0  # a scatter learned from n independent nights is taken to be 1 + UNSURE / n times as large
+TICKS = 4  # differences that a clock's tick is learned from, and a tenth of all
 FINEST = 1e-4  # relative: samples are kept to four digits, so no series is known better
 
 
@@ -67,10 +68,13 @@ class Nights:
 
     @cached_property
     def quantum(self) -> float:
-        """The typical difference of neighbours that differ: the tick of a clock that is coarser than the noise."""
+        """The typical difference of neighbours that differ: the tick of a clock that is coarser than the noise.
+
+        0 where nearly all neighbours are the same: their few differences are steps, and no ticks.
+        """
         steps = numpy.abs(numpy.diff(self.values[~self.odd]))
-        steps = steps[steps > FINEST / 10]
-        return float(numpy.median(steps)) if len(steps) else 0.0
+        differing = steps[steps > FINEST / 10]
+        return float(numpy.median(differing)) if len(differing) >= max(TICKS, len(steps) / 10) else 0.0
 
     def level(self, start: int, end: int) -> float:
         """The median of the nights from `start` to before `end`, odd ones left out."""

@@ -7,7 +7,8 @@ from prism_bench.report.machine import machine_name
 
 _SENTENCES = {0: "All well", 1: "Something is bad", 2: "Nothing could be judged", 3: "Something cannot be trusted"}
 PARTS = {
-    "run": "The run itself", "budgets": "Budgets", "baseline": "Against the baseline", "trend": "Trend",
+    "run": "The run itself", "budgets": "Budgets", "baseline": "Against the baseline",
+    "last": "Against the last record", "trend": "Trend",
 }  # fmt: skip
 
 

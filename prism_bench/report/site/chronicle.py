@@ -7,6 +7,7 @@ from pathlib import Path
 
 from prism_bench.analysis.against_baseline import baseline_part
 from prism_bench.analysis.against_history import trend_part
+from prism_bench.analysis.against_last import last_part, once
 from prism_bench.analysis.comparison import Comparison
 from prism_bench.analysis.gate import Gate, Part, gate
 from prism_bench.analysis.noise import Noise
@@ -125,7 +126,9 @@ def chronicle_of(
     floors, noise = kept_floors(history, places.noise), stored_noise(str(record.machine.get("id")), places.noise)
     series = tuple(series_of(history))
     found = trend(history, floors, known=series)
-    parts = [_baseline(reading, path, places, noise), trend_part(history, record, floors, found)]
+    baseline = _baseline(reading, path, places, noise)
+    last = once(last_part(reading, history, places.runs, noise), [baseline])
+    parts = [baseline, last, trend_part(history, record, floors, found)]
     passed = gate(reading, path, parts + ([Part("budgets of the device", silent=refusal)] if refusal else []))
     own = tuple(facts for facts in history.records if facts.backend == record.backend)
     told = all_told(reading, own, history, places, catalogue)

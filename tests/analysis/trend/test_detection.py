@@ -115,6 +115,7 @@ def test_a_young_series_has_no_step(count):
 def test_a_series_without_noise_is_no_trouble():
     assert [] == level_changes([1.0] * 50, FLOOR)
     assert [30] == level_changes([1.0] * 30 + [1.1] * 20, FLOOR)
+    assert [10] == level_changes([1.0] * 10 + [1.2] * 4, FLOOR)
 
 
 @settings(max_examples=60, deadline=None)

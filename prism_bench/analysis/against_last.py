@@ -1,0 +1,132 @@
+"""The gate's questions against the last record that compares: what became slower since then?
+
+Every case is compared with the newest earlier record of the machine and backend that has a time of it and shares what
+`comparable` asks for. A slow decline, in steps that no two records tell apart, is left to the baseline and the trend.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prism_bench import store
+from prism_bench.analysis.against_baseline import compared_checks
+from prism_bench.analysis.baselines import KEPT
+from prism_bench.analysis.checks import Check
+from prism_bench.analysis.comparable import value_settings
+from prism_bench.analysis.comparison import compare
+from prism_bench.analysis.findings import metric_words, value_text
+from prism_bench.analysis.gate import Part
+from prism_bench.analysis.guide import GuideRules
+from prism_bench.analysis.noise import Noise
+from prism_bench.analysis.reading import Reading
+from prism_bench.errors import ResultsError
+from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.store import History
+from prism_bench.store.points import Facts, utc
+from prism_bench.units import ratio_text
+
+NAME = "last"
+MOST = 5  # earlier records that are compared with, where the last ones lack cases
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An earlier `record` that compares, and what it is called."""
+
+    record: RunRecord
+    name: str
+
+
+def last_part(reading: Reading, history: History, runs: Path, noise: Noise | None = None) -> Part:
+    """The part of the gate that compares with the last comparable record below `runs`, case by case."""
+    record, rules = reading.record, reading.promises.rules
+    left = {case.name: case for case in reading.cases if _times(case)}
+    if not left:
+        return Part(NAME, silent="no case of this record has a time to compare")
+    found: list[Check] = []
+    for earlier in _earlier(record, history, runs):
+        checks = _against(earlier, replace(record, cases=tuple(left.values())), noise, rules)
+        found += checks
+        left = {name: case for name, case in left.items() if not _told(name, checks)}
+        if not left:
+            break
+    if not found:
+        return Part(NAME, silent="no earlier record of this machine, backend and protocol")
+    gone = [
+        Check(name, None, "unmeasured", "note", "no earlier record that compares has a time of it") for name in left
+    ]
+    return Part(NAME, (*found, *gone))
+
+
+def _earlier(record: RunRecord, history: History, runs: Path) -> Iterator[Earlier]:
+    """The records before this one that compare with it, the newest first, MOST at most."""
+    count = 0
+    for facts in reversed(history.records):
+        if count < MOST and _may_compare(facts, record) and (runs / facts.file).is_file():
+            try:
+                older = store.read(runs / facts.file)
+            except ResultsError:
+                continue  # told as left out, where the history is asked
+            count += 1
+            yield Earlier(older, f"{facts.created[:10]} {(facts.commit or '')[:8]}".strip())
+
+
+def _may_compare(facts: Facts, record: RunRecord) -> bool:
+    own = str(record.machine.get("id")), record.backend, value_settings(record.protocol)
+    same = (facts.machine, facts.backend, value_settings(facts.protocol)) == own
+    return same and facts.created < utc(record.created)
+
+
+def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, rules: GuideRules) -> list[Check]:
+    """What the comparison says of the cases that both have, and what is slower by the guide's factor all the same."""
+    names = {case.name for case in record.cases}
+    older = replace(earlier.record, cases=tuple(case for case in earlier.record.cases if case.name in names))
+    try:
+        comparison = compare(older, record, noise, names=(earlier.name, "this record"))
+    except ResultsError:
+        return []  # another device of the same machine
+    compared = [check for check in compared_checks(comparison) if check.answer != "unmeasured"]
+    slower = {(check.case, check.metric) for check in compared if check.grave}
+    far = [check for case in record.cases for check in _degraded(case, older, rules) if not _in(check, slower)]
+    known = {(check.case, check.metric) for check in far}
+    checks = [check for check in compared if not _in(check, known)] + far
+    if not any(check.case for check in checks):
+        return []
+    return [replace(check, against=earlier.record.commit) for check in checks]
+
+
+def _degraded(case: CaseResult, older: RunRecord, rules: GuideRules) -> Iterator[Check]:
+    """The kernel's own times that are longer by more than the factor for which the guide calls a kernel degraded.
+
+    No error bar, control or number of processes makes such a difference a matter of chance.
+    """
+    before = older.case(case.name)
+    times = _times(before) if before else {}
+    for metric, seconds in _times(case).items():
+        ratio = seconds / times[metric] if times.get(metric) else 0.0
+        if ratio > rules.degraded:
+            was, now = value_text(metric, times[metric]), value_text(metric, seconds)
+            message = f"{metric_words(metric)} {now}, {was} before; the rule is at most {ratio_text(rules.degraded)}"
+            yield Check(case.name, metric, "degraded", "bad", message, ratio)
+
+
+def _times(case: CaseResult) -> dict[str, float]:
+    """The trusted medians of the kernel's own times by metric."""
+    found = {metric: case.measurement(metric) for metric in KEPT} if case.status == "ok" else {}
+    return {metric: one.median for metric, one in found.items() if one and one.valid and one.median}
+
+
+def _told(name: str, checks: Sequence[Check]) -> bool:
+    return any(check.case == name for check in checks)
+
+
+def _in(check: Check, known: Collection[tuple[str | None, str | None]]) -> bool:
+    return (check.case, check.metric) in known
+
+
+def once(part: Part, others: Sequence[Part]) -> Part:
+    """The part, in which what another part found slower already is only a remark: nobody is told of it twice."""
+    slower = {(one.case, one.metric) for other in others for one in other.checks if one.grave and one.case}
+    checks = (replace(one, gravity="note", remark=True) if one.grave and _in(one, slower) else one
+              for one in part.checks)  # fmt: skip
+    return replace(part, checks=tuple(checks))
