@@ -92,7 +92,8 @@ def estimate(a: Medians, b: Medians, known: Spread | None = None) -> Estimate:
 
     Few processes know their own spread badly: three that happen to agree would make any difference certain. Weighing
     variances by their degrees of freedom is the moderated t of G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3.
-    Where the processes differ by much more than is known, the machine is noisier now and they alone count.
+    Processes that agree better than is known take nothing off it: they may all be on one of two levels. Where they
+    differ by much more, the machine is noisier now and they alone count.
     """
     freedom = max(len(a.logs) - 1, 0) + max(len(b.logs) - 1, 0)
     own = a.variance + b.variance
@@ -105,7 +106,7 @@ def estimate(a: Medians, b: Medians, known: Spread | None = None) -> Estimate:
     if own > OUTGROWN * prior:
         return Estimate(log, sqrt(own), freedom)
     together = freedom + known.freedom
-    return Estimate(log, sqrt((freedom * own + known.freedom * prior) / together), together)
+    return Estimate(log, sqrt(max(prior, (freedom * own + known.freedom * prior) / together)), together)
 
 
 def smallest_change(spread: Spread, processes_a: int, processes_b: int) -> float:

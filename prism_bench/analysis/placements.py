@@ -2,7 +2,7 @@
 
 A process may be placed well or badly (memory, clock, other tenants) and keep its level until it ends. Three processes
 of either side then differ as two kernels would, without any spread within a side. Two answers follow. Enough processes
-exclude it: when processes are exchanged at random, the chance that all of one side lie above all of the other is known.
+exclude it: the chance that processes that are dealt at random come to lie apart, or nearly so, becomes small enough.
 And where processes of one side differ by some level anywhere in the suite, a difference of that size proves nothing.
 """
 
@@ -12,7 +12,9 @@ from math import comb
 
 from prism_bench.analysis.medians import Medians
 
-SUPPORTED = 2e-4  # the chance below which an exchange of processes explains no difference: 8 processes a side
+# The chance of complete separation from which on levels explain no difference: 13 processes a side. It is that small
+# because one process or two on the wrong side leave the difference almost as large, and are far more likely.
+SUPPORTED = 2e-7
 TRIMMED = 0.01  # the share of cases whose processes may stray alone, without witness against the others
 FEW = 5  # fewer processes a side rarely show a level in one case, so no case is left out
 

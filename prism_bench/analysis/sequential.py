@@ -1,9 +1,9 @@
 """More processes for the cases that are undecided: when the processes are judged, and which are measured again.
 
 Each look judges every case at its number of processes, and all p-values are multiplied by the number of looks that
-there may be (Bonferroni over the looks). The smallest of a case's products is a p-value whenever it was stopped, so
-that the control of false discoveries over the suite holds for the whole procedure, and what was called once stays
-called. The interval behind "same" is as sure over all looks as a single one's.
+there may be (Bonferroni over the looks). At whichever look a case was stopped, its product is at least the smallest of
+all of them, which is a p-value; so the control of false discoveries over the suite holds for the whole procedure. The
+interval behind "same" is as sure over all looks as a single one's.
 """
 
 from __future__ import annotations

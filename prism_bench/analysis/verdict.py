@@ -36,7 +36,7 @@ class Rules:
     """
 
     confidence: float = 0.95
-    discoveries: float = 0.005
+    discoveries: float = 0.002
     least: float = 0.01
     most: float = 0.05
     control: bool = True

@@ -2,8 +2,12 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from io import StringIO
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +19,20 @@ from prism_bench.studies.simulated_verdicts import Design, Suite, generated, jud
 
 PLANTED = (1.02, 1.05, 1.10)
 DESIGNS = (Design(3, 3, False), Design(5, 5, False), Design(5, 5, True), Design(5, 15, False), Design(5, 15, True))
-CASES, PAIRS, PLANTED_PAIRS, SEED = 300, 200, 20, 20261122
+SEED = 20261122
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is simulated: so many `pairs` of runs in which nothing changed, and so many for each planted change, of
+    so many `cases` each; in `jobs` processes, which changes no figure.
+    """
+
+    cases: int = 300
+    pairs: int = 200
+    planted_pairs: int = 20
+    seed: int = SEED
+    jobs: int = 1
 
 
 def tally(suite: Suite, design: Design, rules: Rules = RULES) -> Counter[str]:
@@ -48,18 +65,26 @@ def tallies(
                 yield design, ratio, tally(suite, design)
 
 
-def rows(
-    cases: int = CASES, pairs: int = PAIRS, planted_pairs: int = PLANTED_PAIRS, seed: int = SEED,
-    forms: Mapping[str, Form] = FORMS,
-) -> Iterator[dict[str, str]]:  # fmt: skip
-    """The lines of the table; all designs judge the same suites."""
-    counts = {1.0: pairs, **dict.fromkeys(PLANTED, planted_pairs)}
-    for name, form in forms.items():
-        rng = np.random.default_rng([seed, list(FORMS).index(name)])
-        sums: dict[tuple[Design, float], Counter[str]] = {}
-        for design, ratio, count in tallies(rng, form, cases, counts):
-            sums.setdefault((design, ratio), Counter()).update(count)
-        yield from (_row(name, design, {ratio: sums[design, ratio] for ratio in counts}) for design in DESIGNS)
+def rows(effort: Effort = Effort(), names: Sequence[str] = tuple(FORMS)) -> Iterator[dict[str, str]]:  # noqa: B008
+    """The lines of the table; all designs judge the same suites. `effort.jobs` forms are simulated at once."""
+    lines = partial(form_rows, effort=effort)
+    if effort.jobs == 1:
+        for name in names:
+            yield from lines(name)
+        return
+    with ProcessPoolExecutor(effort.jobs, get_context("spawn")) as pool:
+        for found in pool.map(lines, names):
+            yield from found
+
+
+def form_rows(name: str, effort: Effort) -> list[dict[str, str]]:
+    """The lines of one form of noise, one for each design."""
+    counts = {1.0: effort.pairs, **dict.fromkeys(PLANTED, effort.planted_pairs)}
+    rng = np.random.default_rng([effort.seed, list(FORMS).index(name)])
+    sums: dict[tuple[Design, float], Counter[str]] = {}
+    for design, ratio, count in tallies(rng, FORMS[name], effort.cases, counts):
+        sums.setdefault((design, ratio), Counter()).update(count)
+    return [_row(name, design, {ratio: sums[design, ratio] for ratio in counts}) for design in DESIGNS]
 
 
 def _row(form: str, design: Design, sums: Mapping[float, Counter[str]]) -> dict[str, str]:

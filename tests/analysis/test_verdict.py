@@ -83,7 +83,7 @@ def test_a_difference_of_one_tick_is_not_called_a_change():
 
 
 def test_what_alone_would_be_called_a_change_is_not_among_many_that_are_none():
-    doubtful = Pair(side(spread=0.01, processes=8), side(1.02, spread=0.01, processes=8))
+    doubtful = Pair(side(spread=0.016, processes=13), side(1.02, spread=0.016, processes=13))
     quiet = [Pair(side(), side()) for _ in range(200)]
     assert "slower" == judged([doubtful])[0].verdict
     assert ["inconclusive"] == [one.verdict for one in judged([doubtful, *quiet])][:1]
@@ -140,15 +140,15 @@ def test_three_processes_on_another_level_are_no_change_where_the_suite_shows_su
     assert "slower" == judged([suspect, Pair(side(processes=3), side(processes=3))])[0].verdict
 
 
-def test_a_known_spread_and_eight_processes_exclude_unequal_placement():
+def test_a_known_spread_and_thirteen_processes_exclude_unequal_placement():
     placed = Pair(Medians((0.0, 0.0, log(1.06)), (0.0,) * 3), side(processes=3))
-    for processes, known in ((3, Spread(0.001**2, 8)), (8, None)):
+    for processes, known in ((3, Spread(0.001**2, 8)), (13, None)):
         pair = Pair(side(processes=processes), side(1.05, processes=processes), known=known)
         assert "slower" == judged([pair, placed])[0].verdict
 
 
 def test_more_looks_ask_for_more_evidence():
-    pairs = [Pair(side(spread=0.01, processes=8), side(1.02, spread=0.01, processes=8))]
+    pairs = [Pair(side(spread=0.016, processes=13), side(1.02, spread=0.016, processes=13))]
     (once,), (often,) = judged(pairs, Rules(discoveries=0.0001)), judged(pairs, Rules(discoveries=0.0001, looks=4))
     assert "slower" == once.verdict
     assert often.verdict not in CHANGED

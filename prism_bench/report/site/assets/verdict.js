@@ -51,7 +51,7 @@
     const prior = spread[0] * (1 / a.count + 1 / b.count);
     if (isNaN(own)) return found(Math.sqrt(prior), spread[1]);
     if (own > rules.outgrown * prior) return found(Math.sqrt(own), freedom);
-    return found(Math.sqrt((freedom * own + spread[1] * prior) / (freedom + spread[1])), freedom + spread[1]);
+    return found(Math.sqrt(Math.max(prior, (freedom * own + spread[1] * prior) / (freedom + spread[1]))), freedom + spread[1]);
   }
 
   const divided = ({ log, error, freedom }, shift, widening) => ({ log: log - shift.log, freedom,
