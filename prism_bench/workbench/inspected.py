@@ -16,6 +16,7 @@ from prism_bench.workbench.measuring import measure_metric
 CRITERION = Criterion(precision=0.004, min_samples=24, max_samples=60, seconds=1.0)
 MORE = Criterion(precision=0.0, min_samples=60, max_samples=60, seconds=1.0)  # where one sample is odd
 CHECKED_SAMPLES = 5
+WARM_UP = 3  # calls in which libraries compile, choose and record; none of them is looked at
 NEAR_OVERHEAD = 1.5  # times an empty kernel
 
 
@@ -33,7 +34,8 @@ class Subject:
 def measured(backend: Any, library: str, subject: Subject) -> Measurement:
     """Measure a callable. MeasurementInvalid where it cannot be timed honestly, or its time cannot be true."""
     with backend.harness.ordinary_cache() as cache:
-        subject.function()
+        for _ in range(WARM_UP):
+            subject.function()
         found = _Checked(backend, library, subject).measurement()
         if cache.is_used:
             raise MeasurementInvalid("the call sets a part of L2 aside, so caches cannot be cleared")
