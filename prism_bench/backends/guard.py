@@ -130,7 +130,8 @@ class HostGuard(OutputGuard):
 
     def nudge(self, key):
         self.mend()
-        for array in self._inputs:
+        turn = key % max(1, len(self._inputs))
+        for array in self._inputs[turn:] + self._inputs[:turn]:
             words = _words(array)
             at = key % words.size
             odd = np.flatnonzero(words[at : at + ROOM] & 1)

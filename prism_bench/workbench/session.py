@@ -106,9 +106,12 @@ class Session:
     def _launches(self, runnable):
         """The launches that will be timed; another process verified them where this one does not."""
         seeds = self._settings.seeds_of(runnable.case)
-        if not self._verifies:
-            runnable()
-        return TimedLaunches(self._backend, runnable, seeds[-1 if self._verifies else 0])
+        if self._verifies:
+            return TimedLaunches(self._backend, runnable, seeds[-1])
+        runnable()
+        launches = TimedLaunches(self._backend, runnable, seeds[0])
+        launches.require_right()
+        return launches
 
     def _refused(self, runnable):
         """Where the times come later: the peers that will have none, with the reason."""

@@ -168,6 +168,15 @@ def test_one_element_that_is_left_out_is_found_by_the_whole_comparison():
     assert [999] == entry["place"]
 
 
+def test_a_process_that_does_not_verify_begins_with_a_right_launch_where_that_is_cheap():
+    played = Played(honest)
+    TimedLaunches(NullBackend(), played, 0).require_right()
+    played.y[3] += 1
+    with pytest.raises(TimedLaunchWrong) as caught:
+        TimedLaunches(NullBackend(), played, 0).require_right()
+    assert ([3], 1) == (caught.value.entry["place"], caught.value.entry["differing"])
+
+
 def test_what_leaves_nothing_to_look_at_is_timed_as_it_is():
     class Blind(Played):
         def guard(self, key):

@@ -29,7 +29,7 @@ class CudaGuard(OutputGuard):
         self._noted = cupy.zeros(1 + 4 * ROOM, np.uint64)
         self._sums = cupy.zeros(len(self._outputs), np.uint64)
         floats = [array for array in inputs if array.size and array.dtype.kind == "f"]
-        self._nudged = floats[0] if floats else None
+        self._nudged = floats[key % len(floats)] if floats else None
         self._state = cupy.asarray(np.array([0, 0, 0, 0, key & _ALL], np.uint64))
 
     def spoil(self, key):
