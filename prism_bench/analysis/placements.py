@@ -16,6 +16,7 @@ from prism_bench.analysis.medians import Medians
 # because one process or two on the wrong side leave the difference almost as large, and are far more likely.
 SUPPORTED = 2e-7
 TRIMMED = 0.01  # the share of cases whose processes may stray alone, without witness against the others
+WITNESSES = 20  # cases, fewer of which may show no level by luck
 FEW = 5  # fewer processes a side rarely show a level in one case, so no case is left out
 
 

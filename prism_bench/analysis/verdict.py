@@ -20,7 +20,7 @@ import numpy as np
 
 from prism_bench.analysis.estimate import Estimate, Spread, estimate, pooled, reach, smallest_change
 from prism_bench.analysis.medians import Medians
-from prism_bench.analysis.placements import level_floor, supported
+from prism_bench.analysis.placements import WITNESSES, level_floor, supported
 from prism_bench.units import share_text
 
 CHANGED = ("slower", "faster")
@@ -108,7 +108,7 @@ def judged(
     `shifts`, one per pair, are divided out.
     """
     shifts = shifts if shifts is not None else [Shift()] * len(pairs)
-    levels = level_floor([(pair.a, pair.b) for pair in pairs])
+    levels = level_floor(_witnesses(pairs))
     seen = [_evidence(pair, shift, rules, widening, levels=levels) for pair, shift in zip(pairs, shifts, strict=True)]
     in_time = adjusted([rules.looks * one.estimates[0].p for one in seen])
     in_all = adjusted([rules.looks * max(found.p for found in one.estimates) for one in seen])
@@ -116,6 +116,12 @@ def judged(
         _judgement(one, shift, (chance <= rules.discoveries, both <= rules.discoveries), rules)
         for one, shift, chance, both in zip(seen, shifts, in_time, in_all, strict=True)
     ]
+
+
+def _witnesses(pairs: Sequence[Pair]) -> list[tuple[Medians, Medians]]:
+    """The sides that show on which levels processes stand: those of unknown noise, or all where these are few."""
+    unknown = [(pair.a, pair.b) for pair in pairs if pair.known is None]
+    return unknown if len(unknown) >= WITNESSES else [(pair.a, pair.b) for pair in pairs]
 
 
 def adjusted(chances: Sequence[float]) -> np.ndarray:

@@ -140,6 +140,13 @@ def test_three_processes_on_another_level_are_no_change_where_the_suite_shows_su
     assert "slower" == judged([suspect, Pair(side(processes=3), side(processes=3))])[0].verdict
 
 
+def test_a_loud_case_of_known_noise_is_no_witness_against_many_others():
+    loud = Pair(side(spread=0.1, processes=3), side(spread=0.1, processes=3), known=Spread(0.1**2, 8))
+    suspect, quiet = Pair(side(processes=3), side(1.05, processes=3)), Pair(side(processes=3), side(processes=3))
+    assert "slower" == judged([suspect, loud, *[quiet] * 19])[0].verdict
+    assert "inconclusive" == judged([suspect, loud, *[quiet] * 5])[0].verdict
+
+
 def test_a_known_spread_and_thirteen_processes_exclude_unequal_placement():
     placed = Pair(Medians((0.0, 0.0, log(1.06)), (0.0,) * 3), side(processes=3))
     for processes, known in ((3, Spread(0.001**2, 8)), (13, None)):

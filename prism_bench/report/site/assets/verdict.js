@@ -124,7 +124,7 @@
 
   const STILL = { log: 0, error: 0 };
   function judged(pairs, rules, widening = 1, shifts = pairs.map(() => STILL)) {
-    const level = levels(pairs, rules);
+    const unknown = pairs.filter((pair) => !pair.spread), level = levels(unknown.length >= rules.witnesses ? unknown : pairs, rules);
     const seen = pairs.map((pair, index) => {
       const sides = [[pair.a, pair.b], ...(pair.cycles ? [pair.cycles] : [])], shift = shifts[index];
       return { estimates: sides.map(([a, b]) => divided(estimate(a, b, pair.spread, rules), shift, widening)),
