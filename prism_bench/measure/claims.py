@@ -18,7 +18,7 @@ RATE_ALLOWANCE = 0.01
 
 
 @dataclass(frozen=True)
-class Levels:
+class SampleLevels:
     """Two levels of samples: how many there are of each, and their medians in seconds."""
 
     fast: int
@@ -35,7 +35,7 @@ class Levels:
         return f"two levels: {self.fast} samples near {time_text(self.low)}, {self.slow} near {time_text(self.high)}"
 
 
-def levels(samples: Sequence[float]) -> Levels | None:
+def levels(samples: Sequence[float]) -> SampleLevels | None:
     """Return the two levels that the samples have; None where they have one. A single odd sample makes no level."""
     ordered = sorted(samples)
     cuts = range(2, len(ordered) - 1)
@@ -45,7 +45,7 @@ def levels(samples: Sequence[float]) -> Levels | None:
     cut = max(gaps, key=gaps.__getitem__)
     if gaps[cut] < LEVELS_APART or ordered[cut] - ordered[cut - 1] < LEVELS_SECONDS:
         return None
-    return Levels(cut, len(ordered) - cut, median(ordered[:cut]), median(ordered[cut:]))
+    return SampleLevels(cut, len(ordered) - cut, median(ordered[:cut]), median(ordered[cut:]))
 
 
 def has_odd_sample(samples: Sequence[float]) -> bool:

@@ -61,9 +61,9 @@ def benchmark(
     if not callable(function):
         raise UsageError(f"benchmark takes a callable without arguments, not {type(function).__name__}")
     from prism_bench.backends.cuda.borrowed import borrowed_backend
-    from prism_bench.workbench.inspected import Subject, measured
+    from prism_bench.workbench.inspected import TimedCallable, measured
 
-    subject = Subject(function, MODES[mode], name or getattr(function, "__name__", "callable"), bytes, flops)
+    subject = TimedCallable(function, MODES[mode], name or getattr(function, "__name__", "callable"), bytes, flops)
     with borrowed_backend(stream) as (backend, library):
         found = measured(backend, library, subject)
     return Benchmark(**{**vars(found), "bytes": bytes, "flops": flops})

@@ -21,7 +21,7 @@ NEAR_OVERHEAD = 1.5  # times an empty kernel
 
 
 @dataclass(frozen=True)
-class Subject:
+class TimedCallable:
     """A callable, the metric to time it by, its name, and what one call is said to move and compute."""
 
     function: Callable[[], object]
@@ -31,7 +31,7 @@ class Subject:
     flops: int | None = None
 
 
-def measured(backend: Any, library: str, subject: Subject) -> Measurement:
+def measured(backend: Any, library: str, subject: TimedCallable) -> Measurement:
     """Measure a callable. MeasurementInvalid where it cannot be timed honestly, or its time cannot be true."""
     with backend.harness.ordinary_cache() as cache:
         for _ in range(WARM_UP):
@@ -46,11 +46,11 @@ def measured(backend: Any, library: str, subject: Subject) -> Measurement:
 class _Checked:
     """One callable on one backend."""
 
-    def __init__(self, backend: Any, library: str, subject: Subject):
+    def __init__(self, backend: Any, library: str, subject: TimedCallable):
         self._backend, self._subject = backend, subject
         self._harness = backend.harness
         self._timers = backend.callable_timers(subject.function, library)
-        self._chip = backend.chip()
+        self._bounds = backend.bounds()
 
     def measurement(self) -> Measurement:
         inspector = self._backend.inspector()
@@ -77,7 +77,7 @@ class _Checked:
 
     def _compared(self, seconds, floors):
         """The cold time, and why the other kind of time does not go with it."""
-        warming = self._chip.l2_bytes / self._chip.bus if self._chip.bus else 0.0
+        warming = self._bounds.l2_bytes / self._bounds.bus if self._bounds.bus else 0.0
         if self._subject.metric == "cold_time":
             once = partial(self._harness.timed, self._subject.function, cold=False)
             warm = median(once().seconds for _ in range(CHECKED_SAMPLES))
@@ -98,10 +98,10 @@ class _Checked:
         return [str(found)] if found else []
 
     def _refuse_claims(self, found):
-        chip, subject, seconds = self._chip, self._subject, found.median or 0.0
-        held = chip.l2_bytes if subject.metric == "hot_time" else 0
-        _refuse(claims.too_many_bytes(subject.bytes, seconds, chip.bus, held, chip.cache_bandwidth(found.clock)))
-        _refuse(claims.too_many_operations(subject.flops, seconds, chip.operations(found.clock)))
+        bounds, subject, seconds = self._bounds, self._subject, found.median or 0.0
+        held = bounds.l2_bytes if subject.metric == "hot_time" else 0
+        _refuse(claims.too_many_bytes(subject.bytes, seconds, bounds.bus, held, bounds.cache_bandwidth(found.clock)))
+        _refuse(claims.too_many_operations(subject.flops, seconds, bounds.operations(found.clock)))
 
 
 def _refuse(problem: str | None) -> None:

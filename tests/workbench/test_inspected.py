@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.backends.cuda.chip import Chip
+from prism_bench.backends.cuda.chip import DeviceBounds
 from prism_bench.backends.cuda.inspection import Floors, Inspection
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measurement import Sample
-from prism_bench.workbench.inspected import Subject, measured
+from prism_bench.workbench.inspected import TimedCallable, measured
 
-H200 = Chip(132, 90, 1.98e9, 50_000_000, 4.8e12)
+H200 = DeviceBounds(132, 90, 1.98e9, 50_000_000, 4.8e12)
 
 
 class Played:
@@ -34,13 +34,13 @@ class Played:
         """An inspector that has nothing to say."""
         return SimpleNamespace(inspect=lambda call: self._inspection, floors=lambda: Floors(2e-6, 3e-6))
 
-    def chip(self):
+    def bounds(self):
         """An H200."""
         return H200
 
     def time(self, metric="cold_time", **claims):
         """The callable's time."""
-        return measured(self, "cupy", Subject(lambda: None, metric, "call", **claims))
+        return measured(self, "cupy", TimedCallable(lambda: None, metric, "call", **claims))
 
 
 def _turns(seconds):

@@ -1,7 +1,7 @@
 """The backend itself: one device, one stream, one harness."""
 
 from prism_bench.backends.base import Backend
-from prism_bench.backends.cuda.chip import FP32_LANES, Chip
+from prism_bench.backends.cuda.chip import FP32_LANES, DeviceBounds
 from prism_bench.backends.cuda.device import describe, open_cupy, software
 from prism_bench.backends.cuda.flow import CudaFlow
 from prism_bench.backends.cuda.harness import Harness
@@ -107,16 +107,16 @@ class CudaBackend(Backend):
         }
         return {name: number for name, number in told.items() if number}
 
-    def chip(self) -> Chip:
+    def bounds(self) -> DeviceBounds:
         """What the device can do at most, as its attributes tell it."""
         clock, memory_clock, bits = (self._attribute(*one) for one in _ATTRIBUTES)
         device = self._device
         bus = 2 * memory_clock * 1e3 * bits / 8 if memory_clock and bits else None
-        return Chip(device.sm_count, device.compute_capability, clock * 1e3, device.l2_bytes, bus)
+        return DeviceBounds(device.sm_count, device.compute_capability, clock * 1e3, device.l2_bytes, bus)
 
     def peak_bandwidth(self) -> float | None:
         """Bytes per second that memory clock and bus width allow; None where the device does not say."""
-        return self.chip().bus
+        return self.bounds().bus
 
     def _attribute(self, property_name, number):
         """A number that CUDA 13 no longer keeps among the properties."""

@@ -13,7 +13,7 @@ FP32_LANES = {70: 64, 72: 64, 75: 64, 80: 64, 86: 128, 87: 128, 89: 128, 90: 128
 
 
 @dataclass(frozen=True)
-class Chip:
+class DeviceBounds:
     """A device's multiprocessors, clock in hertz, cache in bytes, and its memory `bus` in bytes per second if known."""
 
     sm_count: int
