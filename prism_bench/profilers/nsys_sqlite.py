@@ -78,6 +78,9 @@ class _Export:
 
     def _check(self) -> None:
         """Refuse rows that no export has: each of them would become a wrong number, or an error without a place."""
+        state = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if state != "ok":
+            raise ResultsError(f"{self._path}: damaged as an SQLite file ({' '.join(state.split())}); export it again")
         for table, kind in _WORK.items():
             self._checks.spans(table, ("deviceId", "correlationId", *(["bytes"] if kind != KERNEL else [])))
         self._checks.spans(_CALLS, ("correlationId", "globalTid", "nameId"))

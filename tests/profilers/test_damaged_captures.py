@@ -251,3 +251,12 @@ def test_a_file_above_the_limit_is_refused(tmp_path, monkeypatch):
 def test_a_folder_is_no_capture(tmp_path, read):
     with pytest.raises(ResultsError, match=str(tmp_path)):
         read(Path(tmp_path))
+
+
+def test_an_export_with_damaged_pages_is_refused(export):
+    path = export({KERNEL: [(100 * i, 100 * i + 50, 0, i, ONE, 1) for i in range(500)]})
+    whole = path.read_bytes()
+    whole = whole[: len(whole) // 2] + b"\xff" * 64 + whole[len(whole) // 2 + 64 :]
+    path.write_bytes(whole)
+    with pytest.raises(ResultsError, match="damaged as an SQLite file|not a readable SQLite export"):
+        nsys_sqlite.read(path)
