@@ -91,6 +91,8 @@ class VerificationFile(Struct, frozen=True, gc=False):
     expected: Number = None
     tolerance: Text | None = None
     error: Text | None = None
+    metric: Text | None = None
+    sample: Count | None = None
 
 
 class CodeFile(Struct, frozen=True, gc=False):
@@ -160,6 +162,10 @@ class MachineFile(Struct, frozen=True, gc=False):
     sm_count: Count | None = None
     l2_bytes: Count | None = None
     memory_bytes: Count | None = None
+    memory_clock: Count | None = None
+    memory_bus_bits: Count | None = None
+    highest_sm_clock: Count | None = None
+    fp32_lanes: Count | None = None
 
 
 class MonitorFile(Struct, frozen=True, gc=False):

@@ -6,7 +6,8 @@ A record is one JSON object (stored compressed, see `store/`):
     created       UTC time the run began, ISO 8601
     commit        full hash of the measured sources, or null;  dirty: whether they had uncommitted changes
     backend       name of the backend;  catalogue: "built-in" or the folder
-    machine       id (folder name), host facts, device facts (name, uuid, sm_count, l2_bytes, memory_bytes, driver, ...)
+    machine       id (folder name), host facts, device facts (name, uuid, sm_count, l2_bytes, memory_bytes, ...);
+                  what bounds every rate: memory_clock and highest_sm_clock in hertz, memory_bus_bits, fp32_lanes per SM
     software      package and toolkit versions
     protocol      version and settings of the measuring protocol: what a series must share to be compared
     complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
@@ -25,7 +26,7 @@ A record is one JSON object (stored compressed, see `store/`):
         code           sass (hash of the machine code), registers, spill_bytes, shared_bytes, launches per call,
                        plan (every launch in short)
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
-                       actual, expected, tolerance, error}
+                       actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
         measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
                        `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
                        rounded to four significant digits;

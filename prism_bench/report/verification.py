@@ -68,7 +68,8 @@ def _words(entry):
         return ""
     index = ", ".join(str(part) for part in place)
     actual, expected = number(entry.get("actual")), number(entry.get("expected"))
-    return f"{entry.get('output')}[{index}] is {_value(actual)}, the reference says {_value(expected)}"
+    when = f" in sample {entry.get('sample')} of {entry['metric']}" if entry.get("metric") else ""
+    return f"{entry.get('output')}[{index}] is {_value(actual)}{when}, the reference says {_value(expected)}"
 
 
 def _value(value):

@@ -1,5 +1,6 @@
 """Timed launches are looked at: by places, whole, by the clock; on a device that is played, and by scripted kernels."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -14,6 +15,8 @@ from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measurement import Sample
+from prism_bench.report.verification import checks_of
+from prism_bench.run_record import decode, encode
 from prism_bench.workbench.timed_launches import TimedLaunches, TimedLaunchWrong
 
 CASE = discover(Path(__file__).parent.parent / "toys").case("double[n=1000]")
@@ -204,3 +207,13 @@ def test_a_sample_that_cannot_be_had_leaves_the_inputs_right():
         with pytest.raises(MeasurementInvalid):
             once()
         assert (device.x == device.inputs["x"].on(np)).all()
+
+
+def test_a_record_and_its_report_say_which_timed_launch_was_wrong(play):
+    record = play({"double*": {"idles": True}}, filters=("double",), processes=2)
+    kept = decode(json.loads(json.dumps(encode(record), allow_nan=False)), "the test")
+    case = next(one for one in kept.cases if one.name == "double[n=1000]")
+    assert ("wrong", ()) == (case.status, case.measurements)
+    assert "in sample 1 of cold_time, though it was right when it was verified" in case.reason
+    (check,) = (one for one in checks_of(case) if not one.passed)
+    assert " in sample 1 of cold_time, the reference says " in check.words
