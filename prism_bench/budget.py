@@ -33,11 +33,20 @@ class Budget:
         """The number that must not be crossed."""
         return self.at_least if self.at_most is None else self.at_most
 
-    def verdict(self, value: float | None, today: date | None = None) -> str:
-        """`met`, `missed`, `unmeasured` where there is no value, or `expired`; never silently met."""
+    def verdict(
+        self, value: float | None, today: date | None = None, interval: tuple[float, float] | None = None
+    ) -> str:
+        """`met`, `missed`, `unmeasured` where there is no value, or `expired`; never silently met.
+
+        With the value's `interval` it is `undecided` where the limit is inside of it: `missed` needs all of the
+        interval beyond the limit, `met` all of it within.
+        """
         if self.expires and today and today >= self.expires:
             return "expired"
         if value is None or value != value:
             return "unmeasured"
-        kept = value <= self.at_most if self.at_most is not None else value >= self.at_least
-        return "met" if kept else "missed"
+        kept = {self._keeps(end) for end in interval or (value,)}
+        return "undecided" if len(kept) > 1 else "met" if kept == {True} else "missed"
+
+    def _keeps(self, value: float) -> bool:
+        return value <= self.limit if self.at_most is not None else value >= self.limit

@@ -14,7 +14,7 @@ from prism_bench.catalogue import Catalogue
 @dataclass(frozen=True)
 class BudgetVerdict:
     """One budget on one case: the `value` it was held against and the `verdict`. `source` is `spec`, or the file that
-    promises it on this device.
+    promises it on this device. `interval` is that of the value, where the verdict takes its error into account.
     """
 
     case: str
@@ -22,6 +22,7 @@ class BudgetVerdict:
     value: float | None
     verdict: str
     source: str = "spec"
+    interval: tuple[float, float] | None = None
 
 
 def budget_verdicts(
@@ -30,7 +31,7 @@ def budget_verdicts(
 ) -> list[BudgetVerdict]:  # fmt: skip
     """The verdict on every budget of every case of the summary: those of its spec, and those `promised` by `source`.
 
-    Budgets of cases that the summary does not have are left to `absent`.
+    Budgets of cases that the summary does not have are left to `absent`, the values' errors to `uncertainty`.
     """
     today = today or datetime.now(UTC).date()
     found = []

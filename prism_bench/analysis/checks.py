@@ -9,7 +9,7 @@ from prism_bench.run_record import STATUSES, RunRecord
 WELL = "well"
 # Notes that answer a question; every other note is a remark, and answers nothing.
 _ANSWERS = ("step",)
-_ELSEWHERE = (*STATUSES, "missed", "expired", "degraded")  # findings that another question brings up
+_ELSEWHERE = (*STATUSES, "missed", "undecided", "expired", "degraded")  # findings that another question brings up
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def of_finding(finding: Finding) -> Check:
 
 
 def of_budgets(reading: Reading) -> list[Check]:
-    """Each promise on each case: missed, expired, unmeasured or met; those on cases that did not run are unmeasured."""
-    told = [of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "expired")]
+    """Each promise on each case: missed, undecided, expired, unmeasured or met; those on cases that did not run are unmeasured."""
+    told = [of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "undecided", "expired")]
     others = [one for one in reading.every_budget if one.verdict in ("met", "unmeasured")]
     return told + [_of_verdict(verdict) for verdict in others]
 

@@ -42,6 +42,7 @@ def findings(
         found += _of_case(case)
     found += [*_watched(record), *_tuned(record)]
     found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
+    found += [_undecided(verdict) for verdict in verdicts if verdict.verdict == "undecided"]
     found += [_expired(verdict) for verdict in verdicts if verdict.verdict == "expired"]
     found += [_against_the_guide(one) for one in guide if one.kept is False and one.rule in DETECTED]
     return sorted(found, key=lambda finding: GRAVITY.index(finding.gravity))
@@ -103,6 +104,14 @@ def _missed(verdict):
     message = f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}"
     ratio = verdict.value / limit if limit else None
     return Finding("bad", "missed", verdict.case, message, budget.metric, ratio)
+
+
+def _undecided(verdict):
+    budget = verdict.budget
+    low, high = (value_text(budget.metric, end) for end in verdict.interval)
+    value, promise = (value_text(budget.metric, one) for one in (verdict.value, budget.limit))
+    message = f"{metric_words(budget.metric)} is {value} ({low} to {high}); the budget of {promise} is within its error"
+    return Finding("note", "undecided", verdict.case, message, budget.metric)
 
 
 def _expired(verdict):

@@ -11,6 +11,7 @@ from prism_bench.analysis.guide import GuideVerdict, guide_verdicts
 from prism_bench.analysis.promises import Promises, promises_for
 from prism_bench.analysis.published import PublishedVerdict, published_verdicts
 from prism_bench.analysis.summary import limits_of, summary
+from prism_bench.analysis.uncertainty import published_within_errors, within_errors
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import Limits
 from prism_bench.run_record import CaseResult, RunRecord
@@ -66,11 +67,13 @@ def read(record: RunRecord, catalogue: Catalogue | None = None) -> Reading:
     cases = tuple(case for case in record.cases if not case.is_edge)
     frame = summary(replace(record, cases=cases))
     promises = promises_for(record, catalogue) if catalogue else Promises()
-    budgets = tuple(budget_verdicts(frame, catalogue, promises.budgets, promises.source)) if catalogue else ()
+    judged = budget_verdicts(frame, catalogue, promises.budgets, promises.source) if catalogue else []
+    budgets = tuple(within_errors(judged, cases))
+    published = tuple(published_within_errors(published_verdicts(frame), cases))
     guide = tuple(guide_verdicts(record, promises.rules, promises.baseline))
     return Reading(
         record=record, limits=limits_of(record), cases=cases, edges=edges, frame=frame, budgets=budgets,
-        published=tuple(published_verdicts(frame)), findings=tuple(findings(record, budgets, guide)),
+        published=published, findings=tuple(findings(record, budgets, guide)),
         guide=guide, promises=promises,
     )  # fmt: skip
 

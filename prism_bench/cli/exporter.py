@@ -72,6 +72,6 @@ def _told_by(path, folder):
         budgets=[
             (one.case, one.budget.metric, one.verdict == "met")
             for one in reading.budgets
-            if one.verdict != "unmeasured"
+            if one.verdict in ("met", "missed")
         ],
     )

@@ -7,7 +7,7 @@
     prism_bench_kernel_seconds{kernel, statistic}                              statistic: mean, min, max
     prism_bench_case_seconds{case, metric}                                     valid medians of the newest record
     prism_bench_case_joules{case}                                              energy of one launch there
-    prism_bench_budget_met{case, metric}                                       1 or 0; unmeasured ones are absent
+    prism_bench_budget_met{case, metric}                                       1 or 0; all that is neither is absent
 
 A quantity that a device does not offer is absent: Prometheus has no null.
 """

@@ -11,7 +11,7 @@ from prism_bench.report.cells import COLUMNS, Cell, Column
 from prism_bench.run_record import CaseResult
 from prism_bench.units import time_text
 
-VERDICTS = ("missed", "expired", "unmeasured", "met")  # the worst first: it stands for the case
+VERDICTS = ("missed", "undecided", "expired", "unmeasured", "met")  # the worst first: it stands for the case
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,6 @@ def _budget_cells(reading):
 
 def _budget_cell(verdicts, words):
     worst = next(verdict for verdict in VERDICTS if verdict in verdicts)
-    tone = {"missed": "bad", "expired": "warn", "unmeasured": "muted", "met": "good"}[worst]
+    tone = {"missed": "bad", "undecided": "warn", "expired": "warn", "unmeasured": "muted", "met": "good"}[worst]
     count = f"{verdicts.count(worst)} of {len(verdicts)}" if len(verdicts) > 1 else ""
     return Cell(worst, worst, count, tone=tone, reason="; ".join(words))

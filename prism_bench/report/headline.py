@@ -98,6 +98,5 @@ def _budget_tile(reading, budgets):
         if not measured:
             return Tile("Budgets", "–", "none could be judged")
         return Tile("Published budgets", f"{measured.count('met')}/{len(kept)}", "met by our end-to-end times")
-    return Tile(
-        "Budgets", f"{verdicts.count('met')}/{len(verdicts)}", f"met; {verdicts.count('unmeasured')} unmeasured"
-    )
+    rest = [f"{verdicts.count(word)} {word}" for word in ("undecided", "unmeasured") if verdicts.count(word)]
+    return Tile("Budgets", f"{verdicts.count('met')}/{len(verdicts)}", "; ".join(["met", *(rest or ["0 unmeasured"])]))

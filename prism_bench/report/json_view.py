@@ -40,7 +40,7 @@ def _time(row, metric):
 def _budgets(reading: Reading, case):
     specs = [
         {"from": one.source, "metric": one.budget.metric, "at_most": one.budget.at_most,
-         "at_least": one.budget.at_least, "value": one.value, "verdict": one.verdict}
+         "at_least": one.budget.at_least, "value": one.value, "interval": one.interval, "verdict": one.verdict}
         for one in reading.budgets if one.case == case
     ]  # fmt: skip
     quoted = [

@@ -13,12 +13,12 @@ from prism_bench.analysis.roofline import plotted
 from prism_bench.report.asv_site.newest import Newest
 from prism_bench.report.asv_site.past import Past, largest
 from prism_bench.report.asv_site.step_chart import step_chart
+from prism_bench.report.case_table import VERDICTS
 from prism_bench.report.machine import machine_name
 from prism_bench.report.roofline_chart import roofline_chart
 from prism_bench.report.templating import environment
 
 PAGES = {"budgets": "Budgets", "steps": "Steps", "roofline": "Roofline"}
-_VERDICTS = ("missed", "expired", "unmeasured", "met")
 _WIDE, _NARROW = (1120, 520), (400, 400)
 
 
@@ -61,7 +61,7 @@ def _chart(shift, past):
 def promises(reading: Reading) -> list[Promise]:
     """Every budget on every case, on those that did not run too; the broken ones first, the worst of them ahead."""
     found = [_promise(verdict, reading) for verdict in reading.every_budget]
-    return sorted(found, key=lambda one: (_VERDICTS.index(one.verdict), -(one.use or 0)))
+    return sorted(found, key=lambda one: (VERDICTS.index(one.verdict), -(one.use or 0)))
 
 
 def _promise(verdict, reading):
@@ -90,7 +90,7 @@ def _use(budget, value):
 def counts(reading: Reading) -> list[tuple[str, int]]:
     """How many budgets have each verdict; those without any are left out."""
     found = Counter(one.verdict for one in reading.every_budget)
-    return [(verdict, found[verdict]) for verdict in _VERDICTS if found[verdict]]
+    return [(verdict, found[verdict]) for verdict in VERDICTS if found[verdict]]
 
 
 def rooflines(reading: Reading) -> list[Markup]:

@@ -29,7 +29,8 @@ def _budget(chronicle, one, today: date):
     return {
         "case": one.case, "label": case.case.label if case else "", "link": case_link(chronicle, one.case),
         "metric": budget.metric, "at_most": budget.at_most, "at_least": budget.at_least, "limit": budget.limit,
-        "value": one.value, "verdict": one.verdict, "use": use(budget, one.value), "source": one.source,
+        "value": one.value, "interval": one.interval, "verdict": one.verdict, "use": use(budget, one.value),
+        "source": one.source,
         "owner": budget.owner, "reason": budget.reason,
         "expires": budget.expires.isoformat() if budget.expires else None,
         "near": bool(budget.expires and today <= budget.expires <= today + NEAR),
