@@ -81,7 +81,7 @@ def of_finding(finding: Finding) -> Check:
 
 
 def of_budgets(reading: Reading) -> list[Check]:
-    """Each promise on each case: missed, undecided, expired, unmeasured or met; unmeasured where the case did not run."""
+    """Each promise on each case: missed, undecided, expired, unmeasured or met; unmeasured where it did not run."""
     told = [of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "undecided", "expired")]
     others = [one for one in reading.every_budget if one.verdict in ("met", "unmeasured")]
     return told + [_of_verdict(verdict) for verdict in others]
