@@ -254,9 +254,18 @@ def test_a_folder_is_no_capture(tmp_path, read):
 
 
 def test_an_export_with_damaged_pages_is_refused(export):
-    path = export({KERNEL: [(100 * i, 100 * i + 50, 0, i, ONE, 1) for i in range(500)]})
-    whole = path.read_bytes()
-    whole = whole[: len(whole) // 2] + b"\xff" * 64 + whole[len(whole) // 2 + 64 :]
+    """Also where they are none of those that are read: nobody knows what else was damaged with them."""
+    path = export({KERNEL: [WORK]})
+    with nsys_sqlite.sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE OTHER (x)")
+        database.executemany("INSERT INTO OTHER VALUES (?)", [(number,) for number in range(5000)])
+        page, size = (
+            database.execute(words).fetchone()[0]
+            for words in ("SELECT rootpage FROM sqlite_master WHERE name = 'OTHER'", "PRAGMA page_size")
+        )
+    database.close()
+    whole = bytearray(path.read_bytes())
+    whole[(page - 1) * size : (page - 1) * size + 64] = b"\xff" * 64
     path.write_bytes(whole)
     with pytest.raises(ResultsError, match="damaged as an SQLite file|not a readable SQLite export"):
         nsys_sqlite.read(path)
