@@ -30,11 +30,15 @@ _DEVICE = ("gpu", "UUID", "device", "modelName", "Hostname")
 
 @dataclass(frozen=True)
 class Told:
-    """What a run record tells the exporter: seconds and joules by case, and budgets by verdict."""
+    """What a run record tells the exporter: seconds and joules by case, and budgets by verdict.
+
+    `unreadable` are the files of newer records that cannot be read.
+    """
 
     seconds: Iterable[tuple[str, str, float]] = ()
     joules: Iterable[tuple[str, float]] = ()
     budgets: Iterable[tuple[str, str, bool]] = ()
+    unreadable: Iterable[str] = ()
 
 
 class Collector:
@@ -96,9 +100,11 @@ class Collector:
         from prometheus_client.core import GaugeMetricFamily
 
         told = self._told()
+        damaged = [(file, 1.0) for file in told.unreadable]
         families = (
             ("prism_bench_case_seconds", "valid medians of the newest record", ("case", "metric"), told.seconds),
             ("prism_bench_case_joules", "energy of one launch, newest record", ("case",), told.joules),
+            ("prism_bench_record_unreadable", "1 for each newer record that cannot be read", ("file",), damaged),
             ("prism_bench_budget_met", "1 where the budget is met, 0 where missed", ("case", "metric"), told.budgets),
         )
         for name, meaning, labels, rows in families:

@@ -17,6 +17,7 @@ RECORD = Told(
     seconds=[("relu[n=8]", "cold_time", 2e-6)],
     joules=[("relu[n=8]", 0.25)],
     budgets=[("relu[n=8]", "registers", False)],
+    unreadable=["nvidia-h200/broken.json.gz"],
 )
 
 
@@ -77,6 +78,7 @@ def test_a_lost_device_has_nothing_but_that(scraped, gpu):
 
 def test_kernels_and_the_newest_record_are_told_under_our_prefix(scraped):
     found = scraped("kernel", "result", "statistic", "case", "metric")
+    assert 1.0 == scraped("file")["prism_bench_record_unreadable", "nvidia-h200/broken.json.gz"]
     assert {
         ("prism_bench_kernel_executions_total", "relu", "success", None, None, None): 2.0,
         ("prism_bench_kernel_executions_total", "relu", "failure", None, None, None): 1.0,
