@@ -64,7 +64,7 @@ class MeasurementFile(Struct, frozen=True, gc=False):
     metric: Named
     subject: Named
     processes: list[GroupFile]
-    clocks: list[list[float]] = []
+    clocks: list[list[int | float]] = []
     throttled: Count = 0
     valid: bool = True
     reason: Text | None = None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from prism_bench.record_ranges import impossible
+from prism_bench.record_ranges import impossible_beside_times, impossible_times
 from prism_bench.record_schema import CaseFile, CodeFile, MeasurementFile, RecordFile
 from prism_bench.run_record import uuids_of
 from prism_bench.strict_json import json_line
@@ -72,20 +72,20 @@ def utc(text: str) -> str:
 def _rows(case: CaseFile) -> Iterator[tuple]:
     code = _code(case.code)
     for one in case.measurements:
-        groups = [group for group in one.processes if group.counts]
-        if groups:
-            value = _median([_median(group.counts) * group.unit for group in groups])
+        ordered = [(sorted(group.counts), group.unit) for group in one.processes if group.counts]
+        if ordered:
+            value = _median(sorted(_median(counts) * unit for counts, unit in ordered))
             yield (
-                case.name, one.metric, one.subject, code, _doubt(case, one),
+                case.name, one.metric, one.subject, code, _doubt(case, one, ordered),
                 value if math.isfinite(value) else 0.0, _clock(one.clocks),
-                min(sum(len(group.counts) for group in groups), _MOST), min(one.throttled, _MOST),
+                min(sum(len(counts) for counts, _ in ordered), _MOST), min(one.throttled, _MOST),
             )  # fmt: skip
 
 
-def _median(values: Sequence[float]) -> float:
-    """The median, without the checks of `statistics.median`: there are millions to be found."""
-    ordered, half = sorted(values), len(values) // 2
-    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+def _median(ordered: Sequence[float]) -> float:
+    """The median of ordered values, without the checks of `statistics.median`: there are millions to be found."""
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _clock(processes: Sequence[Sequence[float]]) -> float:
@@ -100,9 +100,14 @@ def _code(code: CodeFile) -> str:
     return json_line([code.sass, code.launches, code.shared_bytes]) if code.sass else ""
 
 
-def _doubt(case: CaseFile, one: MeasurementFile) -> str:
+def _doubt(case: CaseFile, one: MeasurementFile, ordered: Sequence[tuple[list[int], float]]) -> str:
+    """Why the measurement, whose samples are `ordered`, cannot be trusted; empty if it can. As `impossible` says it."""
     if case.status != "ok":
         return f"the case is {case.status}: {case.reason or 'the record gives no reason'}"
     if not one.valid:
         return one.reason or "invalid; the record gives no reason"
-    return impossible(case, one) or ""
+    for counts, unit in ordered:
+        reason = impossible_times(counts[0] * unit, counts[-1] * unit)
+        if reason:
+            return reason
+    return impossible_beside_times(case, one) or ""
