@@ -93,6 +93,10 @@ def _require_sound(found: RecordFile, origin: str) -> None:
             reason = f"cases[{index}].name: {case.name!r:.80} is the name of cases[{seen[case.name]}] already"
             raise ResultsError(f"{origin}: damaged run record ({reason})")
         _require_numbers([case.workload, case.configuration], f"{origin}: cases[{index}]")
+        for name, counter in case.profile.values.items():
+            if counter.value is None and counter.reason is None:
+                reason = f"cases[{index}].profile.values[{name!r:.40}]: neither a value nor a reason"
+                raise ResultsError(f"{origin}: damaged run record ({reason})")
 
 
 def _require_numbers(value: object, origin: str) -> None:

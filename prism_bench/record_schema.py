@@ -112,8 +112,8 @@ class CodeFile(Struct, frozen=True, gc=False):
 class CounterFile(Struct, frozen=True, gc=False):
     """One value of a profiler, or why there is none."""
 
-    value: float | None = None
-    unit: Text = ""
+    value: float | None
+    unit: Text
     source: Text | None = None
     reason: Text | None = None
 
