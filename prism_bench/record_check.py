@@ -1,8 +1,8 @@
 """The one place where a run record's file is held to its schema.
 
 `checked` returns the file as objects of the schema, or names the first field that is damaged
-(`cases[3].measurements[0].processes[1].unit`). `opened` returns the parts that are kept as tables (facts of the
-machine, software, code, profiles) with all of their keys, so that saving a record again loses nothing.
+(`cases[3].measurements[0].processes[1].unit`). `checked_with_tables` also returns the parts that are kept as tables
+(facts of the machine, code, profiles) with all of their keys, so that saving a record again loses nothing.
 """
 
 from collections.abc import Callable
@@ -19,18 +19,14 @@ _Kind = TypeVar("_Kind")
 
 def checked(source: object, origin: str) -> RecordFile:
     """Return the record in `source`, JSON text or parsed JSON; a ResultsError names `origin` and what is damaged."""
+    return checked_with_tables(source, origin)[0]
+
+
+def checked_with_tables(source: object, origin: str) -> tuple[RecordFile, OpenRecord]:
+    """Return the record with those of its parts that are kept as tables; whoever reads it, all of it is checked."""
     found = _taken(source, RecordFile, origin)
     _require_sound(found, origin)
-    return found
-
-
-def opened(source: object, origin: str) -> OpenRecord:
-    """Return the same file's tables with all of their keys."""
-    found = _taken(source, OpenRecord, origin)
-    _require_numbers({name: getattr(found, name) for name in ("machine", "monitor", "tuning", "parts")}, origin)
-    for index, case in enumerate(found.cases):
-        _require_numbers([case.code, case.verification, case.profile], f"{origin}: cases[{index}]")
-    return found
+    return found, _taken(source, OpenRecord, origin)
 
 
 def checked_case(plain: object, origin: str) -> tuple[CaseFile, OpenCase]:
@@ -86,7 +82,7 @@ def _require_sound(found: RecordFile, origin: str) -> None:
     for place, text in times:
         if not _is_time(text):
             raise ResultsError(f"{origin}: damaged run record ({place}: {text!r:.40} is no time of ISO 8601)")
-    _require_numbers([found.software, found.protocol], origin)
+    _require_numbers(found.software, origin)
     seen: dict[str, int] = {}
     for index, case in enumerate(found.cases):
         if seen.setdefault(case.name, index) != index:

@@ -19,11 +19,12 @@ Named = Annotated[str, Meta(min_length=1, max_length=2_000)]
 # JSON has no infinities: records hold them as words.
 Number = Int | float | Annotated[str, Meta(pattern=r"^-?(nan|inf)$", max_length=4)] | None
 
-Leaf = int | float | bool | Text | None
-Json1 = Leaf | list[Leaf] | dict[Name, Leaf]
-Json2 = Leaf | list[Json1] | dict[Name, Json1]
-Json3 = Leaf | list[Json2] | dict[Name, Json2]
-Json4 = Leaf | list[Json3] | dict[Name, Json3]
+Leaf = int | float | bool | Text | None  # `record_check` holds its integers to 64 bits, with a sign or without
+Flat = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | bool | Text | None
+Json1 = Flat | list[Flat] | dict[Name, Flat]
+Json2 = Flat | list[Json1] | dict[Name, Json1]
+Json3 = Flat | list[Json2] | dict[Name, Json2]
+Json4 = Flat | list[Json3] | dict[Name, Json3]
 
 
 class GroupFile(Struct, frozen=True, gc=False):

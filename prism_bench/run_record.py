@@ -46,7 +46,7 @@ from typing import get_args
 
 from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.measurement import Measurement
-from prism_bench.record_check import checked, checked_case, checked_measurement, opened
+from prism_bench.record_check import checked_case, checked_measurement, checked_with_tables
 from prism_bench.record_ranges import impossible
 from prism_bench.record_schema import (
     SCHEMA,
@@ -203,7 +203,7 @@ def _count(ratio: float) -> int:
 
 def decode(source: object, origin: str) -> RunRecord:
     """The record that `source` (JSON text, or parsed JSON) holds; a ResultsError names `origin` and what is damaged."""
-    return _record(checked(source, origin), opened(source, origin))
+    return _record(*checked_with_tables(source, origin))
 
 
 def decode_case(plain: object) -> CaseResult:

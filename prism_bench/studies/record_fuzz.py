@@ -106,7 +106,7 @@ def fuzz(bench: Bench, ask: Ask, *, seed: int, count: int, rotating: int = 3, se
     After so many `seconds` no other record is begun.
     """
     end = time.monotonic() + seconds
-    sound = _sound(bench)
+    sound = sound_record(bench)
     before = _Truth.of(bench, ask, sound)
     findings = Findings()
     others = [name for name in questions(bench) if name not in ALWAYS]
@@ -124,7 +124,8 @@ def fuzz(bench: Bench, ask: Ask, *, seed: int, count: int, rotating: int = 3, se
     return findings
 
 
-def _sound(bench: Bench) -> dict:
+def sound_record(bench: Bench) -> dict:
+    """The JSON of the record that is damaged."""
     return json.loads(gzip.decompress(bench.old.read_bytes())) | {"created": "2026-11-05T00:00:00"}
 
 

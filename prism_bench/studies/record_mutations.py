@@ -79,12 +79,16 @@ def _changed(sound: dict, path: Path, rng: random.Random) -> Mutation:
     data = _written(changed)
     if kind == "nest deeper":
         data = data.replace(b'"@deeper@"', DEEPER.encode())
-    return Mutation(gzip.compress(data, 1), kind, f"{_dotted(path)}{words}", _case_of(path))
+    return Mutation(_packed(data), kind, f"{_dotted(path)}{words}", _case_of(path))
 
 
 def _written(plain: dict) -> bytes:
     """The JSON text; a lone surrogate is written as its escape, which is how it comes in files."""
     return json.dumps(plain).encode()
+
+
+def _packed(data: bytes) -> bytes:
+    return gzip.compress(data, 1, mtime=0)
 
 
 def _case_of(path: Path) -> int | None:
@@ -165,7 +169,7 @@ _CHANGES: dict[str, Callable] = {
 
 def _damaged_file(sound: dict, rng: random.Random) -> Mutation:
     text = _written(sound)
-    packed = gzip.compress(text, 6, mtime=0)
+    packed = _packed(text)
     kind = rng.choice(list(_DAMAGES))
     return Mutation(_DAMAGES[kind](text, packed, rng), kind, "the file", structured=False)
 
@@ -181,9 +185,9 @@ _TEXTS = (b"", b"{}", b"[]", b"null", b"NaN", b"\xff\xfe", DEEPER.encode(), b"{"
 _DAMAGES: dict[str, Callable[[bytes, bytes, random.Random], bytes]] = {
     "file cut": lambda text, packed, rng: packed[: rng.randrange(len(packed))],
     "file with flipped bits": lambda text, packed, rng: _flipped(packed, rng),
-    "text cut": lambda text, packed, rng: gzip.compress(text[: rng.randrange(len(text))], 1),
-    "text with flipped bits": lambda text, packed, rng: gzip.compress(_flipped(text, rng), 1),
+    "text cut": lambda text, packed, rng: _packed(text[: rng.randrange(len(text))]),
+    "text with flipped bits": lambda text, packed, rng: _packed(_flipped(text, rng)),
     "file with a tail": lambda text, packed, rng: packed + rng.choice((b"\0" * 9, b"x", packed)),
-    "other text": lambda text, packed, rng: gzip.compress(rng.choice(_TEXTS), 1),
+    "other text": lambda text, packed, rng: _packed(rng.choice(_TEXTS)),
     "not compressed": lambda text, packed, rng: text[: rng.choice((len(text), len(text) // 2))],
 }
