@@ -29,6 +29,9 @@ def supported(processes_a: int, processes_b: int) -> bool:
     return processes_a > 0 < processes_b and 2 / comb(processes_a + processes_b, processes_a) <= SUPPORTED
 
 
+NEEDED = next(count for count in range(1, 99) if supported(count, count))
+
+
 def level_floor(sides: Sequence[tuple[Medians, Medians]]) -> float:
     """The log difference between processes of one side that this suite shows: the largest, or nearly, of all cases.
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from prism_bench.analysis.estimate import Estimate, Spread, estimate, pooled, reach, smallest_change
 from prism_bench.analysis.medians import Medians
-from prism_bench.analysis.placements import WITNESSES, level_floor, supported
+from prism_bench.analysis.placements import NEEDED, WITNESSES, level_floor, supported
 from prism_bench.units import share_text
 
 CHANGED = ("slower", "faster")
@@ -184,5 +184,6 @@ def _withheld(one: _Evidence, confirmed: bool, word: str, size: str) -> str | No
             return f"{word} in time and not in cycles: the SM clock differed"
     if abs(one.estimates[0].log) <= one.levels:
         few, level = min(one.processes), share_text(expm1(one.levels))
-        return f"{size} {word}, but processes of one side differ by {level} here and {few} a side do not exclude that"
+        why = f"processes of one side differ by {level} here, and {few} a side do not exclude that"
+        return f"{size} {word}, but {why}: {NEEDED} do, or a noise floor"
     return None

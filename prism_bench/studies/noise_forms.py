@@ -1,7 +1,8 @@
 """How a machine may make the same kernel take another time: generators of the process levels of a whole suite.
 
-A form gives, for both sides, the log of every case's time in every process, and the log of the SM clock there. The two
-sides are measured in turn (A B, B A, ...), as `compare` does.
+A form gives, for both sides, the log of every case's time in every process, and the log of the SM clock there. What a
+case is (whether it follows the clock, whether its memory may be placed unequally) depends on its nature, a number from 0
+to 1 that it keeps from run to run. The two sides are measured in turn (A B, B A, ...), as `compare` does.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,13 +24,16 @@ class Levels:
     truth: Floats
 
 
+Draw = Callable[[np.random.Generator, Floats, int], Levels]  # of cases with these natures, in so many processes
+
+
 @dataclass(frozen=True)
 class Form:
-    """A form of noise: its levels for so many cases and processes, the cases of `identical` code (a share), and whether
+    """A form of noise: its levels for cases and so many processes, the cases of `identical` code (a share), and whether
     successive samples are alike (`memory`, the autocorrelation of neighbours) or have `tails`.
     """
 
-    levels: Callable[[np.random.Generator, int, int], Levels]
+    levels: Draw
     identical: float = 0.0
     memory: float = 0.0
 
@@ -41,81 +45,87 @@ def turns(processes: int) -> NDArray[np.int64]:
     return np.stack([pair + odd, pair + 1 - odd])
 
 
-def still(cases: int, processes: int) -> Floats:
+def still(natures: Floats, processes: int) -> Floats:
     """Levels that nothing moves."""
-    return np.zeros((2, cases, processes))
+    return np.zeros((2, len(natures), processes))
 
 
-def offsets(spread: float) -> Callable[[np.random.Generator, int, int], Levels]:
+def offsets(spread: float) -> Draw:
     """Every process of every case is off by itself, normally."""
 
-    def levels(rng: np.random.Generator, cases: int, processes: int) -> Levels:
-        times = spread * rng.standard_normal((2, cases, processes))
-        return Levels(times, still(cases, processes), np.zeros(cases))
+    def levels(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
+        times = spread * rng.standard_normal((2, len(natures), processes))
+        return Levels(times, still(natures, processes), np.zeros(len(natures)))
 
     return levels
 
 
-def heavy_tails(rng: np.random.Generator, cases: int, processes: int) -> Levels:
+def heavy_tails(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     """Student's t with three degrees of freedom: some processes are far out."""
-    times = 0.01 * rng.standard_t(3, (2, cases, processes)) / np.sqrt(3)
-    return Levels(times, still(cases, processes), np.zeros(cases))
+    times = 0.01 * rng.standard_t(3, (2, len(natures), processes)) / np.sqrt(3)
+    return Levels(times, still(natures, processes), np.zeros(len(natures)))
 
 
-def sensitivity(rng: np.random.Generator, cases: int) -> Floats:
+def sensitivity(natures: Floats) -> Floats:
     """How far a case follows the SM clock: a third wholly, a third not at all (the memory), a third in between."""
-    return np.clip(rng.uniform(-1, 2, cases), 0, 1)
+    return np.clip(3 * natures - 1, 0, 1)
 
 
-def two_clocks(rng: np.random.Generator, cases: int, processes: int) -> Levels:
+def two_clocks(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     """Some processes run the whole suite at a clock that is 3 % lower."""
-    clocks = -0.03 * np.repeat(rng.random((2, 1, processes)) < RARE, cases, axis=1)
-    quiet = offsets(0.003)(rng, cases, processes).times
-    return Levels(quiet - clocks * sensitivity(rng, cases)[:, None], clocks, np.zeros(cases))
+    clocks = -0.03 * np.repeat(rng.random((2, 1, processes)) < RARE, len(natures), axis=1)
+    quiet = offsets(0.003)(rng, natures, processes).times
+    return Levels(quiet - clocks * sensitivity(natures)[:, None], clocks, np.zeros(len(natures)))
 
 
-def moved_clock(rng: np.random.Generator, cases: int, processes: int) -> Levels:
+def moved_clock(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     """All of B runs at a clock that is 3 % lower; what the clock explains is no change of a kernel."""
-    clocks = still(cases, processes)
+    clocks = still(natures, processes)
     clocks[1] = -0.03
-    follows = sensitivity(rng, cases)
-    quiet = offsets(0.003)(rng, cases, processes).times
+    follows = sensitivity(natures)
+    quiet = offsets(0.003)(rng, natures, processes).times
     return Levels(quiet - clocks * follows[:, None], clocks, 0.03 * follows)
 
 
-def alike(rng: np.random.Generator, cases: int, processes: int) -> Levels:
+def alike(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     """Neighbouring processes resemble each other (0.3); the samples within them do, too, by the form's memory."""
-    steps = rng.standard_normal((cases, 2 * processes))
+    steps = rng.standard_normal((len(natures), 2 * processes))
     for turn in range(1, 2 * processes):
         steps[:, turn] = 0.3 * steps[:, turn - 1] + np.sqrt(1 - 0.3**2) * steps[:, turn]
-    return Levels(0.005 * np.moveaxis(steps[:, turns(processes)], 1, 0), still(cases, processes), np.zeros(cases))
+    return Levels(
+        0.005 * np.moveaxis(steps[:, turns(processes)], 1, 0), still(natures, processes), np.zeros(len(natures))
+    )
 
 
-def drift(rng: np.random.Generator, cases: int, processes: int) -> Levels:
+def drift(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     """Everything takes 1 % longer at the end of ten processes than at the beginning, steadily."""
     slope = 0.01 * turns(processes)[:, None, :] / 10
-    return Levels(offsets(0.005)(rng, cases, processes).times + slope, still(cases, processes), np.zeros(cases))
+    return Levels(
+        offsets(0.005)(rng, natures, processes).times + slope, still(natures, processes), np.zeros(len(natures))
+    )
 
 
-def placements(share: float, rare: float = RARE) -> Callable[[np.random.Generator, int, int], Levels]:
+def placements(share: float, rare: float = RARE) -> Draw:
     """In that share of cases a process is on one of two levels, 5 % apart."""
 
-    def levels(rng: np.random.Generator, cases: int, processes: int) -> Levels:
-        placed = (rng.random((2, cases, processes)) < rare) & (rng.random(cases) < share)[:, None]
+    def levels(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
+        placed = (rng.random((2, len(natures), processes)) < rare) & (natures < share)[:, None]
         return Levels(
-            offsets(0.003)(rng, cases, processes).times + PLACED * placed, still(cases, processes), np.zeros(cases)
+            offsets(0.003)(rng, natures, processes).times + PLACED * placed,
+            still(natures, processes),
+            np.zeros(len(natures)),
         )
 
     return levels
 
 
-def shifted(factor: float) -> Callable[[np.random.Generator, int, int], Levels]:
+def shifted(factor: float) -> Draw:
     """The whole machine takes longer in B."""
 
-    def levels(rng: np.random.Generator, cases: int, processes: int) -> Levels:
-        times = offsets(0.005)(rng, cases, processes).times
+    def levels(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
+        times = offsets(0.005)(rng, natures, processes).times
         times[1] += np.log(factor)
-        return Levels(times, still(cases, processes), np.zeros(cases))
+        return Levels(times, still(natures, processes), np.zeros(len(natures)))
 
     return levels
 

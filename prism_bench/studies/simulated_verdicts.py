@@ -61,7 +61,8 @@ class Suite:
 def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, *, planted: float = 1.0) -> Suite:
     """One pair of runs; `planted` is the ratio of a tenth of the cases whose code is not identical."""
     typical = np.log(np.geomspace(5e-6, 1e-3, cases))
-    levels = form.levels(rng, cases, processes)
+    natures = rng.random(cases)
+    levels = form.levels(rng, natures, processes)
     identical = frozenset(range(round(form.identical * cases)))
     rest = rng.permutation(np.arange(len(identical), cases))
     changed = rest[: max(1, round(PLANTED_SHARE * cases)) if planted != 1 else 0]
@@ -71,7 +72,7 @@ def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, 
     samples = times[..., None] + _strays(rng, times.shape, form.memory)
     seconds = tuple(medians_of_rows(side) for side in samples)
     cycles = tuple(medians_of_rows(side) for side in samples + levels.clocks[..., None])
-    stored = _stored(rng, form, cases)
+    stored = _stored(rng, form, natures)
     return Suite(seconds, cycles, stored, identical, frozenset(changed.tolist()), truth)
 
 
@@ -83,9 +84,9 @@ def _strays(rng: np.random.Generator, shape: tuple[int, ...], memory: float) -> 
     return WITHIN * np.abs(steps)
 
 
-def _stored(rng: np.random.Generator, form: Form, cases: int) -> list[Spread]:
+def _stored(rng: np.random.Generator, form: Form, natures: Floats) -> list[Spread]:
     """The spread of a build against itself, measured on another day in half as many pairs of processes."""
-    levels = form.levels(rng, cases, STORED // 2)
+    levels = form.levels(rng, natures, STORED // 2)
     times = levels.times + _strays(rng, levels.times.shape, form.memory).mean(axis=-1)
     return [pooled(*sides) for sides in zip(*(_plain(side) for side in times), strict=True)]
 

@@ -104,7 +104,7 @@
     if (cycles && (!confirmed || cycles.log * found.log <= 0 || Math.abs(cycles.log) <= Math.log1p(one.floors[1])))
       return `${word} in time and not in cycles: the SM clock differed`;
     if (Math.abs(found.log) <= one.levels)
-      return `${size} ${word}, but processes of one side differ by ${share(Math.expm1(one.levels))} here and ${one.few} a side do not exclude that`;
+      return `${size} ${word}, but processes of one side differ by ${share(Math.expm1(one.levels))} here, and ${one.few} a side do not exclude that: ${rules.needed} do, or a noise floor`;
     return null;
   }
 
