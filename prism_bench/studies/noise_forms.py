@@ -1,8 +1,8 @@
 """How a machine may make the same kernel take another time: generators of the process levels of a whole suite.
 
-A form gives, for both sides, the log of every case's time in every process, and the log of the SM clock there. What a
-case is (whether it follows the clock, whether its memory may be placed unequally) depends on its nature, a number from 0
-to 1 that it keeps from run to run. The two sides are measured in turn (A B, B A, ...), as `compare` does.
+A form gives, for both sides, the log of every case's time in every process, and the log of the SM clock there. What
+a case is (whether it follows the clock, whether its memory may be placed unequally) depends on its nature, a number
+from 0 to 1 that it keeps from run to run. The two sides are measured in turn (A B, B A, ...), as `compare` does.
 """
 
 from collections.abc import Callable, Mapping
