@@ -35,6 +35,7 @@ class Session:
         self.begun: Callable[[str], None] = lambda name: None  # is told each edge's name before it is verified
         self._backend, self._catalogue, self._settings = backend, catalogue, settings
         self._process, self._timed = process, timed
+        self.looking = 0.0  # seconds that went into looking at timed launches
         self._witness = Witness(sampler or Blind(), settings.watching.rules)
 
     def task(self, name: str) -> list[CaseResult]:
@@ -98,7 +99,10 @@ class Session:
 
     def _measure(self, runnable):
         launches = self._launches(runnable)
-        measurements = measure_kernel(runnable, self._settings, self._witness, self._process, launches)
+        try:
+            measurements = measure_kernel(runnable, self._settings, self._witness, self._process, launches)
+        finally:
+            self.looking += launches.seconds
         measurements += measure_peers(self._backend, runnable, self._settings, self._witness, check=self._verifies)
         on_cpu = self._process == 0 and self._backend.name == "cuda"
         return measurements + (measure_cpu(runnable, self._settings) if on_cpu else [])
