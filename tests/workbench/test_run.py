@@ -8,6 +8,7 @@ from threading import enumerate as threads
 import pytest
 
 from prism_bench import store
+from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
 from prism_bench.measure import shuffled
 from prism_bench.workbench import process
@@ -28,13 +29,10 @@ def noisy(x):
 TOYS = Path(__file__).parent.parent / "toys"
 TIMED = {"double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing[blocks=1]"}
 EDGES = {
-    "double[n=0]",
-    "double[n=1]",
-    "double[golden 1: n=3]",
-    "double:by_adding[n=0]",
-    "double:by_adding[n=1]",
+    "double[n=0]", "double[n=1]", "double[golden 1: n=3]", "double:by_adding[n=0]", "double:by_adding[n=1]",
     "triple[n=1]",
-}
+}  # fmt: skip
+EDGES |= {edge.name for edge in discover(TOYS).edges() if edge.is_regime}
 
 
 def statuses(record):
