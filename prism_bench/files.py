@@ -229,7 +229,7 @@ class Schema:
             data = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ResultsError(f"{path}: not readable as {self.what} ({error}); '{self.command}' makes one") from error
         found = data.get("schema") if isinstance(data, dict) else None
         if found != self.number:

@@ -71,7 +71,7 @@ def read(path: Path) -> Ledger:
         return Ledger({fingerprint: _entry(entry) for fingerprint, entry in plain["entries"].items()})
     except FileNotFoundError:
         return Ledger()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ResultsError(f"{path}: not a readable ledger of alerts ({type(error).__name__}: {error})") from error
 
 

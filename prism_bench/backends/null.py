@@ -38,7 +38,7 @@ def open_backend() -> "NullBackend":
         return NullBackend()
     try:
         return NullBackend(_checked(json.loads(Path(path).read_text())))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{SCRIPT}={path}: not a readable JSON script ({error})") from error
 
 

@@ -84,7 +84,7 @@ def read_facts(path: Path) -> dict:
     """What stands beside a kept PTX; a SpecError where it cannot be read."""
     try:
         return dict(json.loads(path.read_text()))
-    except ValueError as error:
+    except (OSError, TypeError, ValueError, RecursionError) as error:
         raise SpecError(f"{path}: not what `prism-bench fuse` wrote ({error}); remove it and run that again") from error
 
 

@@ -18,6 +18,7 @@ from prism_bench.files import cache_folder
 from prism_bench.strict_json import json_text
 
 RING = 10_000
+_LARGEST_NUMBER = 1e18  # of seconds or bytes
 LARGEST_JOURNAL = 4 << 20
 
 
@@ -189,6 +190,15 @@ def _parsed(lines):
     for line in lines:
         try:
             plain = json.loads(line)
-            yield Execution(**plain | {"kernel": sys.intern(plain["kernel"])})
-        except (ValueError, TypeError, KeyError):
+            found = Execution(**plain | {"kernel": sys.intern(plain["kernel"])})
+        except (ValueError, TypeError, KeyError, RecursionError):
             continue
+        if _is_sound(found):
+            yield found
+
+
+def _is_sound(found: Execution) -> bool:
+    """Whether its numbers are times and bytes; a line that says anything else is no execution."""
+    times = (found.at, 0.0 if found.seconds is None else found.seconds)
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (*times, found.memory))
+    return numbers and all(0 <= one < _LARGEST_NUMBER for one in (*times, found.memory))

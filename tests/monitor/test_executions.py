@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from prism_bench.monitor.executions import RING, Execution, Executions, Journal
+from prism_bench.monitor.executions import RING, Execution, Executions, Journal, _parsed
 
 
 @pytest.fixture
@@ -113,3 +113,16 @@ def test_a_journal_that_cannot_be_written_is_nobodys_loss(tmp_path):
     journal = Journal(tmp_path / "file" / "executions.jsonl")
     journal.append([ONE])
     assert [] == next(journal.follow(0.0))
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"kernel": "k", "at": "now"}', '{"kernel": "k", "at": NaN}', '{"kernel": "k", "at": 1, "seconds": -1}', DEEP, "7",
+     '{"kernel": "k", "at": 1, "memory": Infinity}', '{"kernel": 5, "at": 1}', '{"kernel": "k", "at": true}', "{}"],
+)  # fmt: skip
+def test_a_line_of_the_journal_that_is_no_execution_is_passed_over(line):
+    good = '{"kernel": "k", "at": 1.0, "seconds": 0.5, "memory": 7}'
+    assert [0.5] == [one.seconds for one in _parsed([line, good])]
