@@ -89,7 +89,8 @@ def _tiny(usual: Usual) -> np.ndarray:
 
 
 def _huge(usual: Usual) -> np.ndarray:
-    peak = np.abs(usual.values).max()
+    finite = np.abs(usual.values[np.isfinite(usual.values)])
+    peak = finite.max(initial=0.0)
     return usual.values * (usual.most / peak if peak > 0 else 1.0)
 
 

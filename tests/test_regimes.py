@@ -104,6 +104,15 @@ def test_what_is_huge_or_wide_stays_within_what_the_domain_names():
     assert np.abs(values("wide", real(most=2.0**10))).max() <= 2.0**10
 
 
+def test_usual_infinities_stay_what_they_are():
+    mask = Fill(
+        lambda rng, count, axes: np.where(np.arange(count) % 3, rng.normal(size=count), -np.inf), "mask", real()
+    )
+    huge = values("huge", fill=mask)
+    assert [100, 0] == [np.isneginf(huge).sum(), np.isnan(huge).sum()]
+    assert 2.0**40 == np.abs(huge[np.isfinite(huge)]).max()
+
+
 def test_the_same_seed_draws_the_same_and_another_seed_another():
     for regime in ("one nonzero", "ties", "wide", "nan"):
         assert values(regime).tobytes() == values(regime).tobytes()

@@ -9,7 +9,8 @@ def reduced(terms, how, xp):
 
 
 def reduced_size(sizes, how, xp):
-    """How far a reduction moves with the absolute terms of its elements."""
+    """How far a reduction moves with the absolute terms of its elements; the largest may be finite beside a -inf."""
     if not sizes.size:
         return 0.0
-    return {"sum": sizes.sum, "squares": lambda: 2 * (sizes * sizes).sum(), "max": sizes.max}[how]()
+    largest = lambda: xp.where(xp.isfinite(sizes), sizes, 0.0).max()  # noqa: E731
+    return {"sum": sizes.sum, "squares": lambda: 2 * (sizes * sizes).sum(), "max": largest}[how]()

@@ -1,6 +1,11 @@
 """Who launches the steps of `neighbours.cuh`, and distances as its references know them."""
 
-from prism_bench import Launch
+from dataclasses import replace
+
+from prism_bench import Launch, normal
+from prism_bench.domain import real
+
+SAMPLES = replace(normal(), domain=real().with_finite_numbers())  # an infinite one has no distance to another
 
 BLOCK, POINTS = 128, 4  # threads, points of each
 BLOCKS = 4224  # shares of the neighbours bring small problems up to so many blocks

@@ -1,18 +1,15 @@
 """What the transfer-entropy kernels share: inputs, sizes, launches by warps, and the float64 side of their steps."""
 
-from dataclasses import replace
-
 from prism_bench_catalogue.include.ksg import kth_smallest
-from prism_bench_catalogue.include.neighbours import apart, slabs
+from prism_bench_catalogue.include.neighbours import SAMPLES, apart, slabs
 
-from prism_bench import In, Launch, Rule, Workload, normal, uniform
-from prism_bench.domain import nonnegative, real
+from prism_bench import In, Launch, Rule, Workload, uniform
+from prism_bench.domain import nonnegative
 
 THREADS = 256
 EMBEDDING = {"dx": 2, "dy": 2}
 DIMENSIONS = Rule("dx and dy from 1 to 8", lambda dx, dy: 1 <= dx <= 8 and 1 <= dy <= 8)
 NEIGHBOURS = Rule("1 <= k < n and k <= 64", lambda n, k: 1 <= k < n and k <= 64)
-SAMPLES = replace(normal(), domain=real().with_finite_numbers())  # an infinite one has no distance to another
 X_PAST, Y_PAST = In("x_past", "n dx", fill=SAMPLES), In("y_past", "n dy", fill=SAMPLES)
 Y_FUTURE = In("y_future", "n", fill=SAMPLES)
 RADII = In("eps", "n", fill=uniform(0.1, 1.5), domain=nonnegative())

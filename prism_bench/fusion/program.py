@@ -1,7 +1,7 @@
 """A program: inputs, stages and outputs named once, and all that the spec of its kernel needs besides."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from prism_bench.errors import SpecError
 from prism_bench.fusion.expression import Shared
@@ -9,6 +9,7 @@ from prism_bench.kernel import Golden
 from prism_bench.workload import Workload
 
 NUMBERS = ("float32", "float64")
+SAMPLES = Shared("neighbours", "SAMPLES")
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,9 @@ class Program:
         for one in self.inputs:
             if not 1 <= len(one.axes) <= 2:
                 raise SpecError(f"input '{one.name}' has shape '{one.shape}': one axis or two")
+        object.__setattr__(self, "inputs", tuple(map(self._filled, self.inputs)))
+
+    def _filled(self, given: Input) -> Input:
+        """The input as it is drawn: what stages take distances of is finite."""
+        of_points = any(given.name in getattr(stage, "points", ()) for stage in self.stages)
+        return replace(given, fill=SAMPLES) if of_points and not given.fill else given

@@ -16,15 +16,16 @@ def test_right_kernels_end_with_0(shell, toys):
     found = shell("verify", *toys, "--backend", "null")
     assert 0 == found.code
     assert "backend null: no device (scripted times)" == found.out.splitlines()[0]
-    assert "null: 10 ok" in found.out
+    assert "null: 46 ok" in found.out
 
 
 def test_json_holds_every_comparison_and_nothing_else(shell, toys):
     found = shell("verify", *toys, "--backend", "numpy_reference", "--json", "--filter", "double")
     assert 0 == found.code
-    assert {"double[n=0]", "double[n=1]", "double[golden 1: n=3]", "double[n=1000]"} == {
+    assert {"double[n=0]", "double[n=1]", "double[golden 1: n=3]", "double[n=1000]"} < {
         case["name"] for case in found.json
     }
+    assert "double[nan: n=1]" in {case["name"] for case in found.json}, "a regime"
     assert all(entry["passed"] for case in found.json for entry in case["verification"])
     assert "backend numpy_reference" in found.err
 

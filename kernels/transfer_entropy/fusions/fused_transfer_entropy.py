@@ -2,18 +2,16 @@
 
 from prism_bench import Golden, Workload
 from prism_bench.fusion import ByHand, Input, Map, Nearest, Program, Reduce, Within, names
-from prism_bench.fusion.expression import Shared
 from prism_bench.fusion.functions import psi
 
 # Bound by arithmetic: two visits of all pairs, 13 instructions a distance of 5 coordinates.
-SAMPLES = Shared("te_points", "SAMPLES")
 n, k, n_y, n_xz, n_z, total = names("n k n_y n_xz n_z total")
 
 program = Program(
     summary="""Transfer entropy from x to y by nearest neighbours (Kraskov et al.) in one launch, in nats.
 
     mean of psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1)""",
-    inputs=(Input("x_past", "n dx", SAMPLES), Input("y_past", "n dy", SAMPLES), Input("y_future", "n", SAMPLES)),
+    inputs=(Input("x_past", "n dx"), Input("y_past", "n dy"), Input("y_future", "n")),
     stages=(
         Nearest("eps", ("x_past", "y_future", "y_past"), k=4),
         Within("n_y", ("y_future", "y_past"), "eps"),

@@ -8,8 +8,8 @@ Written by `prism-bench fuse` from fusions/fused_transfer_entropy.py: change tha
 from pathlib import Path
 
 from prism_bench_catalogue.include.map_arrays import ROUNDING
-from prism_bench_catalogue.include.neighbours import kth_distance, nearer_than, psi, psi_size
-from prism_bench_catalogue.include.te_points import SAMPLES, by_warps, own_points
+from prism_bench_catalogue.include.neighbours import SAMPLES, kth_distance, nearer_than, psi, psi_size
+from prism_bench_catalogue.include.te_points import by_warps, own_points
 
 from prism_bench import Golden, In, KernelSpec, Out, Rule, Scratch, Size, Variant, Workload, reduction
 
