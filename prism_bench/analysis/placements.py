@@ -16,6 +16,7 @@ from prism_bench.analysis.medians import Medians
 # because one process or two on the wrong side leave the difference almost as large, and are far more likely.
 SUPPORTED = 2e-7
 TRIMMED = 0.01  # the share of cases whose processes may stray alone, without witness against the others
+STALE = 16.0  # times the stored variance: an F of 8 and 8 degrees of freedom that one case in 3,000 reaches
 WITNESSES = 20  # cases, fewer of which may show no level by luck
 FEW = 5  # fewer processes a side rarely show a level in one case, so no case is left out
 
@@ -40,6 +41,15 @@ def level_floor(sides: Sequence[tuple[Medians, Medians]]) -> float:
     spreads = sorted((max(_spread(a), _spread(b)) for a, b in sides), reverse=True)
     few = any(min(len(a.logs), len(b.logs)) < FEW for a, b in sides)
     return spreads[0 if few else min(int(TRIMMED * len(spreads)), len(spreads) - 1)] if spreads else 0.0
+
+
+def stale_floor(sides: Sequence[tuple[Medians, Medians, float]]) -> float:
+    """The same of cases whose noise is known, where it no longer holds: 0 unless the variance of more than 1 % of them
+    exceeds the known one by a factor (the third value) that chance excludes.
+    """
+    spreads = sorted((max(_spread(a), _spread(b)) for a, b, factor in sides if factor > STALE), reverse=True)
+    alone = int(TRIMMED * len(sides))
+    return spreads[alone] if len(spreads) > alone else 0.0
 
 
 def _spread(side: Medians) -> float:

@@ -20,7 +20,7 @@ import numpy as np
 
 from prism_bench.analysis.estimate import Estimate, Spread, estimate, pooled, reach, smallest_change
 from prism_bench.analysis.medians import Medians
-from prism_bench.analysis.placements import NEEDED, WITNESSES, level_floor, supported
+from prism_bench.analysis.placements import NEEDED, WITNESSES, level_floor, stale_floor, supported
 from prism_bench.units import share_text
 
 CHANGED = ("slower", "faster")
@@ -108,7 +108,7 @@ def judged(
     `shifts`, one per pair, are divided out.
     """
     shifts = shifts if shifts is not None else [Shift()] * len(pairs)
-    levels = level_floor(_witnesses(pairs))
+    levels = level_floor(_witnesses(pairs)), stale_floor(_known(pairs))
     seen = [_evidence(pair, shift, rules, widening, levels=levels) for pair, shift in zip(pairs, shifts, strict=True)]
     in_time = adjusted([rules.looks * one.estimates[0].p for one in seen])
     in_all = adjusted([rules.looks * max(found.p for found in one.estimates) for one in seen])
@@ -124,6 +124,13 @@ def _witnesses(pairs: Sequence[Pair]) -> list[tuple[Medians, Medians]]:
     return unknown if len(unknown) >= WITNESSES else [(pair.a, pair.b) for pair in pairs]
 
 
+def _known(pairs: Sequence[Pair]) -> list[tuple[Medians, Medians, float]]:
+    """The sides of known noise, with by how many times their own variance exceeds it."""
+    owned = [(pair, pair.known, pooled(pair.a, pair.b)) for pair in pairs if pair.known is not None]
+    return [(pair.a, pair.b, own.variance / known.variance if own.freedom and known.variance else 1.0)
+            for pair, known, own in owned]  # fmt: skip
+
+
 def adjusted(chances: Sequence[float]) -> np.ndarray:
     """The p-values of many tests, each as Benjamini and Hochberg's procedure holds it against the share of false ones.
 
@@ -136,13 +143,13 @@ def adjusted(chances: Sequence[float]) -> np.ndarray:
     return found
 
 
-def _evidence(pair: Pair, shift: Shift, rules: Rules, widening: float, *, levels: float) -> _Evidence:
+def _evidence(pair: Pair, shift: Shift, rules: Rules, widening: float, *, levels: tuple[float, float]) -> _Evidence:
     sides = [(pair.a, pair.b), *([pair.cycles] if pair.cycles else [])]
     found = tuple(estimate(*both, pair.known).widened(widening).without(shift.log, shift.error) for both in sides)
     least = max(rules.least, TICKS * max(pair.a.resolution, pair.b.resolution))
     floors = tuple(max(least, _seen(both, pair.known, widening, shift.error)) for both in sides)
     processes = len(pair.a.logs), len(pair.b.logs)
-    unproved = 0.0 if pair.known is not None or supported(*processes) else levels
+    unproved = 0.0 if supported(*processes) else levels[pair.known is not None]
     return _Evidence(found, floors, unproved, processes)
 
 

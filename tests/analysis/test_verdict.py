@@ -141,6 +141,17 @@ def test_three_processes_on_another_level_are_no_change_where_the_suite_shows_su
     assert "slower" == judged([suspect, Pair(side(processes=3), side(processes=3))])[0].verdict
 
 
+def test_a_noise_floor_that_no_longer_holds_proves_nothing():
+    """Two of three cases differ by ten times what their floors say: so may the third."""
+    known = Spread(0.001**2, 8)
+    suspect = Pair(side(), side(1.05), known=known)
+    loud = Pair(side(spread=0.04), side(spread=0.04), known=known)
+    assert "slower" == judged([suspect])[0].verdict
+    found = judged([suspect, loud, loud])[0]
+    assert ("inconclusive", True) == (found.verdict, "processes of one side differ by 8.3 % here" in found.reason)
+    assert "slower" == judged([suspect, loud, *[Pair(side(), side(), known=known)] * 99])[0].verdict
+
+
 def test_a_loud_case_of_known_noise_is_no_witness_against_many_others():
     loud = Pair(side(spread=0.1, processes=3), side(spread=0.1, processes=3), known=Spread(0.1**2, 8))
     suspect, quiet = Pair(side(processes=3), side(1.05, processes=3)), Pair(side(processes=3), side(processes=3))

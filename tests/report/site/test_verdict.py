@@ -69,9 +69,9 @@ def varied(*factors, seed=1, processes=3, noise=0.004, sass="9f3c", clock=None):
     return record_of(*cases)
 
 
-def floors_of(record, **changes):
+def floors_of(record, between=0.003, within=0.001, **changes):
     """A noise floor for every case of the record."""
-    floor = Floor(2e-5, 0.003, 0.001, 8, 5, 0.01, 0, 20, record.created)
+    floor = Floor(2e-5, between, within, 8, 5, 0.01, 0, 20, record.created)
     fields = {"machine": MACHINE["id"], "device": MACHINE["device"], "backend": "cuda", "protocol": 1}
     return Noise(**{**fields, **changes}, floors={(case.name, "cold_time"): floor for case in record.cases})
 
@@ -106,6 +106,7 @@ def pairs():
     yield "a slower kernel", *nights(gpu_record(), 2, slower="softmax", since=1), None
     yield "many sizes of change", plain, other, None
     yield "with a noise floor", plain, other, floors_of(plain)
+    yield "a noise floor that no longer holds", plain, other, floors_of(plain, between=2e-4, within=1e-5)
     yield "a noise floor of another device", plain, other, floors_of(plain, device="NVIDIA A100")
     yield "identical code that moved", plain, varied(*[1.03] * 25, seed=5), None
     yield "identical code of another driver", plain, replace(

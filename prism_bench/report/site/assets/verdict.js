@@ -99,6 +99,17 @@
     return found;
   }
 
+  // The same of cases of known noise, where it no longer holds for more than a few.
+  function stale(pairs, rules) {
+    const known = pairs.filter((pair) => pair.spread), alone = Math.floor(rules.trimmed * known.length);
+    const factor = ({ a, b, spread }) => {
+      const freedom = a.count + b.count - 2, squares = sum([a, b].filter((side) => side.count > 1).map((side) => side.total * (side.count - 1)));
+      return freedom && spread[0] ? squares / freedom / spread[0] : 1;
+    };
+    const spreads = known.filter((pair) => factor(pair) > rules.stale).map(({ a, b }) => Math.max(a.spread, b.spread)).sort((x, y) => y - x);
+    return spreads.length > alone ? spreads[alone] : 0;
+  }
+
   function withheld(one, confirmed, word, size, rules) {
     const [found, cycles] = one.estimates;
     if (cycles && (!confirmed || cycles.log * found.log <= 0 || Math.abs(cycles.log) <= Math.log1p(one.floors[1])))
@@ -124,12 +135,12 @@
 
   const STILL = { log: 0, error: 0 };
   function judged(pairs, rules, widening = 1, shifts = pairs.map(() => STILL)) {
-    const unknown = pairs.filter((pair) => !pair.spread), level = levels(unknown.length >= rules.witnesses ? unknown : pairs, rules);
+    const unknown = pairs.filter((pair) => !pair.spread), level = levels(unknown.length >= rules.witnesses ? unknown : pairs, rules), gone = stale(pairs, rules);
     const seen = pairs.map((pair, index) => {
       const sides = [[pair.a, pair.b], ...(pair.cycles ? [pair.cycles] : [])], shift = shifts[index];
       return { estimates: sides.map(([a, b]) => divided(estimate(a, b, pair.spread, rules), shift, widening)),
         floors: sides.map((both) => floor(both, pair.spread, pair.resolution, shift, rules, widening)), few: Math.min(pair.a.count, pair.b.count),
-        levels: pair.spread || supported(pair.a.count, pair.b.count, rules) ? 0 : level };
+        levels: supported(pair.a.count, pair.b.count, rules) ? 0 : pair.spread ? gone : level };
     });
     const inTime = adjusted(seen.map((one) => chance(one.estimates[0]))), inAll = adjusted(seen.map((one) => Math.max(...one.estimates.map(chance))));
     return seen.map((one, index) => {

@@ -19,7 +19,7 @@ RULES_TOLD = {
     **asdict(verdict.RULES), "ticks": verdict.TICKS, "alpha": estimate.ALPHA, "power": estimate.POWER,
     "outgrown": estimate.OUTGROWN, "sampled": medians.SAMPLED, "supported": placements.SUPPORTED,
     "trimmed": placements.TRIMMED, "few": placements.FEW, "witnesses": placements.WITNESSES,
-    "needed": placements.NEEDED, "changed": verdict.CHANGED, "enough": control.ENOUGH,
+    "needed": placements.NEEDED, "stale": placements.STALE, "changed": verdict.CHANGED, "enough": control.ENOUGH,
     "by_chance": control.BY_CHANCE, "outer": control.OUTER, "halvings": control.HALVINGS, "turns": control.TURNS,
     "huber": control.HUBER, "certain": control.CERTAIN, "span": control.SPAN, "least_error": control.LEAST_ERROR,
     "software": environment.SOFTWARE, "stands_out": comparison.STANDS_OUT,
