@@ -18,6 +18,7 @@ OWN_WAYS = {
     "exchange/asv_out.py": "json.dumps", "files.py": "json.dumps", "store/cache.py": "orjson.dumps",
     "report/site/page.py": "orjson.dumps", "report/site/sides.py": "orjson.dumps",
     "report/site/series_data.py": "orjson.dumps", "studies/bending.py": "json.dumps",
+    "studies/record_mutations.py": "json.dumps", "studies/record_fuzz.py": "json.dumps",
 }  # fmt: skip
 
 
