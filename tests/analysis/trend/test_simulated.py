@@ -19,9 +19,30 @@ def rows(**wanted):
         return [row for row in csv.DictReader(file) if all(row[name] == value for name, value in wanted.items())]
 
 
+def test_the_committed_table_has_at_most_one_false_step_in_two_thousand_runs():
+    """0.05 per 100 runs under each noise."""
+    false = {row["noise"]: float(row["per 100 runs"]) for row in rows(detector="ours", planted="none")}
+    assert set(NOISES) == set(false)
+    assert max(false.values()) <= 0.05
+
+
 def test_the_committed_table_has_nine_of_ten_steps_within_three_runs():
     (row,) = rows(noise="normal", detector="ours", step="0.05", **{"nights after": "3"})
     assert float(row["share"]) >= 0.9
+
+
+@pytest.mark.parametrize("planted", ["up, up", "up, down"])
+def test_the_committed_table_has_two_steps_four_runs_apart(planted):
+    found = {row["noise"]: float(row["share"]) for row in rows(detector="ours", planted=planted)}
+    assert found["normal"] >= 0.95
+
+
+def test_the_committed_table_has_the_right_cause_in_95_percent():
+    told = rows(detector=planted_causes.DETECTOR)
+    assert {(noise, plant) for noise in planted_causes.NOISES for plant in planted_causes.PLANTS} == {
+        (row["noise"], row["planted"]) for row in told
+    }
+    assert numpy.average([float(row["share"]) for row in told], weights=[int(row["series"]) for row in told]) >= 0.95
 
 
 def test_the_committed_table_has_the_other_detectors_or_the_reason_why_not():
