@@ -114,7 +114,7 @@ def _chance(nights, bounds, residuals, change):
     """
     a, b, c = bounds
     later = c - b <= b - a
-    away = nights.values[b:c] - nights.level(a, b) if later else nights.values[a:b] - nights.level(b, c)
+    away = nights.usual(b, c) - nights.level(a, b) if later else nights.usual(a, b) - nights.level(b, c)
     sign = numpy.sign(change if later else -change)
     away = away * sign
     far, farthest = max(abs(change) / 2, float(away.min())), max(FARTHEST * abs(change), float(away.max()))

@@ -78,8 +78,13 @@ class Nights:
 
     def level(self, start: int, end: int) -> float:
         """The median of the nights from `start` to before `end`, odd ones left out."""
-        piece = self.values[start:end][~self.odd[start:end]]
-        return float(numpy.median(piece)) if len(piece) else float(numpy.median(self.values[start:end]))
+        return float(numpy.median(self.usual(start, end)))
+
+    def usual(self, start: int, end: int) -> numpy.ndarray:
+        """The nights from `start` to before `end` that are not odd; all of them where all are."""
+        piece = self.values[start:end]
+        usual = piece[~self.odd[start:end]]
+        return usual if len(usual) else piece
 
     def residuals(self, bounds: Sequence[int]) -> numpy.ndarray:
         """Nights less the level of their piece, for the pieces between successive `bounds`; odd ones too."""
