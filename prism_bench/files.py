@@ -13,6 +13,7 @@ from errno import EEXIST
 from pathlib import Path
 
 from prism_bench.errors import CacheUnavailable, ResultsError
+from prism_bench.temporaries import written_beside
 
 _PACKAGE = Path(__file__).resolve().parent
 GENERATED = "generated"  # kernels/<family>/generated: what the fusion generator writes
@@ -81,13 +82,13 @@ def write_atomically(path: Path, data: bytes) -> None:
 
     Use `create_file` for what must not replace a file that somebody else wrote.
     """
-    with _written_beside(path, data) as temporary:
+    with written_beside(path, data) as temporary:
         os.replace(temporary, path)
 
 
 def create_file(path: Path, data: bytes) -> None:
     """Create the file `path` with `data`, whole or not at all; raise FileExistsError where there is one already."""
-    with _written_beside(path, data) as temporary:
+    with written_beside(path, data) as temporary:
         if not _moved_to_free(temporary, path):
             raise FileExistsError(EEXIST, os.strerror(EEXIST), str(path))
 
@@ -101,7 +102,7 @@ def create_first(paths: Iterable[Path], data: bytes) -> Path:
     with ExitStack() as stack:
         for path in paths:
             if path.parent not in temporaries:
-                temporaries[path.parent] = stack.enter_context(_written_beside(path, data))
+                temporaries[path.parent] = stack.enter_context(written_beside(path, data))
             if _moved_to_free(temporaries[path.parent], path):
                 return path
     raise FileExistsError(EEXIST, os.strerror(EEXIST), "every path that was offered")
@@ -136,21 +137,6 @@ def _identity_of(path: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
-
-
-@contextmanager
-def _written_beside(path: Path, data: bytes) -> Iterator[Path]:
-    """A complete temporary file in the folder of `path`; it is removed unless it was moved."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_LONGEST_PREFIX]}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o644)
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _moved_to_free(temporary: Path, path: Path) -> bool:

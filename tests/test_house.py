@@ -20,7 +20,7 @@ NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
     naming precision child scene entry strict_json domain originals documents record_schema record_ranges record_check
     foreign_files
-    interrupts saving regimes
+    interrupts saving temporaries regimes
 """.split()
 FLOORS = [
     ["errors", "units"],
