@@ -85,9 +85,14 @@ def starting() -> None:
 
 
 def closed() -> None:
-    """Do nothing about signals from here on: the process ends by itself, and what it said must still come out."""
+    """Do nothing about signals from here on: the process ends by itself, and what it said must still come out.
+
+    Ignored by the system too, since Python gives up its handlers before it has ended.
+    """
     if _guard is not None:
         _guard.closed = True
+        for number in _handled():
+            signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
@@ -146,11 +151,15 @@ def _installed() -> Iterator[_Guard]:
 
 def _install(guard: _Guard) -> dict[int, object]:
     """Handle every signal that is not ignored, as `nohup` has it; returns the handlers before."""
+    return {number: signal.signal(number, guard.take) for number in _handled()}
+
+
+def _handled() -> list[int]:
+    """The signals that this thread may handle, and that nobody ignores."""
     if threading.current_thread() is not threading.main_thread():
-        return {}
+        return []
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
-    chosen = [number for number in numbers if signal.getsignal(number) not in (signal.SIG_IGN, None)]
-    return {number: signal.signal(number, guard.take) for number in chosen}
+    return [number for number in numbers if signal.getsignal(number) not in (signal.SIG_IGN, None)]
 
 
 def _say(words: str) -> None:

@@ -1,0 +1,234 @@
+"""Soak: runs are ended at random points, two at a time in one folder, and what they leave there is checked.
+
+A kill may cost the tasks since the last save and nothing else: every record can be read and holds what the journal says
+was saved, no other record is touched, no child goes on, and the next writer removes temporary files. A burst of
+signals, which a run can see, may cost nothing but the task under way.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from random import Random
+
+from prism_bench import store
+from prism_bench.child import environment
+from prism_bench.errors import ResultsError
+from prism_bench.saving import INTERVAL
+from prism_bench.studies.soak_job import results_of
+from prism_bench.temporaries import ENDING
+
+GAPS = (0.05, 0.075, 0.1)  # seconds between the signals of a burst
+PATIENCE = 30.0  # seconds after which what should have ended has not
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often runs are ended (`kills`, `bursts`), how many run at once, and how often each saves, in seconds."""
+
+    catalogue: Path
+    kills: int = 100
+    bursts: int = 20
+    writers: int = 2
+    save_seconds: float = 0.05
+    seed: int = 17
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run that was ended: how, when, and what was found. The columns of the table, in their order.
+
+    `saved` are results in the last save that the run noted, `found` those in its record; `unsaved` are tasks that were
+    finished after that save. `wrong` says what should not be, empty where all is well.
+    """
+
+    number: int
+    how: str
+    seconds: float
+    saves: int
+    saved: int
+    found: int
+    unsaved: int
+    records: int
+    temporaries: int
+    wrong: str
+
+
+COLUMNS = tuple(field.name for field in fields(Trial))
+
+
+@dataclass(frozen=True)
+class _Noted:
+    """What a journal says: the saves, the newest record's name and results, and how many tasks came after it."""
+
+    saves: int = 0
+    name: str = ""
+    results: int = 0
+    unsaved: int = 0
+
+
+class _Job:
+    """A run under way."""
+
+    def __init__(self, plan: Plan, folder: Path, journal: Path) -> None:
+        self.journal = journal
+        words = [str(folder), str(journal), str(plan.catalogue)]
+        self._errors = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "prism_bench.studies.soak_job", *words], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=self._errors, start_new_session=True,
+            env={**environment(), INTERVAL: str(plan.save_seconds)},
+        )  # fmt: skip
+
+    def end(self, how: str) -> list[int]:
+        """End it; returns the children that it leaves behind."""
+        children = _below(self.process.pid)
+        numbers = [signal.SIGKILL] if how == "kill" else [signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGINT]
+        for number, gap in zip(numbers, (*GAPS, 0.0), strict=False):
+            self._send(number, group=how != "kill")
+            if how != "kill":
+                time.sleep(gap)
+        self.process.wait(PATIENCE)
+        _until(lambda: not any(map(_runs, children)))
+        return [child for child in children if _runs(child)]
+
+    def _send(self, number: int, group: bool) -> None:
+        if self.process.poll() is None:
+            (os.killpg if group else os.kill)(self.process.pid, number)
+
+    def complaint(self, how: str) -> str:
+        """Return what is wrong with how it ended."""
+        self._errors.seek(0)
+        said, code = self._errors.read().decode(errors="replace"), self.process.returncode
+        if "Traceback" in said:
+            return f"traceback: {said.strip().splitlines()[-1]}"
+        return "" if code in ((-9, 0, 2) if how == "kill" else (0, 2)) else f"exit code {code}"
+
+
+def soak(plan: Plan, folder: Path) -> Iterator[Trial]:
+    """End run after run in `folder`; yields each as it was found. At last a whole run must still be possible."""
+    random, span = Random(plan.seed), _duration(plan, folder)
+    ways = ["kill"] * plan.kills + ["burst"] * plan.bursts
+    number = 0
+    while ways:
+        now, ways = ways[: plan.writers], ways[plan.writers :]
+        for trial in _together(plan, folder, now, (number, random, span)):
+            yield trial
+            number += 1
+    _duration(plan, folder)
+
+
+def _together(plan: Plan, folder: Path, ways: Sequence[str], rest: tuple[int, Random, float]) -> Iterator[Trial]:
+    """Runs at once in one folder, ended one after the other, and what is found when all have ended."""
+    first, random, span = rest
+    stale, contents = set(folder.rglob(f".*{ENDING}")), _contents(folder)
+    jobs = [_Job(plan, folder, folder.parent / f"journal-{first + n}") for n in range(len(ways))]
+    begun, left, ended = time.monotonic(), [], []
+    for job, how, after in zip(jobs, ways, sorted(random.uniform(0, span) for _ in ways), strict=True):
+        if how == "burst":
+            _until(lambda job=job: job.journal.exists())
+        time.sleep(max(0.0, begun + after - time.monotonic()))
+        left.append(job.end(how))
+        ended.append(time.monotonic() - begun)
+    noted = [_noted(job.journal) for job in jobs]
+    stale = {path for path in stale if path.exists()} if any(one.saves for one in noted) else set()
+    touched = [name for name, content in contents.items() if _contents(folder).get(name) != content]
+    for offset, (job, how) in enumerate(zip(jobs, ways, strict=True)):
+        one = noted[offset]
+        found, wrong = _found(folder, one)
+        if how == "burst" and one.unsaved:
+            wrong.append(f"{one.unsaved} finished tasks are lost")
+        wrong += [job.complaint(how)] + [f"child {child} goes on" for child in left[offset]]
+        wrong += [f"{path.name} is stale" for path in stale] + [f"{name} was changed" for name in touched]
+        wrong += [f"{name} cannot be read" for name in _damaged(folder)]
+        yield Trial(
+            first + offset, how, round(ended[offset], 2), one.saves, one.results, found, one.unsaved,
+            len(_contents(folder)), len([*folder.rglob(f".*{ENDING}")]), "; ".join(filter(None, wrong)),
+        )  # fmt: skip
+
+
+def _found(folder: Path, noted: _Noted) -> tuple[int, list[str]]:
+    """Return the results in the record that was saved last, and what is wrong with it."""
+    if not noted.name:
+        return 0, []
+    try:
+        found = results_of(store.read(next(iter(folder.rglob(noted.name)), folder / noted.name)))
+    except ResultsError as error:
+        return 0, [str(error)]
+    return found, [] if found >= noted.results else [f"{noted.results - found} saved results are lost"]
+
+
+def _noted(journal: Path) -> _Noted:
+    """Read a journal, whose last line may be cut."""
+    lines = journal.read_text().split("\n")[:-1] if journal.exists() else []
+    done, saves = 0, []
+    for words in map(str.split, lines):
+        done = int(words[1]) if words[0] == "begin" else done
+        saves += [words[1:]] if words[0] == "saved" else []
+    if not saves:
+        return _Noted(unsaved=done)
+    name, results, at = saves[-1]
+    return _Noted(len(saves), name, int(results), done - int(at))
+
+
+def _duration(plan: Plan, folder: Path) -> float:
+    """Return how long a run takes that nobody ends; a ResultsError where it cannot be done."""
+    begun = time.monotonic()
+    job = _Job(plan, folder, folder.parent / "journal-whole")
+    if job.process.wait() != 0:
+        raise ResultsError(f"{folder}: a run that nobody ends is not possible here: {job.complaint('whole')}")
+    return time.monotonic() - begun
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*.json.gz")}
+
+
+def _damaged(folder: Path) -> Iterator[str]:
+    for path in folder.rglob("*.json.gz"):
+        try:
+            store.read(path)
+        except ResultsError:
+            yield path.name
+
+
+def _below(pid: int) -> list[int]:
+    """Return the processes that `pid` started, at any depth."""
+    try:
+        own = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return own + [deeper for one in own for deeper in _below(one)]
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def _until(condition) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def table(trials: Sequence[Trial]) -> Iterator[dict[str, object]]:
+    """The trials as rows of the table."""
+    yield from map(asdict, trials)
+
+
+def summary(trials: Sequence[Trial]) -> str:
+    """Return in one line what the trials found."""
+    kinds = {how: sum(one.how == how for one in trials) for how in ("kill", "burst")}
+    wrong, unsaved = sum(bool(one.wrong) for one in trials), [one.unsaved for one in trials if one.how == "kill"]
+    return (
+        f"{kinds['kill']} kills and {kinds['burst']} bursts of signals: {wrong} with anything wrong; "
+        f"{sum(one.saves for one in trials)} saves; at most {max(unsaved, default=0)} tasks after the last save"
+    )
