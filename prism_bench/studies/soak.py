@@ -63,7 +63,7 @@ COLUMNS = tuple(field.name for field in fields(Trial))
 
 
 @dataclass(frozen=True)
-class _Noted:
+class Noted:
     """What a journal says: the saves, the newest record's name and results, and how many tasks came after it."""
 
     saves: int = 0
@@ -102,9 +102,10 @@ class _Job:
             (os.killpg if group else os.kill)(self.process.pid, number)
 
     def complaint(self, how: str) -> str:
-        """Return what is wrong with how it ended."""
-        self._errors.seek(0)
-        said, code = self._errors.read().decode(errors="replace"), self.process.returncode
+        """Return what is wrong with how it ended; ask once."""
+        with self._errors as errors:
+            errors.seek(0)
+            said, code = errors.read().decode(errors="replace"), self.process.returncode
         if "Traceback" in said:
             return f"traceback: {said.strip().splitlines()[-1]}"
         return "" if code in ((-9, 0, 2) if how == "kill" else (0, 2)) else f"exit code {code}"
@@ -140,7 +141,7 @@ def _together(plan: Plan, folder: Path, ways: Sequence[str], rest: tuple[int, Ra
     touched = [name for name, content in contents.items() if _contents(folder).get(name) != content]
     for offset, (job, how) in enumerate(zip(jobs, ways, strict=True)):
         one = noted[offset]
-        found, wrong = _found(folder, one)
+        found, wrong = found_of(folder, one)
         if how == "burst" and one.unsaved:
             wrong.append(f"{one.unsaved} finished tasks are lost")
         wrong += [job.complaint(how)] + [f"child {child} goes on" for child in left[offset]]
@@ -152,7 +153,7 @@ def _together(plan: Plan, folder: Path, ways: Sequence[str], rest: tuple[int, Ra
         )  # fmt: skip
 
 
-def _found(folder: Path, noted: _Noted) -> tuple[int, list[str]]:
+def found_of(folder: Path, noted: Noted) -> tuple[int, list[str]]:
     """Return the results in the record that was saved last, and what is wrong with it."""
     if not noted.name:
         return 0, []
@@ -163,7 +164,7 @@ def _found(folder: Path, noted: _Noted) -> tuple[int, list[str]]:
     return found, [] if found >= noted.results else [f"{noted.results - found} saved results are lost"]
 
 
-def _noted(journal: Path) -> _Noted:
+def _noted(journal: Path) -> Noted:
     """Read a journal, whose last line may be cut."""
     lines = journal.read_text().split("\n")[:-1] if journal.exists() else []
     done, saves = 0, []
@@ -171,17 +172,19 @@ def _noted(journal: Path) -> _Noted:
         done = int(words[1]) if words[0] == "begin" else done
         saves += [words[1:]] if words[0] == "saved" else []
     if not saves:
-        return _Noted(unsaved=done)
+        return Noted(unsaved=done)
     name, results, at = saves[-1]
-    return _Noted(len(saves), name, int(results), done - int(at))
+    return Noted(len(saves), name, int(results), done - int(at))
 
 
 def _duration(plan: Plan, folder: Path) -> float:
     """Return how long a run takes that nobody ends; a ResultsError where it cannot be done."""
     begun = time.monotonic()
     job = _Job(plan, folder, folder.parent / "journal-whole")
-    if job.process.wait() != 0:
-        raise ResultsError(f"{folder}: a run that nobody ends is not possible here: {job.complaint('whole')}")
+    code = job.process.wait()
+    complaint = job.complaint("whole")
+    if code != 0:
+        raise ResultsError(f"{folder}: a run that nobody ends is not possible here: {complaint or 'it is cut short'}")
     return time.monotonic() - begun
 
 
