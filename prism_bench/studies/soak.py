@@ -24,6 +24,7 @@ from prism_bench.studies.soak_job import results_of
 from prism_bench.temporaries import ENDING
 
 GAPS = (0.05, 0.075, 0.1)  # seconds between the signals of a burst
+SLOWER = 1.8  # than a run alone is one of several at once
 PATIENCE = 30.0  # seconds after which what should have ended has not
 
 
@@ -113,7 +114,7 @@ class _Job:
 
 def soak(plan: Plan, folder: Path) -> Iterator[Trial]:
     """End run after run in `folder`; yields each as it was found. At last a whole run must still be possible."""
-    random, span = Random(plan.seed), _duration(plan, folder)
+    random, span = Random(plan.seed), SLOWER * _duration(plan, folder)
     ways = ["kill"] * plan.kills + ["burst"] * plan.bursts
     number = 0
     while ways:
