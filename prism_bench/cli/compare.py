@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prism_bench import interrupts
 from prism_bench.cli import options, pairs
 from prism_bench.cli.tuned import TunedOption
 from prism_bench.errors import UsageError, unknown
@@ -60,8 +61,12 @@ def command(
         looks = _looks(processes, most)
         effort = pairs.Effort(name, looks[0], limit_seconds, keep, tuned)
         judge = _Judge(noise, replace(rules, looks=len(looks)), metric, _short((a, b)))
-        found = _of_builds((a, b), choice, effort, judge, looks=looks)
+        with interrupts.held():
+            found, save = _of_builds((a, b), choice, effort, judge, looks=looks)
+            _tell(found, all, json)
+            raise SystemExit(save.exit_code(found.exit_code))
     _tell(found, all, json)
+    raise SystemExit(found.exit_code)
 
 
 def _rules(least, *, control):
@@ -83,14 +88,13 @@ def _looks(processes, most):
 
 
 def _tell(found, everything, json):
-    """Print the comparison and end with what it comes to."""
+    """Print the comparison."""
     from prism_bench.report.comparison import comparison_json, comparison_view
 
     if json:
         options.print_json(comparison_json(found))
     else:
         options.out().print(comparison_view(found, everything))
-    raise SystemExit(found.exit_code)
 
 
 def _are_records(a, b):
@@ -158,9 +162,9 @@ def _of_builds(words, choice, effort, judge, *, looks):
     with opened(words, choice) as sides:
         key = by_workload if sides.across == "variants" else by_name
         growth = Growth(looks, lambda records: undecided(judge.compared(*records, key), records, key))
-        a, b = pairs.measured(sides.builds, effort, growth)
+        (a, b), save = pairs.measured(sides.builds, effort, growth)
     found = judge.compared(a, b, key)
-    return replace(found, notes=(*sides.notes, *found.notes), complete=a.complete and b.complete)
+    return replace(found, notes=(*sides.notes, *found.notes), complete=a.complete and b.complete), save
 
 
 def _short(words):

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from prism_bench import interrupts
 from prism_bench.cli import options, pairs
 from prism_bench.cli.progress import progress_bar
 from prism_bench.errors import UsageError
+from prism_bench.saving import Saver
 
 NAME = "memory"
 PROGRAMS = ("time_series:allocating", "image:allocating", "together:allocating")
@@ -47,12 +49,15 @@ def command(
     from prism_bench.analysis.allocators import contest
 
     begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
-    with tempfile.TemporaryDirectory() as folder:
-        rest = options.open_catalogue(catalogue), opened, processes, limit_seconds and begun + limit_seconds
-        records, missing = _measured(trace, allocator, rest, keep or Path(folder))
-    if keep:
-        _keep(records, keep)
-    _tell(contest(records, missing), json)
+    save = Saver(_writing(keep))
+    with interrupts.held():
+        with tempfile.TemporaryDirectory() as folder:
+            rest = options.open_catalogue(catalogue), opened, processes, limit_seconds and begun + limit_seconds
+            records, missing = _measured(trace, allocator, rest, keep or Path(folder), save=save)
+        for path in save.finish(records) or ():
+            options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
+        _tell(contest(records, missing), json)
+        raise SystemExit(save.exit_code(0 if all(record.complete for record in records.values()) else 2))
 
 
 def _count(demo, paths, json):
@@ -87,7 +92,7 @@ def _read(folder):
     return contest(records, {name: "not measured in these records" for name in ALLOCATORS if name not in kept})
 
 
-def _measured(paths, allocators, rest, folder):
+def _measured(paths, allocators, rest, folder, *, save):
     """Records by allocator, and by allocator why there is none; the time that recording takes counts too."""
     from prism_bench.analysis.allocators import BASE
     from prism_bench.memory.names import ALLOCATORS
@@ -100,7 +105,7 @@ def _measured(paths, allocators, rest, folder):
     tasks = (*(f"replay:{path}" for path in traces), *PROGRAMS)
     left = None if end is None else end - time.perf_counter()
     with progress_bar() as report:
-        records = measure(Plan(catalogue, backend, tasks, "S0", processes, limit=left), sides, report)
+        records = measure(Plan(catalogue, backend, tasks, "S0", processes, limit=left), sides, report, save)
     return records, {side.name: side.missing for side in sides if side.missing}
 
 
@@ -113,19 +118,25 @@ def _recorded(catalogue, backend, folder):
     kept = (folder / "traces").resolve()
     side = Side("recording")
     tasks = (f"record:pipelines={kept}", f"record:catalogue={kept}")
-    with options.err().status("recording traces"):
+    with interrupts.allowed(), options.err().status("recording traces"):
         measure(Plan(catalogue, backend, tasks, timed=False), [side])
     for failed in (one for results in side.results.values() for one in results):
         options.err().print(f"not recorded: {failed.name}: {failed.reason}", soft_wrap=True)
     return [*map(Path, side.recorded), trace.save(random_trace(), kept / "random.json.gz")]
 
 
-def _keep(records, folder):
+def _writing(folder):
+    """What keeps every version of the records below the folder, if there is one; it returns their paths."""
     from prism_bench import store
 
-    for name, record in records.items():
-        path = store.Place(folder / name).save(record)
-        options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
+    places = {}
+
+    def write(records):
+        for name in records if folder else ():
+            places.setdefault(name, store.Place(folder / name))
+        return [places[name].save(record) for name, record in records.items() if name in places]
+
+    return write
 
 
 def _tell(found, json):

@@ -4,8 +4,10 @@ from typing import Annotated
 
 import typer
 
+from prism_bench import interrupts
 from prism_bench.cli import options, pairs
 from prism_bench.cli.tuned import TunedOption
+from prism_bench.saving import Saver
 
 NAME = "noise"
 
@@ -35,12 +37,14 @@ def command(
     name = options.choose_backend(backend, quiet=json).name
     found = options.open_catalogue(catalogue)
     sides = of_itself(Choice(found, filter or (), tuple(label or pairs.usual_labels(name))))
-    records = pairs.measured(sides.builds, pairs.Effort(name, processes, limit_seconds, keep, tuned))
-    floors = noise_of(*records, seed=seed)
-    path = keep_noise(floors, noise)
-    if json:
-        options.print_json({"path": str(path), **noise_json(floors)})
-    else:
-        options.out().print(noise_view(floors))
-        options.out().print(f"noise floors: {path}", highlight=False, soft_wrap=True)
-    raise SystemExit(0 if floors.floors and all(record.complete for record in records) else 2)
+    with interrupts.held():
+        records, save = pairs.measured(sides.builds, pairs.Effort(name, processes, limit_seconds, keep, tuned))
+        floors, keep_floors = noise_of(*records, seed=seed), Saver(lambda found: keep_noise(found, noise))
+        path = keep_floors.finish(floors)
+        if json:
+            options.print_json({"path": path and str(path), **noise_json(floors)})
+        else:
+            options.out().print(noise_view(floors))
+            options.out().print(f"noise floors: {path or 'not kept'}", highlight=False, soft_wrap=True)
+        whole = floors.floors and all(record.complete for record in records)
+        raise SystemExit(save.exit_code(keep_floors.exit_code(0 if whole else 2)))

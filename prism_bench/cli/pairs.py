@@ -9,6 +9,7 @@ import typer
 from prism_bench.analysis.sequential import MOST, START
 from prism_bench.cli.progress import progress_bar
 from prism_bench.cli.tuned import configured
+from prism_bench.saving import Saver
 
 DEFAULT_NOISE = Path("reports/noise")
 NoiseOption = Annotated[Path, typer.Option("--noise", help="where the noise floors of machines are kept")]
@@ -45,8 +46,8 @@ def usual_labels(backend: str) -> tuple[str, ...]:
 
 
 def measured(builds, effort: Effort, growth=None):
-    """The records of both builds, kept where that is asked for, after every pair of processes; with `growth` the
-    undecided cases are measured in more of them.
+    """The records of both builds, and what keeps them where that is asked for, after every pair of processes; with
+    `growth` the undecided cases are measured in more of them.
     """
     from prism_bench import store, workbench
     from prism_bench.workbench.interleave import interleaved, pair_settings
@@ -57,12 +58,14 @@ def measured(builds, effort: Effort, growth=None):
 
     places = {letter: store.Place(effort.keep, effort.keep / f"{letter}.json.gz") for letter in "ab" if effort.keep}
 
-    def kept(records):
-        records = [replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True)]
-        for place, record in zip(places.values(), records, strict=False):
-            place.save(record)
-        return records
+    def named(records):
+        return [replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True)]
 
+    def kept(records):
+        return [place.save(record) for place, record in zip(places.values(), named(records), strict=False)]
+
+    save = Saver(kept)
     with progress_bar() as report:
-        records = interleaved(builds, effort.backend, settings, report, limit=effort.limit, keep=kept, growth=growth)
-    return kept(records)
+        records = interleaved(builds, effort.backend, settings, report, limit=effort.limit, keep=save, growth=growth)
+    save.finish(records)
+    return named(records), save

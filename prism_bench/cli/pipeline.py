@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
+from prism_bench import interrupts
 from prism_bench.cli import options, pairs
 from prism_bench.cli.progress import progress_bar
 from prism_bench.cli.tuned import TunedOption, configured
+from prism_bench.saving import Saver
 
 NAME = "pipeline"
 DEFAULT_KEPT = Path("reports/pipelines")
@@ -31,24 +33,32 @@ def command(
     json: options.JsonOption = False,
 ) -> None:
     """Verify and time pipelines of kernels. Ends with 1 where a stage or a result is wrong."""
+    if source:
+        raise SystemExit(_shown(_read(source), json))
+    opened = options.choose_backend(backend, quiet=json)
+    effort = (label or ("small" if opened.name == "emulator" else "S0"), processes, not verify_only, limit_seconds)
+    launched = _launched(names, options.open_catalogue(catalogue), effort[0], opened, tuned)
+    save = _saver(keep or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None), launched[1])
+    with interrupts.held():
+        record = _measured(names, form, opened.name, launched, effort, save=save)
+        path = save.finish(record)
+        if path:
+            options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
+        raise SystemExit(save.exit_code(_shown(record, json)))
+
+
+def _shown(record, json):
+    """Print the record; returns what it comes to, 2 where it is cut short."""
     from prism_bench.analysis.pipelines import exit_code, phases, rows
     from prism_bench.pipelines.lstm import STEPS
     from prism_bench.report.pipelines import pipelines_json, pipelines_view
 
-    if source:
-        record = _read(source)
-    else:
-        opened = options.choose_backend(backend, quiet=json)
-        effort = (label or ("small" if opened.name == "emulator" else "S0"), processes, not verify_only, limit_seconds)
-        launched = _launched(names, options.open_catalogue(catalogue), effort[0], opened, tuned)
-        record = _measured(names, form, opened.name, launched, effort)
-        _keep(record, keep or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None))
     found = rows(record)
     if json:
         options.print_json(pipelines_json(found, phases(found, STEPS)))
     else:
         options.out().print(pipelines_view(found, phases(found, STEPS)))
-    raise SystemExit(exit_code(found))
+    return exit_code(found)
 
 
 def _read(source):
@@ -74,24 +84,25 @@ def _launched(names, catalogue, label, backend, tuned):
     return replace(catalogue, choices=choices), dict(found.told)
 
 
-def _measured(names, forms, backend, launched, effort):
+def _measured(names, forms, backend, launched, effort, *, save):
     from prism_bench.pipelines import pipelines
     from prism_bench.pipelines.run import Plan, Side, measure, tasks_of
 
-    catalogue, told = launched
+    catalogue, _ = launched
     label, processes, timed, limit = effort
     tasks = tasks_of(pipelines(names or ()), forms or _forms(backend), label, catalogue)
     with progress_bar() as report:
         plan = Plan(catalogue, backend, tasks, label, processes, timed, limit)
-        return replace(measure(plan, [Side("pipelines")], report)["pipelines"], tuning=told)
+        keep = lambda records: save(records["pipelines"]) if records else None  # noqa: E731
+        return measure(plan, [Side("pipelines")], report, keep)["pipelines"]
 
 
-def _keep(record, folder):
+def _saver(folder, tuning):
+    """What keeps every version of the record in the folder, if there is one."""
     from prism_bench import store
 
-    if folder:
-        kept = store.Place(folder).save(record)
-        options.err().print(f"record: {kept}", highlight=False, soft_wrap=True)
+    place = store.Place(folder) if folder else None
+    return Saver(lambda record: place.save(replace(record, tuning=tuning)) if place else None)
 
 
 def _forms(backend):

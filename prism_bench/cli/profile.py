@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from prism_bench import interrupts
 from prism_bench.cli import options
 from prism_bench.cli.tuned import TunedOption, configured
 from prism_bench.errors import UsageError
@@ -51,5 +52,6 @@ def command(
     wanted = profiling.Wanted(opened, found, list(configured(chosen_cases, opened, tuned).cases), reports)
     plan = {"chosen": chosen, "extra": tuple(metric or ()), "clock_control": clock_control, "verify": verify}
     limits = {"seconds": limit_seconds, "case_seconds": case_seconds}
-    record = profiling.profile(wanted, tool, plan | limits, quiet=json)
-    raise SystemExit(profiling.tell(record, wanted.place, into, json))
+    with interrupts.held():
+        record = profiling.profile(wanted, tool, plan | limits, quiet=json)
+        raise SystemExit(profiling.tell(record, wanted.place, into, json))

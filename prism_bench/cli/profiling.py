@@ -14,6 +14,7 @@ from prism_bench.cli import options
 from prism_bench.cli.limits import CASE_SECONDS, limited
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.failures import ProfilerFailed
+from prism_bench.saving import Saver
 from prism_bench.store import Place
 from prism_bench.units import bytes_text, share_text, time_text
 
@@ -56,8 +57,8 @@ def _counted(wanted, plan, quiet):
     chosen = profiling.Plan(wanted.reports / "captures", **plan, tried=_last_tried(wanted, plan["chosen"]))
     with options.err().status("profiling") as status:
         told = lambda far: status.update(f"{far[0]} of {len(wanted.cases)} profiled, {far[1]}")  # noqa: E731
-        keep = lambda found: _keep(found, wanted.place)  # noqa: E731
-        record = profiling.profile(wanted.catalogue, wanted.backend, wanted.cases, chosen, told, keep=keep)
+        save = Saver(lambda found: _keep(found, wanted.place))
+        record = profiling.profile(wanted.catalogue, wanted.backend, wanted.cases, chosen, told, keep=save)
     commands = {case.profile["command"] for case in record.cases if case.profile}
     for command in sorted(commands) if not quiet else ():
         options.out().print(f"command: {command}", highlight=False, soft_wrap=True)
@@ -95,8 +96,9 @@ def _traced(wanted, tool, plan):
 
 def tell(record, place: Place, into: Path | None, json: bool) -> int:
     """Keep the record and its table, print them, and say what the command ends with."""
-    kept = [*_keep(record, place), *([_merged(record, into)] if into else [])]
-    return _told(record, json, kept)
+    save, merge = Saver(lambda found: _keep(found, place)), Saver(lambda found: [_merged(found, into)])
+    kept = [*(save.finish(record) or ()), *((merge.finish(record) or ()) if into else ())]
+    return merge.exit_code(save.exit_code(_told(record, json, kept)))
 
 
 def _keep(record, place):

@@ -1,13 +1,16 @@
 """`prism-bench select`: which form, window or batch, by what was measured here and by the published rules."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from prism_bench import interrupts
 from prism_bench.cli import options, pairs
 from prism_bench.cli.progress import progress_bar
 from prism_bench.errors import ResultsError, UsageError, unknown
+from prism_bench.saving import Saver
 
 NAME = "select"
 
@@ -29,34 +32,56 @@ def command(
 
     The measured policy for products of matrices, entropy windows and LSTM batches, beside the published rules.
     """
-    from prism_bench.report.select import Asked, measured_json, measured_view
+    from prism_bench.report.select import Asked
 
     parts = _parts(part)
     asked = Asked(parts, operands, tolerance, _shape(shape))
     name = options.choose_backend(backend, quiet=json).name
-    left = _measured(name, catalogue, parts, (processes, timeout, store)) if measure else {}
-    found = _stored(name, store)
+    if not measure:
+        _show(_stored(name, store), asked, json)
+        raise SystemExit(0)
+    from prism_bench.cli.selecting import keep
+
+    save = Saver(lambda found: keep(found, store))
+    with interrupts.held():
+        found, left = _measured(name, catalogue, parts, (processes, timeout), save=save)
+        _show(found if save.problem else _stored(name, store), asked, json)
+        for case, reason in left.items():
+            options.err().print(f"left out: {case}: {reason}", highlight=False, soft_wrap=True)
+        raise SystemExit(save.exit_code(2 if left else 0))
+
+
+def _show(found, asked, json):
+    """Print what was measured, and what follows from it."""
+    from prism_bench.report.select import measured_json, measured_view
+
     if json:
         options.print_json(measured_json(found, asked))
     else:
         options.out().print(measured_view(found, asked))
-    for case, reason in left.items():
-        options.err().print(f"left out: {case}: {reason}", highlight=False, soft_wrap=True)
-    raise SystemExit(2 if left else 0)
 
 
-def _measured(name, catalogue, parts, how):
-    """Measure the parts and keep each as soon as it is there; the cases that have no time, with the reason."""
+def _measured(name, catalogue, parts, how, *, save):
+    """Measure the parts and save each as soon as it is there; returns them, and why cases or parts have no time."""
     from prism_bench.cli import selecting
     from prism_bench.workbench.trials import Bench
 
-    processes, timeout, store = how
+    processes, timeout = how
     bench = Bench(name, options.open_catalogue(catalogue), timeout)
+    found = None
     with progress_bar() as report:
         measuring = selecting.Measuring(bench, processes, report)
         for part in parts:
-            selecting.keep(measuring.part(part), store)
-    return measuring.left
+            try:
+                with interrupts.allowed():
+                    measured = measuring.part(part)
+            except KeyboardInterrupt:
+                if found is None:
+                    raise
+                return found, {**measuring.left, part: "interrupted"}
+            found = replace(found, **{part: getattr(measured, part)}) if found else measured
+            save.finish(found)
+    return found, measuring.left
 
 
 def _parts(part):

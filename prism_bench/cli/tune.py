@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from prism_bench import interrupts
 from prism_bench.cli import options, pairs
 from prism_bench.cli.progress import progress_bar
 from prism_bench.errors import UsageError
 from prism_bench.files import write_atomically
+from prism_bench.saving import Saver
 
 NAME = "tune"
 
@@ -46,12 +48,16 @@ def command(
     bench, chosen = _chosen(opened, options.open_catalogue(catalogue), cases, label, timeout)
 
     def kept(session):
+        path = tuning.keep(session, bench, store) if keep else None
         _write(session, output)
-        return tuning.keep(session, bench, store) if keep else None
+        return path
 
-    with progress_bar() as report:
-        session = tuning.Tuning(bench, opened.device, plan, report).run(chosen, noise, kept)
-    _tell(session, kept(session), json)
+    save = Saver(kept)
+    with interrupts.held():
+        with progress_bar() as report:
+            session = tuning.Tuning(bench, opened.device, plan, report).run(chosen, noise, save)
+        path = save.finish(session)
+        raise SystemExit(save.exit_code(_tell(session, path, json)))
 
 
 def _chosen(opened, found, words, label, timeout):
@@ -75,7 +81,7 @@ def _write(session, output):
 
 
 def _tell(session, path, json):
-    """Print the report; ends with 1 where a default has no time, with 2 where time ran out."""
+    """Print the report; returns 1 where a default has no time, 2 where time ran out."""
     from prism_bench.report.tuning import session_json, session_view
 
     if json:
@@ -84,4 +90,4 @@ def _tell(session, path, json):
         options.out().print(session_view(session.decisions, session.left, session.seconds))
         options.out().print(f"choices: {path or 'not kept'}", highlight=False, soft_wrap=True)
     broken = [one for one in session.decisions if one.searched.default.task in one.searched.refused]
-    raise SystemExit(1 if broken else 0 if session.complete else 2)
+    return 1 if broken else 0 if session.complete else 2

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
+from prism_bench import interrupts
 from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.analysis.tuning import Decided, Searched, decided
 from prism_bench.case import Case
@@ -63,9 +64,10 @@ class Tuning:
         """
         spaces, complete = [case.configurations(self._device) for case in cases], True
         try:
-            self._search_all(spaces)
-            for _ in self._rounds():
-                keep(self._session(cases, noise, complete=False))
+            with interrupts.allowed():
+                self._search_all(spaces)
+                for _ in self._rounds():
+                    keep(self._session(cases, noise, complete=False))
         except KeyboardInterrupt:
             complete = False
         except BackendUnavailable:

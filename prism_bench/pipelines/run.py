@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from prism_bench import interrupts
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
 from prism_bench.files import default_folder
@@ -56,29 +57,41 @@ class Side:
     missing: str | None = None
 
 
-def measure(plan: Plan, sides: Sequence[Side], report: Callable = lambda _: None) -> dict[str, RunRecord]:
+def measure(
+    plan: Plan, sides: Sequence[Side], report: Callable = lambda _: None,
+    keep: Callable[[dict[str, RunRecord]], object] = lambda _: None,
+) -> dict[str, RunRecord]:  # fmt: skip
     """A record by side. A side that cannot begin (an allocator that is not there) keeps the reason in `missing` and has
-    no record; PrismBenchError where none could. Ctrl-C keeps what was measured, in records marked incomplete.
+    no record; PrismBenchError where none could. An interrupt keeps what was measured, in records marked incomplete;
+    such records go to `keep` after every round of processes too.
     """
     started, before, complete = datetime.now(UTC), time.perf_counter(), True
     bar = _Bar(report, len(plan.tasks) * len(sides) * plan.rounds)
+
+    def records_so_far(complete):
+        seconds = time.perf_counter() - before
+        return {side.name: _record(plan, side, started, seconds, complete) for side in sides if side.results}
+
     try:
-        _rounds(plan, sides, bar, before)
+        with interrupts.allowed():
+            for _ in _rounds(plan, sides, bar, before):
+                keep(records_so_far(complete=False))
     except KeyboardInterrupt:
         complete = False
-    seconds = time.perf_counter() - before
-    records = {side.name: _record(plan, side, started, seconds, complete) for side in sides if side.results}
+    records = records_so_far(complete)
     if not records and not any(side.recorded for side in sides):
         raise BackendUnavailable(next((side.missing for side in sides if side.missing), "nothing was measured"))
     return records
 
 
 def _rounds(plan, sides, bar, before):
+    """Round after round of processes; yields after each."""
     for number in range(plan.rounds):
         begun = time.perf_counter()
         for side in sides if number % 2 == 0 else sides[::-1]:
             if not side.missing:
                 _go_through(plan, side, number, bar)
+        yield
         now = time.perf_counter()
         if plan.limit is not None and now - before + (now - begun) > plan.limit:
             return

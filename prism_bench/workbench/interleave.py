@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from prism_bench import interrupts
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, PrismBenchError
@@ -86,14 +87,14 @@ def interleaved(
 
     complete = True
     try:
-        if verified:
-            for side in sides:
+        with interrupts.allowed():
+            for side in sides if verified else ():
                 side.turn(0, timed=False)
-        end = None if limit is None else before + limit
-        for number in _pairs(sides, growth.looks[-1] if growth else settings.processes, end):
-            keep(records(complete=False))
-            if growth and not _goes_on(sides, number, growth, lambda: records(complete=True), count=count):
-                break
+            end = None if limit is None else before + limit
+            for number in _pairs(sides, growth.looks[-1] if growth else settings.processes, end):
+                keep(records(complete=False))
+                if growth and not _goes_on(sides, number, growth, lambda: records(complete=True), count=count):
+                    break
     except KeyboardInterrupt:
         complete = False
     except BackendUnavailable:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from prism_bench import interrupts
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
@@ -137,7 +138,12 @@ class _Profiling:
         while names and time.monotonic() < end:
             part += 1
             try:
-                capture = self._capture(names[:PART], part, end - time.monotonic())
+                with interrupts.allowed():
+                    capture = self._capture(names[:PART], part, end - time.monotonic())
+            except KeyboardInterrupt:
+                if not found:
+                    raise
+                break
             except ProfilerFailed as error:
                 if not found:
                     raise
@@ -150,7 +156,7 @@ class _Profiling:
         return self._so_far(cases, found)
 
     def _so_far(self, cases, found):
-        late = ("skipped", f"left out: the limit of {self._plan.seconds:.0f} s was over", None)
+        late = ("skipped", f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over", None)
         return [self._result(case, *found.get(case.task, late)) for case in cases]
 
     def _last_tried(self, case):

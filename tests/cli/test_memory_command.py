@@ -50,7 +50,7 @@ def measured(monkeypatch):
     """The plans that would be measured on a GPU; recording takes no time, and planted records come out."""
     plans = []
 
-    def measure(plan, sides, report=None):
+    def measure(plan, sides, report=None, keep=None):
         plans.append(plan)
         for side in sides:
             side.recorded = []

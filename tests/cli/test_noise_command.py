@@ -6,6 +6,7 @@ import pytest
 
 from prism_bench.analysis.noise_file import read_noise
 from prism_bench.cli import pairs
+from prism_bench.saving import Saver
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
 
@@ -47,7 +48,7 @@ def test_the_emulator_has_a_noise_of_its_own(shell, toys):
 @pytest.fixture
 def measured(monkeypatch):
     """A function that has the command find these records measured."""
-    return lambda *records: monkeypatch.setattr(pairs, "measured", lambda *_: records)
+    return lambda *records: monkeypatch.setattr(pairs, "measured", lambda *_: (records, Saver(tuple)))
 
 
 def test_one_process_a_side_makes_no_floor_and_ends_with_2(shell, toys, measured):

@@ -149,7 +149,7 @@ def stubbed(tmp_path):
     return night
 
 
-# `run` ends with RUN, its second part with SECOND; `check` with CHECK.
+# `run` ends with RUN, its second part with SECOND; `check` with CHECK. `run` takes SLOW seconds.
 STUB = """
 part=; output=
 while [ $# -gt 0 ]; do
@@ -157,6 +157,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ -z "$output" ] || touch "$output"
+[ "$command" != run ] || [ -z "$SLOW" ] || { echo "60 s: process 1, ${part%/*} of 9: case"; sleep "$SLOW"; }
 [ "$command" = check ] || echo "record: one.json.gz"
 case $command$part in run2/2) exit "${SECOND:-0}" ;; run*) exit "${RUN:-0}" ;; check) exit "${CHECK:-0}" ;; esac
 """
@@ -174,6 +175,15 @@ def test_how_the_run_ended_counts(stubbed, ended, code):
     done = stubbed(**ended)
     assert code == done.returncode, done.stdout + done.stderr
     assert ("nightly: the run ended with" in done.stderr) == (code != 0 and "CHECK" not in ended)
+
+
+def test_how_far_every_part_is_comes_along_the_way(stubbed):
+    """Four GPUs measured for minutes, and nothing was said."""
+    done = stubbed(GPUS="2", SLOW="3", NIGHTLY_SECONDS="0.3")
+    assert 0 == done.returncode, done.stdout + done.stderr
+    for part in (1, 2):
+        assert re.search(rf"^nightly: \d+ s: part {part} of 2: 60 s: process 1, {part} of 9: case$", done.stderr, re.M)
+    assert "nightly: " not in done.stdout
 
 
 def test_another_night_of_the_same_commit_is_another_one(night):
