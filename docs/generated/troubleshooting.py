@@ -9,6 +9,12 @@ from prism_bench import errors
 from prism_bench.profilers import failures
 
 ENDS = {0: "all well", 1: "a finding is bad", 2: "it could not do its work", 3: "what it measured cannot be trusted"}
+INTERRUPTED = """\
+A command that SIGINT (Ctrl-C), SIGTERM or SIGHUP ended exits with 2, whatever it had found by then, after it has
+kept and printed what it has; the next check must not take a part for the whole. Further signals change nothing;
+SIGKILL ends it at once and costs what was measured since the last save, which comes every 60 seconds
+(`PRISM_BENCH_SAVE_SECONDS`). `monitor` and `exporter`, which are ended so, exit with 0. Where results cannot be
+kept, on a full disk for example, a command goes on, prints them, says what is not kept, and exits with 2 too."""
 LEAD = """\
 The program refuses with one line that says where, what, and what would have been right. Search this page for a few
 words of yours: what differs from case to case stands in angle brackets. `prism-bench doctor` looks at the machine
@@ -26,6 +32,7 @@ def page() -> str:
             LEAD,
             "## What a command ends with",
             table(("code", "meaning"), ENDS.items()),
+            INTERRUPTED,
             *(_section(kind, [one for one in sentences if one.word == kind.__name__]) for kind in kinds),
             "## Failures of a profiler",
             _failures(),

@@ -44,7 +44,9 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.interrupts import guarded
 
 app = typer.Typer(
-    help="Honest times for CUDA kernels: verified, cold and hot, against measured ceilings and library peers.",
+    help="Honest times for CUDA kernels: verified, cold and hot, against measured ceilings and library peers.\n\n"
+    "Exit codes: 0 all well, 1 a finding is bad, 2 the command could not do its work, which is so too where a signal "
+    "ended it or its results could not be kept, 3 what was measured cannot be trusted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -54,19 +54,20 @@ def command(
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
     rules = _rules(least, control=environments[0] == environments[1])
     if _are_records(a, b):
-        found = _of_records((a, b), metric, noise, rules)
-    else:
-        name = options.choose_backend(backend, quiet=json).name
-        choice = _choice(catalogue, filter, label or pairs.usual_labels(name), environments)
-        looks = _looks(processes, most)
-        effort = pairs.Effort(name, looks[0], limit_seconds, keep, tuned)
-        judge = _Judge(noise, replace(rules, looks=len(looks)), metric, _short((a, b)))
-        with interrupts.held():
-            found, save = _of_builds((a, b), choice, effort, judge, looks=looks)
-            _tell(found, all, json)
-            raise SystemExit(save.exit_code(found.exit_code))
-    _tell(found, all, json)
-    raise SystemExit(found.exit_code)
+        _end(_of_records((a, b), metric, noise, rules), everything=all, json=json)
+    name = options.choose_backend(backend, quiet=json).name
+    choice = _choice(catalogue, filter, label or pairs.usual_labels(name), environments)
+    looks = _looks(processes, most)
+    effort = pairs.Effort(name, looks[0], limit_seconds, keep, tuned)
+    judge = _Judge(noise, replace(rules, looks=len(looks)), metric, _short((a, b)))
+    with interrupts.held():
+        _end(*_of_builds((a, b), choice, effort, judge, looks=looks), everything=all, json=json)
+
+
+def _end(found, save=None, *, everything, json):
+    """Print the comparison and end with what it comes to, or as `save` has it where nothing could be kept."""
+    _tell(found, everything, json)
+    raise SystemExit(save.exit_code(found.exit_code) if save else found.exit_code)
 
 
 def _rules(least, *, control):

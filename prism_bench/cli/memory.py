@@ -54,8 +54,7 @@ def command(
         with tempfile.TemporaryDirectory() as folder:
             rest = options.open_catalogue(catalogue), opened, processes, limit_seconds and begun + limit_seconds
             records, missing = _measured(trace, allocator, rest, keep or Path(folder), save=save)
-        for path in save.finish(records) or ():
-            options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
+        _name(save.finish(records))
         _tell(contest(records, missing), json)
         raise SystemExit(save.exit_code(0 if all(record.complete for record in records.values()) else 2))
 
@@ -123,6 +122,11 @@ def _recorded(catalogue, backend, folder):
     for failed in (one for results in side.results.values() for one in results):
         options.err().print(f"not recorded: {failed.name}: {failed.reason}", soft_wrap=True)
     return [*map(Path, side.recorded), trace.save(random_trace(), kept / "random.json.gz")]
+
+
+def _name(paths):
+    for path in paths or ():
+        options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
 
 
 def _writing(folder):
