@@ -47,17 +47,24 @@ def command(
     tuning.require_readable(opened.facts(), store, noise)
     bench, chosen = _chosen(opened, options.open_catalogue(catalogue), cases, label, timeout)
 
-    def kept(session):
-        path = tuning.keep(session, bench, store) if keep else None
-        _write(session, output)
-        return path
-
-    save = Saver(kept)
+    save = Saver(_writing(bench, store if keep else None, output))
     with interrupts.held():
         with progress_bar() as report:
             session = tuning.Tuning(bench, opened.device, plan, report).run(chosen, noise, save)
         path = save.finish(session)
         raise SystemExit(save.exit_code(_tell(session, path, json)))
+
+
+def _writing(bench, store, output):
+    """What puts the choices of a session into the store, if there is one, and its report into the file, if named."""
+    from prism_bench.cli import tuning
+
+    def write(session):
+        path = tuning.keep(session, bench, store) if store else None
+        _write(session, output)
+        return path
+
+    return write
 
 
 def _chosen(opened, found, words, label, timeout):
