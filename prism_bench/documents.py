@@ -8,6 +8,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -18,13 +19,14 @@ LARGEST_JSON = 256_000_000
 # Parsing may take this much memory, or this many bytes for each byte of the file where that is more: a large file may
 # cost much, a small one may not. The committed records are estimated at 22 to 86 for each byte.
 LEAST_MEMORY, MEMORY_PER_BYTE = 100_000_000, 150
+_Kind = TypeVar("_Kind")
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
 _SMALL = 8 * _CHUNK  # what is surveyed after it was decompressed, not before
 
 
 def content_of(path: Path, what: str) -> bytes | bytearray:
-    """Return the text of the file, decompressed; a ResultsError names the file that is no readable `what`.
+    """Return the text of the file, decompressed; a ResultsError names the file that is not `what`.
 
     The file may exceed no limit: neither its size, nor what it decompresses to, nor what parsing it would take.
     """
@@ -39,16 +41,27 @@ def content_of(path: Path, what: str) -> bytes | bytearray:
     except FileNotFoundError:
         raise
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise ResultsError(f"{path}: not a readable {what} ({error})") from error
+        raise ResultsError(f"{path}: not {what} ({error})") from error
 
 
 def json_of(path: Path, what: str) -> object:
-    """Return the JSON value in the file; a ResultsError names the file that is no readable `what`."""
+    """Return the JSON value in the file; a ResultsError names the file that is not `what`."""
     text = content_of(path, what)
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise ResultsError(f"{path}: not a readable {what} ({error})") from error
+        raise ResultsError(f"{path}: not {what} ({error})") from error
+
+
+def as_kind(value: object, kind: type[_Kind]) -> _Kind:
+    """Return parsed JSON as a dataclass or another type; a ValueError names the field that is not of its type.
+
+    Fields that the type has not are passed over.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except (RecursionError, OverflowError) as error:
+        raise ValueError(str(error)) from error
 
 
 def text_of(path: Path, what: str) -> str:
@@ -56,7 +69,7 @@ def text_of(path: Path, what: str) -> str:
     try:
         return content_of(path, what).decode("utf-8")
     except ValueError as error:
-        raise ResultsError(f"{path}: not a readable {what} ({error})") from error
+        raise ResultsError(f"{path}: not {what} ({error})") from error
 
 
 def largest_json() -> int:

@@ -11,10 +11,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from errno import EEXIST
 from pathlib import Path
+from typing import TypeVar
 
+from prism_bench.documents import as_kind, json_of
 from prism_bench.errors import CacheUnavailable, ResultsError
 from prism_bench.temporaries import written_beside
 
+_Kind = TypeVar("_Kind")
 _PACKAGE = Path(__file__).resolve().parent
 GENERATED = "generated"  # kernels/<family>/generated: what the fusion generator writes
 
@@ -212,15 +215,22 @@ class Schema:
         schema.
         """
         try:
-            data = json.loads(path.read_text("utf-8"))
+            data = json_of(path, f"readable as {self.what}")
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, RecursionError) as error:
-            raise ResultsError(f"{path}: not readable as {self.what} ({error}); '{self.command}' makes one") from error
+        except ResultsError as error:
+            raise ResultsError(f"{error}; '{self.command}' makes one") from error
         found = data.get("schema") if isinstance(data, dict) else None
         if found != self.number:
             raise ResultsError(f"{path}: schema is {found!r}, not {self.number}; '{self.command}' makes it anew")
         return data
+
+    def kind_of(self, value: object, kind: type[_Kind], path: Path) -> _Kind:
+        """Return a part of the object at `path` as a dataclass; a ResultsError where a field is not of its type."""
+        try:
+            return as_kind(value, kind)
+        except ValueError as error:
+            raise self.damaged(path, error) from error
 
     def damaged(self, path: Path, error: Exception) -> ResultsError:
         """What to raise where the object at `path` lacks something, or has it in another form."""

@@ -109,10 +109,10 @@ def configuration(branches: list[str]) -> dict:
 def main(path: Path) -> str:
     """Enter the record's night and make repository and configuration; the machine and the night's commit."""
     from prism_bench import store
-    from prism_bench.files import write_atomically
+    from prism_bench.files import path_part, write_atomically
 
     record, folder = store.read(path), CHECKOUT / "reports" / "nights"
-    machine = record.machine["id"]
+    machine = path_part(record.machine["id"])  # a file, a branch and a word of the shell
     entered(record, path.name, folder / f"{machine}.jsonl")
     ledgers = {ledger.stem: nights for ledger in sorted(folder.glob("*.jsonl")) if (nights := read(ledger))}
     hashes = commits(ledgers, CHECKOUT / ".asv" / "nights.git")

@@ -1,11 +1,11 @@
 """What was told before: one small JSON file, by fingerprint and by where it was told."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from prism_bench.alerts.alert import Alert
+from prism_bench.documents import json_of
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
 from prism_bench.strict_json import json_text
@@ -65,7 +65,7 @@ def _changed(entry, states):
 def read(path: Path) -> Ledger:
     """The ledger at `path`; an empty one where there is none, a ResultsError where it cannot be read."""
     try:
-        plain = json.loads(path.read_bytes())
+        plain = json_of(path, "a readable ledger of alerts")
         if plain["version"] != _VERSION:
             raise ResultsError(f"{path}: a ledger of version {plain['version']}; this program knows {_VERSION}")
         return Ledger({fingerprint: _entry(entry) for fingerprint, entry in plain["entries"].items()})

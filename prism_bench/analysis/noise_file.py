@@ -11,8 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from prism_bench.analysis.noise import Floor, Noise
+from prism_bench.documents import as_kind
 from prism_bench.errors import ResultsError
-from prism_bench.files import Schema, four_digits
+from prism_bench.files import Schema, four_digits, path_part
 
 SCHEMA = Schema("a noise floor", 1, "prism-bench noise")
 DEFAULT_NOISE = Path("reports/noise")
@@ -27,7 +28,7 @@ def merged_noise(old: Noise | None, new: Noise) -> Noise:
 
 def path_for(machine: str, root: Path = DEFAULT_NOISE) -> Path:
     """Where the noise of the machine of that id is kept."""
-    return root / f"{machine}.json"
+    return root / f"{path_part(machine)}.json"
 
 
 def write_noise(noise: Noise, path: Path) -> Path:
@@ -60,12 +61,13 @@ def _decode(data, path):
 
 def _decoded_floor(plain, where):
     try:
-        floor = Floor(**plain)
-        sizes = (floor.seconds, floor.between, floor.within, floor.freedom, floor.processes)
-        fine = all(size >= 0 for size in sizes)
-    except TypeError as error:
+        floor = as_kind(plain, Floor)
+        unknown = set(plain) - set(Floor.__dataclass_fields__)
+    except ValueError as error:
         raise ResultsError(f"{where}: damaged ({error})") from error
-    if not fine:
+    if unknown:
+        raise ResultsError(f"{where}: damaged (unknown fields: {', '.join(sorted(unknown))})")
+    if min(floor.seconds, floor.between, floor.within, floor.freedom, floor.processes) < 0:
         raise ResultsError(f"{where}: a negative spread or count")
     return floor
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
 
+from prism_bench.documents import text_of
 from prism_bench.errors import ResultsError
 
 _REQUIRED = object()
@@ -53,8 +54,8 @@ class TomlTable:
 def read_table(path: Path) -> TomlTable:
     """The file at `path` as a table; a ResultsError with the line where it is malformed."""
     try:
-        return TomlTable(tomllib.loads(path.read_text("utf-8")), str(path))
-    except (OSError, ValueError) as error:
+        return TomlTable(tomllib.loads(text_of(path, "readable TOML")), str(path))
+    except (OSError, ValueError, RecursionError) as error:
         raise ResultsError(f"{path}: not readable TOML ({error})") from error
 
 

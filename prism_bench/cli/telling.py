@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from prism_bench.errors import PrismBenchError
+from prism_bench.files import path_part
 
 _FAILURES = "failures.json"  # what a machine is called is not known where the gate could not be asked
 
@@ -31,7 +32,7 @@ def tell(passed, folder: Path) -> None:
         _fail(headline(passed), folder)
         return
     _deliver([], failing(platform.node(), ""), folder / _FAILURES, to=[])
-    _deliver(alerts(passed), occasion(passed), folder / f"{passed.machine}.json", _destinations())
+    _deliver(alerts(passed), occasion(passed), folder / f"{path_part(passed.machine)}.json", _destinations())
 
 
 def _fail(reason, folder):

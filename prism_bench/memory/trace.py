@@ -78,7 +78,7 @@ def save(trace: Trace, path: Path) -> Path:
 def read(path: Path) -> Trace:
     """The trace at `path`; a ResultsError naming it where it is missing, cut, or none that holds together."""
     try:
-        plain = json_of(path, "trace")
+        plain = json_of(path, "a readable trace")
         if plain["schema"] > SCHEMA:
             raise ResultsError(
                 f"{path}: schema {plain['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it"

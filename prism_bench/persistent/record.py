@@ -68,15 +68,7 @@ def read_latencies(path: Path) -> LatencyRecord:
     plain = SCHEMA.read(path)
     if plain is None:
         raise ResultsError(f"{path}: no such file")
-    facts = {name: value for name, value in plain.items() if name not in ("schema", "rows")}
-    try:
-        return LatencyRecord(**facts, rows=tuple(_row(row) for row in plain["rows"]))
-    except (KeyError, TypeError) as error:
-        raise SCHEMA.damaged(path, error) from error
-
-
-def _row(plain):
-    return ItemTimes(**{**plain, "answer": Spread(**plain["answer"]), "each": Spread(**plain["each"])})
+    return SCHEMA.kind_of(plain, LatencyRecord, path)
 
 
 def newest(folder: Path) -> Path | None:

@@ -106,7 +106,7 @@ def read(path: Path | str) -> RunRecord:
 def text_at(path: Path | str) -> bytes | bytearray:
     """The JSON text of the record at `path`; a ResultsError naming it where it is missing, cut or beyond a limit."""
     try:
-        return content_of(Path(path), "run record")
+        return content_of(Path(path), "a readable run record")
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such record") from None
 
@@ -126,7 +126,7 @@ def in_order(path: Path) -> tuple[str, int]:
 def readable(root: Path | str, machine: str | None = None) -> Iterator[tuple[Path, RunRecord]]:
     """The records below `root`, of one machine if it is named, newest first; one that cannot be read is passed over."""
     for path in reversed(records_in(root)):
-        if machine in (None, path.parent.name):
+        if machine is None or path_part(machine) == path.parent.name:
             with suppress(ResultsError):
                 yield path, read(path)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from prism_bench.files import Schema, four_digits
+from prism_bench.files import Schema, four_digits, path_part
 from prism_bench.tuning.bucket import REACH, bucket_of, distance
 from prism_bench.tuning.choice import Choice
 
@@ -59,7 +59,7 @@ class Kept:
 
 def path_for(machine: str, folder: Path = DEFAULT_FOLDER) -> Path:
     """Where the choices of the machine of that id are kept."""
-    return folder / f"{machine}.json"
+    return folder / f"{path_part(machine)}.json"
 
 
 def read_kept(path: Path) -> Kept | None:
@@ -69,9 +69,10 @@ def read_kept(path: Path) -> Kept | None:
         return None
     try:
         whose = {key: str(data[key]) for key in ("machine", "device", "backend")}
-        return Kept(**whose, choices=tuple(_decoded(plain) for plain in data["choices"]))
-    except (KeyError, TypeError, ValueError) as error:
+        choices = SCHEMA.kind_of(data["choices"], tuple[Choice, ...], path)
+    except KeyError as error:
         raise SCHEMA.damaged(path, error) from error
+    return Kept(**whose, choices=choices)
 
 
 def write_kept(kept: Kept, path: Path) -> Path:
@@ -83,12 +84,3 @@ def write_kept(kept: Kept, path: Path) -> Path:
 def _encoded(choice):
     plain = asdict(choice)
     return plain | {name: four_digits(plain[name]) for name in (*_LISTS, "speedup")}
-
-
-def _decoded(plain):
-    lists = {name: tuple(float(value) for value in plain[name]) for name in _LISTS}
-    choice = Choice(**{**plain, **lists})
-    tables = (choice.workload, choice.configuration, choice.default, choice.toolchain)
-    if not all(isinstance(one, dict) for one in tables) or [len(one) for one in lists.values()] != [2, 2]:
-        raise ValueError(f"{choice.kernel}: a table or a pair of numbers is missing")
-    return choice

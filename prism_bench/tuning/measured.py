@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from prism_bench.files import Schema, four_digits
+from prism_bench.files import Schema, four_digits, path_part
 from prism_bench.tuning.crossover import Row
 from prism_bench.tuning.guide import Batch, Window
 
@@ -36,7 +36,7 @@ class Measured:
 
 def path_for(machine: str, folder: Path) -> Path:
     """Where the measured policies of the machine of that id are kept."""
-    return folder / f"{machine}-policies.json"
+    return folder / f"{path_part(machine)}-policies.json"
 
 
 def read_measured(path: Path) -> Measured | None:
@@ -44,12 +44,7 @@ def read_measured(path: Path) -> Measured | None:
     data = SCHEMA.read(path)
     if data is None:
         return None
-    try:
-        whose = {key: data[key] for key in ("machine", "device", "backend", "toolchain", "created")}
-        parts = {name: tuple(kind(**plain) for plain in data.get(name, ())) for name, kind in _PARTS.items()}
-    except (KeyError, TypeError) as error:
-        raise SCHEMA.damaged(path, error) from error
-    return Measured(**whose, **parts)
+    return SCHEMA.kind_of(data, Measured, path)
 
 
 def write_measured(measured: Measured, path: Path) -> Path:

@@ -1,6 +1,8 @@
 """`prism-bench check`: exit codes, outputs, alerts; bad input is named."""
 
+import gzip
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -172,3 +174,29 @@ def test_a_record_without_cases_passes_nothing(check, shell, toys, words):
 def test_machine_kernels_alone_pass_nothing(check):
     null = case_result("null", times={"cold_time": 2e-6}, ceiling="launch")
     assert 2 == check(record_of(null)).code
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda case, one: one["processes"][0].update(counts=[0, 0, 0]), "a time of 0 s"),
+        (lambda case, one: one["processes"][0].update(unit=-1e-9), "a time of -"),
+        (lambda case, one: one["processes"][0].update(unit=1e12), "none is above 1e.07 s"),
+        (lambda case, one: one["clocks"][0].__setitem__(0, 10**9), "a clock from"),
+        (lambda case, one: case.update(bytes=-1), "-1 bytes"),
+        (lambda case, one: case.update(flops=-5), "-5 operations"),
+    ],
+)
+def test_what_is_physically_impossible_is_not_believed(shell, toys, tmp_path, monkeypatch, change, words):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    case = case_result("triple", flops=300, measurements=(measurement("cold_time", 1e-5),))
+    path = store.Place(tmp_path / "reports" / "runs").save(record_of(case))
+    assert 3 != shell("check", *toys).code
+    plain = json.loads(gzip.decompress(path.read_bytes()))
+    change(plain["cases"][0], plain["cases"][0]["measurements"][0])
+    path.write_bytes(gzip.compress(json.dumps(plain).encode()))
+    found = store.read(path).cases[0].measurements[0]
+    assert not found.valid and re.search(words, found.reason)
+    told = shell("check", *toys)
+    assert 3 == told.code
+    assert re.search(words, " ".join(told.out.split()))

@@ -7,6 +7,7 @@ from prism_bench import store
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
+from prism_bench.files import path_part
 from prism_bench.report.case_table import Line, lines
 from prism_bench.report.site.places import Places
 from prism_bench.run_record import CaseResult, RunRecord
@@ -54,7 +55,7 @@ def all_told(reading: Reading, own: Sequence[Facts], history: History, places: P
         found |= {one.case.name: one for one in told_by(older, "older", names)} if older else {}
     for path in reversed(store.records_in(places.rounds)):
         missing = known - set(found)
-        if missing and path.parent.name == reading.record.machine.get("id"):
+        if missing and path.parent.name == path_part(reading.record.machine["id"]):
             found |= {one.case.name: one for one in told_by(_read(path, catalogue), "round", missing)}
     return found
 

@@ -1,7 +1,7 @@
 """How device memory is handed out, and what the ways of doing so cost; pipelines that live on it."""
 
-import orjson
-
+from prism_bench.documents import json_of
+from prism_bench.errors import ResultsError
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page
 
@@ -18,11 +18,11 @@ def page(chronicle: Chronicle) -> Page:
 def _read(path, parts, problems):
     """What a command printed as JSON; None where it is not kept, or is something else, which is told."""
     try:
-        plain = orjson.loads(path.read_bytes())
+        plain = json_of(path, "readable")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        problems.append(f"{path.name}: not readable ({error})")
+    except ResultsError as error:
+        problems.append(str(error).replace(str(path), path.name))
         return None
     missing = [name for name in parts if name not in plain] if isinstance(plain, dict) else list(parts)
     if missing:

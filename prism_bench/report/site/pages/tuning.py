@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from statistics import geometric_mean
 
-import orjson
-
+from prism_bench.documents import json_of
 from prism_bench.errors import ResultsError
 from prism_bench.report.select import Asked, measured_json
 from prism_bench.report.site.chronicle import Chronicle
@@ -48,7 +47,7 @@ def _sessions(folder, problems):
     for path in sorted(folder.glob("tune-*.json")):
         try:
             found |= {one["case"]: {"searched": one["searched"], "refused": one["refused"]}
-                      for one in orjson.loads(path.read_bytes())["cases"]}  # fmt: skip
-        except (OSError, ValueError, KeyError, TypeError) as error:
+                      for one in json_of(path, "readable")["cases"]}  # fmt: skip
+        except (OSError, ResultsError, KeyError, TypeError) as error:
             problems.append(f"{path.name}: not what 'prism-bench tune --output' writes ({error})")
     return found
