@@ -19,6 +19,7 @@ from prism_bench.temporaries import written_beside
 
 _Kind = TypeVar("_Kind")
 _PACKAGE = Path(__file__).resolve().parent
+CACHE_REFUSED = "cannot write the cache"  # how the reason begins of a case that was skipped for that
 GENERATED = "generated"  # kernels/<family>/generated: what the fusion generator writes
 
 # What os.link fails with where the file system, or the sandbox, has no hard links.
@@ -75,7 +76,7 @@ def cache_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise CacheUnavailable(
-            f"cannot write the cache {folder}: {error.strerror or error}; set PRISM_BENCH_CACHE to a folder that can "
+            f"{CACHE_REFUSED} {folder}: {error.strerror or error}; set PRISM_BENCH_CACHE to a folder that can "
             "be written and has room"
         ) from error
 

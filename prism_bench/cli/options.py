@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from prism_bench.catalogue import Catalogue, discover
+from prism_bench.files import CACHE_REFUSED
+from prism_bench.run_record import RunRecord
 from prism_bench.strict_json import json_text
 from prism_bench.workload import LABELS
 
@@ -67,6 +69,11 @@ def chosen_labels(labels: list[str] | None, default=LABELS) -> tuple[str, ...]:
 def print_json(value) -> None:
     """One JSON document on standard output."""
     print(json_text(value, indent=1))
+
+
+def cache_was_refused(record: RunRecord) -> bool:
+    """Whether a case was skipped because the cache took no more: the machine's fault, so that nothing is well."""
+    return any(case.status == "skipped" and (case.reason or "").startswith(CACHE_REFUSED) for case in record.cases)
 
 
 def choose_backend(name: str | None, quiet: bool):

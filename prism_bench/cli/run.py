@@ -87,10 +87,10 @@ def _tell(record, found, json):
 
 
 def _code(record, found):
-    """Return 2 where the run was ended before its time, else what the findings come to: 1 or 3 where one is bad."""
+    """Return 2 where the run was ended before its time or had no cache, else what the findings come to: 1 or 3 where one is bad."""
     from prism_bench.analysis.findings import exit_code
     from prism_bench.analysis.reading import read
 
-    if not record.complete:
+    if not record.complete or options.cache_was_refused(record):
         return 2
     return 1 if found.problems else exit_code(read(record, found).findings)

@@ -45,7 +45,9 @@ def command(
         _print(records)
     wrong = [c for record in records.values() for c in record.cases if c.status not in ("ok", "skipped")]
     complete = all(record.complete for record in records.values())
-    raise SystemExit(1 if wrong or found.problems or not complete else 0)
+    if wrong or found.problems or not complete:
+        raise SystemExit(1)
+    raise SystemExit(2 if any(map(options.cache_was_refused, records.values())) else 0)
 
 
 def _stands(leg, asked, quiet):

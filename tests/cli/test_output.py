@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,19 @@ def test_an_error_of_the_system_names_its_path(shell, toys, tmp_path):
     found = shell("export", "--all", "--output", tmp_path / "file" / "x.csv", "--runs", tmp_path)
     assert 2 == found.code
     assert str(tmp_path / "file") in found.err
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_a_run_whose_cache_filled_up_ends_with_2(shell, toys, monkeypatch, command):
+    from prism_bench import workbench
+
+    measured = workbench.run
+
+    def filling(*words, **options):
+        record = measured(*words, **options)
+        reason = "cannot write the cache /x: No space left on device; set PRISM_BENCH_CACHE"
+        return replace(record, cases=(replace(record.cases[0], status="skipped", reason=reason), *record.cases[1:]))
+
+    assert 0 == shell(command, *toys, "--backend", "null", "--filter", "triple").code
+    monkeypatch.setattr(workbench, "run", filling)
+    assert 2 == shell(command, *toys, "--backend", "null", "--filter", "triple").code
