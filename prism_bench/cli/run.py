@@ -87,7 +87,7 @@ def _tell(record, found, json):
 
 
 def _code(record, found):
-    """Return 2 where the run was ended before its time or had no cache, else what the findings come to: 1 or 3 where one is bad."""
+    """Return 2 where the run was cut short or had no cache, else what the findings come to: 1 or 3 where one is bad."""
     from prism_bench.analysis.findings import exit_code
     from prism_bench.analysis.reading import read
 
