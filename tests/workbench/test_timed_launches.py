@@ -209,6 +209,40 @@ def test_a_sample_that_cannot_be_had_leaves_the_inputs_right():
         assert (device.x == device.inputs["x"].on(np)).all()
 
 
+def test_without_outputs_nothing_is_looked_at_and_no_graph_is_captured():
+    class Silent(Played):
+        def guard(self, key):
+            return HostGuard({"y": self.y[:0]}, inputs=[self.x], key=key)
+
+        def replayed(self, call, times):
+            raise AssertionError("a step that enqueues nothing cannot be captured")
+
+    played = Silent(lambda x, y: 1e-6)
+    timer = TimedLaunches(NullBackend(), played, 0, Random(1)).watched("hot_time", played.hot)
+    assert [1e-6] * 3 == pytest.approx([timer().seconds for _ in range(3)])
+    assert timer.finish() is None
+
+
+def test_a_graph_of_one_launch_is_not_captured_again():
+    class Long(Played):
+        def replayed(self, call, times):
+            raise AssertionError("each of its launches was looked at")
+
+    class Once:
+        launches = 1
+
+        def __init__(self, played):
+            self._played = played
+
+        def __call__(self):
+            return self._played.cold()
+
+    played = Long(honest)
+    timer = TimedLaunches(NullBackend(), played, 0, Random(1)).watched("hot_time", Once(played))
+    assert LAUNCH == timer().seconds
+    assert timer.finish() is None
+
+
 def test_a_record_and_its_report_say_which_timed_launch_was_wrong(play):
     record = play({"double*": {"idles": True}}, filters=("double",), processes=2)
     kept = decode(json.loads(json.dumps(encode(record), allow_nan=False)), "the test")
