@@ -159,7 +159,10 @@ class WatchedTimer:
         if self._guard is None or not any(self._times.values()):
             return None
         before = perf_counter()
-        reason = self._in_a_graph() if self._metric == "hot_time" else self._keeps_results()
+        try:
+            reason = self._in_a_graph() if self._metric == "hot_time" else self._keeps_results()
+        except MeasurementInvalid as error:  # the samples that there are stay
+            reason = f"its launches could not be looked at in a graph: {error}"
         self._launches.judge_strays(self._metric)
         self._launches.seconds += perf_counter() - before
         return reason
