@@ -10,6 +10,7 @@ import os
 import tarfile
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def _tarball(package):
     data = _fetched(package)
     if _digest(data) != package.sha256:
         raise ResultsError(f"{package.tarball} from {_registry()} has another digest than the one that is known")
-    write_atomically(kept, data)
+    with suppress(OSError):  # a cache that cannot be written costs another download, nothing else
+        write_atomically(kept, data)
     return data
 
 

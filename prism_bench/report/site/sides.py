@@ -53,7 +53,8 @@ def side_files(site: Path, sides: Sequence[tuple[str, Path]]) -> Iterator[tuple[
             yield file_of(side), spooled.read_bytes()
         else:
             new.append((side, path))
-        spooled.unlink(missing_ok=True)
+        with suppress(OSError):  # a cache that cannot be written costs time, nothing else
+            spooled.unlink(missing_ok=True)
     for (side, _), content in zip(new, in_processes(_content, new), strict=True):
         if content:
             yield file_of(side), content
