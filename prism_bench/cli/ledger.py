@@ -75,7 +75,7 @@ def _plain(account, costs):
 def _print(account, costs, whole):
     console = options.out()
     title = f"launch ledger of {account.source}, by {account.tool} {account.version}"
-    console.print(title, highlight=False, soft_wrap=True)
+    console.print(title, markup=False, highlight=False, soft_wrap=True)
     table = Table()
     table.add_column("range", overflow="fold")
     for name in ("kernels", "launch calls", "busy", "span", "idle", "gaps", *BLAMED, "copies"):
@@ -85,9 +85,9 @@ def _print(account, costs, whole):
     console.print(table)
     for name, cost in costs.items():
         words = f"{name}: the host takes {time_text(cost.plain)} to launch it, {time_text(cost.watched)} while watched"
-        console.print(words, highlight=False, soft_wrap=True)
+        console.print(words, markup=False, highlight=False, soft_wrap=True)
     for note in account.notes:
-        console.print(f"note: {note}", highlight=False, soft_wrap=True)
+        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _cells(row):

@@ -59,3 +59,12 @@ def test_without_cupti_it_says_what_works(shell, toys, monkeypatch):
     assert 2 == found.code
     assert "CUPTI" in found.err or "cupti" in found.err
     assert "Traceback" not in found.err
+
+
+def test_words_of_a_capture_are_no_markup(shell, tmp_path):
+    from prism_bench.studies.small_captures import nsys_export
+
+    path = nsys_export(tmp_path).rename(tmp_path / "odd [bold].sqlite")
+    found = shell("ledger", "--from", path)
+    assert 0 == found.code
+    assert "odd [bold].sqlite" in found.out
