@@ -198,3 +198,22 @@ def test_signals_until_the_process_is_gone_change_nothing():
         while process.poll() is None:
             process.send_signal(signal.SIGINT)
     assert process.returncode in (0, 2)
+
+
+@pytest.mark.parametrize("words", [("merge", "a.json.gz", "b.json.gz"), ("show", "a.json.gz"), ("trend",)])
+def test_a_command_that_only_reads_ends_without_a_traceback_too(tmp_path, words):
+    program = f"""
+import os, signal, sys
+from prism_bench import store
+from prism_bench.store import records
+interrupt = lambda *_, **__: os.kill(os.getpid(), signal.SIGINT)
+store.read = store.read_history = records.read = interrupt
+sys.argv = ["prism-bench", *{words!r}]
+from prism_bench.__main__ import main
+main()
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60,
+        preexec_fn=usual,
+    )  # fmt: skip
+    assert (2, "prism-bench: interrupted by SIGINT\n") == (found.returncode, found.stderr)
