@@ -153,15 +153,15 @@ __global__ void __launch_bounds__(256, 3)
     const auto add = [&](auto& term) { add_given<WIDTH>(joint, x_margin, y_margin, per_n, bx, by, sums, term); };
     QuickGiven quick;
     add(quick);
-    double terms[1], scale = 1.0;
+    double terms[1];
+    sums.terms.total(terms);
     if (quick.ordinary.odd) {
         sums = GivenSums();
         CarefulGiven careful(n);
         add(careful);
-        scale = careful.scale;
+        sums.terms.total(terms);
+        terms[0] /= careful.scale;
     }
-    sums.terms.total(terms);
-    terms[0] /= scale;
     double all[2] = {terms[0], static_cast<double>(sums.occupied - (blockIdx.y == 0 ? there : 0))};
     if (!row_sums(all, by_block, arrived)) return;
     const bool rounding = all[0] < 0x1p-46 * n && all[0] > -0x1p-22 * n;  // of expected cells, and of terms

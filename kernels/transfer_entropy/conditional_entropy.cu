@@ -26,25 +26,17 @@ template <int WIDTH>
 struct QuickTerms {
     PartialSums<1> partial;
     QuickLogs logs;
-    unsigned int smallest = ~0u;  // of the cells that are not empty, less 1
-    float least = 1.0f;           // of the reciprocals
 
-    __device__ float prepared(float marginal) {
-        const float reciprocal = __fdividef(1.0f, marginal);
-        least = fminf(least, reciprocal);
-        return reciprocal;
-    }
+    __device__ float prepared(float marginal) const { return __fdividef(1.0f, marginal); }
     __device__ void add(const Cells<WIDTH>& joint, const float (&reciprocal)[WIDTH]) {
 #pragma unroll
         for (int j = 0; j < WIDTH; ++j) {
-            const float p = joint.value[j];
-            smallest = min(smallest, __float_as_uint(p) - 1);  // a zero is the largest
-            partial.add(0, j, p * logs.log2_of(p * reciprocal[j]));
+            const float p = joint.value[j], quotient = p * reciprocal[j];
+            const bool lost = quotient < 0x1p-126f && p != 0.0f;
+            partial.add(0, j, p * logs.log2_of(lost ? 1.0f : quotient));  // 1 is not sure either
         }
     }
-    __device__ bool sure() const {
-        return logs.sure() && (smallest == ~0u || __uint_as_float(smallest + 1) * least >= 0x1p-126f);
-    }
+    __device__ bool sure() const { return logs.sure(); }
 };
 
 template <int WIDTH>

@@ -16,6 +16,7 @@ from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.sanitizer import CHECKS, SanitizerFinding
 from prism_bench.strict_json import json_line
 from prism_bench.workbench.process import HERE
+from prism_bench.workbench.sanitized import looked_at
 
 GRACE = 30.0
 
@@ -111,12 +112,12 @@ class _Work:
         return ended.text
 
     def _entries(self, kernels):
-        return {case.name: case.entries(Device()) for name in kernels for case in self._catalogue.edges_of(name)}
+        return {case.name: case.entries(Device()) for name in kernels for case in looked_at(self._catalogue, name)}
 
 
 def _rows(catalogue, share, checked):
     for kernel in share.kernels:
-        names = [case.name for case in catalogue.edges_of(kernel)]
+        names = [case.name for case in looked_at(catalogue, kernel)]
         finished = sum(name in checked.cases for name in names)
         findings = sum(finding.case in names for finding in checked.findings)
         verdict = "findings" if findings else "clean" if finished == len(names) else "not finished"
