@@ -162,6 +162,7 @@ class WatchedTimer:
         try:
             reason = self._in_a_graph() if self._metric == "hot_time" else self._keeps_results()
         except MeasurementInvalid as error:  # the samples that there are stay
+            self._guard.mend()
             reason = f"its launches could not be looked at in a graph: {error}"
         self._launches.judge_strays(self._metric)
         self._launches.seconds += perf_counter() - before

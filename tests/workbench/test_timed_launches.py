@@ -243,6 +243,17 @@ def test_a_graph_of_one_launch_is_not_captured_again():
     assert timer.finish() is None
 
 
+def test_what_cannot_be_looked_at_in_a_graph_is_not_trusted():
+    class Uncapturable(Played):
+        def replayed(self, call, times):
+            raise MeasurementInvalid("the call cannot be captured")
+
+    played = Uncapturable(honest)
+    timer = TimedLaunches(NullBackend(), played, 0, Random(1)).watched("hot_time", played.hot)
+    timer()
+    assert timer.finish() == "its launches could not be looked at in a graph: the call cannot be captured"
+
+
 def test_a_record_and_its_report_say_which_timed_launch_was_wrong(play):
     record = play({"double*": {"idles": True}}, filters=("double",), processes=2)
     kept = decode(json.loads(json.dumps(encode(record), allow_nan=False)), "the test")
