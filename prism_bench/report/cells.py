@@ -106,7 +106,10 @@ def _energy(row, case):
     told = hot.energy if hot else None
     if told is None or told.joules is None:
         return Cell(reason=told.reason if told else None)
-    return Cell(energy_text(told.joules), told.joules, f"±{share_text(told.uncertainty / told.joules)}")
+    counted = told.joules and told.uncertainty is not None
+    return Cell(
+        energy_text(told.joules), told.joules, f"±{share_text(told.uncertainty / told.joules)}" if counted else ""
+    )
 
 
 def _error(row, case):

@@ -48,3 +48,9 @@ def test_energy_has_its_uncertainty_or_its_reason():
     )
     assert ("12.5 mJ", "±4.0 %") == (table.rows[0].cells["energy"].text, table.rows[0].cells["energy"].small)
     assert ("the counter did not move",) == table.notes
+
+
+def test_energy_without_uncertainty_or_of_zero_stands_alone():
+    found = [replace(measurement("hot_time", 1e-3), energy=one) for one in (Energy(joules=0.0125), Energy(0.0, 0.0))]
+    table = case_table(read(record_of(*(case_result(f"k{i}", measurements=(one,)) for i, one in enumerate(found)))))
+    assert ["", ""] == [row.cells["energy"].small or "" for row in table.rows]
