@@ -125,7 +125,7 @@ def growth_serial(history, phi, intercept, horizon, xp):
         return xp.zeros(y.shape)
     values = np.abs(np.concatenate((on_host(history, xp)[:, history.shape[1] - len(phi) :], y), axis=1))
     terms = abs(intercept) + lfilter(np.concatenate(([0.0], np.abs(phi))), [1.0], values, axis=1)[:, len(phi) :]
-    return xp.asarray(filtered(np.abs(phi), terms)) + UNDERFLOW
+    return xp.asarray(filtered(np.abs(phi), terms + UNDERFLOW))
 
 
 def stable_each(rng, count, axes):
