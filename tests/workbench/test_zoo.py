@@ -24,17 +24,17 @@ LIES = {
     "looks_for_poison": "1000 of 1000 elements differ (seed 1)",
 }
 # Right when they are verified, and no longer when they are timed.
-IDLERS = {
+IDLERS = (
     "counts_launches", "looks_for_result", "flag_in_scratch", "remembers_pointers", "remembers_sum",
     "writes_less", "writes_nonsense", "idle_in_place",
-}  # fmt: skip
+)  # fmt: skip
 # Right whenever somebody looks, and quick where nothing has changed: the device's clock alone finds them out.
 RESTING = {
     "keeps_copy": ("cold_time", "it keeps results: "),
     "rests_in_graphs": ("hot_time", "it does less where nothing changed: "),
 }
-ON_A_DEVICE_ALONE = {"rests_when_busy"}
-HONEST = {"double", "doubled_in_place", "doubled_by_turns", "nearly_doubled"}
+ON_A_DEVICE_ALONE = ("rests_when_busy",)
+HONEST = ("double", "doubled_in_place", "doubled_by_turns", "nearly_doubled")
 SETTINGS = workbench.Settings(
     criteria={"wall_time": Criterion(precision=0, max_samples=40, seconds=60)}, cpu_baseline=False, peers=False
 )

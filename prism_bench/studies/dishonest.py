@@ -1,0 +1,59 @@
+"""What dishonest and honest kernels and callables get on a device: the outcomes of their tests as one table."""
+
+import csv
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from prism_bench.errors import ResultsError
+
+# The tests that plant a kernel or a callable, and hold what must become of it.
+TESTS = tuple(
+    f"tests/workbench/test_{name}.py" for name in ("zoo", "dishonest_callables", "honest_callables", "patched_clock")
+)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One test of a planted kernel or callable: `what` it holds, `of` which one, and the `outcome`.
+
+    The outcome is `as expected`, `otherwise` or `skipped`; `reason` says why, where it is not the first.
+    """
+
+    what: str
+    of: str
+    outcome: str
+    reason: str = ""
+
+
+def outcomes(junit: Path) -> list[Planted]:
+    """Return the tests in pytest's report; a ResultsError where the file is none, or holds no test."""
+    try:
+        found = list(map(_planted, ElementTree.parse(junit).getroot().iter("testcase")))
+    except (OSError, ElementTree.ParseError) as error:
+        raise ResultsError(f"{junit}: not readable as a report of pytest ({error})") from error
+    if not found:
+        raise ResultsError(f"{junit}: holds no test; pytest --junitxml writes one")
+    return found
+
+
+def _planted(case: ElementTree.Element) -> Planted:
+    what, _, of = case.get("name", "").removeprefix("test_").partition("[")
+    outcome, reason = next(_complaints(case), ("as expected", ""))
+    return Planted(what.replace("_", " "), of.removesuffix("]"), outcome, reason)
+
+
+def _complaints(case: ElementTree.Element) -> Iterator[tuple[str, str]]:
+    for tag, outcome in (("failure", "otherwise"), ("error", "otherwise"), ("skipped", "skipped")):
+        for one in case.findall(tag):
+            yield outcome, " ".join(one.get("message", "").split())[:200]
+
+
+def write_table(found: Iterable[Planted], path: Path) -> None:
+    """Write one line per test, sorted by what it holds."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(field.name for field in fields(Planted))
+        writer.writerows(sorted(map(astuple, found)))
