@@ -127,8 +127,9 @@ def test_without_times_the_picture_is_of_bytes(shell, chained, tmp_path):
 
 
 def test_counters_of_another_record_stand_in_the_ledger(shell, chained, tmp_path):
-    counted = {"tool": "ncu", "values": {f"dram_{way}_bytes": {"value": 4e6} for way in ("read", "write")}}
-    stale = {**counted, "values": {**counted["values"], "launches": {"value": 7}}}
+    moved = {"value": 4e6, "unit": "byte"}
+    counted = {"tool": "ncu", "values": {f"dram_{way}_bytes": moved for way in ("read", "write")}}
+    stale = {**counted, "values": {**counted["values"], "launches": {"value": 7, "unit": ""}}}
     found = record(result(profile=counted), result("full", profile=stale))
     store.save(found, tmp_path / "reports" / "profiles" / "toy" / "20260101T000000Z-0.json.gz")
     path = store.save(MEASURED, tmp_path / "here.json.gz")
