@@ -6,6 +6,7 @@ anything.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -102,11 +103,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'prism_bench' has no attribute '{name}'")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+    if name in _HOME:
+        globals()[name] = getattr(import_module(_HOME[name]), name)
+        return globals()[name]
+    if not name.startswith("_") and find_spec(f"{__name__}.{name}"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'prism_bench' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

@@ -168,6 +168,12 @@ def test_the_package_itself_loads_nothing():
     assert tops <= {"prism_bench", *sys.stdlib_module_names}
 
 
+def test_modules_are_attributes_of_the_package():
+    script = "import prism_bench; print(prism_bench.errors.UsageError.exit_code, hasattr(prism_bench, 'nothing'))"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=HOUSE)
+    assert "2 False" == told.stdout.strip()
+
+
 def test_public_names_exist():
     modules = [path for path in OURS if "__all__" in path.read_text()]
     assert modules
