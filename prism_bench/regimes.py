@@ -91,7 +91,8 @@ def _tiny(usual: Usual) -> np.ndarray:
 def _huge(usual: Usual) -> np.ndarray:
     finite = np.abs(usual.values[np.isfinite(usual.values)])
     peak = finite.max(initial=0.0)
-    return usual.values * (usual.most / peak if peak > 0 else 1.0)
+    # In this order a subnormal peak makes no infinity.
+    return usual.values / peak * usual.most if peak > 0 else usual.values
 
 
 def _subnormal(usual: Usual) -> np.ndarray:

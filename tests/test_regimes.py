@@ -149,3 +149,9 @@ def test_a_spec_without_edges_or_domains_has_no_regimes():
     assert [] == regime_edges(spec(In("x", "n"), edges=()))
     assert [] == regime_edges(spec(In("x", "n", fill=constant(1))))
     assert [] == regime_edges(spec(In("x", "n"), edges=(Workload(n=0),)))
+
+
+def test_a_subnormal_peak_makes_no_infinity_and_no_nan():
+    faint = Fill(lambda rng, count, axes: np.r_[np.zeros(count - 1), 5e-324], "faint", real())
+    huge = values("huge", fill=faint, dtype="float64")
+    assert np.isfinite(huge).all() and 2.0**40 == huge.max()
