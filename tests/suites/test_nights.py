@@ -144,7 +144,9 @@ def stubbed(tmp_path):
 
     def night(**environment):
         command, places = ["scripts/nightly"], {"BIN": str(tmp_path / "bin"), "PATH": os.environ["PATH"]}
-        return subprocess.run(command, cwd=tmp_path, env={**places, **environment}, capture_output=True, text=True)
+        return subprocess.run(
+            command, cwd=tmp_path, env={**places, **environment}, capture_output=True, text=True, timeout=120
+        )
 
     return night
 
@@ -184,6 +186,14 @@ def test_how_far_every_part_is_comes_along_the_way(stubbed):
     for part in (1, 2):
         assert re.search(rf"^nightly: \d+ s: part {part} of 2: 60 s: process 1, {part} of 9: case$", done.stderr, re.M)
     assert "nightly: " not in done.stdout
+
+
+def test_the_wait_for_the_next_line_of_progress_holds_up_nothing(stubbed, tmp_path):
+    """A night of several GPUs ended up to a minute late, and the next one found its lock taken until then."""
+    done = stubbed(GPUS="2", NIGHTLY_SECONDS="3600")
+    assert 0 == done.returncode, done.stdout + done.stderr
+    with (tmp_path / ".asv/nightly.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_another_night_of_the_same_commit_is_another_one(night):
