@@ -1,12 +1,12 @@
 """What dishonest and honest kernels and callables get on a device: the outcomes of their tests as one table."""
 
-import csv
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
+from prism_bench.studies.csv_table import write_rows
 
 # The tests that plant a kernel or a callable, and hold what must become of it.
 TESTS = tuple(
@@ -52,8 +52,4 @@ def _complaints(case: ElementTree.Element) -> Iterator[tuple[str, str]]:
 
 def write_table(found: Iterable[Planted], path: Path) -> None:
     """Write one line per test, sorted by what it holds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(field.name for field in fields(Planted))
-        writer.writerows(sorted(map(astuple, found)))
+    write_rows(Planted, sorted(map(astuple, found)), path)

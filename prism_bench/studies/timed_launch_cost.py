@@ -1,13 +1,13 @@
 """What verifying timed launches costs: the share of a measuring process's time, case by case, and who is accused."""
 
-import csv
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from prism_bench.case import Case
 from prism_bench.run_record import CaseResult
+from prism_bench.studies.csv_table import write_rows
 from prism_bench.workbench.session import Session
 
 MOST_SHARE = 0.02
@@ -53,11 +53,7 @@ def share(found: Iterable[CaseCost]) -> float:
 
 def write_table(found: Iterable[CaseCost], path: Path) -> None:
     """Write one line per case, seconds to the microsecond."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(field.name for field in fields(CaseCost))
-        writer.writerows(map(_rounded, found))
+    write_rows(CaseCost, map(_rounded, found), path)
 
 
 def _rounded(one: CaseCost) -> list[object]:
