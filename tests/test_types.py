@@ -1,0 +1,186 @@
+"""Types: pyright finds no error, and every function is annotated. Lists of what is not clean yet only shrink."""
+
+import ast
+import json
+import subprocess
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Errors of pyright by the file or folder that still has them, and functions without full annotations by package.
+# A number may only become smaller; remove the line when it is zero.
+PYRIGHT_NOT_YET: dict[str, int] = {
+    "docs/examples": 2,
+    "docs/generated": 7,
+    "prism_bench/__init__.py": 5,
+    "prism_bench/__main__.py": 1,
+    "prism_bench/alerts": 5,
+    "prism_bench/analysis": 2960,
+    "prism_bench/arguments.py": 35,
+    "prism_bench/backends": 29,
+    "prism_bench/budget.py": 1,
+    "prism_bench/byname.py": 25,
+    "prism_bench/case.py": 212,
+    "prism_bench/catalogue.py": 251,
+    "prism_bench/child.py": 1,
+    "prism_bench/cli": 14,
+    "prism_bench/compilation": 3,
+    "prism_bench/doctor": 1,
+    "prism_bench/documents.py": 1,
+    "prism_bench/emulator": 15,
+    "prism_bench/errors.py": 5,
+    "prism_bench/evidence.py": 21,
+    "prism_bench/exchange": 9,
+    "prism_bench/files.py": 20,
+    "prism_bench/fusion": 44,
+    "prism_bench/inputs.py": 63,
+    "prism_bench/interrupts.py": 24,
+    "prism_bench/kernel.py": 57,
+    "prism_bench/measure": 84,
+    "prism_bench/memory": 12,
+    "prism_bench/monitor": 14,
+    "prism_bench/naming.py": 22,
+    "prism_bench/persistent": 8,
+    "prism_bench/pipelines": 1,
+    "prism_bench/precision.py": 43,
+    "prism_bench/profilers": 7,
+    "prism_bench/record_check.py": 6,
+    "prism_bench/regimes.py": 29,
+    "prism_bench/report": 37,
+    "prism_bench/run_record.py": 81,
+    "prism_bench/saving.py": 26,
+    "prism_bench/store": 188,
+    "prism_bench/strict_json.py": 18,
+    "prism_bench/studies": 15,
+    "prism_bench/temporaries.py": 1,
+    "prism_bench/tolerance.py": 345,
+    "prism_bench/tune.py": 70,
+    "prism_bench/tuning": 18,
+    "prism_bench/units.py": 18,
+    "prism_bench/workbench": 53,
+    "prism_bench/workload.py": 18,
+    "suites/measured.py": 1,
+}
+ANNOTATIONS_NOT_YET: dict[str, int] = {
+    "prism_bench/alerts": 16,
+    "prism_bench/analysis": 177,
+    "prism_bench/arguments.py": 4,
+    "prism_bench/backends": 195,
+    "prism_bench/budget.py": 1,
+    "prism_bench/byname.py": 2,
+    "prism_bench/case.py": 9,
+    "prism_bench/catalogue.py": 28,
+    "prism_bench/cli": 152,
+    "prism_bench/compilation": 27,
+    "prism_bench/doctor": 24,
+    "prism_bench/emulator": 71,
+    "prism_bench/errors.py": 1,
+    "prism_bench/evidence.py": 1,
+    "prism_bench/exchange": 20,
+    "prism_bench/files.py": 1,
+    "prism_bench/fusion": 160,
+    "prism_bench/inputs.py": 6,
+    "prism_bench/kernel.py": 3,
+    "prism_bench/measure": 5,
+    "prism_bench/measurement.py": 1,
+    "prism_bench/memory": 76,
+    "prism_bench/monitor": 105,
+    "prism_bench/naming.py": 1,
+    "prism_bench/persistent": 67,
+    "prism_bench/pipelines": 76,
+    "prism_bench/precision.py": 3,
+    "prism_bench/profilers": 83,
+    "prism_bench/report": 242,
+    "prism_bench/run_record.py": 1,
+    "prism_bench/store": 10,
+    "prism_bench/studies": 10,
+    "prism_bench/tolerance.py": 17,
+    "prism_bench/tune.py": 3,
+    "prism_bench/tuning": 19,
+    "prism_bench/units.py": 3,
+    "prism_bench/workbench": 206,
+    "prism_bench/workload.py": 10,
+    "suites/listing.py": 2,
+    "suites/measured.py": 8,
+    "suites/nights.py": 3,
+    "suites/times.py": 5,
+}
+
+
+def package(path: Path) -> str:
+    """Return `prism_bench/case.py` for a module of the package and `prism_bench/store` for all in a folder."""
+    return "/".join(path.relative_to(ROOT).parts[:2])
+
+
+def pyright_errors() -> list[dict]:
+    """Run pyright as `pyproject.toml` configures it and return its errors."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        pytest.fail(f"pyright did not answer: {done.stdout}{done.stderr}")
+    assert found["summary"]["filesAnalyzed"] > 100
+    return [one for one in found["generalDiagnostics"] if one["severity"] == "error"]
+
+
+@pytest.mark.skipif(find_spec("pyright") is None, reason="needs pyright: pip install 'pyright[nodejs]'")
+def test_pyright_finds_no_error():
+    errors = pyright_errors()
+    counts = Counter(package(Path(one["file"])) for one in errors)
+    lines = [f"{one['file']}:{one['range']['start']['line'] + 1}: {one['message']}" for one in errors]
+    more = {name: count for name, count in counts.items() if count > PYRIGHT_NOT_YET.get(name, 0)}
+    assert not more, "\n".join([str(more), *(line for line in lines if any(name in line for name in more))][:60])
+    assert set(PYRIGHT_NOT_YET) <= set(counts), "remove the lines of paths that are clean"
+
+
+def is_annotated(function: ast.FunctionDef | ast.AsyncFunctionDef, in_class: bool) -> bool:
+    """Return whether all parameters except `self` or `cls`, and the result, have annotations."""
+    names = function.args
+    given = [*names.posonlyargs, *names.args, *names.kwonlyargs, names.vararg, names.kwarg]
+    parameters = [one for one in given if one is not None]
+    is_static = any(isinstance(one, ast.Name) and one.id == "staticmethod" for one in function.decorator_list)
+    if in_class and not is_static:
+        parameters = parameters[1:]
+    return all(one.annotation for one in parameters) and function.returns is not None
+
+
+def unannotated(path: Path) -> list[str]:
+    """Return `line name` of every function of the file that lacks an annotation."""
+    found = []
+    for parent in ast.walk(ast.parse(path.read_text())):
+        for node in ast.iter_child_nodes(parent):
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if is_function and not is_annotated(node, isinstance(parent, ast.ClassDef)):
+                found.append(f"{node.lineno} {node.name}")
+    return found
+
+
+def test_every_function_is_annotated():
+    found = {}
+    for folder in ("prism_bench", "suites"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            found.setdefault(package(path), []).extend(f"{path}:{one}" for one in unannotated(path))
+    more = {name: lines for name, lines in found.items() if len(lines) > ANNOTATIONS_NOT_YET.get(name, 0)}
+    assert not more, "\n".join(line for lines in more.values() for line in lines[:20])
+    assert all(found.get(name) for name in ANNOTATIONS_NOT_YET), "remove the lines of packages that are clean"
+
+
+def test_an_unannotated_function_is_found(tmp_path):
+    (tmp_path / "file.py").write_text(
+        "class A:\n    def f(self, a) -> int: ...\n    def g(self) -> int: ...\ndef h(): ...\n"
+    )
+    assert ["2 f", "4 h"] == sorted(unannotated(tmp_path / "file.py"))
+
+
+def test_the_package_has_the_marker_of_types():
+    assert (ROOT / "prism_bench" / "py.typed").is_file()
