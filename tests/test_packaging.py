@@ -42,7 +42,7 @@ def test_wheel_holds_every_source_and_nothing_left_behind(wheel):
         if (HOUSE / name).is_file():
             assert (f"prism_bench/{name}" if name.startswith("kernels/") else name) in names
     assert "prism_bench/kernels/machine/null.cu" in names
-    assert "prism_bench/py.typed" in names, "type checkers read the annotations of a package only where it has this file"
+    assert "prism_bench/py.typed" in names, "without it type checkers ignore annotations"
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 
