@@ -90,7 +90,7 @@ class Catalogue:
             return list(cases)
         names = {word.partition("=")[0] for word in choice.split(",")}
         launched = [chosen(case, choice) for case in cases if names <= set(case.tunable) and not case.is_regime]
-        return [case for case in launched if case.broken(Device()) is None]
+        return [case for case in launched if case.plan.broken(Device()) is None]
 
     def case(self, name: str) -> Case:
         """The case of that full name, such as `softmax[rows=32,cols=1000]`, or of a task: `name@block=128`."""
@@ -270,11 +270,11 @@ def _check(spec):
 def _build(case):
     """Compute all that follows from spec and workload alone."""
     for argument in case.spec.arguments:
-        _ = case.shape(argument.name) if isinstance(argument, Array) else argument.value(case.axes)
-    _ = case.bytes_moved, case.allocated_bytes, case.flops
+        _ = case.sizes.shape(argument.name) if isinstance(argument, Array) else argument.value(case.axes)
+    _ = case.sizes.bytes_moved, case.sizes.allocated_bytes, case.sizes.flops
     if case.golden:
-        case.check_golden()
-    case.require_default()
+        case.correctness.check_golden()
+    case.plan.require_default()
 
 
 def _sources_without_spec(root):

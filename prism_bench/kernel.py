@@ -224,6 +224,13 @@ class KernelSpec:
                 return argument
         raise SpecError(f"{self.label_in_errors}: no argument is called '{name}'")
 
+    def array(self, name: str) -> Array:
+        """Return the buffer called `name`."""
+        found = self.argument(name)
+        if not isinstance(found, Array):
+            raise SpecError(f"{self.label_in_errors}: argument '{name}' is no array")
+        return found
+
     def tolerance_of(self, output: str) -> Tolerance:
         """The tolerance for one output."""
         if isinstance(self.tolerance, Tolerance):

@@ -226,7 +226,7 @@ def _workloads(spec: KernelSpec) -> list[Workload]:
 
 
 def _cost(case: Case) -> int:
-    return case.bytes_moved + (case.flops or 0)
+    return case.sizes.bytes_moved + (case.sizes.flops or 0)
 
 
 def _rank(case: Case) -> tuple[bool, int]:
@@ -240,7 +240,7 @@ def _path(case: Case) -> tuple:
     Empty where the launch raises: the edge itself reports that, and the other kernels have theirs.
     """
     try:
-        steps = case.steps(Device())
+        steps = case.plan.steps(Device())
     except Exception:  # a spec's own function may raise anything
         return ()
     launches = [step for step in steps if isinstance(step, Launch) and not step.is_empty]

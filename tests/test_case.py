@@ -49,7 +49,7 @@ def case(workload=None, spec=SPEC, **more):
 
 def offered(one, inputs=None):
     arrays = {name: array.on(np) for name, array in (inputs or one.inputs()).items()}
-    return one.expected(arrays, np, scipy.special)
+    return one.correctness.expected(arrays, np, scipy.special)
 
 
 def test_its_name_is_kernel_variant_and_every_axis():
@@ -83,30 +83,30 @@ def test_a_workload_that_lacks_an_axis_says_who_asked():
 
 def test_shapes_bytes_and_operations_follow_from_the_axes():
     one = case()
-    assert ((3, 4), (3, 2)) == (one.shape("x"), one.shape("y"))
-    assert 3 * 4 * 4 + 3 * 2 * 8 == one.bytes_moved
-    assert one.bytes_moved + 3 * 4 == one.allocated_bytes
-    assert 6 == one.flops
+    assert ((3, 4), (3, 2)) == (one.sizes.shape("x"), one.sizes.shape("y"))
+    assert 3 * 4 * 4 + 3 * 2 * 8 == one.sizes.bytes_moved
+    assert one.sizes.bytes_moved + 3 * 4 == one.sizes.allocated_bytes
+    assert 6 == one.sizes.flops
 
 
 def test_bytes_beyond_32_bits_are_counted():
-    assert (1 << 40) * 4 + (1 << 39) * 8 == case(Workload(rows=1 << 20, cols=1 << 20)).bytes_moved
+    assert (1 << 40) * 4 + (1 << 39) * 8 == case(Workload(rows=1 << 20, cols=1 << 20)).sizes.bytes_moved
 
 
 def test_an_array_read_and_written_moves_twice():
     spec = KernelSpec("f", (InOut("x", "n"),), lambda n: Launch(n, 1), lambda x: x, {"S0": Workload(n=8)})
-    assert 64 == Case(spec, Workload(n=8), "S0").bytes_moved
+    assert 64 == Case(spec, Workload(n=8), "S0").sizes.bytes_moved
 
 
 def test_a_spec_may_say_the_bytes_itself_and_stay_silent_on_operations():
     one = case(spec=replace(SPEC, bytes_moved=lambda rows: 7 * rows, flops=None))
-    assert (21, None) == (one.bytes_moved, one.flops)
+    assert (21, None) == (one.sizes.bytes_moved, one.sizes.flops)
 
 
 def test_a_plan_may_be_one_launch_a_tuple_or_a_list_and_may_ask_for_the_device():
-    assert (Zero("s"), Launch(grid=2, block=2)) == case().steps(Device(sm_count=2))
-    assert (Launch(1, 1),) == case(spec=replace(SPEC, launch=lambda: Launch(1, 1))).steps(Device())
-    assert (Zero("s"),) == case(spec=replace(SPEC, launch=lambda: [Zero("s")])).steps(Device())
+    assert (Zero("s"), Launch(grid=2, block=2)) == case().plan.steps(Device(sm_count=2))
+    assert (Launch(1, 1),) == case(spec=replace(SPEC, launch=lambda: Launch(1, 1))).plan.steps(Device())
+    assert (Zero("s"),) == case(spec=replace(SPEC, launch=lambda: [Zero("s")])).plan.steps(Device())
 
 
 def test_inputs_are_the_same_for_a_seed_and_others_for_another():
@@ -206,8 +206,9 @@ def test_golden_data_without_outputs_leave_them_to_the_reference():
 def test_golden_data_may_have_a_tolerance_of_their_own():
     one = golden()
     arrays = {name: array.on(np) for name, array in one.inputs().items()}
-    assert "exact" == one.allowance("y", arrays, np, scipy.special).tolerance.name
-    assert "elementwise" == case().allowance("y", case().inputs() and arrays, np, scipy.special).tolerance.name
+    assert "exact" == one.correctness.allowance("y", arrays, np, scipy.special).tolerance.name
+    usual = case().correctness
+    assert "elementwise" == usual.allowance("y", usual.inputs() and arrays, np, scipy.special).tolerance.name
 
 
 def test_golden_data_that_lack_an_input_say_which():
@@ -230,15 +231,15 @@ def test_a_tolerance_evaluates_what_it_asks_for():
     tolerance = product(magnitude=lambda x, xp: xp.abs(x).sum(), depth=lambda cols: cols)
     one = case(spec=replace(SPEC, tolerance=tolerance))
     arrays = {name: array.on(np) for name, array in one.inputs().items()}
-    found = one.allowance("y", arrays, np, scipy.special)
+    found = one.correctness.allowance("y", arrays, np, scipy.special)
     assert float(np.abs(arrays["x"].astype("float64")).sum()) == found.magnitude
     assert 4 * 2**-24 == pytest.approx(found.terms, rel=1e-6)
 
 
 def test_a_device_without_the_instructions_refuses_the_case():
     wanting = case(spec=replace(SPEC, requires=Requirement("wgmma", 90)))
-    assert "wgmma: for compute capability 90, not 80" == wanting.refusal(Device(compute_capability=80))
-    assert [None, None] == [wanting.refusal(Device(compute_capability=90)), case().refusal(Device())]
+    assert "wgmma: for compute capability 90, not 80" == wanting.plan.refusal(Device(compute_capability=80))
+    assert [None, None] == [wanting.plan.refusal(Device(compute_capability=90)), case().plan.refusal(Device())]
 
 
 def test_an_edge_with_fills_of_its_own_has_a_name_and_those_inputs():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench import Launch, Out, Rule, Tune, Workload
-from prism_bench.case import Case, Device
+from prism_bench.case import Case, Device, edges_task
 from prism_bench.catalogue import discover
 from prism_bench.errors import SpecError, UsageError
 
@@ -39,9 +39,9 @@ def test_configurations_that_launch_the_same_are_one():
 
 def test_a_choice_reaches_the_launch_and_the_task_and_leaves_the_name_alone():
     chosen = case().configured({"block": 64, "items": 2})
-    assert (Launch(grid=8, block=64),) == chosen.steps(Device())
+    assert (Launch(grid=8, block=64),) == chosen.plan.steps(Device())
     assert ("tripled[n=1000]", "tripled[n=1000]@block=64,items=2") == (chosen.name, chosen.task)
-    assert ("edges:tripled@block=64,items=2", "edges:tripled") == (chosen.edges_task, case().edges_task)
+    assert ("edges:tripled@block=64,items=2", "edges:tripled") == (edges_task(chosen), edges_task(case()))
     assert {"block": 64, "items": 2} == chosen.configuration
 
 
@@ -65,8 +65,8 @@ def test_derived_sizes_may_ask_for_what_is_tuned():
     spec = replace(
         SPEC, arguments=(*SPEC.arguments, Out("sums", "blocks")), derived={"blocks": lambda n, block: -(-n // block)}
     )
-    assert (8,) == case(spec=spec).shape("sums")
-    assert (16,) == case(spec=spec).configured({"block": 64}).shape("sums")
+    assert (8,) == case(spec=spec).sizes.shape("sums")
+    assert (16,) == case(spec=spec).configured({"block": 64}).sizes.shape("sums")
 
 
 def test_a_rule_may_ask_for_the_device():
@@ -96,7 +96,7 @@ def test_a_default_that_breaks_its_own_rule_is_an_impossible_space():
 def test_a_default_that_is_no_value_is_refused():
     tune = Tune(block=(128, 64), items=(1,), default={"block": lambda n: n})
     with pytest.raises(SpecError, match="the default block=1000,items=1 needs block among 128, 64"):
-        case(spec=replace(SPEC, tune=tune)).require_default()
+        case(spec=replace(SPEC, tune=tune)).plan.require_default()
 
 
 def test_the_catalogue_finds_a_case_by_its_task():

@@ -18,6 +18,7 @@ OURS = [path for path in SOURCES if "tests" not in path.relative_to(HOUSE).parts
 # A room imports only from floors below its own; rooms on one floor do not know each other. Nouns are one room.
 NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
+    case_sizes correctness host_plan
     naming precision child scene entry strict_json domain originals documents record_schema record_ranges record_check
     foreign_files
     interrupts saving temporaries regimes
@@ -43,7 +44,8 @@ DOORS = ("__init__", "__main__")
 
 # Outside packages and the only places that may name them.
 OUTSIDE = {
-    "numpy": ["arguments", "precision", "scene", "store", "case", "inputs", "tolerance", "regimes", "backends",
+    "numpy": ["arguments", "precision", "scene", "store", "case_sizes", "correctness", "inputs", "tolerance", "regimes",
+              "backends",
               "emulator", "workbench", "tuning", "persistent",
               "fusion", "memory", "pipelines", "profilers", "analysis", "studies", "report"],
     "scipy": ["backends", "workbench", "analysis"],

@@ -81,7 +81,7 @@ def _kernel(spec):
 def _cases(spec):
     """The kernel's own; those of variants have the same workloads."""
     return [
-        (code(case.workload), case.label, bytes_text(case.bytes_moved), rate_text(case.flops, ""))
+        (code(case.workload), case.label, bytes_text(case.sizes.bytes_moved), rate_text(case.sizes.flops, ""))
         for case in _all_cases()
         if case.spec.name == spec.name and case.variant is None
     ]

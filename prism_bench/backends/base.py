@@ -61,7 +61,7 @@ class Runnable(AbstractContextManager):
 
     def share(self, name: str, other: "Runnable", theirs: str) -> None:
         """The argument `name` is from now on `other`'s buffer `theirs`. SpecError unless both hold the same."""
-        (dtype, count), given = self.case.elements(name), other.case.elements(theirs)
+        (dtype, count), given = self.case.sizes.elements(name), other.case.sizes.elements(theirs)
         if (dtype, count) != given:
             raise SpecError(f"{self.case.name}: {name} holds {count} {dtype}; '{theirs}' of {other.case.name} holds "
                             f"{given[1]} {given[0]}")  # fmt: skip

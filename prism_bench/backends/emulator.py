@@ -27,7 +27,7 @@ def open_backend() -> "EmulatorBackend":
 
 def refusal(case: Case) -> str | None:
     """Return what the emulator lacks to run the case, `wgmma` for example, or None where it can run it."""
-    needed = case.requirement
+    needed = case.plan.requirement
     return needed.what if needed else not_emulated(case.spec.source, shared_with(case.spec.source))
 
 
@@ -36,7 +36,7 @@ class EmulatorRunnable(Runnable):
 
     def __init__(self, backend: "EmulatorBackend", case, inputs):
         self.case, self._backend = case, backend
-        steps = case.steps(backend.device)
+        steps = case.plan.steps(backend.device)
         self.steps = tuple(step for step in steps if isinstance(step, Zero) or not step.is_empty)
         self._module = self._compiled()
         self.reports = ()
@@ -82,7 +82,7 @@ class EmulatorRunnable(Runnable):
         self._buffers = {array.name: DeviceBuffer(self._laid_out(array, inputs)) for array in self.case.spec.arrays}
 
     def arrays(self, names):
-        return {name: self._buffers[name].array.reshape(self.case.shape(name)) for name in names}
+        return {name: self._buffers[name].array.reshape(self.case.sizes.shape(name)) for name in names}
 
     def restore(self):
         for array in self.case.spec.inputs:
@@ -142,7 +142,7 @@ class EmulatorRunnable(Runnable):
         device, cases = self._backend.device, [self.case]
         if self.case.choice:
             cases = [one for case in [*cases, *_usual(self.case.spec)] for one in case.configurations(device)]
-        return tuple(sorted({entry for case in cases for entry in case.entries(device)}))
+        return tuple(sorted({entry for case in cases for entry in case.plan.entries(device)}))
 
     def _take(self, step):
         if isinstance(step, Zero):
@@ -161,8 +161,8 @@ class EmulatorRunnable(Runnable):
 
     def _laid_out(self, array, inputs):
         if array.reads:
-            return np.asarray(inputs[array.name].on(np)).reshape(self.case.shape(array.name))
-        content = np.empty(self.case.shape(array.name), array.dtype)
+            return np.asarray(inputs[array.name].on(np)).reshape(self.case.sizes.shape(array.name))
+        content = np.empty(self.case.sizes.shape(array.name), array.dtype)
         content.reshape(-1).view(np.uint8)[:] = array.first_byte
         return content
 
@@ -226,7 +226,7 @@ def _shared_entries(spec, device) -> tuple[str, ...]:
 def _launched(spec, device):
     for case in _usual(spec):
         try:
-            yield from case.entries(device)
+            yield from case.plan.entries(device)
         except Exception:  # whatever a variant's launch raises, it raises again where its own result can say so
             continue
 
@@ -236,4 +236,4 @@ def _usual(spec):
     edges = (edge.workload if isinstance(edge, Edge) else edge for edge in spec.edges)
     workloads = [*edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]
     cases = [Case(spec, workload, "edge") for workload in workloads if workload is not None]
-    return [case for case in cases if not case.requirement]
+    return [case for case in cases if not case.plan.requirement]

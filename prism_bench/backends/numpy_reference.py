@@ -30,13 +30,13 @@ class NumpyRunnable(Runnable):
             if theirs in other._results:
                 self.put(name, self._input(name))
             else:  # an input of the other's: its float64 copy is there already
-                self._offered[name] = other._offered[theirs].reshape(self.case.shape(name))
-        self._results = self.case.reference_outputs(self._offered)
+                self._offered[name] = other._offered[theirs].reshape(self.case.sizes.shape(name))
+        self._results = self.case.correctness.reference_outputs(self._offered)
 
     def reset(self, inputs):
         self.inputs, self._shared = inputs, {}
         self._inputs = {name: array.on(np) for name, array in inputs.items()}
-        self._offered = self.case.offered(self._inputs, np, self._special)
+        self._offered = self.case.correctness.offered(self._inputs, np, self._special)
         self._results = {}
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -54,14 +54,14 @@ class NumpyRunnable(Runnable):
         if name not in self._shared:
             return self._inputs[name]
         other, theirs = self._shared[name]
-        return other.arrays([theirs])[theirs].reshape(self.case.shape(name))
+        return other.arrays([theirs])[theirs].reshape(self.case.sizes.shape(name))
 
     def _share(self, name, other, theirs):
         self._shared[name] = other, theirs
 
     def put(self, name, values):
-        self._inputs[name][...] = np.reshape(values, self.case.shape(name))
-        self._offered |= self.case.offered({name: self._inputs[name]}, np, self._special)
+        self._inputs[name][...] = np.reshape(values, self.case.sizes.shape(name))
+        self._offered |= self.case.correctness.offered({name: self._inputs[name]}, np, self._special)
 
     def timers(self):
         return MappingProxyType({"wall_time": lambda: self._once})
@@ -90,7 +90,7 @@ class NumpyBackend(Backend):
         return {"device": _processor(), "software": {"numpy": np.__version__, "scipy": scipy.__version__}}
 
     def prepare(self, case, inputs):
-        wanted, free = REFERENCE_COPIES * case.allocated_bytes, _free_bytes()
+        wanted, free = REFERENCE_COPIES * case.sizes.allocated_bytes, _free_bytes()
         if free is not None and wanted > free:
             raise MemoryError(f"wants about {bytes_text(wanted)} of host memory, {bytes_text(free)} are free")
         return NumpyRunnable(case, inputs, self.special)

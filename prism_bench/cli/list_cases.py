@@ -34,8 +34,8 @@ def _plain(case):
         "family": spec.family,
         "label": case.label,
         "workload": dict(case.workload),
-        "bytes": case.bytes_moved,
-        "flops": case.flops,
+        "bytes": case.sizes.bytes_moved,
+        "flops": case.sizes.flops,
         "aliases": list(spec.aliases),
         "peers": list(spec.peers),
         "edges": len(spec.edges) + len(spec.golden),
@@ -50,6 +50,6 @@ def _table(cases):
     for name in ("bytes", "operations", "peers"):
         table.add_column(name, justify="right" if name != "peers" else "left")
     for case in sorted(cases, key=lambda case: (case.spec.family, case.kernel, case.label)):
-        table.add_row(case.spec.family, case.kernel, case.label, str(case.workload), bytes_text(case.bytes_moved),
-                      rate_text(case.flops, ""), " ".join(case.spec.peers))  # fmt: skip
+        table.add_row(case.spec.family, case.kernel, case.label, str(case.workload), bytes_text(case.sizes.bytes_moved),
+                      rate_text(case.sizes.flops, ""), " ".join(case.spec.peers))  # fmt: skip
     return table

@@ -73,7 +73,7 @@ def _chosen(opened, found, words, label, timeout):
 
     labels = options.chosen_labels(label, ("S1",) if opened.name == "cuda" else ("S0",))
     cases = [case for case in found.cases(words or (), labels) if case.tunable and (words or not case.variant)]
-    cases = [case for case in cases if not case.refusal(opened.device)]
+    cases = [case for case in cases if not case.plan.refusal(opened.device)]
     if not cases:
         raise UsageError("none of these cases can be tuned: their specs have no tune=, or this device cannot run them")
     return Bench(opened.name, found, timeout), cases

@@ -10,7 +10,7 @@ from pathlib import Path
 from prism_bench import interrupts
 from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.analysis.tuning import Decided, Searched, decided
-from prism_bench.case import Case
+from prism_bench.case import Case, edges_task
 from prism_bench.errors import BackendUnavailable
 from prism_bench.tuning.choice import Choice, toolchain_of
 from prism_bench.tuning.kept import Kept, path_for, read_kept, write_kept
@@ -87,7 +87,7 @@ class Tuning:
     def _search_all(self, spaces):
         """Case by case, until their share of the time is over. What is tried whole is compiled before, edges too."""
         whole = [case for space in spaces if len(space) <= self._plan.budget for case in space]
-        ahead = [*(case.task for case in whole), *(case.edges_task for case in whole)]
+        ahead = [*(case.task for case in whole), *(edges_task(case) for case in whole)]
         tried, total = count(), sum(min(len(space), self._plan.budget) for space in spaces)
         with Trials(self._bench, ahead) as trials:
 

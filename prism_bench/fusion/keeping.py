@@ -96,7 +96,7 @@ def entries(declaration: Declaration, catalogue: Catalogue) -> list[str]:
     source = declaration.folder / f"{declaration.name}.cu"
     cases = [case for case in catalogue.cases([declaration.name], ("S0",)) if case.spec.source == source]
     first: dict[str, str] = {}
-    for entry in (entry for case in cases for entry in case.entries(HOPPER)):
+    for entry in (entry for case in cases for entry in case.plan.entries(HOPPER)):
         first.setdefault(entry.partition("<")[0], entry)
     return sorted(first.values())
 

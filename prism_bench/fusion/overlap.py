@@ -126,7 +126,7 @@ class Chunks:
 
     def _outputs(self):
         outputs = self._case.spec.outputs
-        return {one.name: self._flow.host_array(self._case.shape(one.name), one.dtype) for one in outputs}
+        return {one.name: self._flow.host_array(self._case.sizes.shape(one.name), one.dtype) for one in outputs}
 
     def _pinned(self, values):
         array = self._flow.host_array(values.shape, values.dtype)

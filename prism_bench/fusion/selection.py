@@ -126,7 +126,7 @@ def _given(case, data):
         if array.name not in data:
             raise UsageError(f"the sample gives no '{array.name}'; {case.spec.name} reads "
                              f"{', '.join(one.name for one in case.spec.inputs)}")  # fmt: skip
-        values, shape = np.asarray(data[array.name]), case.shape(array.name)
+        values, shape = np.asarray(data[array.name]), case.sizes.shape(array.name)
         if values.shape != shape:
             raise UsageError(f"the sample's '{array.name}' has shape {values.shape}; {case.name} reads {shape}")
         try:
@@ -139,7 +139,7 @@ def _given(case, data):
 def _tried(one: Declared, whole, samples, backend):
     spec = whole.spec.with_variant(one.variant) if one.variant else whole.spec
     case = Case(spec, whole.workload, whole.label, one.variant)
-    empty = Tried(one.precision, one.stage, case.kernel, case.bytes_moved)
+    empty = Tried(one.precision, one.stage, case.kernel, case.sizes.bytes_moved)
     rounded = [_rounded(inputs, case, one) for inputs in samples]
     try:
         with backend.prepare(case, rounded[0]) as runnable:
@@ -160,7 +160,7 @@ def _error(runnable, whole, rounded, inputs, backend):
     xp = backend.xp
     runnable.reset(rounded)
     runnable()
-    expected = whole.expected({name: one.on(xp) for name, one in inputs.items()}, xp, backend.special)
+    expected = whole.correctness.expected({name: one.on(xp) for name, one in inputs.items()}, xp, backend.special)
     outputs = runnable.arrays(expected)
     return max(_norm(outputs[name].astype("float64") - want, xp) / max(_norm(want, xp), 1e-300)
                for name, want in expected.items())  # fmt: skip

@@ -63,8 +63,8 @@ def program_of(name: str, case: Case | None, device: Device) -> Program:
     """The case's plan on `device`, or the empty item; a UsageError says why a plan cannot be served."""
     if case is None:
         return Program(name)
-    arrays = {a.name: Field(case.shape(a.name), a.dtype, a.first_byte, a.reads) for a in case.spec.arrays}
-    steps = tuple(_step(case, step) for step in case.steps(device) if not getattr(step, "is_empty", False))
+    arrays = {a.name: Field(case.sizes.shape(a.name), a.dtype, a.first_byte, a.reads) for a in case.spec.arrays}
+    steps = tuple(_step(case, step) for step in case.plan.steps(device) if not getattr(step, "is_empty", False))
     return Program(name, steps, arrays, case.spec.source, case.spec.options)
 
 

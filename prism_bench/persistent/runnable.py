@@ -28,7 +28,7 @@ class ServedRunnable(Runnable):
 
     def _content(self, array, inputs):
         if array.reads:
-            return np.asarray(inputs[array.name].on(np)).reshape(self.case.shape(array.name))
-        poisoned = np.empty(self.case.shape(array.name), array.dtype)
+            return np.asarray(inputs[array.name].on(np)).reshape(self.case.sizes.shape(array.name))
+        poisoned = np.empty(self.case.sizes.shape(array.name), array.dtype)
         poisoned.reshape(-1).view(np.uint8)[:] = array.first_byte
         return poisoned

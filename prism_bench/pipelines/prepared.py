@@ -95,7 +95,7 @@ class Prepared:
     def _host_array(self, word):
         stage, argument = place_of(word)
         case = self.runnables[stage].case
-        array = self.flow.host_array(case.shape(argument), case.spec.argument(argument).dtype)
+        array = self.flow.host_array(case.sizes.shape(argument), case.spec.argument(argument).dtype)
         if argument in self.inputs[stage]:
             array[...] = self.inputs[stage][argument].on(np)
         return array
@@ -108,7 +108,7 @@ class Prepared:
             where = f"{self.pipeline.name}: {name} of {one.stage.name}"
             value = byname.call(value, {**self.axes, "rng": rng}, where) if callable(value) else value
             array = one.case.spec.argument(name)
-            drawn[name] = given(np.broadcast_to(np.asarray(value), one.case.shape(name)), array.dtype)
+            drawn[name] = given(np.broadcast_to(np.asarray(value), one.case.sizes.shape(name)), array.dtype)
         return drawn
 
 

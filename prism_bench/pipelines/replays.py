@@ -95,7 +95,7 @@ def record_catalogue(catalogue: Catalogue, backend: Backend, label: str, folder:
 
     with recording("catalogue") as recorder:
         for case in catalogue.cases(labels=(label,)):
-            if case.variant or case.allocated_bytes > LARGEST:
+            if case.variant or case.sizes.allocated_bytes > LARGEST:
                 continue
             try:
                 verify(backend, case, seeds=(0,))

@@ -93,8 +93,8 @@ class Session:
         cases = [one.case for one in placed(pipeline, self._label, self._catalogue)]
         return CaseResult(
             name=f"{pipeline.name}:{name}[{text}]", kernel=pipeline.name, variant=name, family=FAMILY,
-            label=self._label, workload=workload, bytes=sum(case.bytes_moved for case in cases),
-            flops=sum(case.flops or 0 for case in cases), status=status, reason=reason, **facts,
+            label=self._label, workload=workload, bytes=sum(case.sizes.bytes_moved for case in cases),
+            flops=sum(case.sizes.flops or 0 for case in cases), status=status, reason=reason, **facts,
         )  # fmt: skip
 
 

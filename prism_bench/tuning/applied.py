@@ -72,7 +72,7 @@ def applied(cases: Sequence[Case], machine: Machine, folder: Path = DEFAULT_FOLD
 
 def _one(case, kept: Kept, machine):
     """The case, what is told of the choice it is launched by, and why it is not launched by one that there is."""
-    if not case.tunable or case.refusal(machine.device):
+    if not case.tunable or case.plan.refusal(machine.device):
         return case, None, None
     toolchain = toolchain_of(machine.facts)
     choice, how = kept.nearest(case.kernel, case.workload, toolchain)
@@ -85,7 +85,7 @@ def _one(case, kept: Kept, machine):
         configured = _configured(case, choice)
     except SpecError as error:
         return case, None, str(error)
-    if configured.broken(machine.device):
+    if configured.plan.broken(machine.device):
         return case, None, None
     told = {"configuration": configured.configuration, "by": how, "tuned_at": dict(choice.workload)}
     return configured, told | {"created": choice.created}, None

@@ -23,7 +23,7 @@ def scene(rows: int, cols: int) -> np.ndarray:
 
 def entropies(case: Case) -> np.ndarray:
     """The entropies of the scene, in bits, by the reference of a case whose input is the image `x`."""
-    return case.expected({"x": scene(*case.shape("x"))}, np, None)["entropy"]
+    return case.correctness.expected({"x": scene(*case.sizes.shape("x"))}, np, None)["entropy"]
 
 
 def window_row(window: int, seconds: float, by_window: Mapping[int, np.ndarray]) -> Window:

@@ -21,7 +21,7 @@ def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], No
 
     `report` is called after each library.
     """
-    jobs = list(dict.fromkeys(job for case in cases if not case.refusal(device) if (job := _job(case, device))))
+    jobs = list(dict.fromkeys(job for case in cases if not case.plan.refusal(device) if (job := _job(case, device))))
     with suppress(BrokenProcessPool):
         for _ in on_all_cores(_compile, jobs):
             report()
@@ -39,7 +39,7 @@ def on_all_cores(work: Callable, jobs: Sequence) -> Iterator:
 
 def _job(case, device) -> tuple[Path, tuple[str, ...], str, tuple[str, ...]] | None:
     try:
-        entries = case.entries(device)
+        entries = case.plan.entries(device)
     except Exception:  # whatever a spec's launch raises, it raises again where the case's own result can say so
         return None
     return (case.spec.source, entries, str(device.compute_capability), case.spec.options) if entries else None

@@ -89,7 +89,7 @@ def launched(catalogue: Catalogue, filters=(), architecture="90", edges=True) ->
     sources: dict[Path, dict[tuple, set]] = {}
     device = _device(architecture)
     for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
-        entries = () if case.refusal(device) else case.entries(device)
+        entries = () if case.plan.refusal(device) else case.plan.entries(device)
         if entries:
             sources.setdefault(case.spec.source, {}).setdefault(case.spec.options, set()).update(entries)
     return dict(sorted(sources.items()))
@@ -105,7 +105,7 @@ def left_out(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES) -> l
     chosen: dict[str, list] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
         chosen.setdefault(case.kernel, []).append(case)
-    reasons = ((name, one, [case.refusal(_device(one)) for case in cases]) for name, cases in chosen.items()
+    reasons = ((name, one, [case.plan.refusal(_device(one)) for case in cases]) for name, cases in chosen.items()
                for one in architectures)  # fmt: skip
     return [Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)]
 

@@ -115,7 +115,7 @@ def _all_wait(case, wanted, waits: Mapping[tuple[str, int], int], device):
 
 def _launches(case, device):
     """Entry and number of blocks of every launch of the case."""
-    steps = [step for step in case.steps(device) if isinstance(step, Launch) and not step.is_empty]
+    steps = [step for step in case.plan.steps(device) if isinstance(step, Launch) and not step.is_empty]
     return [((step.entry or case.spec.entry).partition("<")[0], _blocks(step)) for step in steps]
 
 

@@ -80,7 +80,7 @@ class Watched:
             following = self._launch(case, runnable)
             self._at("comparing with the reference")
             entries = self._compared(case, inputs, runnable) if self._order["verify"] else []
-        launches = sum(isinstance(step, Launch) and not step.is_empty for step in case.steps(self._backend.device))
+        launches = sum(isinstance(step, Launch) and not step.is_empty for step in case.plan.steps(self._backend.device))
         status, reason = ("ok", None) if passed(entries) else ("wrong", complaint(case, self._backend.name, entries))
         return {"status": status, "reason": reason, "launches": launches, "following": following}
 

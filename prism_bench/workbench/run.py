@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from prism_bench import interrupts
-from prism_bench.case import Case
+from prism_bench.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.files import default_folder
@@ -55,7 +55,7 @@ class Run:
 
         With several lanes all of the verifying comes first; with one, the first process does it on its way.
         """
-        edges = list(dict.fromkeys([*(case.edges_task for case in cases), *(f"edges:{kernel}" for kernel in others)]))
+        edges = list(dict.fromkeys([*(edges_task(case) for case in cases), *(f"edges:{kernel}" for kernel in others)]))
         processes = self._settings.processes if timed else 1
         apart = timed and self._settings.lanes > 1
         self._total = len(edges) + len(cases) * (processes + apart)
@@ -182,7 +182,7 @@ class Run:
     def _written(self, cases) -> dict[str, int]:
         """The bytes that each case writes, by name."""
         known = {case.name: self._catalogue.anywhere(case.name) for case in cases if case.measurements}
-        return {name: sum(case.nbytes(array.name) for array in case.spec.outputs) for name, case in known.items()}
+        return {name: sum(case.sizes.nbytes(array.name) for array in case.spec.outputs) for name, case in known.items()}
 
     def record(self, started: datetime, seconds: float, complete: bool) -> RunRecord:
         """What was measured so far, as a record; impossible measurements are marked."""

@@ -112,7 +112,7 @@ class _Work:
         return ended.text
 
     def _entries(self, kernels):
-        return {case.name: case.entries(Device()) for name in kernels for case in looked_at(self._catalogue, name)}
+        return {case.name: case.plan.entries(Device()) for name in kernels for case in looked_at(self._catalogue, name)}
 
 
 def _rows(catalogue, share, checked):

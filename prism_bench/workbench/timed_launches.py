@@ -65,7 +65,7 @@ class TimedLaunches:
         nothing: a process that does not verify begins so.
         """
         arrays = self.runnable.case.spec.arrays
-        if self.guard and sum(self.runnable.case.elements(array.name)[1] for array in arrays) <= CHEAP_ELEMENTS:
+        if self.guard and sum(self.runnable.case.sizes.elements(array.name)[1] for array in arrays) <= CHEAP_ELEMENTS:
             self._require_right({})
 
     def watched(self, metric: str, once: Callable[[], Sample]) -> "WatchedTimer":
@@ -232,7 +232,7 @@ class WatchedTimer:
         alone, together = (min(timer() for _ in range(2 if times == high else 1)) for timer in timers)
         guard.mend()
         guard.compare(self._number, key, rewritten=not in_place or not self._launches.repeatable)
-        evicted = 4 * runnable.case.allocated_bytes / RESTORED if in_place else 0.0
+        evicted = 4 * runnable.case.sizes.allocated_bytes / RESTORED if in_place else 0.0
         if together - alone <= hot * GRAPH_GAIN + GRAPH_SECONDS + evicted:
             return None
         return (

@@ -37,7 +37,7 @@ def traffic(case: Case, seed: int = 0) -> CaseTraffic:
             runnable()
             return _judged(case, _counted(case, runnable))
     except PrismBenchError as error:
-        return CaseTraffic(case.name, case.bytes_moved, complaint=str(error))
+        return CaseTraffic(case.name, case.sizes.bytes_moved, complaint=str(error))
 
 
 def _counted(case, runnable):
@@ -54,7 +54,7 @@ def _counted(case, runnable):
     total = lambda name: sum(getattr(one, name) for one in all_of)  # noqa: E731
     return CaseTraffic(
         case=case.name,
-        declared=case.bytes_moved,
+        declared=case.sizes.bytes_moved,
         requested=total("bytes_read") + total("bytes_written"),
         touched=touched,
         scratch=scratch,

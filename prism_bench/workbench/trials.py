@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from prism_bench.case import Case
+from prism_bench.case import Case, edges_task
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure import Criterion, shuffled
 from prism_bench.measurement import Measurement, merged
@@ -95,7 +95,7 @@ class Trials:
     def at_edges(self, case: Case) -> str | None:
         """What is wrong at the edges of the case's kernel as the case is launched, or None."""
         try:
-            results = [decode_case(plain) for plain in self._conversation.ask(case.edges_task, self._bench.timeout)]
+            results = [decode_case(plain) for plain in self._conversation.ask(edges_task(case), self._bench.timeout)]
         except WorkerDied as died:
             return _dead(case, died, self._bench).reason
         return next((one.reason for one in results if one.status not in ("ok", "skipped")), None)

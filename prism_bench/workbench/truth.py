@@ -145,7 +145,7 @@ def _told(case):
 def _difference(case, name, actual, expected, arrays):
     import scipy.special
 
-    allowance = case.allowance(name, arrays, np, scipy.special)
+    allowance = case.correctness.allowance(name, arrays, np, scipy.special)
     doubled = _doubled(allowance.tolerance)
     terms = BOTH_MAY_ERR * allowance.terms
     found = compare(actual, expected, doubled, np, terms=terms, magnitude=allowance.magnitude)

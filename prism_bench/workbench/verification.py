@@ -74,12 +74,12 @@ def _one_seed(backend, runnable, seed, random_poison=False):
 
 def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, *, tolerance=None) -> list[dict]:
     """Compare `outputs` (by name) with the reference on `inputs`, on the host where quick, else on the device."""
-    elements = sum(int(np.prod(case.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
-    quick = elements <= HOST_ELEMENTS and (case.flops or 0) <= HOST_OPERATIONS
+    elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
+    quick = elements <= HOST_ELEMENTS and (case.sizes.flops or 0) <= HOST_OPERATIONS
     on_host = backend.xp is np or quick or case.is_regime  # CuPy takes a subnormal float for 0
     xp, special = (np, _scipy_special()) if on_host else (backend.xp, backend.special)
     arrays = {name: array.on(xp) for name, array in inputs.items()}
-    expected = case.expected(arrays, xp, special)
+    expected = case.correctness.expected(arrays, xp, special)
     where = "float64 on the host" if on_host else "float64 on the device"
     if backend.name == "numpy_reference" and not (case.golden and case.golden.expected):
         where = "itself: only shapes, types and untouched inputs are tested here"
@@ -92,7 +92,7 @@ def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, *,
 
 
 def _entry(case, name, actual, want, arrays, *, xp, special, tolerance):
-    allowance = case.allowance(name, arrays, xp, special)
+    allowance = case.correctness.allowance(name, arrays, xp, special)
     chosen = tolerance or allowance.tolerance
     if tuple(actual.shape) != tuple(want.shape):
         if actual.size != want.size:

@@ -26,7 +26,7 @@ def prepared(request):
 
 
 def fetched(runnable, name="y"):
-    out = np.empty(runnable.case.shape(name), np.float32)
+    out = np.empty(runnable.case.sizes.shape(name), np.float32)
     runnable.fetch(name, out)
     runnable.arrays([name])  # waits
     return out

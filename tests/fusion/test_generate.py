@@ -39,7 +39,7 @@ def test_every_kind_of_launch_gives_what_its_program_says(catalogue):
     except BackendUnavailable as error:
         pytest.skip(str(error))
     for case in [*catalogue.edges(), *catalogue.cases()]:
-        if case.requirement:
+        if case.plan.requirement:
             continue  # an edge that is pinned to warpgroup instructions
         entries = verify(backend, case, seeds=(0,))
         assert passed(entries), complaint(case, "emulator", entries)

@@ -59,7 +59,7 @@ def test_fused_kernels_have_a_chain_from_separate_launches(kernel, launches):
     (chain,) = spec.chains
     assert (kernel, {"baseline": "separate", "full": None}) == (chain.name, chain.stages)
     case = CATALOGUE.cases([f"{kernel}:separate"], ("S0",))[0]
-    plan = case.steps(Device())
+    plan = case.plan.steps(Device())
     assert launches == len(plan) == sum(isinstance(step, Launch) for step in plan)
     assert set(chain.between) <= {array.name for array in case.spec.arrays if array.scratch}
 

@@ -39,8 +39,8 @@ _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 def is_small(case):
     """Whether the reference answers within a moment."""
-    elements = sum(int(np.prod(case.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
-    return elements <= LARGEST_ELEMENTS and (case.flops or 0) <= LARGEST_FLOPS
+    elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
+    return elements <= LARGEST_ELEMENTS and (case.sizes.flops or 0) <= LARGEST_FLOPS
 
 
 for _case in once(case for case in ALL if case.label not in ("S1", "S2")):
@@ -54,7 +54,7 @@ def test_the_catalogue_has_kernels_and_no_problems():
 
 
 def launched(cases, *devices):
-    return {entry for case in cases for device in devices for entry in case.entries(device)}
+    return {entry for case in cases for device in devices for entry in case.plan.entries(device)}
 
 
 def test_what_is_timed_is_launched_by_an_edge_too():
@@ -67,7 +67,7 @@ def test_what_is_timed_is_launched_by_an_edge_too():
 def entries(name):
     """The functions that the plans of a kernel's or variant's cases launch, without template arguments."""
     cases = [case for case in ALL if case.kernel == name]
-    steps = [step for case in cases for device in DEVICES.values() for step in case.steps(device)]
+    steps = [step for case in cases for device in DEVICES.values() for step in case.plan.steps(device)]
     return {(step.entry or SPECS[name].entry).split("<")[0] for step in steps if isinstance(step, Launch)}
 
 
@@ -99,16 +99,16 @@ def test_a_kernel_has_the_documents_size_edges_and_a_docstring(name):
 def test_its_timed_cases_move_bytes_and_count_operations(name):
     assert TIMED[name]
     for case in TIMED[name]:
-        assert case.bytes_moved > 0 or case.spec.ceiling == "launch", case.name
-        assert case.flops is None or case.flops > 0, case.name
-        assert case.allocated_bytes >= 0, case.name
+        assert case.sizes.bytes_moved > 0 or case.spec.ceiling == "launch", case.name
+        assert case.sizes.flops is None or case.sizes.flops > 0, case.name
+        assert case.sizes.allocated_bytes >= 0, case.name
 
 
 @pytest.mark.parametrize("name", TIMED)
 @pytest.mark.parametrize("device", DEVICES.values(), ids=DEVICES)
 def test_its_plans_launch_what_the_spec_and_the_device_offer(name, device):
     for case in TIMED[name]:
-        steps = case.steps(device)
+        steps = case.plan.steps(device)
         assert any(isinstance(step, Launch) for step in steps), case.name
         for step in steps:
             assert_fits(case, step, device)

@@ -27,7 +27,7 @@ def test_every_configuration_is_right_at_the_edges(emulator, kernel):
         if edge.is_regime:
             continue
         others = edge.configurations(emulator.device)[1:]  # the default is verified with all the rest
-        for case in others if edge.bytes_moved <= LARGE else others[-1:]:
+        for case in others if edge.sizes.bytes_moved <= LARGE else others[-1:]:
             entries = verify(emulator, case, seeds=(0,))
             launched += 1
             wrong += [] if passed(entries) else [f"{case.task}: {complaint(case, 'emulator', entries)}"]

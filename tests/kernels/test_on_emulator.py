@@ -16,7 +16,7 @@ EDGES, REGIMES, S0 = {}, {}, {}
 for _case in CATALOGUE.edges():
     (REGIMES if _case.is_regime else EDGES).setdefault(_case.kernel, []).append(_case)
 for _case in CATALOGUE.cases(labels=("S0",)):
-    if _case.bytes_moved + (_case.flops or 0) <= S0_COST:
+    if _case.sizes.bytes_moved + (_case.sizes.flops or 0) <= S0_COST:
         S0.setdefault(_case.kernel, []).append(_case)
 
 
@@ -67,8 +67,8 @@ def watched_first(passes):
 
 def few(cases):
     """A bounded choice: the largest ones of moderate size, and the smallest of all."""
-    by_size = sorted(cases, key=lambda case: case.bytes_moved)
-    moderate = [case for case in by_size if case.bytes_moved <= SANITIZED_BYTES]
+    by_size = sorted(cases, key=lambda case: case.sizes.bytes_moved)
+    moderate = [case for case in by_size if case.sizes.bytes_moved <= SANITIZED_BYTES]
     return list(dict.fromkeys([*moderate[-SANITIZED_LARGE:], by_size[0]]))
 
 

@@ -18,7 +18,7 @@ def compared(x, z, lost=0.0):
     served = np.array([[given[0]], [doubled], [np.float32(z - lost)]], "float32")
     wide = given.astype("float64")
     _, expected = case.spec.reference(workspace=wide, items=63, n=1, slots=64, xp=np)
-    allowance = case.allowance("workspace", {"workspace": given}, np, scipy.special)
+    allowance = case.correctness.allowance("workspace", {"workspace": given}, np, scipy.special)
     return compare(served, expected, allowance.tolerance, np, terms=allowance.terms, magnitude=allowance.magnitude)
 
 

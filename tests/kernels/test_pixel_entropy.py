@@ -17,7 +17,7 @@ def test_reference_on_the_guides_image(window, pixels, mean):
     golden = GUIDE[window]
     case = Case(SPEC, golden.workload, "golden", golden=golden)
     image = case.inputs()["x"].on(np)
-    entropy = case.expected({"x": image}, np, None)["entropy"]
+    entropy = case.correctness.expected({"x": image}, np, None)["entropy"]
     assert np.count_nonzero(entropy > 1e-9) == pixels
     assert entropy.mean() == pytest.approx(mean, abs=5e-7)
     assert entropy.max() <= 1 + 1e-12

@@ -91,7 +91,7 @@ def test_a_stage_that_is_wrong_is_named(monkeypatch):
 def _reference(runnable):
     for name in runnable._shared:
         runnable.put(name, runnable._input(name))
-    runnable._results = runnable.case.reference_outputs(runnable._offered)
+    runnable._results = runnable.case.correctness.reference_outputs(runnable._offered)
 
 
 def test_buffers_of_other_sizes_are_not_shared():

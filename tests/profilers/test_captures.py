@@ -33,7 +33,7 @@ def launch(path, kernel):
 def test_the_raw_page_reads_what_the_kernel_must_read(capture, kernel):
     case = next(case for case in CATALOGUE.cases([kernel], ["S0"]) if not case.variant)
     counted = launch(capture("raw_ranges.csv"), kernel)
-    read = sum(case.nbytes(array.name) for array in case.spec.inputs)
+    read = sum(case.sizes.nbytes(array.name) for array in case.spec.inputs)
     assert read <= counted.value("dram__bytes_read.sum") <= read + CODE
     assert 0 < counted.value("gpu__time_duration.sum") < 1e-3
     assert "9.0" == counted.capability

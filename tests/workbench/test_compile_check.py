@@ -142,7 +142,7 @@ def test_what_one_architecture_alone_can_run_is_compiled_for_it_and_told_of_the_
 
 
 def test_a_variant_of_which_an_edge_alone_is_for_one_architecture_is_not_left_out_of_the_others():
-    turned = {case.name for case in CATALOGUE.edges(("matmul:tf32",)) if case.requirement}
+    turned = {case.name for case in CATALOGUE.edges(("matmul:tf32",)) if case.plan.requirement}
     assert 0 < len(turned) < len(CATALOGUE.edges(("matmul:tf32",)))
     assert [] == left_out(CATALOGUE, ("matmul:tf32",), ("80", "90"))
 

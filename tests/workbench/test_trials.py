@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.null import SCRIPT
+from prism_bench.case import edges_task
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.workbench.settings import Settings
@@ -69,7 +70,7 @@ def test_edges_are_looked_at_as_the_case_is_launched(bench):
 
 
 def test_what_is_tried_may_be_compiled_ahead_with_its_edges(bench):
-    order = bench().order(Settings(), verifies=True, ahead=[block(64).task, block(64).edges_task])
+    order = bench().order(Settings(), verifies=True, ahead=[block(64).task, edges_task(block(64))])
     sizes = [case.workload["n"] for case in _cases(TUNABLE, order["ahead"])]
     assert 1000 in sizes
     assert len(sizes) == 1 + len(TUNABLE.edges_of("tripled@block=64,items=1"))

@@ -33,7 +33,7 @@ def configured_edges(kernel, device):
 
 @pytest.mark.parametrize("kernel", TUNABLE)
 def test_every_configuration_is_right_at_the_edges(backend, kernel):
-    cases = [case for case in configured_edges(kernel, backend.device) if not case.refusal(backend.device)]
+    cases = [case for case in configured_edges(kernel, backend.device) if not case.plan.refusal(backend.device)]
     found = [(case, verify(backend, case, seeds=(0,))) for case in cases]
     assert [] == [complaint(case, "cuda", entries) for case, entries in found if not passed(entries)]
 

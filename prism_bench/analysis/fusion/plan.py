@@ -29,16 +29,16 @@ class Planned:
 
 def planned(case: Case, chain: Chain, device: Device) -> Planned:
     """The stage `case` of the chain, as `device` would be given it."""
-    steps = [step for step in case.steps(device) if isinstance(step, Zero) or not step.is_empty]
+    steps = [step for step in case.plan.steps(device) if isinstance(step, Zero) or not step.is_empty]
     launches = sum(isinstance(step, Launch) for step in steps)
     named = [_named(case, step) for step in steps]
     uses = Counter(name for names in named for name in names)
     scratch = [array.name for array in case.spec.arrays if array.scratch and uses[array.name]]
     kept = tuple(name for name in scratch if name in chain.between and uses[name] > 1)
     own = [name for name in scratch if name not in kept]
-    size = lambda names: sum(case.nbytes(name) for name in names)  # noqa: E731
-    total = case.bytes_moved if launches == len(steps) == 1 else sum(_moved(case, named, own, uses))
-    return Planned(launches, total, case.bytes_moved, kept, size(kept), size(own))
+    size = lambda names: sum(case.sizes.nbytes(name) for name in names)  # noqa: E731
+    total = case.sizes.bytes_moved if launches == len(steps) == 1 else sum(_moved(case, named, own, uses))
+    return Planned(launches, total, case.sizes.bytes_moved, kept, size(kept), size(own))
 
 
 def _named(case, step):
@@ -58,6 +58,6 @@ def _moved(case, named, own, uses):
         both = [name for name in given if isinstance(case.spec.argument(name), InOut)]
         both += [name for name in handed if case.spec.argument(name).scratch and uses[name] == count > 1]
         if not both and handed and written.issuperset(handed):
-            both.append(min(handed, key=case.nbytes))
+            both.append(min(handed, key=case.sizes.nbytes))
         written.update(handed)
-        yield sum(case.nbytes(name) for name in (*given, *both))
+        yield sum(case.sizes.nbytes(name) for name in (*given, *both))

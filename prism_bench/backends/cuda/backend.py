@@ -68,16 +68,16 @@ class CudaBackend(Backend):
         return True
 
     def prepare(self, case, inputs):
-        refusal = case.refusal(self._device)
+        refusal = case.plan.refusal(self._device)
         if refusal:
             raise BackendUnavailable(f"{case.name}: {refusal}")
         free, _ = self.xp.cuda.runtime.memGetInfo()
-        if case.allocated_bytes > free:
-            raise MemoryError(f"wants {bytes_text(case.allocated_bytes)}, {bytes_text(free)} are free")
+        if case.sizes.allocated_bytes > free:
+            raise MemoryError(f"wants {bytes_text(case.sizes.allocated_bytes)}, {bytes_text(free)} are free")
         try:
             return CudaRunnable(self.xp, self._device, self.harness, case, inputs)
         except self.xp.cuda.memory.OutOfMemoryError as error:
-            raise MemoryError(f"wants {bytes_text(case.allocated_bytes)}: {error}") from error
+            raise MemoryError(f"wants {bytes_text(case.sizes.allocated_bytes)}: {error}") from error
 
     def flow(self):
         return CudaFlow(self.xp, self._stream)

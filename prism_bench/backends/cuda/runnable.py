@@ -23,8 +23,8 @@ class CudaRunnable(Runnable):
 
     def __init__(self, cupy, device, harness, case: Case, inputs):
         self._cupy, self._device, self._harness, self.case = cupy, device, harness, case
-        self._steps = case.steps(device)
-        self._buffers = {a.name: cupy.empty(case.shape(a.name), a.dtype) for a in case.spec.arrays}
+        self._steps = case.plan.steps(device)
+        self._buffers = {a.name: cupy.empty(case.sizes.shape(a.name), a.dtype) for a in case.spec.arrays}
         self._pristine = {}
         self.reset(inputs)
         self._compiled = self._compile(cache=True)
@@ -73,7 +73,7 @@ class CudaRunnable(Runnable):
             "cold_time": lambda: ColdTimer(self._harness, self, self.restore if self._pristine else None),
             "hot_time": lambda: HotTimer(self._harness, self, self._capture),
         }
-        if self.case.bytes_moved <= END_TO_END_BYTES:
+        if self.case.sizes.bytes_moved <= END_TO_END_BYTES:
             timers["end_to_end_time"] = self._end_to_end
         if self.case.label == "S0":
             timers["first_call_time"] = lambda: FirstCallTimer(stream, self._first_call)
@@ -109,7 +109,7 @@ class CudaRunnable(Runnable):
 
     @cached_property
     def _entries(self):
-        return self.case.entries(self._device)
+        return self.case.plan.entries(self._device)
 
     def _compile(self, cache):
         if not self._entries:
@@ -118,7 +118,7 @@ class CudaRunnable(Runnable):
         return compile_source(self.case.spec.source, self._entries, architecture, self.case.spec.options, cache)
 
     def _share(self, name, other, theirs):
-        self._buffers[name] = other._buffers[theirs].reshape(self.case.shape(name))
+        self._buffers[name] = other._buffers[theirs].reshape(self.case.sizes.shape(name))
         self._calls = self._bound(self._kernels)
 
     def put(self, name, values):
@@ -135,7 +135,7 @@ class CudaRunnable(Runnable):
 
     def renew(self, names):
         for name in names:
-            self._buffers[name] = self._cupy.empty(self.case.shape(name), self.case.spec.argument(name).dtype)
+            self._buffers[name] = self._cupy.empty(self.case.sizes.shape(name), self.case.spec.argument(name).dtype)
         self._calls = self._bound(self._kernels)
 
     def _load(self, compiled):

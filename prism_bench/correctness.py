@@ -1,0 +1,140 @@
+"""Correctness of a case: its inputs, its expected outputs and how far an output may be from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prism_bench import byname
+from prism_bench.arguments import Array
+from prism_bench.errors import SpecError
+from prism_bench.inputs import Fill, InputArray, draw, given
+from prism_bench.kernel import Golden, KernelSpec
+from prism_bench.tolerance import Tolerance, underflow
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """A tolerance with its `terms` and `magnitude` evaluated for one output."""
+
+    tolerance: Tolerance
+    terms: Any
+    magnitude: Any
+
+
+@dataclass(frozen=True)
+class Correctness:
+    """Inputs and expected outputs of one case.
+
+    `axes` has the case's values by name, `fills` what an edge fills its inputs with; `case` is its name for errors.
+    Arrays are NumPy's or CuPy's: `xp` is the module that owns them, `special` scipy.special or CuPy's.
+    """
+
+    spec: KernelSpec
+    axes: Mapping[str, object]
+    case: str
+    golden: Golden | None = None
+    fills: Mapping[str, Fill] = field(default_factory=dict)
+
+    def inputs(self, seed: int = 0) -> dict[str, InputArray]:
+        """Return seeded inputs by name, the same on every backend; a golden case's own data whatever the seed."""
+        if self.golden:
+            self.check_golden()
+            return {array.name: self._given(self.golden, array) for array in self.spec.inputs}
+        drawn = {}
+        for position, array in enumerate(self.spec.inputs):
+            rng = np.random.default_rng((seed, position))
+            fill = self.fills.get(array.name, array.fill)
+            drawn[array.name] = draw(fill, array.extents(self.axes), array.dtype, rng, self.axes)
+        return drawn
+
+    def check_golden(self) -> None:
+        """Raise a SpecError unless the golden data, if any, give every input, and no output but the kernel's."""
+        if self.golden is None:
+            return
+        missing = [array.name for array in self.spec.inputs if array.name not in self.golden.inputs]
+        if missing:
+            raise SpecError(f"{self.case}: golden data give no '{missing[0]}'")
+        for name in self.golden.expected:
+            self.spec.argument(name)
+
+    def expected(self, arrays: Mapping[str, Any], xp: ModuleType, special: ModuleType | None) -> dict[str, Any]:
+        """Return the reference's outputs by name, from float64 copies of `arrays` (or the golden values)."""
+        if self.golden and self.golden.expected:
+            outputs = [self.spec.array(name) for name in self.golden.expected]
+            return {one.name: xp.asarray(self._golden_values(self.golden.expected, one)) for one in outputs}
+        return self.reference_outputs(self.offered(arrays, xp, special))
+
+    @np.errstate(all="ignore")  # edges and golden data hold infinities and NaN on purpose
+    def reference_outputs(self, offered: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reference's outputs by name, shaped as the kernel's; `offered` is what `offered()` returned."""
+        result = byname.call(self.spec.reference, offered, f"{self.spec.name}: reference")
+        results = result if isinstance(result, tuple) else (result,)
+        if len(results) != len(self.spec.outputs):
+            raise SpecError(f"{self.spec.name}: reference gives {len(results)} outputs, not {len(self.spec.outputs)}")
+        pairs = zip(self.spec.outputs, results, strict=True)
+        return {output.name: self._shaped(output, value, offered["xp"]) for output, value in pairs}
+
+    @np.errstate(all="ignore")
+    def allowance(
+        self, output: str, arrays: Mapping[str, Any], xp: ModuleType, special: ModuleType | None
+    ) -> Allowance:
+        """Return the tolerance of `output` with its `terms` and `magnitude` evaluated."""
+        tolerance = self.spec.tolerance_of(output)
+        if self.golden and self.golden.tolerance:
+            tolerance = self.golden.tolerance
+        if not callable(tolerance.terms) and not tolerance.magnitude:  # float64 copies of everything are not free
+            return Allowance(tolerance, tolerance.terms, None)
+        offered = self.offered(arrays, xp, special)
+        where = f"{self.spec.name}: tolerance of {output}"
+        terms = byname.call(tolerance.terms, offered, where) if callable(tolerance.terms) else tolerance.terms
+        magnitude = byname.call(tolerance.magnitude, offered, where) if tolerance.magnitude else None
+        lost = tolerance.underflows
+        lost = byname.call(lost, offered, where) if callable(lost) else lost
+        if lost:  # in units of `terms`, as the magnitude is
+            magnitude = magnitude + lost * underflow(np.dtype(self.spec.array(output).dtype)) / terms
+        return Allowance(tolerance, terms, magnitude)
+
+    @np.errstate(all="ignore")
+    def offered(self, arrays: Mapping[str, Any], xp: ModuleType, special: ModuleType | None) -> dict[str, Any]:
+        """Return what references and tolerances may ask for: float64 copies of the arrays, axes, `xp`, `special`."""
+        wide = {n: a.astype("float64") if a.dtype.kind == "f" else a for n, a in arrays.items()}
+        return {**self.axes, **wide, "xp": xp, "special": special}
+
+    def _given(self, golden: Golden, array: Array) -> InputArray:
+        try:
+            return given(self._golden_values(golden.inputs, array), array.dtype)
+        except ValueError as error:
+            raise SpecError(f"{self.case}: golden {array.name}: {error}") from error
+
+    @np.errstate(all="ignore")
+    def _golden_values(self, data: Mapping[str, Any], array: Array) -> "NDArray[Any]":
+        """Return the golden values of `array`, in its shape."""
+        value, shape = data[array.name], array.extents(self.axes)
+        value = byname.call(value, self.axes, f"{self.case}: golden {array.name}") if callable(value) else value
+        try:
+            return np.broadcast_to(np.asarray(value), shape)
+        except ValueError:
+            raise SpecError(f"{self.case}: golden {array.name} has shape {np.shape(value)}, not {shape}") from None
+
+    def _shaped(self, output: Array, value: Any, xp: ModuleType) -> Any:
+        value, shape = self._numbers(output, value, xp), output.extents(self.axes)
+        if value.size != int(np.prod(shape, dtype=np.int64)):
+            raise SpecError(f"{self.case}: reference gives {output.name} of shape {value.shape}, not {shape}")
+        return value.reshape(shape)
+
+    def _numbers(self, output: Array, value: Any, xp: ModuleType) -> Any:
+        """Return the reference's output as an array; raise a SpecError if it is no array of numbers, such as None."""
+        try:
+            array = xp.asarray(value)
+        except (TypeError, ValueError, NotImplementedError):
+            array = None
+        if array is None or array.dtype.kind not in "biufc":
+            raise SpecError(f"{self.case}: reference returned {type(value).__name__} for {output.name}, not numbers "
+                            f"({byname.defined_at(self.spec.reference)})")  # fmt: skip
+        return array

@@ -1,0 +1,76 @@
+"""Host plan of a case: the launches and zero fills that run it on a device, and what they need of that device."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prism_bench import byname
+from prism_bench.errors import SpecError
+from prism_bench.kernel import KernelSpec, Launch, Requirement, Rule, Zero
+from prism_bench.tune import written
+
+
+@dataclass(frozen=True)
+class Device:
+    """Properties of a device that a launch may ask for."""
+
+    sm_count: int = 4
+    max_shared_bytes: int = 48 * 1024
+    compute_capability: int = 90
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """Plan of one case.
+
+    `axes` has the case's values by name, `configuration` those that may be tuned; `case` is its name for errors.
+    """
+
+    spec: KernelSpec
+    axes: Mapping[str, object]
+    configuration: Mapping[str, object]
+    case: str
+
+    def steps(self, device: Device) -> tuple[Launch | Zero, ...]:
+        """Return the launches and zero fills on `device`, in order."""
+        plan = byname.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")
+        steps = plan if isinstance(plan, tuple) else tuple(plan) if isinstance(plan, list) else (plan,)
+        odd = next((step for step in steps if not isinstance(step, Launch | Zero)), None)
+        if odd is not None or plan is None:
+            raise SpecError(f"{self.case}: launch returned {odd!r:.60}, which is no Launch and no Zero "
+                            f"({byname.defined_at(self.spec.launch)})")  # fmt: skip
+        return steps
+
+    def entries(self, device: Device) -> tuple[str, ...]:
+        """Return the functions that the plan launches on `device`, each once."""
+        launches = [step for step in self.steps(device) if isinstance(step, Launch) and not step.is_empty]
+        return tuple(dict.fromkeys(step.entry or self.spec.entry for step in launches))
+
+    @property
+    def requirement(self) -> Requirement | None:
+        """Instructions of one compute capability that the case uses, or None."""
+        needed = self.spec.requires
+        return byname.call(needed, self.axes, f"{self.spec.name}: requires") if callable(needed) else needed
+
+    def refusal(self, device: Device) -> str | None:
+        """Return why `device` cannot run the case, or None."""
+        needed = self.requirement
+        if needed is None or needed.compute_capability == device.compute_capability:
+            return None
+        return f"{needed.what}: for compute capability {needed.compute_capability}, not {device.compute_capability}"
+
+    def broken(self, device: Device) -> Rule | None:
+        """Return the rule of `tune` that the configuration breaks on `device`, or None."""
+        offered = {**self.axes, "device": device}
+        return self.spec.tune.broken(offered, self.case) if self.spec.tune else None
+
+    def require_default(self, device: Device | None = None) -> None:
+        """Raise a SpecError if the default breaks a rule, or is no value, of its own spec's `tune`."""
+        if self.spec.tune is None:
+            return
+        pinned = len(self.configuration) < len(self.spec.tunable)  # a pinned value need not keep the rules
+        broken = None if pinned else self.broken(device or Device())
+        values = self.spec.tune.values
+        odd = [name for name, value in self.configuration.items() if value not in values[name]]
+        if broken or odd:
+            wanted = broken.text if broken else f"{odd[0]} among {', '.join(map(str, values[odd[0]]))}"
+            raise SpecError(f"{self.case}: tune: the default {written(self.configuration)} needs {wanted}")
