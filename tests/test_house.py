@@ -26,7 +26,7 @@ NOUNS = """
 FLOORS = [
     ["errors", "units"],
     NOUNS,
-    ["alerts"],
+    ["alerts", "workers"],
     ["catalogue", "backends", "measure", "monitor", "profilers", "memory", "emulator", "compilation"],
     ["tuning"],
     ["workbench", "store", "fusion", "doctor", "persistent"],
@@ -46,7 +46,7 @@ DOORS = ("__init__", "__main__")
 OUTSIDE = {
     "numpy": ["arguments", "precision", "scene", "store", "case_sizes", "correctness", "inputs", "tolerance", "regimes",
               "backends",
-              "emulator", "workbench", "tuning", "persistent",
+              "emulator", "workbench", "workers", "tuning", "persistent",
               "fusion", "memory", "pipelines", "profilers", "analysis", "studies", "report"],
     "scipy": ["backends", "workbench", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "memory"],
@@ -59,7 +59,7 @@ OUTSIDE = {
     "ncu_report": ["profilers/ncu_report"],
     "pandas": ["store", "analysis", "exchange"],
     "orjson": ["store", "report"],
-    "msgspec": ["documents", "record_schema", "record_check"],
+    "msgspec": ["documents", "record_schema", "record_check", "workers", "emulator/messages"],
     "matplotlib": ["report"],
     "jinja2": ["report"],
     "markupsafe": ["report"],

@@ -1,5 +1,7 @@
 """Checks what is passed against what a kernel takes, and gives each argument its place in memory."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from prism_bench.emulator.buffers import DeviceBuffer
@@ -18,6 +20,13 @@ _WORDS = {
 }
 # NumPy has no bfloat16 of its own: its bits travel as uint16, or as a 2-byte type of another package.
 _ACCEPTED = {"f": "fc", "i": "iub", "u": "iub", "b": "iub", "h": "fu", "g": "uV"}
+
+
+@dataclass(frozen=True)
+class NotAnArgument:
+    """Stands, in a child process, for an argument that no kernel takes."""
+
+    description: str
 
 
 def check(entry: str, signature: tuple[Parameter, ...], arguments):
@@ -77,7 +86,7 @@ class Arguments:
 def _check(entry: str, index: int, parameter: Parameter, argument):
     fits = _fits_pointer if parameter.is_pointer else _fits_scalar
     if not fits(parameter, argument):
-        raise SpecError(f"{entry}: argument {index}: {_passed(argument)} passed, kernel takes {_taken(parameter)}")
+        raise SpecError(f"{entry}: argument {index}: {describe(argument)} passed, kernel takes {_taken(parameter)}")
 
 
 def _fits_pointer(parameter, argument) -> bool:
@@ -102,7 +111,10 @@ def _fits_type(parameter, dtype) -> bool:
     return dtype.kind in _ACCEPTED[kind] and size == parameter.bytes
 
 
-def _passed(argument) -> str:
+def describe(argument: object) -> str:
+    """Return what was passed, in the words of an error message."""
+    if isinstance(argument, NotAnArgument):
+        return argument.description
     if isinstance(argument, np.ndarray | DeviceBuffer):
         return f"array of {argument.dtype}"
     if isinstance(argument, np.generic):

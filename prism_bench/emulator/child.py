@@ -1,78 +1,116 @@
 """The child process that kernels run in when a crash must not end the caller.
 
-Started as `python -m prism_bench.emulator.child IN OUT KIND`: two inherited file descriptors, and whether buffers come
-from the sanitizer's allocator ("guarded"). A message is pickled: the library that is asked, a method's name and its
-arguments.
+Started as `python -m prism_bench.emulator.child CHANNEL KIND`: the inherited descriptor of a socket, and whether
+buffers come from the sanitizer's allocator ("guarded"). Each question names the library that it is for.
 """
 
-import pickle
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from prism_bench.child import end_with
 from prism_bench.emulator.buffers import DeviceBuffer, GuardedBuffer
 from prism_bench.emulator.execute import execute, report_crashes
 from prism_bench.emulator.library import Library
-from prism_bench.emulator.request import Place
+from prism_bench.emulator.messages import (
+    QUESTIONS,
+    Answer,
+    DoneAnswer,
+    EntriesAnswer,
+    EntriesQuestion,
+    GetSymbolQuestion,
+    LaunchAnswer,
+    LaunchQuestion,
+    LoadQuestion,
+    Question,
+    SetSymbolQuestion,
+    SymbolAnswer,
+    unpack_arguments,
+)
 from prism_bench.errors import PrismBenchError
+from prism_bench.workers.channel import FrameChannel
+from prism_bench.workers.frames import Frame
+from prism_bench.workers.refusal import Refusal
+
+_Reply = tuple[Answer, Sequence[np.ndarray]]
 
 
-class Service:
-    """What the parent may ask a library for, by method name."""
+class LoadedLibrary:
+    """One library in this process, and its answers to questions."""
 
     def __init__(self, path: Path, guarded: bool):
         self._library, self._guarded = Library(path), guarded
-        self._first = {name: self._library.get_symbol(name) for name in self._library.symbols}
+        self._initial = {name: self._library.get_symbol(name) for name in self._library.symbols}
 
-    def load(self):
-        """Global variables hold what they held at first, as in a library that was just loaded."""
-        for name, content in self._first.items():
+    def reply(self, question: Question, arrays: Sequence[np.ndarray]) -> _Reply:
+        """Return the answer to a question, and the arrays that belong to it."""
+        match question:
+            case LaunchQuestion():
+                return self._launch(question, arrays)
+            case LoadQuestion():
+                return self._load()
+            case EntriesQuestion():
+                return EntriesAnswer(tuple(self._library.signatures)), ()
+            case SetSymbolQuestion(name=name):
+                self._library.set_symbol(name, arrays[0].tobytes())
+                return DoneAnswer(), ()
+            case GetSymbolQuestion(name=name):
+                return SymbolAnswer(), (np.frombuffer(self._library.get_symbol(name), np.uint8),)
+
+    def _load(self) -> _Reply:
+        """Set global variables to what they were at first, as in a library that was just loaded."""
+        for name, content in self._initial.items():
             self._library.set_symbol(name, content)
+        return DoneAnswer(), ()
 
-    def launch(self, request, arrays, arguments):
-        """Runs a launch, in whose arguments a Place stands for one of the arrays. Gives report and arrays back."""
-        passed = [arrays[argument.index] if isinstance(argument, Place) else argument for argument in arguments]
-        report = execute(self._library, request, passed, GuardedBuffer if self._guarded else DeviceBuffer)
-        return report, arrays
-
-    def entries(self):
-        """The library's kernels."""
-        return tuple(self._library.signatures)
-
-    def set_symbol(self, name, content):
-        """Sets a global variable."""
-        self._library.set_symbol(name, content)
-
-    def get_symbol(self, name):
-        """The content of a global variable."""
-        return self._library.get_symbol(name)
+    def _launch(self, question: LaunchQuestion, arrays: Sequence[np.ndarray]) -> _Reply:
+        """Run a launch; the buffers that the kernel can write are returned."""
+        arguments = unpack_arguments(question.arguments, arrays)
+        make_buffer = GuardedBuffer if self._guarded else DeviceBuffer
+        report = execute(self._library, question.request, arguments, make_buffer)
+        signature = self._library.signatures[question.request.entry]
+        pairs = zip(question.arguments, signature, strict=True)
+        written = {place.array for place, parameter in pairs if parameter.is_pointer and not parameter.is_const}
+        returned = tuple(sorted(index for index in written if index is not None))
+        return LaunchAnswer(report, returned), [arrays[index] for index in returned]
 
 
-def serve(guarded: bool, questions, answers):
-    """Answers until the parent closes its end; an expected error is the answer itself."""
-    services = {}
+class ChildService:
+    """All libraries that this process has loaded, by path."""
+
+    def __init__(self, guarded: bool):
+        self._guarded, self._libraries = guarded, {}
+
+    def reply(self, frame: Frame[Question]) -> _Reply:
+        """Return the answer to a question; an expected error is the answer itself."""
+        path = frame.message.path
+        try:
+            if path not in self._libraries:
+                self._libraries[path] = LoadedLibrary(Path(path), self._guarded)
+            return self._libraries[path].reply(frame.message, frame.arrays)
+        except PrismBenchError as error:
+            return Refusal.of(error), ()
+
+
+def serve(channel: FrameChannel, service: ChildService) -> None:
+    """Answer questions until the parent closes its end."""
     while True:
         try:
-            path, method, arguments = pickle.load(questions)
+            frame = channel.receive(QUESTIONS)
         except EOFError:
             return
-        if path not in services:
-            services[path] = Service(path, guarded)
-        try:
-            answer = getattr(services[path], method)(*arguments)
-        except PrismBenchError as error:
-            answer = error
-        pickle.dump(answer, answers)
-        answers.flush()
+        channel.send(*service.reply(frame))
 
 
-def main(questions, answers, kind):
-    """Serves until there is nobody to ask, and over a launch that never ends no longer than its parent lives."""
-    end_with(int(questions))
-    if kind != "guarded":
+def main(descriptor: str, kind: str) -> None:
+    """Serve until there is nobody to ask, and over a launch that never ends no longer than the parent lives."""
+    end_with(int(descriptor))
+    guarded = kind == "guarded"
+    if not guarded:
         report_crashes()
-    with open(int(questions), "rb") as reading, open(int(answers), "wb") as writing:
-        serve(kind == "guarded", reading, writing)
+    serve(FrameChannel.inherited(int(descriptor)), ChildService(guarded))
 
 
 if __name__ == "__main__":

@@ -1,27 +1,41 @@
-"""The parent's side of the child processes that kernels run in: ask, and read what one said when it died.
+"""The parent's side of the child processes that kernels run in: questions, answers, and findings about a death.
 
 One process serves many libraries of its kind, with the sanitizers or without, until a finding ends it: to start Python
 takes far longer than to run a small kernel. It unloads none of them, because the sanitizer does not survive that.
 """
 
 import os
-import pickle
-import subprocess
-import sys
-import tempfile
 import threading
 import weakref
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.compiler import sanitizer_library
 from prism_bench.emulator.last_words import read_last_words
-from prism_bench.emulator.report import LaunchReport
-from prism_bench.emulator.request import Place
-from prism_bench.errors import PrismBenchError
+from prism_bench.emulator.messages import (
+    ANSWERS,
+    Answer,
+    DoneAnswer,
+    EntriesAnswer,
+    EntriesQuestion,
+    GetSymbolQuestion,
+    LaunchAnswer,
+    LaunchQuestion,
+    LoadQuestion,
+    Question,
+    SetSymbolQuestion,
+    SymbolAnswer,
+    pack_arguments,
+)
+from prism_bench.emulator.report import Finding, LaunchReport
+from prism_bench.emulator.request import LaunchRequest
+from prism_bench.errors import BackendUnavailable
+from prism_bench.workers.frames import Frame, FrameError
+from prism_bench.workers.handle import FrameWorker, WorkerEnvironment
+from prism_bench.workers.refusal import Refusal
 
 _SANITIZER = {
     "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1",
@@ -30,166 +44,180 @@ _SANITIZER = {
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _ONE_AT_A_TIME = threading.RLock()
 _MOST_LIBRARIES = 64  # in one process; each takes some fifty of its 65,530 mappings
+_END_SECONDS = 10.0  # for a child that notices that nobody asks it any more
+_LARGEST_SYMBOL = 4 << 30  # bytes
+_Expected = TypeVar("_Expected", bound=Answer)
+
+
+class ChildDied(Exception):
+    """The child ended over a question, or sent something that is no answer to it."""
 
 
 class Child:
-    """A library in another process. It is loaded with the first question, and anew after each finding."""
+    """A library in another process. It is loaded with the first question, and again after each finding."""
 
     def __init__(self, path: Path, guarded: bool):
         self._path, self._guarded = path, guarded
-        self._home = None
-        self._symbols = {}
+        self._home: _ChildProcess | None = None
+        self._symbols: dict[str, bytes] = {}
 
-    def launch(self, request, arguments) -> LaunchReport:
-        """As Module.launch; a death of the child is a finding, with the place of its crash."""
-        arrays, passed = _unique_arrays(arguments)
+    def launch(self, request: LaunchRequest, arguments: Sequence[object]) -> LaunchReport:
+        """Launch as `Module.launch` does; a death of the child is a finding, with the place of its crash."""
+        places, arrays = pack_arguments(arguments)
+        question = LaunchQuestion(str(self._path), request, places)
         with _ONE_AT_A_TIME:
-            answer = self._ask("launch", request, [_content(array) for array in arrays], passed)
-            told = self._last_words(died=answer is None)
-        report, results = answer or (LaunchReport(request.entry), [])
-        for array, result in zip(arrays, results, strict=False):
-            _content(array)[...] = result
-        return LaunchReport(request.entry, (*report.findings, *told), report.traffic)
+            try:
+                frame = self._ask(question, arrays, LaunchAnswer)
+                _copy_back(frame, arrays)
+            except ChildDied as death:
+                return LaunchReport(request.entry, self._last_words(str(death)))
+            report = frame.message.report
+            return LaunchReport(request.entry, (*report.findings, *self._last_words()), report.traffic)
 
     @property
     def entries(self) -> tuple[str, ...]:
         """The kernels of the library."""
-        return self._ask("entries")
+        return self._require(EntriesQuestion(str(self._path)), EntriesAnswer).message.names
 
-    def set_symbol(self, name: str, content: bytes):
-        """Sets a global variable, in this child and in those that follow it."""
-        self._ask("set_symbol", name, content)
+    def set_symbol(self, name: str, content: bytes) -> None:
+        """Set a global variable, in this child and in those that follow it."""
+        self._require(SetSymbolQuestion(str(self._path), name), DoneAnswer, content)
         self._symbols[name] = content
 
     def get_symbol(self, name: str) -> bytes:
-        """The content of a global variable."""
-        return self._ask("get_symbol", name)
+        """Return the content of a global variable."""
+        (content,) = self._require(GetSymbolQuestion(str(self._path), name), SymbolAnswer).arrays
+        return content.tobytes()
 
-    def close(self):
-        """Gives the library up; the process goes on with others."""
+    def close(self) -> None:
+        """Give the library up; the process continues with others."""
         self._home = None
 
-    def _ask(self, method, *arguments):
-        """The child's answer, or None when it died over the question. Errors that it answers with are raised here."""
+    def _require(self, question: Question, expected: type[_Expected], content: bytes | None = None) -> Frame[_Expected]:
+        """Return the answer to a question that no kernel runs for; BackendUnavailable where the child died."""
+        arrays = () if content is None else (np.frombuffer(content, np.uint8),)
         with _ONE_AT_A_TIME:
             try:
-                self._settle()
-                answer = self._home.ask(self._path, method, arguments)
-            except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-                return None
-        if isinstance(answer, PrismBenchError):
-            raise answer
-        return answer
+                return self._ask(question, arrays, expected)
+            except ChildDied as death:
+                findings = "; ".join(map(str, self._last_words(str(death))))
+                raise BackendUnavailable(f"the emulator's process gave no answer: {findings}") from death
 
-    def _settle(self):
-        """Loads the library in a process that serves, unless one that has it lives."""
+    def _ask(self, question: Question, arrays: Sequence[np.ndarray], expected: type[_Expected]) -> Frame[_Expected]:
+        """Return the child's answer; an error that it answers with is raised, ChildDied where there is no answer."""
+        try:
+            return self._settled().ask(question, arrays, expected)
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            raise ChildDied("") from None
+        except FrameError as error:
+            raise ChildDied(f"it sent no answer: {error}") from error
+
+    def _settled(self) -> "_ChildProcess":
+        """Return the process that has the library loaded; a new one where the last one ended."""
         if self._home is not None and self._home.lives:
-            return
+            return self._home
+        path = str(self._path)
         self._home = _serving(self._guarded)
-        self._home.load(self._path)
+        self._home.libraries.add(self._path)
+        self._home.ask(LoadQuestion(path), (), DoneAnswer)
         for name, content in self._symbols.items():
-            self._ask("set_symbol", name, content)
+            self._home.ask(SetSymbolQuestion(path, name), (np.frombuffer(content, np.uint8),), DoneAnswer)
+        return self._home
 
-    def _last_words(self, died: bool):
-        """What the process said of the launch as findings; they are the end of it."""
-        status = self._home.wait() if died else None
-        told = read_last_words(self._path, self._home.words(), died, status)
-        if told or died:
-            self._home.end()
-        return told
+    def _last_words(self, reason: str | None = None) -> tuple[Finding, ...]:
+        """Return what the process wrote about the launch as findings, and end it where there are any.
+
+        With a `reason`, which may be empty, the process died or is of no more use.
+        """
+        home, died = self._home, reason is not None
+        if home is None:
+            return ()
+        status = home.ended(now=bool(reason)) if died else None
+        words = home.worker.stderr_text() + (f"\n{reason}" if reason else "")
+        findings = read_last_words(self._path, words, died, status)
+        if findings or died:
+            home.end()
+        return findings
 
 
-_SERVING: dict[tuple[int, bool], "_Process"] = {}  # by the process that asks, which may be a fork, and by kind
+def _copy_back(frame: Frame[LaunchAnswer], arrays: Sequence[np.ndarray]) -> None:
+    """Copy the arrays of an answer into those that were sent; ChildDied where they are not the same kind."""
+    returned = frame.message.returned
+    if len(returned) != len(frame.arrays) or not set(returned) <= set(range(len(arrays))):
+        raise ChildDied("it returned other arrays than it was sent")
+    pairs = [(arrays[index], result) for index, result in zip(returned, frame.arrays, strict=True)]
+    if any((sent.shape, sent.nbytes) != (result.shape, result.nbytes) for sent, result in pairs):
+        raise ChildDied("it returned arrays of other shapes or types than it was sent")
+    for sent, result in pairs:
+        if sent.size:
+            sent[...] = result.view(sent.dtype)
 
 
-def _serving(guarded: bool) -> "_Process":
-    """The process for one more library. A full one ends when nobody asks it any more."""
+_SERVING: dict[tuple[int, bool], "_ChildProcess"] = {}  # by the process that asks, which may be a fork, and by kind
+
+
+def _serving(guarded: bool) -> "_ChildProcess":
+    """Return the process for one more library. A full one ends when nobody asks it any more."""
     key = (os.getpid(), guarded)
     if key not in _SERVING or not _SERVING[key].lives or len(_SERVING[key].libraries) >= _MOST_LIBRARIES:
-        _SERVING[key] = _Process(guarded)
+        _SERVING[key] = _ChildProcess(guarded)
     return _SERVING[key]
 
 
-class _Process:
-    """A running child: a pipe there, a pipe back, and a file for what it says on standard error."""
+class _ChildProcess:
+    """A running child and the libraries that it has loaded."""
 
     def __init__(self, guarded: bool):
-        child_reads, parent_writes = os.pipe()
-        parent_reads, child_writes = os.pipe()
-        self.libraries = set()
-        self._stderr = tempfile.TemporaryFile()
-        self._to_child, self._from_child = open(parent_writes, "wb"), open(parent_reads, "rb")
-        command = [sys.executable, "-m", f"{__package__}.child", str(child_reads), str(child_writes)]
-        self._process = subprocess.Popen(
-            [*command, "guarded" if guarded else "plain"],
-            pass_fds=(child_reads, child_writes),
-            stdin=subprocess.DEVNULL,
-            stderr=self._stderr,
-            env=_environment(guarded),
-            process_group=0,
-        )
-        os.close(child_reads)
-        os.close(child_writes)
-        self._end = weakref.finalize(self, _end, self._process, self._to_child, self._from_child, self._stderr)
+        self.libraries: set[Path] = set()
+        self.worker = FrameWorker(_environment(guarded), ["guarded" if guarded else "plain"])
+        self._end = weakref.finalize(self, _end, self.worker)
 
     @property
     def lives(self) -> bool:
         """Whether it has not been ended."""
         return self._end.alive
 
-    def load(self, path: Path):
-        """Makes a library one of its own; EOFError or BrokenPipeError when the child is no more."""
-        self.libraries.add(path)
-        self.ask(path, "load", ())
+    def ask(self, question: Question, arrays: Sequence[np.ndarray], expected: type[_Expected]) -> Frame[_Expected]:
+        """Return the answer, which has the expected type and arrays no larger than it may have.
 
-    def ask(self, path: Path, method: str, arguments: tuple):
-        """The library's answer; EOFError or BrokenPipeError when the child is no more."""
-        pickle.dump((path, method, arguments), self._to_child)
-        self._to_child.flush()
-        return pickle.load(self._from_child)
+        EOFError, BrokenPipeError or ConnectionResetError where the child has ended, FrameError for other answers.
+        """
+        largest = _LARGEST_SYMBOL if expected is SymbolAnswer else sum(array.nbytes for array in arrays)
+        try:
+            self.worker.channel.send(question, arrays)
+            frame = self.worker.channel.receive(ANSWERS, largest=largest)
+        except KeyboardInterrupt:
+            self.worker.kill()  # an answer that comes later would be taken for the next question's
+            self.end()
+            raise
+        if isinstance(frame.message, Refusal):
+            raise frame.message.error()
+        if not isinstance(frame.message, expected):
+            raise FrameError(f"{type(frame.message).__name__} does not answer {type(question).__name__}")
+        return Frame(frame.message, frame.arrays)
 
-    def wait(self) -> int:
-        """How the process ended: minus the signal's number where a signal ended it."""
-        return self._process.wait()
+    def ended(self, now: bool) -> int | None:
+        """Return how the process ended, minus the signal's number where a signal ended it; `now` kills it."""
+        if now:
+            self.worker.kill()
+        return self.worker.wait()
 
-    def words(self) -> str:
-        """All that it has said so far."""
-        self._stderr.seek(0)
-        return self._stderr.read().decode(errors="replace")
-
-    def end(self):
-        """Ends it, now and not when nobody asks it any more."""
+    def end(self) -> None:
+        """End it now, not when nobody asks it any more."""
         self._end()
 
 
-def _end(process, to_child, from_child, stderr):
-    """Closes the child's questions, which ends it, and waits for that."""
-    with suppress(BrokenPipeError):
-        to_child.close()
-    process.wait()
-    from_child.close()
-    stderr.close()
+def _end(worker: FrameWorker) -> None:
+    """Close the child's channel, which ends it, and wait for that; kill it where it does not end."""
+    worker.channel.close()
+    if worker.wait(_END_SECONDS) is None:
+        worker.kill()
+        worker.wait()
+    worker.release()
 
 
-def _environment(guarded: bool) -> dict:
-    path = os.pathsep.join(filter(None, [str(_PACKAGE_ROOT), os.environ.get("PYTHONPATH")]))
-    extra = {**_SANITIZER, "LD_PRELOAD": sanitizer_library()} if guarded else {}
-    return {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **extra}
-
-
-def _unique_arrays(arguments):
-    """Each buffer once, and the arguments with places instead of buffers: one array passed twice stays one."""
-    arrays, places, passed = [], {}, []
-    for argument in arguments:
-        if isinstance(argument, np.ndarray | DeviceBuffer):
-            if id(argument) not in places:
-                places[id(argument)] = len(arrays)
-                arrays.append(argument)
-            passed.append(Place(places[id(argument)]))
-        else:
-            passed.append(argument)
-    return arrays, passed
-
-
-def _content(array) -> np.ndarray:
-    return array.array if isinstance(array, DeviceBuffer) else array
+def _environment(guarded: bool) -> WorkerEnvironment:
+    variables = {"OPENBLAS_NUM_THREADS": "1"}
+    if guarded:
+        variables |= {**_SANITIZER, "LD_PRELOAD": sanitizer_library()}
+    return WorkerEnvironment(variables=variables, program=f"{__package__}.child")

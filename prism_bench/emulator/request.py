@@ -44,13 +44,6 @@ class LaunchRequest:
             )
 
 
-@dataclass(frozen=True)
-class Place:
-    """Stands for an array among a launch's arguments on their way to a child process."""
-
-    index: int
-
-
 def three(extent) -> tuple[int, int, int]:
     """A grid or block as three numbers: `256` and `(16, 16)` are filled up with ones."""
     sizes = tuple(extent) if isinstance(extent, tuple | list) else (extent,)

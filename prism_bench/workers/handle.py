@@ -1,0 +1,103 @@
+"""Handles of worker processes: start them, exchange messages, end them, and read what they said last."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TypedDict, Unpack
+
+from prism_bench.child import ending, environment
+from prism_bench.workers.channel import FrameChannel
+
+
+@dataclass(frozen=True)
+class WorkerEnvironment:
+    """What a worker runs and where: its module, the checkout it is imported from, and environment variables.
+
+    Without a `root` the worker imports what this process does. Python looks into the current folder first, so the
+    worker of another checkout runs in that folder.
+    """
+
+    root: Path | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    program: str = "prism_bench.workbench.worker"
+
+    def view(self) -> dict[str, str]:
+        """Return all environment variables of the worker."""
+        return {**environment(self.root), **self.variables}
+
+
+class WorkerStreams(TypedDict, total=False):
+    """What a worker's standard input and output are connected to, and the descriptors that it inherits."""
+
+    stdin: int
+    stdout: int | IO[bytes] | None
+    pass_fds: Collection[int]
+
+
+class WorkerProcess:
+    """A running worker in a process group of its own, so that a terminal's Ctrl-C reaches only its parent.
+
+    What it writes to standard error is kept in a file until the handle is released.
+    """
+
+    def __init__(self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]):
+        self._stderr = tempfile.TemporaryFile()
+        command = [sys.executable, "-m", where.program, *arguments]
+        self._process = subprocess.Popen(
+            command, stderr=self._stderr, env=where.view(), cwd=where.root, process_group=0, **streams
+        )
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        """Return whether the process has not ended."""
+        return self._process.poll() is None
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Return the exit status, minus the signal's number where a signal ended it; None after `timeout` seconds."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing; returns at once."""
+        self._process.kill()
+
+    def stderr_text(self) -> str:
+        """Return everything that the process has written to standard error so far."""
+        size = os.fstat(self._stderr.fileno()).st_size
+        return os.pread(self._stderr.fileno(), size, 0).decode(errors="replace")
+
+    def ending(self, timeout: float | None = None) -> str:
+        """Return how the process ended, with its last line of standard error, after waiting `timeout` seconds."""
+        return ending(self.wait(timeout), self._stderr)
+
+    def release(self) -> None:
+        """Close this side's files; the process has ended or is of no more interest."""
+        self._stderr.close()
+
+
+class FrameWorker(WorkerProcess):
+    """A worker that exchanges frames: its module is started with the descriptor of its channel and `arguments`."""
+
+    def __init__(self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]):
+        ours, theirs = socket.socketpair()
+        inherited = (theirs.fileno(), *streams.get("pass_fds", ()))
+        streams = {"stdin": subprocess.DEVNULL, **streams, "pass_fds": inherited}
+        with theirs:
+            super().__init__(where, [str(theirs.fileno()), *arguments], **streams)
+        self.channel = FrameChannel(ours)
+
+    def release(self) -> None:
+        """Close the channel, which ends a worker that waits for a message."""
+        self.channel.close()
+        super().release()
