@@ -1,7 +1,7 @@
-"""Processes that this one starts: what they import, how they ended, and that none outlives its parent.
+"""Child processes: what they import, how they ended, and that none outlives its parent.
 
-A child is started with `process_group=0`: a terminal's Ctrl-C reaches the parent alone, which decides what becomes of
-its children. It calls `end_with`, so that it ends with its parent however that ends, by SIGKILL too.
+A child is started with `process_group=0`: a terminal's Ctrl-C reaches only the parent, which decides what to do with
+its children. A child calls `end_with`, so that it ends with its parent however that ends, also by SIGKILL.
 """
 
 import multiprocessing
@@ -14,13 +14,14 @@ from pathlib import Path
 from threading import Thread
 from typing import BinaryIO
 
-ORPHANED = 2  # what a child exits with whose parent is gone
+ORPHANED = 2  # the exit status of a child whose parent is gone
 GRACE_SECONDS = 1.0  # for a child that notices by itself, and ends in order
 
 
 def environment(root: Path | None = None) -> dict[str, str]:
-    """The environment in which a process imports what this one does, even if its path was edited, as asv does; before
-    that what stands at `root`.
+    """Return the environment in which a process imports what this one does, even if `sys.path` was edited.
+
+    What is at `root` is imported first.
     """
     paths = [str(root)] if root else []
     paths += [path for path in sys.path if path]
@@ -28,22 +29,23 @@ def environment(root: Path | None = None) -> dict[str, str]:
 
 
 def ending(code: int | None, words: BinaryIO) -> str:
-    """How a process ended, by its exit status (None where it has not), with the last line of what it said to the file
-    `words`: `ended (exit status 1): no memory`.
+    """Return how a process ended, from its exit status, None where it has not ended.
+
+    The last line of the file `words`, its standard error, follows: `ended (exit status 1): no memory`.
     """
     words.seek(0)
-    said = words.read().decode(errors="replace").strip().splitlines()
+    lines = words.read().decode(errors="replace").strip().splitlines()
     how = "still runs" if code is None else f"killed by signal {-code}" if code < 0 else f"exit status {code}"
-    return f"ended ({how})" + (f": {said[-1][:300]}" if said else "")
+    return f"ended ({how})" + (f": {lines[-1][:300]}" if lines else "")
 
 
 def end_with(descriptor: int) -> None:
     """End this process, whatever it is doing, soon after the other end of the pipe or socket `descriptor` closes.
 
-    Of what can be read from it nothing is taken.
+    Nothing is read from it.
     """
     end = select.poll()
-    end.register(descriptor, 0)  # a hang-up is reported whether it is asked for or not
+    end.register(descriptor, 0)  # a hang-up is reported without being selected
 
     def wait() -> None:
         end.poll()
@@ -54,8 +56,8 @@ def end_with(descriptor: int) -> None:
 
 
 def end_with_parent() -> None:
-    """Do the same in a process that `multiprocessing` started, and leave Ctrl-C to the parent: a pool's initializer."""
+    """Initialize a pool's process that `multiprocessing` started: it ends with its parent and leaves Ctrl-C to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    if parent is not None and isinstance(parent.sentinel, int):
+    if parent is not None:
         end_with(parent.sentinel)

@@ -1,8 +1,8 @@
-"""Runs unmodified CUDA C++ kernels on the CPU, and says what a GPU would hide.
+"""CPU runtime for unmodified CUDA C++ kernels, which reports what a GPU would hide.
 
-Three modes. `fast` runs a kernel under a chosen thread order. `race` watches each access: races, accesses out of
-bounds, unwritten shared memory, and the bytes that move. `address` compiles with the address and undefined-behaviour
-sanitizers and runs in a child process.
+Three modes. `fast` runs a kernel under a chosen thread order. `race` watches each access for races, accesses out of
+bounds and unwritten shared memory, and counts the bytes that move. `address` compiles with the address and
+undefined-behaviour sanitizers and runs in a child process.
 """
 
 from prism_bench.emulator.buffers import DeviceBuffer, HostBuffer

@@ -13,9 +13,9 @@ MARGIN_FILL = 0xA5
 
 
 class DeviceBuffer:
-    """A copy of `array` on the emulated device; it lives as long as this object, over any number of launches."""
+    """A copy of `array` on the emulated device, which exists as long as this object, for any number of launches."""
 
-    def __init__(self, array: np.ndarray):
+    def __init__(self, array: np.ndarray) -> None:
         source = np.ascontiguousarray(array)
         self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
         self._memory = np.full(self.bytes + 2 * MARGIN_BYTES + ALIGNMENT, MARGIN_FILL, np.uint8)
@@ -29,7 +29,7 @@ class DeviceBuffer:
 
     @property
     def address(self) -> int:
-        """Where the first byte lies."""
+        """The address of the first byte."""
         return self._memory.ctypes.data + self._first
 
     @property
@@ -38,13 +38,13 @@ class DeviceBuffer:
         return self._content.view(self.dtype).reshape(self.shape)
 
     def to_host(self) -> np.ndarray:
-        """A copy of the present content."""
+        """Return a copy of the present content."""
         return self.array.copy()
 
     def overrun(self) -> int:
-        """How far outside the buffer something was written: 0 not at all, n the nth byte past it, -n before it.
+        """Return how far outside the buffer something was written: 0 not at all, n the nth byte past it, -n before it.
 
-        The margins are clean again afterwards, so that a buffer tells each overrun once.
+        The margins are clean again afterwards, so that each overrun is reported once.
         """
         before = self._memory[self._first - MARGIN_BYTES : self._first]
         after = self._memory[self._first + self.bytes : self._first + self.bytes + MARGIN_BYTES]
@@ -56,9 +56,9 @@ class DeviceBuffer:
 
 
 class HostBuffer(DeviceBuffer):
-    """Memory of the host's that the device sees as it is: no copy, and no margins around it."""
+    """Host memory that the device sees as it is, without a copy and without margins around it."""
 
-    def __init__(self, array: np.ndarray):
+    def __init__(self, array: np.ndarray) -> None:
         self.shape, self.dtype, self.bytes = array.shape, array.dtype, array.nbytes
         self._memory = array.reshape(-1).view(np.uint8)
 
@@ -71,34 +71,33 @@ class HostBuffer(DeviceBuffer):
         return self._memory.ctypes.data
 
     def overrun(self) -> int:
-        """Nobody can tell what lies around it."""
+        """Return 0: the memory around it has other uses."""
         return 0
 
 
 class GuardedBuffer(DeviceBuffer):
     """A buffer from the C library's allocator, which the address sanitizer replaces by one with red zones."""
 
-    def __init__(self, array: np.ndarray):
+    def __init__(self, array: np.ndarray) -> None:
         source = np.ascontiguousarray(array)
         self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
-        self._library, self._place = ctypes.CDLL(None), ctypes.c_void_p()
-        if self._library.posix_memalign(
-            ctypes.byref(self._place), ctypes.c_size_t(ALIGNMENT), ctypes.c_size_t(self.bytes)
-        ):
+        self._library, place = ctypes.CDLL(None), ctypes.c_void_p()
+        if self._library.posix_memalign(ctypes.byref(place), ctypes.c_size_t(ALIGNMENT), ctypes.c_size_t(self.bytes)):
             raise BackendUnavailable(f"no memory for a buffer of {self.bytes} bytes on the emulator")
+        self._place = place
         self._content[:] = source.reshape(-1).view(np.uint8)
 
-    def __del__(self):
+    def __del__(self) -> None:
         self._library.free(self._place)
 
     @property
     def _content(self) -> np.ndarray:
-        return np.frombuffer((ctypes.c_uint8 * self.bytes).from_address(self._place.value), np.uint8)
+        return np.frombuffer(memoryview((ctypes.c_uint8 * self.bytes).from_address(self.address)), np.uint8)
 
     @property
     def address(self) -> int:
-        return self._place.value
+        return self._place.value or 0
 
     def overrun(self) -> int:
-        """The sanitizer tells it, and ends the process."""
+        """Return 0: the sanitizer reports an overrun itself, and ends the process."""
         return 0

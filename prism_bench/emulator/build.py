@@ -1,4 +1,4 @@
-"""Builds a source together with the runtime of a mode; cached by content, made once however many ask at a time."""
+"""Builds of a source with the runtime of a mode: cached by content, and made once however many processes ask."""
 
 import errno
 import hashlib
@@ -31,7 +31,7 @@ _PRELUDE = "cuda_on_cpu.h"
 
 
 def cache_folder() -> Path:
-    """Where built libraries are kept; the folder is there afterwards."""
+    """Return the folder of built libraries, and create it where it is missing."""
     folder = files.cache_folder("emulator")
     with files.cache_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def cache_folder() -> Path:
 
 
 def build(text: str, mode: str, defines: tuple[str, ...] = ()) -> Path:
-    """The shared library of a host source; compiled only if no build of the same content is cached."""
+    """Return the shared library of a host source; it is compiled only if no build of the same content is cached."""
     compiler = find_compiler()
     options = [*compile_options(compiler, mode), *(f"-D{define}" for define in defines)]
     library = cache_folder() / f"{_digest(text, *options, compiler.version, _own_content())}.so"
@@ -47,7 +47,7 @@ def build(text: str, mode: str, defines: tuple[str, ...] = ()) -> Path:
 
 
 def _once(built: Path, make: Callable[[Path], None]) -> Path:
-    """`built`, which one process makes under another name while the others that want it wait."""
+    """Return `built`, which one process makes under another name while the others that need it wait."""
     if built.exists():
         return built
     unit = built.with_suffix(f".{os.getpid()}{built.suffix}")
@@ -63,7 +63,7 @@ def _once(built: Path, make: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Holds the lock of that name, which is gone afterwards: whoever still waits for it finds what was to be made."""
+    """Hold the lock of that name. It is removed afterwards: a process that waited for it finds the finished file."""
     with path.open("w") as file:
         if fcntl:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -73,7 +73,7 @@ def _locked(path: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def _build(compiler: Compiler, text: str, options: list[str], mode: str, library: Path):
+def _build(compiler: Compiler, text: str, options: list[str], mode: str, library: Path) -> None:
     runtime = _runtime(compiler, mode)
     source, code = library.with_suffix(".cpp"), library.with_suffix(".o")
     source.write_text(text, encoding="utf-8")
@@ -89,7 +89,7 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
 
 
 def _refuse_full(words: str, folder: Path) -> None:
-    """Say so where the compiler complains of the machine, not of the source."""
+    """Raise CacheUnavailable where the compiler complains about the machine, not about the source."""
     with files.cache_errors(folder):
         for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             if os.strerror(number) in words:
@@ -97,14 +97,14 @@ def _refuse_full(words: str, folder: Path) -> None:
 
 
 def _compile(compiler: Compiler, mode: str, options: list[str], source: Path, code: Path) -> str:
-    """What the compiler complains of. A header compiled ahead that does not fit, whatever the reason, is left out."""
+    """Return what the compiler complains about. A precompiled header that does not fit, for any reason, is left out."""
     rest = [*options, f"-I{INCLUDE}", "-c", str(source), "-o", str(code)]
     words = complaint([compiler.command, *_prelude(compiler, mode), *rest])
     return complaint([compiler.command, *rest]) if "PCH" in words else words
 
 
 def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
-    """Makes g++ find the emulator's header compiled ahead, which halves the time of a small kernel."""
+    """Return the option that makes g++ find the precompiled header, which halves the time of a small kernel."""
     if compiler.is_clang:
         return ()
     options = compile_options(compiler, mode)
@@ -116,19 +116,20 @@ def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
 
 
 def _runtime(compiler: Compiler, mode: str) -> Path:
-    """The runtime's object file, built once per mode and compiler."""
+    """Return the runtime's object file, built once per mode and compiler."""
     built = cache_folder() / f"{mode}-{_digest(compiler.version, *COMMON, _own_content())}.runtime.o"
     command = [compiler.command, *COMMON, "-O2", "-g1", "-c", str(RUNTIME / f"{mode}.cpp"), "-o"]
     return _once(built, lambda unit: _or_unavailable(compiler, [*command, str(unit)]))
 
 
-def _or_unavailable(compiler: Compiler, command: list[str]):
+def _or_unavailable(compiler: Compiler, command: list[str]) -> None:
+    """Run the command; BackendUnavailable where the compiler cannot build the runtime."""
     words = complaint(command)
     _refuse_full(words, Path(command[-1]).parent)
     if words:
         raise BackendUnavailable(
             f"{compiler.command} ({compiler.version}) cannot build the emulator's runtime, which needs C++17 as of "
-            f"g++ 9 or clang++ 10; install a newer one or set CXX. It said: {words[:2000]}"
+            f"g++ 9 or clang++ 10; install a newer one or set CXX. Its output: {words[:2000]}"
         )
 
 
@@ -141,10 +142,10 @@ def _digest(*parts: str) -> str:
 
 @cache
 def _own_content() -> str:
-    """A digest of the emulator's own headers and runtime, so that a change of theirs rebuilds.
+    """Return a digest of the emulator's headers and runtime, so that a change in them rebuilds everything.
 
-    Their place is in it: a build names the lines of the headers it was made with, and those of another installation
-    could not be told from a kernel author's.
+    Their folder is part of it: a build names the lines of the headers it was made with, and the headers of another
+    installation would look like a kernel author's files.
     """
     sources = sorted(path for folder in (INCLUDE, RUNTIME) for path in folder.rglob("*") if path.is_file())
     return _digest(str(HERE), *(f"{path.relative_to(HERE)}\n{path.read_text(encoding='utf-8')}" for path in sources))

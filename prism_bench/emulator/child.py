@@ -40,7 +40,7 @@ _Reply = tuple[Answer, Sequence[np.ndarray]]
 class LoadedLibrary:
     """One library in this process, and its answers to questions."""
 
-    def __init__(self, path: Path, guarded: bool):
+    def __init__(self, path: Path, guarded: bool) -> None:
         self._library, self._guarded = Library(path), guarded
         self._initial = {name: self._library.get_symbol(name) for name in self._library.symbols}
 
@@ -80,7 +80,7 @@ class LoadedLibrary:
 class ChildService:
     """All libraries that this process has loaded, by path."""
 
-    def __init__(self, guarded: bool):
+    def __init__(self, guarded: bool) -> None:
         self._guarded, self._libraries = guarded, {}
 
     def reply(self, frame: Frame[Question]) -> _Reply:
@@ -105,7 +105,7 @@ def serve(channel: FrameChannel, service: ChildService) -> None:
 
 
 def main(descriptor: str, kind: str) -> None:
-    """Serve until there is nobody to ask, and over a launch that never ends no longer than the parent lives."""
+    """Serve until there is nobody to ask, and over a launch that never ends only as long as the parent is there."""
     end_with(int(descriptor))
     guarded = kind == "guarded"
     if not guarded:

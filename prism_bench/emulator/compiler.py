@@ -1,4 +1,4 @@
-"""Finds a host C++ compiler, and says how it is asked: the options of each mode."""
+"""The host C++ compiler, and its options in each mode."""
 
 import os
 import platform
@@ -39,7 +39,7 @@ MODES = tuple(_KERNEL)
 
 @dataclass(frozen=True)
 class Compiler:
-    """A host compiler that was found, and what it calls itself."""
+    """A host compiler that was found, and its version line."""
 
     command: str
     version: str
@@ -51,7 +51,7 @@ class Compiler:
 
 
 def find_compiler() -> Compiler:
-    """The compiler named by CXX, else g++, else clang++. Raises BackendUnavailable, saying what to install."""
+    """Return the compiler named by CXX, else g++, else clang++; BackendUnavailable names what to install."""
     return _probe(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
 
 
@@ -69,7 +69,7 @@ def _probe(chosen: str, _path: str) -> Compiler:
 
 
 def sanitizer_library() -> str:
-    """The address sanitizer's library, to be loaded first; BackendUnavailable where the compiler came without it."""
+    """Return the address sanitizer's library, to be preloaded; BackendUnavailable where the compiler has none."""
     compiler = find_compiler()
     name = f"libclang_rt.asan-{platform.machine()}.so" if compiler.is_clang else "libasan.so"
     asked = subprocess.run(
@@ -83,20 +83,20 @@ def sanitizer_library() -> str:
 
 
 def compile_options(compiler: Compiler, mode: str) -> list[str]:
-    """How a kernel's source is compiled in a mode; the includes come besides."""
+    """Return the options that a kernel's source is compiled with in a mode, without the include folders."""
     if compiler.is_clang:
         return [*COMMON, *_KERNEL[mode], *(_RACE_CLANG if mode == "race" else ())]
     return [*COMMON, *_KERNEL[mode], *_GCC, *(_RACE_GCC if mode == "race" else ())]
 
 
 def link_options(compiler: Compiler, mode: str) -> list[str]:
-    """How its object and the runtime's become a library."""
+    """Return the options that link a kernel's object and the runtime's into a library."""
     shared = ["-shared-libasan"] if compiler.is_clang and mode == "address" else []
     return ["-shared", f"-Wl,-T,{RUNTIME / 'places.ld'}", *_LINK[mode], *shared]
 
 
 def complaint(command: list[str]) -> str:
-    """What the compiler says when it fails, or nothing."""
+    """Return what the compiler prints when it fails, or nothing."""
     # A sanitizer preloaded for the kernel must not slow down, or stop, the compiler.
     quiet = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, capture_output=True, text=True, env=quiet)

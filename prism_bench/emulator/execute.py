@@ -1,4 +1,9 @@
-"""One launch in this process: pack, run, read what was found."""
+"""One launch in this process: pack the arguments, run, read the findings."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import starmap
+
+import numpy as np
 
 from prism_bench.emulator.arguments import Arguments
 from prism_bench.emulator.buffers import DeviceBuffer
@@ -12,13 +17,18 @@ _reports_crashes = False
 
 
 def report_crashes() -> None:
-    """From now on write to standard error where a kernel crashed, before the crash ends this process."""
+    """Write to standard error, from now on, where a kernel crashed, before the crash ends this process."""
     global _reports_crashes
     _reports_crashes = True
 
 
-def execute(library: Library, request: LaunchRequest, arguments, make_buffer=DeviceBuffer) -> LaunchReport:
-    """Runs the launch on NumPy arrays, DeviceBuffers and NumPy scalars; what the kernel wrote is copied back."""
+def execute(
+    library: Library,
+    request: LaunchRequest,
+    arguments: Sequence[object],
+    make_buffer: Callable[[np.ndarray], DeviceBuffer] = DeviceBuffer,
+) -> LaunchReport:
+    """Run the launch on NumPy arrays, DeviceBuffers and NumPy scalars; what the kernel wrote is copied back."""
     if request.entry not in library.signatures:
         raise SpecError(f"no kernel '{request.entry}' in this module; it has {', '.join(library.signatures)}")
     packed = Arguments(request.entry, library.signatures[request.entry], arguments, make_buffer)
@@ -26,19 +36,18 @@ def execute(library: Library, request: LaunchRequest, arguments, make_buffer=Dev
         library.report_crashes()
     raw = library.launch(request, packed.addresses, packed.regions)
     packed.copy_back()
-    findings = (*_findings(library, raw), *map(_overrun, packed.overruns()))
+    findings = (*_findings(library, raw), *starmap(_overrun, packed.overruns()))
     return LaunchReport(request.entry, findings, library.traffic())
 
 
-def _overrun(found) -> Finding:
-    argument, distance = found
+def _overrun(argument: int, distance: int) -> Finding:
     where = f"{distance} byte(s) past the end" if distance > 0 else f"{-distance} byte(s) before the beginning"
     return Finding("out of bounds", f"write {where} of argument {argument}", argument=argument)
 
 
-def _findings(library: Library, raw: list[RawFinding]):
+def _findings(library: Library, raw: list[RawFinding]) -> Iterator[Finding]:
     offsets = {access.code for finding in raw for access in finding.accesses[: finding.count] if access.code}
-    # A return address lies behind the call; one byte before it is inside.
+    # A return address points behind the call; one byte before it is inside.
     places = locate(library.path, {offset - 1 for offset in offsets})
     for finding in raw:
         accesses = tuple(_access(access, places) for access in finding.accesses[: finding.count])
@@ -46,6 +55,6 @@ def _findings(library: Library, raw: list[RawFinding]):
         yield Finding(finding.kind.decode(), finding.message.decode(), accesses, argument)
 
 
-def _access(raw: RawAccess, places) -> Access:
+def _access(raw: RawAccess, places: Mapping[int, tuple[str, int]]) -> Access:
     file, line = (raw.file.decode(), raw.line) if raw.file else places.get(raw.code - 1, ("", 0))
     return Access(file, line, tuple(raw.block), tuple(raw.thread), bool(raw.is_write))

@@ -56,7 +56,7 @@ class ChildDied(Exception):
 class Child:
     """A library in another process. It is loaded with the first question, and again after each finding."""
 
-    def __init__(self, path: Path, guarded: bool):
+    def __init__(self, path: Path, guarded: bool) -> None:
         self._path, self._guarded = path, guarded
         self._home: _ChildProcess | None = None
         self._symbols: dict[str, bytes] = {}
@@ -167,7 +167,7 @@ def _serving(guarded: bool) -> "_ChildProcess":
 class _ChildProcess:
     """A running child and the libraries that it has loaded."""
 
-    def __init__(self, guarded: bool):
+    def __init__(self, guarded: bool) -> None:
         self.libraries: set[Path] = set()
         self.worker = FrameWorker(_environment(guarded), ["guarded" if guarded else "plain"])
         self._end = weakref.finalize(self, _end, self.worker)

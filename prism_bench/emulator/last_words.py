@@ -1,7 +1,8 @@
-"""What a child process said on standard error: sanitizers' reports and crashes, as findings."""
+"""What a child process wrote to standard error, sanitizers' reports and crashes, as findings."""
 
 import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 from prism_bench.emulator.library import EMULATED
@@ -24,7 +25,7 @@ _EMULATED = re.compile(rf"^{EMULATED}(.+)$", re.MULTILINE)
 
 
 def read_last_words(library: Path, text: str, died: bool, status: int | None) -> tuple[Finding, ...]:
-    """The findings in `text`; a death that the text does not explain is one too."""
+    """Return the findings in `text`; a death that the text does not explain is one too."""
     found = [*_undefined(text), *_address(text), *_crash(library, text)]
     if died and not any(finding.kind != "undefined behaviour" for finding in found):
         found.append(Finding("crash", f"the kernel's process ended ({_ending(status)}): {text.strip()[-300:]}"))
@@ -32,13 +33,13 @@ def read_last_words(library: Path, text: str, died: bool, status: int | None) ->
 
 
 def crash_in(text: str) -> Finding | None:
-    """Return the crash that a process reported about one of its own libraries, with its line; None without one."""
+    """Return the crash that a process reported about one of its libraries, with its line; None without one."""
     report = _CRASH.search(text)
     libraries = _EMULATED.findall(text[: report.start()]) if report else []
     return next(_crash(Path(libraries[-1]), text), None) if libraries else None
 
 
-def _address(text: str):
+def _address(text: str) -> Iterator[Finding]:
     report = _ADDRESS.search(text)
     if not report:
         return
@@ -50,7 +51,7 @@ def _address(text: str):
     yield Finding(kind, message, _first_frame(rest, bool(size and size["verb"] == "WRITE")))
 
 
-def _undefined(text: str):
+def _undefined(text: str) -> Iterator[Finding]:
     for report in _UNDEFINED.finditer(text):
         what = report["what"]
         kind = next((kind for words, kind in _UNDEFINED_KINDS if words in what), "undefined behaviour")
@@ -62,21 +63,25 @@ def _undefined(text: str):
 
 
 def _first_frame(text: str, is_write: bool = False) -> tuple[Access, ...]:
-    """The innermost frame that is the kernel author's."""
+    """Return the innermost frame in a file of the kernel author's, or nothing."""
     for frame in _FRAME.finditer(text):
         if not is_own(frame["file"]):
             return (Access(frame["file"], int(frame["line"]), is_write=is_write),)
     return ()
 
 
-def _crash(library: Path, text: str):
+def _crash(library: Path, text: str) -> Iterator[Finding]:
     report = _CRASH.search(text)
     if not report:
         return
     number, code = int(report[1]), int(report[2], 16)
-    block, thread = tuple(map(int, report.groups()[2:5])), tuple(map(int, report.groups()[5:8]))
+    bx, by, bz, tx, ty, tz = map(int, report.groups()[2:])
     file, line = locate(library, {code}).get(code, ("", 0))
-    yield Finding("crash", f"the kernel crashed ({signal.Signals(number).name})", (Access(file, line, block, thread),))
+    yield Finding(
+        "crash",
+        f"the kernel crashed ({signal.Signals(number).name})",
+        (Access(file, line, (bx, by, bz), (tx, ty, tz)),),
+    )
 
 
 def _ending(status: int | None) -> str:

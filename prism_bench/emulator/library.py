@@ -4,6 +4,7 @@ import _ctypes
 import ctypes
 import os
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 from prism_bench.emulator.report import ArgumentTraffic, Traffic
@@ -14,7 +15,7 @@ _u32x3 = ctypes.c_uint32 * 3
 
 
 class Parameter(ctypes.Structure):
-    """One parameter of a kernel; for a pointer, kind and bytes are those of what it points at."""
+    """One parameter of a kernel; for a pointer, kind and bytes are those of its target."""
 
     _fields_ = [
         ("kind", ctypes.c_char),
@@ -67,7 +68,7 @@ class _Request(ctypes.Structure):
 
 
 class RawAccess(ctypes.Structure):
-    """One side of a finding, its place still an offset into the library where `file` is empty."""
+    """One side of a finding; where `file` is empty, its place is an offset into the library."""
 
     _fields_ = [
         ("block", _u32x3),
@@ -80,7 +81,7 @@ class RawAccess(ctypes.Structure):
 
 
 class RawFinding(ctypes.Structure):
-    """A finding as the runtime wrote it down."""
+    """A finding in the runtime's own layout."""
 
     _fields_ = [
         ("kind", ctypes.c_char * 32),
@@ -91,11 +92,11 @@ class RawFinding(ctypes.Structure):
     ]
 
 
+_TOTALS = ("global_requests", "global_sectors", "shared_requests", "shared_wavefronts", "atomics")
+
+
 class _Totals(ctypes.Structure):
-    _fields_ = [
-        (name, ctypes.c_uint64)
-        for name in ("global_requests", "global_sectors", "shared_requests", "shared_wavefronts", "atomics")
-    ]
+    _fields_ = [(name, ctypes.c_uint64) for name in _TOTALS]
 
 
 class _ArgumentTraffic(ctypes.Structure):
@@ -112,7 +113,7 @@ class Library:
 
     _reporting: Path | None = None  # whose crashes this process reports
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path) -> None:
         self.path = path
         self._so = ctypes.CDLL(str(path))
         # A catalogue's worth of libraries would use up the process's mappings.
@@ -121,8 +122,8 @@ class Library:
             getattr(self._so, f"cuda_cpu_{name}").restype = ctypes.POINTER(kind)
         for name in ("entry_count", "symbol_count", "static_shared"):
             getattr(self._so, f"cuda_cpu_{name}").restype = ctypes.c_size_t
-        self.signatures = {}
-        self._numbers = {}
+        self.signatures: dict[str, tuple[Parameter, ...]] = {}
+        self._numbers: dict[str, int] = {}
         for number in range(self._so.cuda_cpu_entry_count()):
             entry = self._so.cuda_cpu_entry(ctypes.c_size_t(number)).contents
             self._numbers[entry.name.decode()] = number
@@ -131,9 +132,9 @@ class Library:
         self.symbols = {symbol.name.decode(): (symbol.address, symbol.bytes) for symbol in found}
 
     def report_crashes(self) -> None:
-        """From now on a crash inside one of its kernels is reported on standard error before it ends this process.
+        """Report crashes inside its kernels on standard error, from now on, before they end this process.
 
-        The report has an offset into the library alone, so the library's path is written first.
+        The report has only an offset into the library, so the library's path is written first.
         """
         if not hasattr(self._so, "cuda_cpu_tell_crashes"):
             return
@@ -142,18 +143,19 @@ class Library:
             os.write(2, f"\n{EMULATED}{self.path}\n".encode())
         self._so.cuda_cpu_tell_crashes()
 
-    def set_symbol(self, name: str, content: bytes):
-        """Sets a global variable; SpecError where there is none of that name and size."""
+    def set_symbol(self, name: str, content: bytes) -> None:
+        """Set a global variable; SpecError where there is none of that name and size."""
         address, size = self._symbol(name)
         if len(content) != size:
             raise SpecError(f"{name}: {len(content)} bytes passed, the variable has {size}")
         ctypes.memmove(address, content, size)
 
     def get_symbol(self, name: str) -> bytes:
-        """The present content of a global variable."""
+        """Return the present content of a global variable."""
         return ctypes.string_at(*self._symbol(name))
 
-    def _symbol(self, name: str):
+    def _symbol(self, name: str) -> tuple[int, int]:
+        """Return address and size of a global variable; SpecError where there is none of that name."""
         if name not in self.symbols:
             raise SpecError(f"no variable '{name}' in this module; it has {', '.join(self.symbols) or 'none'}")
         return self.symbols[name]
@@ -164,7 +166,7 @@ class Library:
         return self._so.cuda_cpu_static_shared()
 
     def launch(self, request: LaunchRequest, addresses: list[int], regions: list[Region]) -> list[RawFinding]:
-        """Runs one launch; `addresses` say where each argument's value lies."""
+        """Run one launch; `addresses` are those of the arguments' values."""
         arguments = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
         buffers = (Region * max(len(regions), 1))(*regions)
         asked = _Request(
@@ -177,15 +179,15 @@ class Library:
         return [RawFinding.from_buffer_copy(self._so.cuda_cpu_finding(number).contents) for number in range(count)]
 
     def traffic(self) -> Traffic | None:
-        """What the last launch moved; None in the modes that do not count."""
+        """Return what the last launch moved; None in the modes that do not count."""
         if not hasattr(self._so, "cuda_cpu_totals"):
             return None
         self._so.cuda_cpu_totals.restype = ctypes.POINTER(_Totals)
         totals = self._so.cuda_cpu_totals().contents
         arguments = sorted(self._arguments_traffic(), key=lambda one: one.argument)
-        return Traffic(tuple(arguments), **{name: getattr(totals, name) for name, _ in _Totals._fields_})
+        return Traffic(tuple(arguments), **{name: getattr(totals, name) for name in _TOTALS})
 
-    def _arguments_traffic(self):
+    def _arguments_traffic(self) -> Iterator[ArgumentTraffic]:
         one = _ArgumentTraffic()
         which = 0
         while self._so.cuda_cpu_traffic(ctypes.c_size_t(which), ctypes.byref(one)):

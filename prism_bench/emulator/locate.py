@@ -1,14 +1,15 @@
-"""From an offset into a built library to the line of the kernel's source."""
+"""Lines of a kernel's source for offsets into its built library."""
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from prism_bench.emulator.compiler import INCLUDE, RUNTIME
 
 
 def locate(library: Path, offsets: set[int]) -> dict[int, tuple[str, int]]:
-    """File and line of each code offset; the emulator's own inlined frames are skipped. Unknown ones are left out."""
+    """Return file and line of each code offset, without the emulator's inlined frames; unknown ones are left out."""
     ordered = sorted(offsets)
     tool = shutil.which("addr2line") if ordered else None
     if tool is None:
@@ -18,9 +19,9 @@ def locate(library: Path, offsets: set[int]) -> dict[int, tuple[str, int]]:
     return dict(_places(lines))
 
 
-def _places(lines):
-    """Each address line is followed by its frames, innermost first."""
-    address, found = None, False
+def _places(lines: list[str]) -> Iterator[tuple[int, tuple[str, int]]]:
+    """Yield each offset with its place; each address line is followed by its frames, innermost first."""
+    address, found = 0, False
     for line in lines:
         if line.startswith("0x"):
             address, found = int(line, 16), False
@@ -34,5 +35,5 @@ def _places(lines):
 
 
 def is_own(file: str) -> bool:
-    """Whether a file is the emulator's, and not the kernel author's."""
+    """Return whether a file is the emulator's, and not the kernel author's."""
     return file.startswith((str(INCLUDE), str(RUNTIME))) or file == "launch table"

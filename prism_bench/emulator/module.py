@@ -2,9 +2,12 @@
 
 import threading
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prism_bench.emulator.build import build
 from prism_bench.emulator.compiler import MODES
@@ -12,24 +15,31 @@ from prism_bench.emulator.execute import execute
 from prism_bench.emulator.isolation import Child
 from prism_bench.emulator.library import Library
 from prism_bench.emulator.report import LaunchReport
-from prism_bench.emulator.request import PATIENCE_SECONDS, LaunchRequest, three
+from prism_bench.emulator.request import Extent, LaunchOptions, LaunchRequest, three
 from prism_bench.emulator.source import flat_code, host_source
 from prism_bench.entry import missing_entry
 from prism_bench.errors import CompilationFailed, SpecError
 
 
-def compile_source(path_or_text, include_dirs=(), entries=(), mode="fast", defines=()) -> "Module":
-    """Compiles a CUDA source for the CPU, or finds it in the cache.
+def compile_source(
+    path_or_text: Path | str,
+    include_dirs: Iterable[Path | str] = (),
+    entries: Iterable[str] = (),
+    mode: str = "fast",
+    defines: Iterable[str] | Mapping[str, object] = (),
+) -> "Module":
+    """Compile a CUDA source for the CPU, or find it in the cache.
 
     `path_or_text` is a path, or source text (which has a newline). `entries` are names of kernels or template
     instantiations (`softmax<256, float>`). `defines` are `NAME` or `NAME=VALUE`, or a dictionary of them.
-    Raises CompilationFailed with the compiler's words, BackendUnavailable where there is no compiler.
+    CompilationFailed has the compiler's message, BackendUnavailable names a missing compiler.
     """
     if mode not in MODES:
         raise SpecError(f"mode '{mode}' is none of {', '.join(MODES)}")
-    names = tuple(f"{name}={value}" for name, value in defines.items()) if isinstance(defines, dict) else tuple(defines)
-    folders = tuple(Path(folder) for folder in include_dirs)
-    source = host_source(path_or_text, folders, tuple(entries))
+    pairs = defines.items() if isinstance(defines, Mapping) else ()
+    names = tuple(f"{name}={value}" for name, value in pairs) or tuple(defines)
+    folders, entries = tuple(Path(folder) for folder in include_dirs), tuple(entries)
+    source = host_source(path_or_text, folders, entries)
     try:
         return Module(build(source.text, mode, names), mode)
     except CompilationFailed as error:
@@ -41,16 +51,17 @@ def compile_source(path_or_text, include_dirs=(), entries=(), mode="fast", defin
 
 
 # Loading a library twice gives the same one, with the same blocks and threads inside.
-_LOCKS = defaultdict(threading.Lock)
+_LOCKS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 
 class Module:
     """The kernels of one source in one mode. Launches of one library do not overlap."""
 
-    def __init__(self, path: Path, mode: str):
+    def __init__(self, path: Path, mode: str) -> None:
         self.path, self.mode = path, mode
         self._lock = _LOCKS[path]
-        self._symbols, self._child = {}, None
+        self._symbols: dict[str, bytes] = {}
+        self._child: Child | None = None
         # A library with the sanitizer in it can only be loaded where the sanitizer came first.
         self._library = None if mode == "address" else Library(path)
 
@@ -60,38 +71,44 @@ class Module:
         return tuple(self._library.signatures) if self._library else self._in_child().entries
 
     def launch(
-        self, entry, grid, block, arguments, *, shared_bytes=0, cooperative=False, order="forward", seed=0,
-        patience=PATIENCE_SECONDS, isolate=False,
-    ) -> LaunchReport:  # fmt: skip
-        """Runs a kernel; arrays that it takes by non-const pointer hold its results afterwards.
+        self,
+        entry: str,
+        grid: Extent,
+        block: Extent,
+        arguments: Sequence[object],
+        *,
+        isolate: bool = False,
+        **options: Unpack[LaunchOptions],
+    ) -> LaunchReport:
+        """Run a kernel; arrays that it takes by non-const pointer hold its results afterwards.
 
-        Returns what was found; raises SpecError where the arguments do not fit the kernel or the device.
+        Return the findings; SpecError where the arguments do not fit the kernel or the device.
         `isolate` runs it in a child process, which a crash ends instead of this one; address mode always does.
         """
-        request = LaunchRequest(entry, three(grid), three(block), shared_bytes, cooperative, order, seed, patience)
+        request = LaunchRequest(entry, three(grid), three(block), **options)
         with self._lock:
             if isolate or self._library is None:
                 return self._in_child().launch(request, arguments)
             return execute(self._library, request, arguments)
 
-    def close(self):
-        """Gives up its place in a child process, if it has one."""
+    def close(self) -> None:
+        """Give up its place in a child process, if it has one."""
         if self._child is not None:
             self._child.close()
 
-    def set_symbol(self, name: str, value: np.ndarray):
-        """Sets a `__constant__` or `__device__` variable; `value` must have its size in bytes."""
+    def set_symbol(self, name: str, value: np.ndarray) -> None:
+        """Set a `__constant__` or `__device__` variable; `value` must have its size in bytes."""
         content = np.ascontiguousarray(value).tobytes()
         for home in self._homes():
             home.set_symbol(name, content)
         self._symbols[name] = content
 
-    def get_symbol(self, name: str, dtype) -> np.ndarray:
-        """The present content of a `__constant__` or `__device__` variable, in the child where there is one."""
+    def get_symbol(self, name: str, dtype: DTypeLike) -> np.ndarray:
+        """Return the present content of a `__constant__` or `__device__` variable, in the child where there is one."""
         return np.frombuffer(self._homes()[-1].get_symbol(name), dtype).copy()
 
-    def _homes(self) -> list:
-        """Where the variables live: this process, the child, or both."""
+    def _homes(self) -> list[Library | Child]:
+        """Return where the variables are: this process, the child, or both."""
         return [home for home in (self._library, self._child) if home] or [self._in_child()]
 
     def _in_child(self) -> Child:

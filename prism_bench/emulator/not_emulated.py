@@ -1,12 +1,13 @@
-"""Says which kernels the emulator does not claim to run, and why."""
+"""Kernels that the emulator does not claim to run, and why."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
 from prism_bench.emulator.source import flat_code
 
-# The first that matches names the reason, so the more telling ones stand first.
+# The first that matches names the reason, so the more specific ones are first.
 _REASONS = (
     ("wgmma", r"\bwgmma\b"),
     ("tensor memory accelerator", r"\bCUtensorMap\b|\bcp\.async\.bulk\b|\bcp_async_bulk\w*"),
@@ -22,9 +23,11 @@ _REASONS = (
 _CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")
 
 
-def not_emulated(path_or_text, include_dirs=()) -> str | None:
-    """Why the emulator cannot run this source, or None if it can. Code that stands in for the CPU is what counts:
-    the device's branch of an `#ifdef CPU_CUDA` is not looked at."""
+def not_emulated(path_or_text: Path | str, include_dirs: Iterable[Path | str] = ()) -> str | None:
+    """Return why the emulator cannot run this source, or None if it can.
+
+    Only the code that the CPU compiles counts: the device's branch of an `#ifdef CPU_CUDA` is ignored.
+    """
     return _reason(flat_code(path_or_text, tuple(map(Path, include_dirs))))
 
 
@@ -35,8 +38,9 @@ def _reason(code: str) -> str | None:
 
 
 def _seen_by_cpu(code: str) -> str:
-    """The lines outside the device's branches. An open conditional is True (seen), False (not) or None (not ours)."""
-    open_branches, kept = [], []
+    """Return the lines outside the device's branches."""
+    open_branches: list[bool | None] = []
+    kept: list[str] = []
     for line in code.split("\n"):
         condition = _CONDITION.match(line)
         if condition:
@@ -46,7 +50,8 @@ def _seen_by_cpu(code: str) -> str:
     return "\n".join(kept)
 
 
-def _follow(open_branches: list, directive: str, rest: str):
+def _follow(open_branches: list[bool | None], directive: str, rest: str) -> None:
+    """Open or close a conditional: True where the CPU sees it, False where not, None where it is about other names."""
     if directive in ("if", "ifdef", "ifndef"):
         negated = directive == "ifndef" or "!" in rest
         open_branches.append(not negated if "CPU_CUDA" in rest else None)

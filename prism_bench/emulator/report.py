@@ -1,4 +1,4 @@
-"""What a launch on the emulator has to say: findings, and in race mode the traffic."""
+"""The report of a launch on the emulator: findings, and in race mode the traffic."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ Index = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Access:
-    """One side of a finding: at which line of the kernel's source, and by which thread where that is known."""
+    """One side of a finding: a line of the kernel's source, and the thread where it is known."""
 
     file: str
     line: int
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ArgumentTraffic:
-    """Bytes that all threads together asked of one buffer, and how many different bytes those were."""
+    """Bytes of one buffer that all threads together accessed, and how many different bytes those were."""
 
     argument: int
     bytes_read: int
@@ -62,7 +62,7 @@ class ArgumentTraffic:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a launch asked of memory, counted per source-level access.
+    """Memory traffic of a launch, counted per access of the source.
 
     A request is one access of one warp; a sector is 32 bytes of global memory; a wavefront is one pass over
     the 32 banks of shared memory.
@@ -87,18 +87,18 @@ class Traffic:
 
     @property
     def unique_bytes(self) -> int:
-        """Different bytes read plus different bytes written: what must move if caches were perfect."""
+        """Different bytes read plus different bytes written: what would move with perfect caches."""
         return sum(argument.unique_read + argument.unique_written for argument in self.arguments)
 
     @property
     def sectors_per_request(self) -> float:
-        """4 is a warp that reads 32 neighbouring floats."""
+        """Sectors of a request on average; 4 where a warp reads 32 neighbouring floats."""
         return self.global_sectors / self.global_requests if self.global_requests else 0.0
 
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """One launch: what was found, and (race mode only) what it moved."""
+    """One launch: its findings, and in race mode its traffic."""
 
     entry: str
     findings: tuple[Finding, ...] = ()

@@ -1,7 +1,8 @@
-"""What is asked of the emulator: one launch, as plain values that a child process can be handed."""
+"""The configuration of one launch, as plain values that can be sent to a child process."""
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import TypedDict
 
 from prism_bench.errors import SpecError
 
@@ -10,6 +11,19 @@ ORDERS = ("forward", "reverse", "shuffled")
 PATIENCE_SECONDS = 10.0
 MOST_THREADS = 1024
 MOST_SHARED_BYTES = 227 * 1024
+
+
+Extent = int | tuple[int, ...] | list[int]
+
+
+class LaunchOptions(TypedDict, total=False):
+    """The optional fields of a LaunchRequest."""
+
+    shared_bytes: int
+    cooperative: bool
+    order: str
+    seed: int
+    patience: float
 
 
 @dataclass(frozen=True)
@@ -25,7 +39,7 @@ class LaunchRequest:
     seed: int = 0
     patience: float = PATIENCE_SECONDS
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise SpecError(f"{self.entry}: order '{self.order}' is none of {', '.join(ORDERS)}")
         if min(self.grid) < 1 or min(self.block) < 1:
@@ -44,9 +58,10 @@ class LaunchRequest:
             )
 
 
-def three(extent) -> tuple[int, int, int]:
-    """A grid or block as three numbers: `256` and `(16, 16)` are filled up with ones."""
+def three(extent: Extent) -> tuple[int, int, int]:
+    """Return a grid or block as three numbers: `256` and `(16, 16)` are filled up with ones."""
     sizes = tuple(extent) if isinstance(extent, tuple | list) else (extent,)
     if not all(isinstance(size, Integral) for size in sizes):
         raise SpecError(f"grid and block are whole numbers, or up to three of them; not {extent!r}")
-    return tuple(int(size) for size in (*sizes, 1, 1)[:3])
+    x, y, z = (int(size) for size in (*sizes, 1, 1)[:3])
+    return x, y, z

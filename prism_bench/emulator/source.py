@@ -1,11 +1,12 @@
-"""Makes a host C++ source of a CUDA source, keeping its file names and line numbers.
+"""Host C++ sources from CUDA sources, with their file names and line numbers.
 
-Project includes are put in place of their `#include`, system includes move to the top, and the rest stands in
-an unnamed namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function.
-Two things cannot be said with macros and are rewritten: `extern __shared__` and `extern "C"`.
+Project includes replace their `#include`, system includes move to the top, and the rest is put into an unnamed
+namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function.
+Two things cannot be expressed with macros and are rewritten: `extern __shared__` and `extern "C"`.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -37,7 +38,7 @@ class HostSource:
 
 
 def host_source(path_or_text: Path | str, include_dirs: tuple[Path, ...], entries: tuple[str, ...]) -> HostSource:
-    """The host source of a kernel file, or of source text itself, exporting `entries` and its global variables."""
+    """Return the host source of a kernel file, or of source text, exporting `entries` and its global variables."""
     body, symbols, system = _body(_flat(path_or_text, include_dirs))
     hoisted = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in system)
     opening = f'#include "cuda_on_cpu.h"\n{hoisted}namespace {{\n#include "cuda_on_cpu/kernel_scope.h"\n'
@@ -45,7 +46,7 @@ def host_source(path_or_text: Path | str, include_dirs: tuple[Path, ...], entrie
 
 
 def flat_code(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> str:
-    """The source with its project includes in place, its system includes at the end, without comments."""
+    """Return the source with its project includes in place, its system includes at the end, without comments."""
     flat = _flat(path_or_text, include_dirs)
     return without_comments(flat.text + "".join(f"\n#include <{name}>" for name in flat.system))
 
@@ -63,12 +64,12 @@ class _Flat:
         return all(_state(path) == (path, *state) for path, *state in self.files)
 
 
-# The passes of a verification ask for the same few sources again and again.
-_KEPT: dict[tuple, _Flat] = {}
+# The passes of a verification read the same few sources again and again.
+_KEPT: dict[tuple[Path | str, tuple[Path, ...]], _Flat] = {}
 
 
-def _flat(path_or_text, include_dirs) -> _Flat:
-    """The flat source; that of a file is read again when any of its files has changed."""
+def _flat(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> _Flat:
+    """Return the flat source; a file is read again when it, or a file that it includes, has changed."""
     key = (path_or_text, include_dirs)
     if key not in _KEPT or not _KEPT[key].is_fresh:
         reader = _Flattener(include_dirs)
@@ -78,7 +79,7 @@ def _flat(path_or_text, include_dirs) -> _Flat:
 
 
 def _state(path: Path) -> tuple[Path, int, int]:
-    """What tells that a file has changed; a file that is gone has."""
+    """Return what differs when a file has changed or is gone."""
     try:
         found = path.stat()
     except OSError:
@@ -88,16 +89,16 @@ def _state(path: Path) -> tuple[Path, int, int]:
 
 @lru_cache(maxsize=256)
 def _body(flat: _Flat) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The rewritten text, its global variables, and the system includes."""
+    """Return the rewritten text, its global variables, and the system includes."""
     body = _rewrite(flat.text)
     return body, tuple(_symbols(body)), flat.system
 
 
 @lru_cache(maxsize=256)
 def without_comments(code: str) -> str:
-    """The code without comments and without what stands in string literals; newlines stay."""
+    """Return the code without comments and without the contents of string literals; newlines stay."""
 
-    def blank(match):
+    def blank(match: re.Match[str]) -> str:
         return '""' if match[0].startswith('"') else "\n" * match[0].count("\n")
 
     return _COMMENT.sub(blank, code)
@@ -106,13 +107,13 @@ def without_comments(code: str) -> str:
 class _Flattener:
     """Reads a source with its project includes in place; `system` gathers the others in order."""
 
-    def __init__(self, include_dirs):
+    def __init__(self, include_dirs: tuple[Path, ...]) -> None:
         self.include_dirs = include_dirs
-        self.system = []
-        self.files = []
-        self.read_once = set()
+        self.system: list[str] = []
+        self.files: list[Path] = []
+        self.read_once: set[Path] = set()
 
-    def read(self, path_or_text) -> str:
+    def read(self, path_or_text: Path | str) -> str:
         if isinstance(path_or_text, str) and "\n" in path_or_text:
             return self._lines(path_or_text, "kernel.cu", Path.cwd())
         path = Path(path_or_text)
@@ -151,9 +152,9 @@ class _Flattener:
         return self._file(found)
 
     def _missing(self, name: str, folder: Path, place: str) -> str:
-        """Lines that stop the host compiler at `place` unless it has the header itself.
+        """Return lines that stop the host compiler at `place` unless it has the header itself.
 
-        The compiler decides, and not this reader: it alone knows which branch of a condition is taken.
+        The compiler decides, not this reader: only it knows which branch of a condition is taken.
         """
         searched = ", ".join(str(one) for one in (folder, *self.include_dirs))
         words = f"'{name}' is neither in {searched} nor a header of the emulator or the host compiler"
@@ -161,13 +162,15 @@ class _Flattener:
 
 
 def _rewrite(text: str) -> str:
-    """Replaces what macros cannot express; every newline stays."""
+    """Replace what macros cannot express; every newline stays."""
     return _C_LINKAGE.sub(_plain_linkage, _declare_shared(text))
 
 
 def _declare_shared(text: str) -> str:
-    """Dynamic shared memory as pointers; what is declared again outside functions, as `extern` may be, is left out."""
-    parts, end, depth, seen = [], 0, 0, set()
+    """Declare dynamic shared memory as pointers; repeated declarations outside functions are left out."""
+    parts: list[str] = []
+    seen: set[str] = set()
+    end = depth = 0
     for match in _DYNAMIC_SHARED.finditer(text):
         between = text[end : match.start()]
         code = without_comments(between)
@@ -179,21 +182,21 @@ def _declare_shared(text: str) -> str:
     return "".join([*parts, text[end:]])
 
 
-def _plain_linkage(match) -> str:
+def _plain_linkage(match: re.Match[str]) -> str:
     newlines = "\n" * match[0].count("\n")
     return newlines + ("namespace {" if match["block"] else "")
 
 
-def _dynamic_shared(match) -> str:
+def _dynamic_shared(match: re.Match[str]) -> str:
     kind, name, more = " ".join(match["type"].split()), match["name"], match["more"]
     newlines = "\n" * match[0].count("\n")
     return f"{kind} (* const {name}){more} = ({kind} (*){more})::cuda_cpu::dynamic_shared;{newlines}"
 
 
-def _symbols(text: str):
-    """Names of `__constant__` and `__device__` variables at the outermost level."""
+def _symbols(text: str) -> Iterator[str]:
+    """Yield the names of `__constant__` and `__device__` variables at the outermost level."""
     code = without_comments(text)
-    seen = set()
+    seen: set[str] = set()
     for match in _SYMBOL.finditer(code):
         before = code[: match.start()]
         if before.count("{") == before.count("}") and match["name"] not in seen:
@@ -201,8 +204,8 @@ def _symbols(text: str):
             yield match["name"]
 
 
-def _tables(entries, symbols) -> str:
-    """The launch table and the symbol table; inside the namespace, where a kernel named `fma` hides the host's."""
+def _tables(entries: tuple[str, ...], symbols: tuple[str, ...]) -> str:
+    """Return launch table and symbol table; inside the namespace, where a kernel named `fma` hides the host's."""
     kernels = "".join(f'    ::cuda_cpu::make_entry("{entry}", {entry}),\n' for entry in entries)
     variables = "".join(
         f'    {{"{name}", const_cast<void*>(static_cast<const volatile void*>(&{name})), sizeof({name})}},\n'

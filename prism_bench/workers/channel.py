@@ -17,7 +17,7 @@ BUFFER_BYTES = 1 << 20  # the system's default of some 200 kB makes large arrays
 class FrameChannel:
     """Sends and receives frames, one at a time."""
 
-    def __init__(self, connected: socket.socket):
+    def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._socket.setblocking(False)
         with suppress(OSError):  # the default is slower, not wrong

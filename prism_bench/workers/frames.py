@@ -32,7 +32,7 @@ Fill = Callable[[memoryview], None]  # fills the whole view; EOFError where the 
 
 
 class FrameError(Exception):
-    """What was received is not a frame, or not a frame of the expected type; the message says what is wrong."""
+    """What was received is not a frame, or not a frame of the expected type; the message names what is wrong."""
 
 
 class ArrayHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Handles of worker processes: start them, exchange messages, end them, and read what they said last."""
+"""Handles of worker processes: start them, exchange messages, end them, and read their last words."""
 
 import os
 import socket
@@ -40,12 +40,14 @@ class WorkerStreams(TypedDict, total=False):
 
 
 class WorkerProcess:
-    """A running worker in a process group of its own, so that a terminal's Ctrl-C reaches only its parent.
+    """A running worker in its own process group, so that a terminal's Ctrl-C reaches only its parent.
 
     What it writes to standard error is kept in a file until the handle is released.
     """
 
-    def __init__(self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]):
+    def __init__(
+        self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]
+    ) -> None:
         self._stderr = tempfile.TemporaryFile()
         command = [sys.executable, "-m", where.program, *arguments]
         self._process = subprocess.Popen(
@@ -89,7 +91,9 @@ class WorkerProcess:
 class FrameWorker(WorkerProcess):
     """A worker that exchanges frames: its module is started with the descriptor of its channel and `arguments`."""
 
-    def __init__(self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]):
+    def __init__(
+        self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]
+    ) -> None:
         ours, theirs = socket.socketpair()
         inherited = (theirs.fileno(), *streams.get("pass_fds", ()))
         streams = {"stdin": subprocess.DEVNULL, **streams, "pass_fds": inherited}
