@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from prism_bench.api.callable import benchmark
+    from prism_bench.api.prepare import prepare
     from prism_bench.budget import Budget
     from prism_bench.inputs import constant, integers, normal, uniform
     from prism_bench.kernel import (
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
         reduction,
     )
     from prism_bench.tune import Tune
-    from prism_bench.workbench.callable import benchmark
-    from prism_bench.workbench.prepare import prepare
     from prism_bench.workload import Workload
 
 __version__ = "0.1.0"
@@ -59,8 +59,8 @@ _HOMES = {
     ),
     "tune": ("Tune",),
     "workload": ("Workload",),
-    "workbench.callable": ("benchmark",),
-    "workbench.prepare": ("prepare",),
+    "api.callable": ("benchmark",),
+    "api.prepare": ("prepare",),
     "store": ("load",),
 }  # fmt: skip
 _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}

@@ -54,7 +54,7 @@ def _ask():
 def main() -> None:
     """Print the listing as JSON; there is none with a broken spec, since its gap would shift every later position."""
     from prism_bench.catalogue import discover
-    from prism_bench.workbench import PROTOCOL
+    from prism_bench.run import PROTOCOL
 
     catalogue = discover(CHECKOUT / "kernels")
     broken = [problem for problem in catalogue.problems if problem.path.suffix == ".py"]

@@ -65,21 +65,21 @@ def measure_commit() -> dict:
 
 
 def _measured():
-    from prism_bench import workbench
     from prism_bench.catalogue import discover
+    from prism_bench.run import Settings, run
 
     backend, labels = _backend_and_labels()
     catalogue = discover()
     processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
-    settings = workbench.Settings(processes=processes, peers=False, cpu_baseline=False)
-    return workbench.run(catalogue, backend, launched(catalogue.cases(labels=labels), backend), settings)
+    settings = Settings(processes=processes, peers=False, cpu_baseline=False)
+    return run(catalogue, backend, launched(catalogue.cases(labels=labels), backend), settings)
 
 
 def launched(cases, backend: str) -> list:
     """The cases by this machine's choices, unless PRISM_BENCH_TUNED is 0."""
     from prism_bench.backends import open_backend
+    from prism_bench.identity import machine
     from prism_bench.tuning.applied import Machine, applied
-    from prism_bench.workbench.identity import machine
 
     if os.environ.get("PRISM_BENCH_TUNED") == "0":
         return cases

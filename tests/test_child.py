@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from prism_bench.child import ending, environment
+from prism_bench.workers.child import ending, environment
 
 
 def test_a_child_imports_what_stands_at_a_root_and_what_this_process_does(tmp_path, monkeypatch):

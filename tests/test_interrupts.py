@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from prism_bench import interrupts
-from prism_bench.child import environment
 from prism_bench.interrupts import allowed, guarded, held
+from prism_bench.workers.child import environment
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 

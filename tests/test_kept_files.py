@@ -11,8 +11,8 @@ from prism_bench.alerts import ledger
 from prism_bench.analysis import noise_file
 from prism_bench.analysis.baselines import read_baseline
 from prism_bench.errors import ResultsError
-from prism_bench.memory import trace
-from prism_bench.persistent.record import read_latencies
+from prism_bench.extensions.memory import trace
+from prism_bench.extensions.persistent.record import read_latencies
 from prism_bench.studies.record_mutations import mutations
 from prism_bench.tuning import kept, measured
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.child import environment
+from prism_bench.workers.child import environment
 
 TOYS = Path(__file__).parent / "toys"
 SECONDS = 30.0  # until a child that should end is taken for one that does not
@@ -27,7 +27,7 @@ WORKER = RUN.replace("LANES", "1").replace("TASK", "'edges'")
 LANES = RUN.replace("LANES", "2").replace("TASK", "'edges'")
 CONVERSATION = f"""
 from prism_bench.catalogue import discover
-from prism_bench.workbench.trials import Bench, Trials
+from prism_bench.studies.trials import Bench, Trials
 found = discover({str(TOYS)!r})
 (case,) = found.cases(["triple"], ["S0"])
 with Trials(Bench("null", found, 600.0)) as trials:
@@ -49,13 +49,13 @@ POOL = """
 import time
 from multiprocessing import get_context
 from concurrent.futures import ProcessPoolExecutor
-from prism_bench.workbench import ahead
+from prism_bench.run import ahead
 if __name__ == "__main__":
     print("busy", flush=True)
     list(ahead.on_all_cores(time.sleep, [600.0] * 9))
 """
 SERVING = """
-from prism_bench.persistent.process import Process
+from prism_bench.extensions.persistent.process import Process
 process = Process("emulator", 4)
 process.receive()
 print("busy", flush=True)

@@ -8,7 +8,7 @@ import pytest
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.workbench.verification import passed, verify
+from prism_bench.run.verification import passed, verify
 
 README = Path(__file__).parent.parent / "README.md"
 

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from prism_bench import temporaries
-from prism_bench.child import environment
 from prism_bench.files import create_file, create_first, write_atomically
 from prism_bench.temporaries import ENDING, remove_stale, written_beside
+from prism_bench.workers.child import environment
 
 WRITER = """
 import os, signal, sys

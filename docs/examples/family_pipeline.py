@@ -7,9 +7,9 @@ against its reference on what it was really given, and the planted spots must be
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.pipelines import pipelines
-from prism_bench.pipelines.checking import check_results, check_stages
-from prism_bench.pipelines.prepared import Prepared
+from prism_bench.extensions.pipelines import pipelines
+from prism_bench.extensions.pipelines.checking import check_results, check_stages
+from prism_bench.extensions.pipelines.prepared import Prepared
 
 
 def opened():

@@ -6,13 +6,14 @@ Each step hands its result to the next, and none reaches back. The record goes t
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from prism_bench import Budget, load, store, workbench
+from prism_bench import Budget, load, store
 from prism_bench.analysis.findings import exit_code
 from prism_bench.analysis.reading import read
 from prism_bench.backends import open_default
 from prism_bench.catalogue import discover
+from prism_bench.run import Settings, run
+from prism_bench.run.verification import passed, verify
 from prism_bench.units import time_text
-from prism_bench.workbench.verification import passed, verify
 
 KERNEL = "vector_add"
 
@@ -27,7 +28,7 @@ def main():
     print(f"verified: {len(right)} of {len(edges)} edges of {KERNEL}")
 
     cases = [case for case in catalogue.cases([KERNEL], ["S0"]) if case.variant is None]
-    record = workbench.run(catalogue, backend.name, cases, workbench.Settings(processes=1))
+    record = run(catalogue, backend.name, cases, Settings(processes=1))
     with TemporaryDirectory() as folder:
         path = store.save(record, store.path_for(record, Path(folder)))
         table = load(path)

@@ -6,10 +6,10 @@ the NumPy references are timed at S0. Nothing is kept.
 
 from rich import print
 
-from prism_bench import workbench
 from prism_bench.backends import open_default
 from prism_bench.catalogue import discover
-from prism_bench.report.terminal import summary_view
+from prism_bench.report.terminal.record import summary_view
+from prism_bench.run import Settings, run
 
 KERNELS = ("vector_add", "softmax", "reduce_sum")
 
@@ -20,7 +20,7 @@ def main():
     catalogue = discover()
     labels = ("S0", "S1") if backend.name == "cuda" else ("S0",)
     cases = [case for case in catalogue.cases(KERNELS, labels) if case.variant is None]
-    record = workbench.run(catalogue, backend.name, cases, workbench.Settings(processes=1))
+    record = run(catalogue, backend.name, cases, Settings(processes=1))
     print(summary_view(record, catalogue))
 
 

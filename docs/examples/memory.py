@@ -9,8 +9,8 @@ import time
 
 from prism_bench.backends import open_backend
 from prism_bench.errors import BackendUnavailable
-from prism_bench.memory import Limits, SizeClassPool
-from prism_bench.memory.synthetic import random_trace
+from prism_bench.extensions.memory import Limits, SizeClassPool
+from prism_bench.extensions.memory.synthetic import random_trace
 from prism_bench.units import bytes_text, ratio_text, share_text
 
 
@@ -52,7 +52,7 @@ def source():
         open_backend("cuda")
     except BackendUnavailable:
         return BookSource()
-    from prism_bench.memory.cupy_pool import CudaSource
+    from prism_bench.extensions.memory.cupy_pool import CudaSource
 
     return CudaSource()
 

@@ -5,12 +5,12 @@ failed, in a ring that never grows, and to print the account from time to time. 
 events around each call.
 """
 
+from prism_bench.api.online import stopwatch_of
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.monitor.executions import Executions
 from prism_bench.units import share_text, time_text
-from prism_bench.workbench.online import stopwatch_of
 
 KERNELS = ("vector_add", "softmax", "dot_product")
 ROUNDS = 5

@@ -1,14 +1,14 @@
 """A queue served by one cooperative launch: what an item costs on the device, and that it is served rightly.
 
 Every second item is empty; the others are two kernels with a barrier of the grid between them, of which the second
-reads what other blocks have written in the first: y = 2 x, then z += y turned around. `prism_bench/persistent` serves
-chains so.
+reads what other blocks have written in the first: y = 2 x, then z += y turned around. Persistent
+chains are served so (`prism_bench/extensions/persistent`).
 """
 
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Rule, Scratch, Size, Workload, exact, reduction
 from prism_bench.domain import as_drawn
+from prism_bench.extensions.persistent.layout import DESK_WORDS, Stage, message, requests, table
 from prism_bench.inputs import Fill
-from prism_bench.persistent.layout import DESK_WORDS, Stage, message, requests, table
 from prism_bench.tolerance import UNIT_ROUNDOFF
 
 KERNELS = ("twice", "add_turned")

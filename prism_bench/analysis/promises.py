@@ -32,9 +32,9 @@ from prism_bench.budget import Budget
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.files import default_folder
+from prism_bench.identity import slug
 from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.run_record import RunRecord
-from prism_bench.workbench.identity import slug
 
 _METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in TEXT)
 

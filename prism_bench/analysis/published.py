@@ -44,7 +44,7 @@ class PublishedVerdict:
 
 @cache
 def _quoted() -> dict:
-    return tomllib.loads(files("prism_bench.analysis").joinpath("published.toml").read_text("utf-8"))
+    return tomllib.loads(files(__package__).joinpath("published.toml").read_text("utf-8"))
 
 
 def published_rules() -> dict:

@@ -16,32 +16,24 @@ from prism_bench.cli import (
     doctor,
     export,
     exporter,
-    fuse,
-    fusion,
     import_results,
-    inventory,
-    ledger,
     list_cases,
-    memory,
     merge,
     monitor,
     noise,
-    overlap,
-    pipeline,
-    precision,
     profile,
     report,
     run,
-    select,
     show,
     traffic,
     trend,
     tune,
     verify,
 )
-from prism_bench.cli.output import complain, guarded_output, os_words, refuse_empty
 from prism_bench.errors import PrismBenchError
+from prism_bench.extension import installed
 from prism_bench.interrupts import guarded
+from prism_bench.options.output import complain, guarded_output, os_words, refuse_empty
 
 app = typer.Typer(
     help="Honest times for CUDA kernels: verified, cold and hot, against measured ceilings and library peers.\n\n"
@@ -53,9 +45,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for module in (
+_CORE = (
     list_cases,
-    inventory,
     verify,
     run,
     merge,
@@ -72,19 +63,12 @@ for module in (
     compile,
     traffic,
     tune,
-    select,
-    fuse,
-    precision,
     profile,
-    ledger,
-    fusion,
-    overlap,
-    pipeline,
-    memory,
     monitor,
     exporter,
     doctor,
-):
+)
+for module in (*_CORE, *(module for extension in installed() for module in extension.command_modules())):
     app.command(module.NAME)(module.command)
 
 

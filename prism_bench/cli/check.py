@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options, pairs, telling
+from prism_bench import options
+from prism_bench.cli import telling
 from prism_bench.errors import ResultsError
+from prism_bench.options import pairs
 
 NAME = "check"
 
@@ -65,7 +67,8 @@ def _gate(record, catalogue, runs, noise):
 
 
 def _show(passed, json):
-    from prism_bench.report.gate import json_view, terminal
+    from prism_bench.report.gate import json_view
+    from prism_bench.report.terminal import gate as terminal
 
     if json:
         options.print_json(json_view.view(passed))

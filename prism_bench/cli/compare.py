@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench import interrupts
-from prism_bench.cli import options, pairs
-from prism_bench.cli.tuned import TunedOption
+from prism_bench import interrupts, options
 from prism_bench.errors import UsageError, unknown
+from prism_bench.options import pairs
+from prism_bench.options.tuned import TunedOption
 
 if TYPE_CHECKING:
     from prism_bench.analysis.comparison import Comparison
@@ -90,7 +90,7 @@ def _looks(processes, most):
 
 def _tell(found, everything, json):
     """Print the comparison."""
-    from prism_bench.report.comparison import comparison_json, comparison_view
+    from prism_bench.report.terminal.comparison import comparison_json, comparison_view
 
     if json:
         options.print_json(comparison_json(found))
@@ -123,7 +123,7 @@ def _environment(words, option):
 
 
 def _choice(folder, filters, labels, environments):
-    from prism_bench.workbench.sides import Choice
+    from prism_bench.run.sides import Choice
 
     return Choice(options.open_catalogue(folder), filters or (), tuple(labels), environments)
 
@@ -157,8 +157,8 @@ class _Judge:
 
 def _of_builds(words, choice, effort, judge, *, looks):
     from prism_bench.analysis.comparison import by_name, by_workload, undecided
-    from prism_bench.workbench.interleave import Growth
-    from prism_bench.workbench.sides import opened
+    from prism_bench.run.interleave import Growth
+    from prism_bench.run.sides import opened
 
     with opened(words, choice) as sides:
         key = by_workload if sides.across == "variants" else by_name

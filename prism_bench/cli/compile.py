@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.cli import options
+from prism_bench import options
 
 NAME = "compile"
 TABLE = Path("reports/compile/resources.csv")
@@ -26,7 +26,7 @@ def command(
 
     For several architectures; no driver is needed either.
     """
-    from prism_bench.workbench import compile_check as check
+    from prism_bench.studies import compile_table as check
 
     found, stored = options.open_catalogue(catalogue), check.read_table(table)
     architectures = tuple(arch) if arch else check.ARCHITECTURES

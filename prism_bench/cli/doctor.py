@@ -5,7 +5,7 @@ from dataclasses import asdict
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.cli import options
+from prism_bench import options
 
 NAME = "doctor"
 _STYLES = {"works": "green", "note": "yellow", "missing": "cyan", "broken": "bold red"}

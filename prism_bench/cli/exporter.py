@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
+from prism_bench import options
 from prism_bench.cli.monitor import DeviceOption
 from prism_bench.monitor.exporter import LOOPBACK, PORT
 

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from prism_bench.cli import options
+from prism_bench import options
 from prism_bench.units import bytes_text, rate_text
 
 NAME = "list"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options
+from prism_bench import options
 
 NAME = "merge"
 
@@ -25,11 +25,12 @@ def command(
     in every part. Parts that differ in machine, software, protocol, commit or tuning are refused. The record's duration
     is the longest part's. No record is replaced: the merged one gets a name that is free.
     """
-    from prism_bench import store, workbench
+    from prism_bench import store
+    from prism_bench.run import merge
 
     target = store.Place(runs, output)
     read = [(str(path), store.read(path)) for path in parts]
-    record = workbench.merge(read)
+    record = merge(read)
     cut_short = [origin for origin, part in read if not part.complete]
     place = target.save(record)
     if json:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options
+from prism_bench import options
 from prism_bench.strict_json import json_text
 
 NAME = "monitor"
@@ -90,7 +90,7 @@ def _live(moments, console):
 
 
 def _view(moment):
-    from prism_bench.cli.monitor_view import view
+    from prism_bench.report.terminal.monitor import view
 
     return view(moment.snapshot)
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import interrupts
-from prism_bench.cli import options, pairs
-from prism_bench.cli.tuned import TunedOption
+from prism_bench import interrupts, options
+from prism_bench.options import pairs
+from prism_bench.options.tuned import TunedOption
 from prism_bench.saving import Saver
 
 NAME = "noise"
@@ -31,8 +31,8 @@ def command(
     """
     from prism_bench.analysis.noise import noise_of
     from prism_bench.analysis.noise_file import keep_noise
-    from prism_bench.report.noise import noise_json, noise_view
-    from prism_bench.workbench.sides import Choice, of_itself
+    from prism_bench.report.terminal.noise import noise_json, noise_view
+    from prism_bench.run.sides import Choice, of_itself
 
     name = options.choose_backend(backend, quiet=json).name
     found = options.open_catalogue(catalogue)

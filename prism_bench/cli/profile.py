@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import interrupts
-from prism_bench.cli import options
-from prism_bench.cli.tuned import TunedOption, configured
+from prism_bench import interrupts, options
 from prism_bench.errors import UsageError
+from prism_bench.options.tuned import TunedOption, configured
 
 NAME = "profile"
 TOOLS = ("auto", "ncu", "nsys", "cupti")

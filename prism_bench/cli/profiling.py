@@ -7,12 +7,12 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from prism_bench import options
 from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
-from prism_bench.cli import options
-from prism_bench.cli.limits import CASE_SECONDS, limited
 from prism_bench.errors import ResultsError
+from prism_bench.options.limits import CASE_SECONDS, limited
 from prism_bench.profilers.failures import ProfilerFailed
 from prism_bench.saving import Saver
 from prism_bench.store import Place
@@ -52,7 +52,7 @@ def profile(wanted: Wanted, tool: str, plan: dict, quiet: bool):
 
 
 def _counted(wanted, plan, quiet):
-    from prism_bench.workbench import profiling
+    from prism_bench.studies import profiling
 
     chosen = profiling.Plan(wanted.reports / "captures", **plan, tried=_last_tried(wanted, plan["chosen"]))
     with options.err().status("profiling") as status:
@@ -67,8 +67,7 @@ def _counted(wanted, plan, quiet):
 
 def _last_tried(wanted, chosen):
     """When this set was last tried on each case on this machine, by the readable records kept where reports go."""
-    from prism_bench import store
-    from prism_bench.workbench import identity
+    from prism_bench import identity, store
 
     tried: dict[str, str] = {}
     for _, record in store.readable(wanted.reports, identity.machine(wanted.backend.facts())["id"]):
@@ -80,7 +79,7 @@ def _last_tried(wanted, chosen):
 def _traced(wanted, tool, plan):
     from prism_bench.analysis.ledger import ledger
     from prism_bench.analysis.traced_profile import profiles
-    from prism_bench.workbench import profiling, tracing
+    from prism_bench.studies import profiling, tracing
 
     names, seconds = [case.task for case in wanted.cases], plan["seconds"]
     where = (wanted.catalogue, wanted.backend.name)
@@ -128,7 +127,7 @@ def show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:
 
 def _emulated(record, catalogue):
     """By kernel and variant: different bytes touched over the declared ones, counted on the emulator at S0."""
-    from prism_bench.workbench.traffic import traffic
+    from prism_bench.studies.traffic import traffic
 
     profiled = {f"{case.kernel}:{case.variant}" if case.variant else case.kernel for case in record.cases}
     cases = [case for case in catalogue.cases((), ["S0"]) if case.kernel in profiled]

@@ -6,12 +6,11 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import interrupts, saving
-from prism_bench.cli import options
-from prism_bench.cli.progress import progress_bar
-from prism_bench.cli.tuned import TunedOption, configured
+from prism_bench import interrupts, options, saving
 from prism_bench.errors import PrismBenchError
 from prism_bench.monitor.sampler import HERTZ
+from prism_bench.options.progress import progress_bar
+from prism_bench.options.tuned import TunedOption, configured
 
 NAME = "run"
 PartOption = Annotated[
@@ -39,21 +38,21 @@ def command(
     json: options.JsonOption = False,
 ) -> None:
     """Verify, then time every case, and write one run record. Labels: S0 off the GPU."""
-    from prism_bench import workbench
+    from prism_bench.run import Settings, Watching, lanes_for, run, share
 
     opened = options.choose_backend(backend, quiet=json)
     found = options.open_catalogue(catalogue)
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("S0",))
     cases = found.cases(filter or (), labels)
-    chosen = configured(workbench.share(cases, part) if part is not None else cases, opened, tuned)
-    settings = workbench.Settings(
-        processes=processes, lanes=lanes or workbench.lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
-        watching=workbench.Watching(hertz=hertz, energy=energy),
+    chosen = configured(share(cases, part) if part is not None else cases, opened, tuned)
+    settings = Settings(
+        processes=processes, lanes=lanes or lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
+        watching=Watching(hertz=hertz, energy=energy),
     )  # fmt: skip
     keep = saving.Saver(_writing(output, runs, dict(chosen.told)))
     with interrupts.held():
         with progress_bar() as report:
-            record = workbench.run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
+            record = run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
         raise SystemExit(_finish(record, keep, found, json))
 
 
@@ -78,7 +77,7 @@ def _writing(output, runs, tuning):
 
 def _tell(record, found, json):
     from prism_bench.report.json_view import view
-    from prism_bench.report.terminal import summary_view
+    from prism_bench.report.terminal.record import summary_view
 
     if json:
         options.print_json(view(record, found))

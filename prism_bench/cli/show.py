@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options
+from prism_bench import options
 
 NAME = "show"
 
@@ -22,7 +22,7 @@ def command(
     """
     from prism_bench import store
     from prism_bench.report.json_view import view
-    from prism_bench.report.terminal import summary_view
+    from prism_bench.report.terminal.record import summary_view
 
     found, read = options.open_catalogue(catalogue), store.read(record or store.newest(runs))
     if json:

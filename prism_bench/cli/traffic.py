@@ -5,8 +5,8 @@ from dataclasses import asdict
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.cli import options
-from prism_bench.cli.limits import CASE_SECONDS, TimeoutOption, limited
+from prism_bench import options
+from prism_bench.options.limits import CASE_SECONDS, TimeoutOption, limited
 from prism_bench.units import bytes_text
 
 NAME = "traffic"
@@ -23,7 +23,7 @@ def command(
 
     Bytes, sectors and shared-memory wavefronts. Label S0 by default.
     """
-    from prism_bench.workbench.traffic import traffic
+    from prism_bench.studies.traffic import traffic
 
     found = options.open_catalogue(catalogue)
     cases = found.cases(filter or (), options.chosen_labels(label, ("S0",)))

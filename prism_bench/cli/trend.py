@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from prism_bench.cli import options, pairs
+from prism_bench import options
 from prism_bench.errors import ResultsError, UsageError
+from prism_bench.options import pairs
 
 NAME = "trend"
 
@@ -28,7 +29,7 @@ def command(
     from prism_bench.analysis.trend.choice import chosen
     from prism_bench.analysis.trend.floors import kept_floors
     from prism_bench.analysis.trend.shifts import findings, shifts
-    from prism_bench.report.trend import trend_json, trend_view
+    from prism_bench.report.terminal.trend import trend_json, trend_view
 
     if not 0 < smallest < 100:
         raise UsageError(f"--smallest {smallest:g}: it must lie between 0 and 100 percent, such as 2")

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from prism_bench import interrupts
-from prism_bench.cli import options, pairs
-from prism_bench.cli.progress import progress_bar
+from prism_bench import interrupts, options
 from prism_bench.errors import UsageError
 from prism_bench.files import write_atomically
+from prism_bench.options import pairs
+from prism_bench.options.progress import progress_bar
 from prism_bench.saving import Saver
 
 NAME = "tune"
@@ -40,7 +40,7 @@ def command(
     Every configuration that a spec's tune= allows is verified, then timed cold. The best few are timed again in fresh
     processes beside the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0.
     """
-    from prism_bench.cli import tuning
+    from prism_bench.studies import tuning_session as tuning
 
     plan = tuning.Plan(strategy, budget, few, processes, limit_seconds)
     opened = options.choose_backend(backend, quiet=json)
@@ -57,7 +57,7 @@ def command(
 
 def _writing(bench, store, output):
     """What puts the choices of a session into the store, if there is one, and its report into the file, if named."""
-    from prism_bench.cli import tuning
+    from prism_bench.studies import tuning_session as tuning
 
     def write(session):
         path = tuning.keep(session, bench, store) if store else None
@@ -69,7 +69,7 @@ def _writing(bench, store, output):
 
 def _chosen(opened, found, words, label, timeout):
     """The bench and the cases: those asked for, else every kernel's own and no variant."""
-    from prism_bench.workbench.trials import Bench
+    from prism_bench.studies.trials import Bench
 
     labels = options.chosen_labels(label, ("S1",) if opened.name == "cuda" else ("S0",))
     cases = [case for case in found.cases(words or (), labels) if case.tunable and (words or not case.variant)]
@@ -80,7 +80,7 @@ def _chosen(opened, found, words, label, timeout):
 
 
 def _write(session, output):
-    from prism_bench.report.tuning import session_json
+    from prism_bench.report.terminal.tuning import session_json
 
     if output:
         plain = session_json(session.decisions, session.left, session.seconds)
@@ -89,7 +89,7 @@ def _write(session, output):
 
 def _tell(session, path, json):
     """Print the report; returns 1 where a default has no time, 2 where time ran out."""
-    from prism_bench.report.tuning import session_json, session_view
+    from prism_bench.report.terminal.tuning import session_json, session_view
 
     if json:
         options.print_json(session_json(session.decisions, session.left, session.seconds))

@@ -3,9 +3,9 @@
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.cli import options
-from prism_bench.cli.limits import CASE_SECONDS, TimeoutOption
-from prism_bench.cli.progress import progress_bar
+from prism_bench import options
+from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
+from prism_bench.options.progress import progress_bar
 
 NAME = "verify"
 LEGS = ("numpy_reference", "emulator", "cuda")
@@ -25,7 +25,7 @@ def command(
 
     Without --backend every leg that can run here does. Workloads are S0, on a GPU all of them, unless --label says.
     """
-    from prism_bench import workbench
+    from prism_bench.run import Settings, lanes_for, run
 
     legs = [backend] if backend else list(LEGS)
     standing = [leg for leg in legs if _stands(leg, asked=bool(backend), quiet=json)]
@@ -37,8 +37,8 @@ def command(
             filter or (), options.chosen_labels(label, ("S0", "S1", "S2") if leg == "cuda" else ("S0",))
         )
         with progress_bar() as report:
-            settings = workbench.Settings(processes=1, lanes=workbench.lanes_for(leg), timeout=timeout, peers=False)
-            records[leg] = workbench.run(found, leg, cases, settings, report, timed=False, others=kernels)
+            settings = Settings(processes=1, lanes=lanes_for(leg), timeout=timeout, peers=False)
+            records[leg] = run(found, leg, cases, settings, report, timed=False, others=kernels)
     if json:
         options.print_json([_plain(leg, case) for leg, record in records.items() for case in record.cases])
     else:

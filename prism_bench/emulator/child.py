@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.child import end_with
 from prism_bench.emulator.buffers import DeviceBuffer, GuardedBuffer
 from prism_bench.emulator.execute import execute, report_crashes
 from prism_bench.emulator.library import Library
@@ -31,6 +30,7 @@ from prism_bench.emulator.messages import (
 )
 from prism_bench.errors import PrismBenchError
 from prism_bench.workers.channel import FrameChannel
+from prism_bench.workers.child import end_with
 from prism_bench.workers.frames import Frame
 from prism_bench.workers.refusal import Refusal
 

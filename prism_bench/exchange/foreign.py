@@ -12,9 +12,9 @@ from pathlib import Path
 from prism_bench.errors import ResultsError
 from prism_bench.files import confined
 from prism_bench.foreign_files import bytes_of
+from prism_bench.identity import slug
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import IMPORTED, CaseResult, RunRecord
-from prism_bench.workbench.identity import slug
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.IGNORECASE)
 SECONDS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

@@ -5,10 +5,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 
-from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from prism_bench.analysis.findings import value_text
+from prism_bench.extension import installed
 from prism_bench.files import cache_folder, write_atomically
 from prism_bench.report.cells import times_text
 from prism_bench.units import bytes_text, energy_text, rate_text, share_text, time_text
@@ -66,9 +67,11 @@ class _Kept(BytecodeCache):
 @cache
 def environment() -> Environment:
     """The templates of every page, with the filters that they use."""
+    packages = ["prism_bench.report", *(extension.package for extension in installed() if extension.pages)]
     made = Environment(
-        loader=PackageLoader("prism_bench.report", "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, bytecode_cache=_Kept(),
+        loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        bytecode_cache=_Kept(),
     )  # fmt: skip
     made.globals.update(
         words=value_text, times=times_text, time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,

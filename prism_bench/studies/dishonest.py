@@ -9,8 +9,11 @@ from prism_bench.errors import ResultsError
 from prism_bench.studies.csv_table import write_rows
 
 # The tests that plant a kernel or a callable, and hold what must become of it.
-TESTS = tuple(
-    f"tests/workbench/test_{name}.py" for name in ("zoo", "dishonest_callables", "honest_callables", "patched_clock")
+TESTS = (
+    "tests/run/test_zoo.py",
+    "tests/api/test_dishonest_callables.py",
+    "tests/api/test_honest_callables.py",
+    "tests/run/test_patched_clock.py",
 )
 
 

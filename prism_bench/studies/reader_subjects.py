@@ -19,8 +19,8 @@ from random import Random
 from prism_bench import store
 from prism_bench.analysis.ledger import ledger
 from prism_bench.exchange import asv_out, read_foreign
+from prism_bench.extensions.memory import trace
 from prism_bench.measurement import Measurement
-from prism_bench.memory import trace
 from prism_bench.profilers import ncu_csv, nsys_csv, nsys_sqlite, sanitizer, timeline_file
 from prism_bench.profilers.chips import chips_in
 from prism_bench.profilers.timeline import Timeline

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from prism_bench.memory import trace
+from prism_bench.extensions.memory import trace
 from prism_bench.profilers import nsys_sqlite, timeline_file
 from prism_bench.strict_json import json_text
 

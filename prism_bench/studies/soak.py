@@ -17,11 +17,11 @@ from pathlib import Path
 from random import Random
 
 from prism_bench import store
-from prism_bench.child import environment
 from prism_bench.errors import ResultsError
 from prism_bench.saving import INTERVAL
 from prism_bench.studies.soak_job import results_of
 from prism_bench.temporaries import ENDING
+from prism_bench.workers.child import environment
 
 GAPS = (0.05, 0.075, 0.1)  # seconds between the signals of a burst
 SLOWER = 1.8  # than a run alone is one of several at once

@@ -17,9 +17,9 @@ from pathlib import Path
 from prism_bench import store
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
+from prism_bench.run import Progress, Settings, run
 from prism_bench.run_record import RunRecord
 from prism_bench.saving import Saver
-from prism_bench.workbench import Progress, Settings, run
 
 CREATED = "2026-01-01T00:00:00"
 QUICK = dict.fromkeys(("cold_time", "hot_time", "wall_time"), Criterion(min_samples=3, max_samples=3))

@@ -6,9 +6,9 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from prism_bench.case import Case
+from prism_bench.run.session import Session
 from prism_bench.run_record import CaseResult
 from prism_bench.studies.csv_table import write_rows
-from prism_bench.workbench.session import Session
 
 MOST_SHARE = 0.02
 

@@ -1,1 +1,1 @@
-"""Worker processes: how they are started, what they are sent, and how they end."""
+"""Worker processes: start them, exchange messages with them, stop them."""

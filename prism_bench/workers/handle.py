@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypedDict, Unpack
 
-from prism_bench.child import ending, environment
 from prism_bench.workers.channel import FrameChannel
+from prism_bench.workers.child import ending, environment
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class WorkerEnvironment:
 
     root: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
-    program: str = "prism_bench.workbench.worker"
+    program: str = "prism_bench.run.worker"
 
     def view(self) -> dict[str, str]:
         """Return all environment variables of the worker."""

@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.compilation import bindings, nvrtc_version
 from prism_bench.errors import BackendUnavailable
-from prism_bench.workbench.compile_check import ARCHITECTURES, read_table, write_table
+from prism_bench.studies.compile_table import ARCHITECTURES, read_table, write_table
 
 ZOO = Path(__file__).parent.parent / "zoo"
 HOPPER = ("--arch", "90")

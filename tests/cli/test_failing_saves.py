@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench import temporaries
-from prism_bench.child import environment
 from prism_bench.saving import INTERVAL
+from prism_bench.workers.child import environment
 from tests.cli.conftest import TOYS
 
 TUNABLE = TOYS.parent / "tunable"

@@ -7,7 +7,7 @@ import pytest
 from prism_bench import store
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.errors import BackendUnavailable
-from tests.analysis.fusion.toy_chain import AFTER_TIMES, BEFORE_TIMES, MEASURED, record, result
+from tests.extensions.fusion.benefit.toy_chain import AFTER_TIMES, BEFORE_TIMES, MEASURED, record, result
 from tests.store.test_records import empty_record
 
 SOURCE = """

@@ -4,11 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench import store
-from prism_bench.cli import options
-from prism_bench.memory import trace as traces
-from prism_bench.memory.synthetic import random_trace
-from tests.analysis.planted_allocators import program, record, trace
+from prism_bench import options, store
+from prism_bench.extensions.memory import trace as traces
+from prism_bench.extensions.memory.synthetic import random_trace
+from tests.extensions.memory.planted_allocators import program, record, trace
 
 
 def test_the_demo(shell):
@@ -56,13 +55,13 @@ def measured(monkeypatch):
             side.recorded = []
         return {side.name: record(trace(), program()) for side in sides if side.name in ("cupy", "size_class")}
 
-    monkeypatch.setattr("prism_bench.pipelines.run.measure", measure)
+    monkeypatch.setattr("prism_bench.extensions.pipelines.run.measure", measure)
     monkeypatch.setattr(options, "choose_backend", lambda *_, **__: SimpleNamespace(name="cuda"))
     return plans
 
 
 def test_what_was_measured_is_kept_before_anything_is_made_of_it(shell, tmp_path, measured, monkeypatch):
-    monkeypatch.setattr("prism_bench.analysis.allocators.contest", lambda *_: 1 / 0)
+    monkeypatch.setattr("prism_bench.extensions.memory.contest.contest", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         shell("memory", "--keep", tmp_path, "--allocator", "size_class")
     assert {"cupy", "size_class", "traces"} == {path.name for path in tmp_path.iterdir()}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.cli.output import OutputFailed, _Guarded
+from prism_bench.options.output import OutputFailed, _Guarded
 
 TOYS = Path(__file__).parent.parent / "toys"
 FULL = Path("/dev/full")
@@ -92,9 +92,9 @@ def test_an_error_of_the_system_names_its_path(shell, toys, tmp_path):
 
 @pytest.mark.parametrize("command", ["run", "verify"])
 def test_a_run_whose_cache_filled_up_ends_with_2(shell, toys, monkeypatch, command):
-    from prism_bench import workbench
+    from prism_bench import run as runs
 
-    measured = workbench.run
+    measured = runs.run
 
     def filling(*words, **options):
         record = measured(*words, **options)
@@ -102,5 +102,5 @@ def test_a_run_whose_cache_filled_up_ends_with_2(shell, toys, monkeypatch, comma
         return replace(record, cases=(replace(record.cases[0], status="skipped", reason=reason), *record.cases[1:]))
 
     assert 0 == shell(command, *toys, "--backend", "null", "--filter", "triple").code
-    monkeypatch.setattr(workbench, "run", filling)
+    monkeypatch.setattr(runs, "run", filling)
     assert 2 == shell(command, *toys, "--backend", "null", "--filter", "triple").code

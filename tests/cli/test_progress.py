@@ -2,8 +2,8 @@
 
 import pytest
 
-from prism_bench.cli import progress
-from prism_bench.workbench import Progress
+from prism_bench.options import progress
+from prism_bench.run import Progress
 
 
 @pytest.mark.parametrize(("seconds", "lines"), [(0.0, 2), (3600.0, 0)])

@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_still_shows_what_was_measured(run):
 
 
 def test_ctrl_c_keeps_what_was_measured(run, monkeypatch):
-    module = import_module("prism_bench.workbench.run")
+    module = import_module("prism_bench.run.driver")
     begun = []
 
     def interrupt(progress):

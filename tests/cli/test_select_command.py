@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.cli.selecting import Measuring
 from prism_bench.errors import BackendUnavailable
+from prism_bench.extensions.policies.measuring import Measuring
 from prism_bench.files import default_folder
 
 NEEDED = ("basic/matmul", "tensor_core/tensor_core_matmul", "tensor_core/tensor_core_matmul_wmma",

@@ -12,8 +12,8 @@ from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import discover
 from prism_bench.emulator import ORDERS
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
-from prism_bench.workbench import verify
-from prism_bench.workbench.verification import passed
+from prism_bench.run import verify
+from prism_bench.run.verification import passed
 
 SPEC = '''"""Test."""
 

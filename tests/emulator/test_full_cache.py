@@ -9,8 +9,8 @@ from prism_bench.catalogue import discover
 from prism_bench.emulator import build as building
 from prism_bench.errors import CacheUnavailable
 from prism_bench.files import cache_errors, writable_cache
-from prism_bench.workbench.session import Session
-from prism_bench.workbench.settings import Settings
+from prism_bench.run.session import Session
+from prism_bench.run.settings import Settings
 from tests.cli.conftest import TOYS
 
 FULL = os.strerror(errno.ENOSPC)

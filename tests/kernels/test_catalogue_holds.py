@@ -8,7 +8,7 @@ import pytest
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.case import Case, Device
 from prism_bench.kernel import Launch, Zero
-from prism_bench.workbench.verification import compare_outputs, complaint, passed, verify
+from prism_bench.run.verification import compare_outputs, complaint, passed, verify
 from tests.built_in import CATALOGUE
 
 # Above either, a reference would take seconds on two cores; the GPU's own verification takes the larger cases.

@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.errors import BackendUnavailable
-from prism_bench.workbench.verification import complaint, passed, verify
+from prism_bench.run.verification import complaint, passed, verify
 from tests.built_in import CATALOGUE
 
 LARGE = 1 << 20  # bytes above which one configuration beside the default is enough

@@ -8,7 +8,7 @@ import pytest
 
 from prism_bench import Golden, Workload
 from prism_bench.backends import open_backend
-from prism_bench.workbench.verification import verify
+from prism_bench.run.verification import verify
 from tests.built_in import CATALOGUE
 
 

@@ -5,7 +5,7 @@ import pytest
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.emulator.compiler import sanitizer_library
 from prism_bench.errors import BackendUnavailable, PrismBenchError
-from prism_bench.workbench.verification import complaint, passed, verify
+from prism_bench.run.verification import complaint, passed, verify
 from tests.built_in import CATALOGUE
 
 S0_COST = 4_000_000  # bytes and operations of an S0 case up to which it runs here too: some tenths of a second

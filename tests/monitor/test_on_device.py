@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.monitor import watched
 from prism_bench.monitor.quantities import QUANTITIES
-from prism_bench.workbench.witness import Witness
+from prism_bench.run.watcher import Witness
 from tests.built_in import CATALOGUE
 
 pytestmark = pytest.mark.gpu
@@ -69,11 +69,11 @@ def test_repeating_keeps_count_and_lets_the_device_rest(backend):
 
 
 def test_a_run_record_carries_evidence_and_energy(tmp_path, monkeypatch):
-    from prism_bench import workbench
+    from prism_bench.run import Settings, run
 
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
-    settings = workbench.Settings(processes=1, peers=False, cpu_baseline=False)
-    record = workbench.run(CATALOGUE, "cuda", CATALOGUE.cases(["vector_add"], ["S1"]), settings)
+    settings = Settings(processes=1, peers=False, cpu_baseline=False)
+    record = run(CATALOGUE, "cuda", CATALOGUE.cases(["vector_add"], ["S1"]), settings)
     case = next(case for case in record.cases if case.kernel == "vector_add" and case.label == "S1")
     assert all(one.evidence and one.evidence[0].readings for one in case.measurements)
     hot = case.measurement("hot_time").energy

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench import store, workbench
+from prism_bench import run as runs
+from prism_bench import store
 from prism_bench.backends.null import GPU, SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.monitor import Rules
 from prism_bench.monitor.executions import Journal
-from prism_bench.workbench.settings import Watching
+from prism_bench.run.settings import Watching
 from tests.monitor.conftest import HOPPER
 
 TOYS = Path(__file__).parent.parent / "toys"
@@ -31,8 +32,8 @@ def run(gpu, seen, tmp_path, monkeypatch):
             path.write_text(json.dumps(script))
             monkeypatch.setenv(SCRIPT, str(path))
         found = discover(TOYS)
-        settings = workbench.Settings(processes=1, criteria=QUICK, watching=Watching(**{"hertz": 100.0, **watching}))
-        record = workbench.run(found, "null", found.cases((), ("S0",)), settings, report)
+        settings = runs.Settings(processes=1, criteria=QUICK, watching=Watching(**{"hertz": 100.0, **watching}))
+        record = runs.run(found, "null", found.cases((), ("S0",)), settings, report)
         return store.read(store.save(record, tmp_path / "record.json.gz"))
 
     return go
@@ -93,8 +94,8 @@ def test_a_watch_that_cannot_be_kept_says_why_and_the_run_goes_on(run, gpu):
 
 def test_nobody_watches_at_0_hertz(run):
     found = discover(TOYS)
-    settings = workbench.Settings(processes=1, criteria=QUICK, watching=Watching(hertz=0.0))
-    record = workbench.run(found, "null", found.cases(("triple",), ("S0",)), settings)
+    settings = runs.Settings(processes=1, criteria=QUICK, watching=Watching(hertz=0.0))
+    record = runs.run(found, "null", found.cases(("triple",), ("S0",)), settings)
     assert {()} == {one.evidence for one in measurements(record)}
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from prism_bench.analysis.reading import read
 from prism_bench.evidence import Energy
 from prism_bench.measurement import Measurement
-from prism_bench.report.case_table import case_table
 from prism_bench.report.cells import times_text
+from prism_bench.report.terminal.case_table import case_table
 from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
 
 

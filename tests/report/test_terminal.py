@@ -5,7 +5,7 @@ from rich.console import Console
 
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.summary import implementation
-from prism_bench.report.terminal import summary_view
+from prism_bench.report.terminal.record import summary_view
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 

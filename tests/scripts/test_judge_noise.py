@@ -13,8 +13,8 @@ from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.backends.null import SCRIPT as SCRIPTED
 from prism_bench.errors import BackendUnavailable
 from prism_bench.measure import Criterion
-from prism_bench.workbench import Settings
-from prism_bench.workbench.interleave import pair_settings
+from prism_bench.run import Settings
+from prism_bench.run.interleave import pair_settings
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
 from tests.scripts.loading import loaded

@@ -5,8 +5,8 @@ import sys
 import time
 from pathlib import Path
 
-from prism_bench.persistent import FORMS
-from prism_bench.persistent.record import EMPTY, newest, read_latencies
+from prism_bench.extensions.persistent import FORMS
+from prism_bench.extensions.persistent.record import EMPTY, newest, read_latencies
 
 HOUSE = Path(__file__).resolve().parents[2]
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.workbench.truth import COLUMNS, FAILED, NOT_EMULATED, NOTHING
+from prism_bench.studies.backend_agreement import COLUMNS, FAILED, NOT_EMULATED, NOTHING
 from tests.scripts.loading import loaded
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.studies.dishonest import TESTS, Planted, outcomes, write_table
-from tests.test_house import HOUSE
+from tests.test_architecture import HOUSE
 
 REPORT = """<testsuites><testsuite>
 <testcase name="test_a_lie_is_caught[keeps_flag-cold]"/>

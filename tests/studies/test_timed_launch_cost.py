@@ -7,9 +7,9 @@ import pytest
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
+from prism_bench.run.session import Session
+from prism_bench.run.settings import Settings
 from prism_bench.studies.timed_launch_cost import CaseCost, costs, share, write_table
-from prism_bench.workbench.session import Session
-from prism_bench.workbench.settings import Settings
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
 QUICK = Settings(criteria=dict.fromkeys(("cold_time", "hot_time"), Criterion(min_samples=5, max_samples=5)))

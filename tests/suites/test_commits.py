@@ -82,7 +82,7 @@ def test_asv_computes_its_statistics_from_our_samples(newer):
 
 
 def test_version_is_the_protocol_and_the_metric_not_the_source_text(newer):
-    from prism_bench.workbench import PROTOCOL
+    from prism_bench.run import PROTOCOL
 
     versions = {name: row[newer["result_columns"].index("version")] for name, row in newer["results"].items()}
     assert versions == {COLD: f"{PROTOCOL} cold_time", WALL: f"{PROTOCOL} wall_time"}
@@ -104,7 +104,7 @@ def test_compare_show_and_publish_read_the_results(project, older, newer):
 
 def test_the_measuring_processes_run_the_package_of_their_commit(project, older):
     """A commit whose worker is broken measures nothing, whatever else is installed. Last: it spoils the results."""
-    worker = project.older / "prism_bench/workbench/worker.py"
+    worker = project.older / "prism_bench/run/worker.py"
     sound = worker.read_text()
     worker.write_text("raise SystemExit('broken on purpose')")
     try:

@@ -74,7 +74,7 @@ def test_a_line_that_is_no_night_is_named(tmp_path, line):
 def test_the_configuration_is_ours_with_other_places():
     made = configuration(["box"])
     assert ("nights.git", ["box"], "../suites") == (made["repo"], made["branches"], made["benchmark_dir"])
-    assert [".prism_bench.report.asv_site.publisher"] == made["plugins"]
+    assert [".prism_bench.report.asv.publisher"] == made["plugins"]
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from prism_bench import identity
 from prism_bench.catalogue import discover
 from prism_bench.tuning.kept import Kept, path_for, write_kept
 from prism_bench.tuning.launched import launched as launched_hash
-from prism_bench.workbench import identity
 from suites.measured import launched
 from tests.tuning.choices import choice
 

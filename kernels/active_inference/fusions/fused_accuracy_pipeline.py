@@ -1,8 +1,8 @@
 """Accuracy of a belief."""
 
 from prism_bench import Workload
-from prism_bench.fusion import ByHand, Form, Input, Map, Program, Reduce, Shared, names
-from prism_bench.fusion.functions import log_likelihood
+from prism_bench.extensions.fusion import ByHand, Form, Input, Map, Program, Reduce, Shared, names
+from prism_bench.extensions.fusion.functions import log_likelihood
 
 # Bound by memory: 12 bytes an observation at the rate of reading; separate launches move 32. S1 takes 56 us on an H200,
 # 0.84 of a copy's rate, by hand too: DRAM 77 %, issue slots 38 %, 2.7 us the launch; S2 0.95.

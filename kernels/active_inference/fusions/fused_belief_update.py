@@ -1,7 +1,7 @@
 """A step of belief."""
 
 from prism_bench import Workload
-from prism_bench.fusion import ByHand, ColumnSums, Form, Input, Map, Program, Shared, names
+from prism_bench.extensions.fusion import ByHand, ColumnSums, Form, Input, Map, Program, Shared, names
 
 # S1 on an H200: 537 MB / 4.45 TB/s = 121 us: bound by memory. Fusion saves launches, not bytes, once J exceeds L2.
 SPREADS = Shared("gaussian", "spreads")

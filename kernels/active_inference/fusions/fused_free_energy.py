@@ -1,8 +1,8 @@
 """Free energy of a Gaussian belief."""
 
 from prism_bench import Workload
-from prism_bench.fusion import ByHand, Input, Map, Program, Reduce, Shared, names
-from prism_bench.fusion.functions import divergence, log_likelihood
+from prism_bench.extensions.fusion import ByHand, Input, Map, Program, Reduce, Shared, names
+from prism_bench.extensions.fusion.functions import divergence, log_likelihood
 
 # Bound by memory: 16 bytes a state and 12 an observation at the rate of reading. S1 takes 72 us on an H200, 0.86 of a
 # copy's rate (81 with branches and divisions), by hand too: DRAM 77 %, issue slots 36 %; S2 0.98. In doubles 202 us,

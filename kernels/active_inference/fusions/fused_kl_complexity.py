@@ -1,8 +1,8 @@
 """Complexity of a Gaussian belief."""
 
 from prism_bench import Workload
-from prism_bench.fusion import ByHand, Input, Program, Reduce, Shared, names
-from prism_bench.fusion.functions import divergence
+from prism_bench.extensions.fusion import ByHand, Input, Program, Reduce, Shared, names
+from prism_bench.extensions.fusion.functions import divergence
 
 # Bound by memory: 16 bytes a state at the rate of reading; separate launches move 24. S1 takes 68 us on an H200 (85
 # with branches and divisions): DRAM 83 %, issue slots 35 %; in doubles 199 us, 0.63 of a copy's rate: issue slots 68 %,

@@ -1,7 +1,7 @@
 """A product with a vector and a reduction of what comes out."""
 
 from prism_bench import Golden, Workload
-from prism_bench.fusion import ByHand, Input, Map, Program, Reduce, RowDots, names
+from prism_bench.extensions.fusion import ByHand, Input, Map, Program, Reduce, RowDots, names
 
 # Bound by memory: A is read once at the rate of reading; one vector leaves nothing for tensor cores.
 b, alpha, beta, dots, r = names("b alpha beta dots r")

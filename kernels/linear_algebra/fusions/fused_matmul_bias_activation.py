@@ -1,8 +1,8 @@
 """A product of matrices with bias and activation."""
 
 from prism_bench import Workload
-from prism_bench.fusion import ByHand, Input, Map, Product, Program, names
-from prism_bench.fusion.functions import activation
+from prism_bench.extensions.fusion import ByHand, Input, Map, Product, Program, names
+from prism_bench.extensions.fusion.functions import activation
 
 # S1 on an H200: 275 GFLOP / 64.8 TFLOP/s = 4.2 ms on the FMA units; half operands are bound by the tensor cores' rate.
 # They take 504 us, PyTorch 411: tensor pipe 58 %, L1 and shared memory 43 %, DRAM 18 %. `tf32` takes 880 us, by

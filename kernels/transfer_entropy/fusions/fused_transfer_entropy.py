@@ -1,8 +1,8 @@
 """Transfer entropy by nearest neighbours: radii, three counts of every point, terms and their mean."""
 
 from prism_bench import Golden, Workload
-from prism_bench.fusion import ByHand, Input, Map, Nearest, Program, Reduce, Within, names
-from prism_bench.fusion.functions import psi
+from prism_bench.extensions.fusion import ByHand, Input, Map, Nearest, Program, Reduce, Within, names
+from prism_bench.extensions.fusion.functions import psi
 
 # Bound by arithmetic: two visits of all pairs, 13 instructions a distance of 5 coordinates.
 n, k, n_y, n_xz, n_z, total = names("n k n_y n_xz n_z total")

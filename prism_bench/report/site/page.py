@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from prism_bench.extension import installed
+
 # The pages that the navigation names, in its order, by the file they are.
 MENU = {
     "index": "Overview", "catalogue": "Catalogue", "trend": "Trend", "compare": "Compare", "budgets": "Budgets",
-    "roofline": "Roofline", "speedup": "Speedup", "fusion": "Fusion", "tuning": "Tuning", "memory": "Memory",
+    "roofline": "Roofline", "speedup": "Speedup", "tuning": "Tuning",
+    **{page.name: page.title for extension in installed() for page in extension.pages},
     "machine": "Machine", "method": "Method",
 }  # fmt: skip
 KERNELS = "kernels"

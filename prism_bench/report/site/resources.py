@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from prism_bench.report.site.places import Places
-from prism_bench.workbench.compile_check import read_table
+from prism_bench.studies.compile_table import read_table
 
 
 def resources(places: Places) -> dict[str, dict]:

@@ -8,8 +8,8 @@ from prism_bench.analysis.reading import Reading, read
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.files import path_part
-from prism_bench.report.case_table import Line, lines
 from prism_bench.report.site.places import Places
+from prism_bench.report.terminal.case_table import Line, lines
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.store import History
 from prism_bench.store.points import Facts

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from prism_bench.analysis.gate import Part
 from prism_bench.report.gate import json_view
-from prism_bench.report.gate.terminal import view
+from prism_bench.report.terminal.gate import view
 from tests.report.gate.planted import BAD, DOUBT, MET, NOTE, gate_of, many
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from prism_bench.analysis.comparison import compare
 from prism_bench.analysis.noise import Floor, Noise
-from prism_bench.report.comparison import comparison_json
 from prism_bench.report.site.pages.compare import RULES_TOLD
 from prism_bench.report.site.series_data import noise_data
 from prism_bench.report.site.sides import side_of
+from prism_bench.report.terminal.comparison import comparison_json
 from prism_bench.run_record import decode, encode
 from tests.report.site.browser import installed
 from tests.report.site.pages import nights

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prism_bench.report.site.waterfall import waterfall
-from tests.analysis.fusion.toy_chain import toy_ledger
+from prism_bench.extensions.fusion.report.waterfall import waterfall
+from tests.extensions.fusion.benefit.toy_chain import toy_ledger
 
 
 def test_causes_lead_from_separate_launches_to_the_fused_stage():

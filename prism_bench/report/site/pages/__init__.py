@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from prism_bench.extension import installed
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages import (
     budgets,
     catalogue,
     compare,
-    fusion,
     kernel,
     machine,
-    memory,
     overview,
     roofline,
     speedup,
@@ -19,7 +18,7 @@ from prism_bench.report.site.pages import (
     tuning,
 )
 
-_SINGLE = (catalogue, budgets, roofline, speedup, fusion, tuning, memory)
+_SINGLE = (catalogue, budgets, roofline, speedup, tuning)
 
 
 def all_pages(
@@ -35,6 +34,8 @@ def all_pages(
     """
     yield overview.page(chronicle, others)
     yield from (one.page(chronicle) for one in _SINGLE)
+    for extension in installed():
+        yield from (extension.function(page.function)(chronicle) for page in extension.pages)
     yield compare.page(chronicle, shelves)
     yield trend.page(chronicle, loads)
     yield machine.page(chronicle, loads)

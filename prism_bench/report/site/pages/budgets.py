@@ -3,10 +3,10 @@
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 
-from prism_bench.report.case_table import VERDICTS
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link
+from prism_bench.report.terminal.case_table import VERDICTS
 
 NEAR = timedelta(days=30)  # a budget that ends within these is worth a word
 

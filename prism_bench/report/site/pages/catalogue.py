@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from prism_bench.analysis.summary import number
-from prism_bench.report.case_table import VERDICTS, Row, table_of
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.sparkline import sparkline
 from prism_bench.report.site.told import Told
+from prism_bench.report.terminal.case_table import VERDICTS, Row, table_of
 from prism_bench.workload import LABELS
 
 _ORIGINS = {"night": "measured", "older": "older", "round": "round"}  # the best first: it stands for the row

@@ -6,11 +6,11 @@ from math import log
 
 from prism_bench.analysis import comparison, control, environment, estimate, medians, placements, verdict
 from prism_bench.analysis.comparison import Compared, Comparison
-from prism_bench.report.comparison import comparison_json
 from prism_bench.report.site.against import name_of
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.pages.overview import case_link
+from prism_bench.report.terminal.comparison import comparison_json
 
 _ORDER = ("slower", "faster", "inconclusive", "not compared", "same")
 _UNKNOWN = {"ratio": None, "low": None, "high": None, "floor": None}  # of a case that could not be compared

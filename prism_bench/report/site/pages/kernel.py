@@ -9,12 +9,12 @@ from prism_bench.analysis.roofline import roofs
 from prism_bench.analysis.summary import number
 from prism_bench.measurement import Measurement
 from prism_bench.metric import MEASURED
-from prism_bench.report.case_table import table_of
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.counted import counted
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.resources import resources
 from prism_bench.report.site.told import Told
+from prism_bench.report.terminal.case_table import table_of
 from prism_bench.report.verification import checks_of
 from prism_bench.run_record import encode_measurement
 from prism_bench.workload import LABELS

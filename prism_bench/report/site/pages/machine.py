@@ -5,10 +5,10 @@ from dataclasses import asdict
 
 from prism_bench.analysis.summary import number
 from prism_bench.report.machine import facts, machine_name
-from prism_bench.report.noise import noise_json
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link
+from prism_bench.report.terminal.noise import noise_json
 
 _QUANTITIES = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
 

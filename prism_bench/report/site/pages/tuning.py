@@ -5,9 +5,9 @@ from statistics import geometric_mean
 
 from prism_bench.documents import json_of
 from prism_bench.errors import ResultsError
-from prism_bench.report.select import Asked, measured_json
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page
+from prism_bench.report.terminal.policies import Asked, measured_json
 from prism_bench.tuning.crossover import FORMS, POLICIES
 from prism_bench.tuning.kept import path_for as kept_path
 from prism_bench.tuning.kept import read_kept

@@ -1,0 +1,1 @@
+"""The Python API: `benchmark`, `prepare`, online tuning, products."""

@@ -1,0 +1,1 @@
+"""Extensions: packages that add commands, site pages and checks to the core, which works without them."""

@@ -1,0 +1,151 @@
+"""What fusion saves: the ratio to the baseline with its interval, and the saved time divided by its causes.
+
+    launches    launches removed, times what one more launch costs at least: the empty kernel's hot time
+    traffic     bytes removed, over the measured copy ceiling: as counters have them, else as the emulator, else as the
+                plans' model, whichever knows both stages
+    the rest    what is left: faster arithmetic, other shapes of the same work, the wait of dependent launches beyond
+                the floor; negative where the fused form works more slowly on what it still does
+
+What stays in the last cache costs less than memory's rate, so that `traffic` is then too large: `cached` says that the
+bytes that differ fit there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prism_bench.analysis.estimate import estimate
+from prism_bench.analysis.medians import medians
+from prism_bench.analysis.rivals import peers
+from prism_bench.extensions.fusion.benefit.figure import Figure, absent
+from prism_bench.measure.limits import Limits
+from prism_bench.measurement import Measurement
+from prism_bench.run_record import CaseResult
+
+DIVIDED = ("cold_time", "hot_time")
+CLOCKS = (*DIVIDED, "issued")
+BASES = ("counters", "emulator", "model")  # who tells the bytes, the best first
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The measurement that tells a stage's time by one clock, or the reason why there is none."""
+
+    measurement: Measurement | None = None
+    reason: str | None = None
+
+    @property
+    def figure(self) -> Figure:
+        """Its median in seconds."""
+        one = self.measurement
+        return Figure(one.median, f"{one.subject} {one.metric}") if one else absent(self.reason)
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """The baseline's time over the stage's by one clock, with its 95 % interval: `low` and `high` are None where a
+    side has a single process. All are None where a side has no time, with the `reason`.
+    """
+
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Saving:
+    """The seconds that a stage saves, divided; parts are None where the record measured no floor or no ceiling.
+
+    `basis` says whose bytes `removed_bytes` are: `counters`, `emulator` or `model`.
+    """
+
+    seconds: float
+    launches: float | None
+    traffic: float | None
+    rest: float | None
+    removed_launches: int
+    removed_bytes: float
+    basis: str
+    cached: bool
+
+
+def timed(result: CaseResult | None, clock: str, missing: str) -> Timed:
+    """The stage's time by `clock`: a metric, or `issued`, what an evaluation takes when the host issues its launches
+    one by one and does not wait: the host's time or the device's, whichever is longer. `missing` is why there is no
+    `result`.
+    """
+    if result is None:
+        return Timed(reason=missing)
+    if clock != "issued":
+        return _timed(result, clock)
+    both = [_timed(result, metric) for metric in ("launch_time", "hot_time")]
+    without = next((one for one in both if one.measurement is None), None)
+    return without or max(both, key=lambda one: one.measurement.median)
+
+
+def _timed(result, metric):
+    found = result.measurement(metric)
+    if found is None:
+        return Timed(reason=result.reason or f"{result.name}: the record holds no {metric.replace('_', ' ')}")
+    if not found.valid or not found.samples:
+        return Timed(reason=found.reason or f"{result.name}: no samples")
+    return Timed(found)
+
+
+def library(result: CaseResult | None, missing: str) -> Timed:
+    """The fastest library call that was timed beside the baseline's `result`, by the cold clock."""
+    if result is None:
+        return Timed(reason=missing)
+    best = next((result.measurement("cold_time", f"peer:{peer.name}") for peer in peers(result)), None)
+    reasons = [one.reason for one in result.measurements if one.subject.startswith("peer:") and one.reason]
+    return Timed(best) if best else Timed(reason=next(iter(reasons), "no library call was timed beside it"))
+
+
+def speedup(baseline: Timed, stage: Timed) -> Speedup:
+    """The ratio of the two, from their processes' medians."""
+    if not (baseline.measurement and stage.measurement):
+        return Speedup(reason=stage.reason or baseline.reason)
+    found = estimate(medians(stage.measurement.processes), medians(baseline.measurement.processes))
+    low, high = found.interval()
+    if high == float("inf"):
+        return Speedup(found.ratio, reason="one process a side: no interval")
+    return Speedup(found.ratio, low, high)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a launch and a byte cost at least on the machine, and how much its last cache holds."""
+
+    launch: float | None
+    bandwidth: float | None
+    cache_bytes: int
+
+    @classmethod
+    def of(cls, limits: Limits, cache_bytes: int) -> "Prices":
+        return cls(limits.floors.get("hot_time"), limits.ceilings.get("bandwidth"), cache_bytes)
+
+    def traffic(self, count: float) -> float | None:
+        """Seconds that so many bytes take at the copy ceiling."""
+        return count / self.bandwidth if self.bandwidth else None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One stage as the division sees it: its time, its launches, and its bytes by who tells them."""
+
+    time: Timed
+    launches: int
+    bytes: Mapping[str, float | None]
+
+
+def saving(baseline: Cost, stage: Cost, prices: Prices) -> Saving | None:
+    """What the stage saves against the baseline; None where one has no time."""
+    if not (baseline.time.measurement and stage.time.measurement):
+        return None
+    seconds = baseline.time.measurement.median - stage.time.measurement.median
+    basis = next(one for one in BASES if None not in (baseline.bytes[one], stage.bytes[one]))
+    fewer, less = baseline.launches - stage.launches, baseline.bytes[basis] - stage.bytes[basis]
+    launches = fewer * prices.launch if prices.launch else None
+    traffic = prices.traffic(less)
+    rest = None if launches is None or traffic is None else seconds - launches - traffic
+    return Saving(seconds, launches, traffic, rest, fewer, less, basis, cached=abs(less) <= prices.cache_bytes)

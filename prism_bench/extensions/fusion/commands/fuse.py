@@ -1,0 +1,69 @@
+"""`prism-bench fuse`: programs of named stages become kernels, or what would change."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench import options
+
+NAME = "fuse"
+
+
+def command(
+    programs: Annotated[list[str] | None, typer.Argument(help="programs by name; all of them unless said")] = None,
+    check: Annotated[bool, typer.Option("--check", help="write nothing; say what would change")] = False,
+    ptx: Annotated[bool, typer.Option(help="keep PTX beside the sources, where NVRTC is installed")] = True,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Write the fused kernels that a catalogue declares.
+
+    Those in kernels/<family>/fusions: source, spec and PTX, into <family>/generated.
+    """
+    from prism_bench.extensions.fusion.generate import declarations
+    from prism_bench.extensions.fusion.keeping import keep, left_over
+    from prism_bench.files import default_folder
+
+    folder = catalogue or default_folder()
+    found = declarations(folder, programs or ())
+    kept = [one for declaration in found for one in keep(declaration, write=not check)]
+    done = {declaration.name for declaration in found} - {one.program for one in kept if check and not one.is_same}
+    without = _keep_ptx([one for one in found if one.name in done], folder, check, kept) if ptx else "not asked for"
+    leftover = left_over(folder)
+    _tell(kept, leftover, without, json)
+    raise SystemExit(1 if leftover or (check and not all(one.is_same for one in kept)) else 0)
+
+
+def _keep_ptx(found, folder, check, kept):
+    """Add the states of the PTX files to `kept`; the reason where there is no compiler."""
+    from prism_bench.errors import BackendUnavailable
+    from prism_bench.extensions.fusion.keeping import keep_ptx
+
+    opened = options.open_catalogue(folder)
+    with options.err().status("compiling") as status:
+        for declaration in found:
+            status.update(declaration.name)
+            try:
+                kept += keep_ptx(declaration, opened, write=not check)
+            except BackendUnavailable as error:
+                return str(error)
+    return None
+
+
+def _tell(kept, leftover: list[Path], without: str | None, json: bool):
+    if json:
+        files = [{"program": one.program, "path": str(one.path), "state": one.state} for one in kept]
+        options.print_json({"files": files, "left_over": [str(path) for path in leftover], "no_ptx": without})
+        return
+    console = options.out()
+    for one in kept:
+        console.print(
+            f"{one.state:8} {one.path}", style="dim" if one.is_same else "yellow", highlight=False, soft_wrap=True
+        )
+    for path in leftover:
+        console.print(
+            f"leftover {path}: no program declares it; remove it", style="red", highlight=False, soft_wrap=True
+        )
+    if without:
+        console.print(f"no PTX: {without}", style="dim", highlight=False, soft_wrap=True)

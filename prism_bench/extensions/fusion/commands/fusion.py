@@ -1,0 +1,110 @@
+"""`prism-bench fusion`: what the fusion of each chain brings, stage by stage, beside what the plan claimed."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench import options
+from prism_bench.options.limits import CASE_SECONDS, limited
+
+NAME = "fusion"
+ITEMS, PROFILES = Path("reports/persistent"), Path("reports/profiles")
+
+
+def command(
+    chain: Annotated[list[str] | None, typer.Argument(help="chains, or kernels that have chains; all without")] = None,
+    record: Annotated[Path | None, typer.Option(help="a run record; without it the newest that timed a chain")] = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    latencies: Annotated[Path | None, typer.Option(help="times of served items; without it the newest")] = None,
+    counters: Annotated[Path | None, typer.Option(help="a record of counters; else the newest of each case")] = None,
+    label: options.LabelOption = None,
+    emulate: Annotated[bool, typer.Option("--emulate", help="count traffic on the emulator, at S0")] = False,
+    picture: Annotated[Path | None, typer.Option(help="draw before and after into this PNG file")] = None,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Account for what fusing each chain of kernels brings.
+
+    Launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain.
+
+    Without a record of a GPU the traffic on the emulator and the plans are all that there is. Ends with 1 where a fused
+    stage fails the published rule at S0.
+    """
+    from prism_bench.extensions.fusion import benefit as fusion
+    from prism_bench.extensions.fusion.report.json_view import fusion_json
+    from prism_bench.extensions.fusion.report.terminal import fusion_view
+
+    chains = fusion.chains_of(options.open_catalogue(catalogue), chain or ())
+    read, missing = _record(chains, record, runs)
+    labels = options.chosen_labels(label)
+    traffic = _traffic(chains, labels) if emulate or read is None else {}
+    uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
+    sources = fusion.Sources(read, traffic, missing, uncounted, _latencies(latencies), _counters(counters))
+    found = fusion.ledgers(chains, labels, sources)
+    table = fusion.compared(found)
+    if picture:
+        _draw(found, picture)
+    if json:
+        options.print_json(fusion_json(found, table, sources))
+    else:
+        options.out().print(fusion_view(found, table, sources))
+    failed = any(row.passed is False for one in found if one.label == "S0" for row in one.rows)
+    raise SystemExit(1 if failed else 0)
+
+
+def _record(chains, path, runs):
+    """The record to read and why there is none: the one named, or the newest of a GPU in which a chain has times."""
+    from prism_bench import store
+
+    if path:
+        return store.read(path), ""
+    kernels = {spec.name for spec, _ in chains}
+    for _, found in store.readable(runs):
+        if found.backend == "cuda" and any(case.kernel in kernels and case.measurements for case in found.cases):
+            return found, ""
+    names = " ".join(f"--filter {name}" for name in sorted(kernels))
+    return None, f"no record of a GPU below {runs} timed it; 'prism-bench run {names}' on a GPU makes one"
+
+
+def _counters(path):
+    """Those of the record that is named, or the newest of every case."""
+    from prism_bench import store
+    from prism_bench.analysis.counters import newest_counted
+
+    return newest_counted([(path, store.read(path))] if path else store.readable(PROFILES))
+
+
+def _latencies(path):
+    """The times of served items: of the file that is named, of the newest, or none."""
+    from prism_bench.extensions.persistent.record import newest, read_latencies
+
+    chosen = path or newest(ITEMS)
+    return read_latencies(chosen) if chosen else None
+
+
+def _traffic(chains, labels):
+    """Traffic of every stage at S0, by the case's name: larger workloads would take the emulator hours."""
+    from prism_bench.extensions.fusion.benefit import stages_of
+    from prism_bench.studies.traffic import traffic
+
+    cases = [case for spec, one in chains for case in stages_of(spec, one, "S0").values() if "S0" in labels]
+    found = {}
+    with options.err().status("counting on the emulator") as status:
+        for case in cases:
+            status.update(f"counting {case.name}")
+            with limited(case.name, CASE_SECONDS):
+                found[case.name] = traffic(case)
+    return found
+
+
+def _draw(found, path):
+    from prism_bench.errors import ResultsError
+    from prism_bench.extensions.fusion.report.chart import fusion_picture
+    from prism_bench.files import write_atomically
+
+    try:
+        write_atomically(path, fusion_picture(found))
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    options.err().print(f"picture: {path}", highlight=False, soft_wrap=True)

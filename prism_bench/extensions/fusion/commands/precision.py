@@ -1,0 +1,73 @@
+"""`prism-bench precision`: which precision the stages of a fused kernel should have, by measured error."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench import options
+from prism_bench.options.limits import CASE_SECONDS, TimeoutOption, limited
+
+NAME = "precision"
+
+
+def command(
+    programs: Annotated[list[str] | None, typer.Argument(help="programs by name; all that declare 'within'")] = None,
+    within: Annotated[float | None, typer.Option(help="the largest normwise error, instead of the program's")] = None,
+    sample: Annotated[Path | None, typer.Option(help="inputs by name in a NumPy .npz file; drawn unless given")] = None,
+    label: Annotated[str, typer.Option("--label", "-l", help="the workload: S0, S1 or S2")] = "S0",
+    timeout: TimeoutOption = CASE_SECONDS,
+    backend: options.BackendOption = None,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Choose the cheapest precision that is accurate enough.
+
+    One whose error on sample data is within what the program declares.
+
+    The error is that of the kernel on rounded operands against its float64 reference on unrounded ones. Costs are times
+    on a GPU, elsewhere the bytes that must move. Ends with 1 where no precision is good enough.
+    """
+    from prism_bench.errors import UsageError
+    from prism_bench.extensions.fusion.generate import declarations
+    from prism_bench.extensions.fusion.report.precision import precision_json, precision_table
+    from prism_bench.extensions.fusion.selection import Question
+    from prism_bench.files import default_folder
+
+    if within is not None and not within > 0:
+        raise UsageError(f"--within is {within}: an error greater than 0, such as 1e-3")
+    opened = options.open_catalogue(catalogue)
+    found = declarations(catalogue or default_folder(), programs or ())
+    wanted = found if programs else [one for one in found if one.program.within is not None]
+    if not wanted:
+        raise UsageError("no program declares 'within'; name one, with --within")
+    leg = options.choose_backend(backend, quiet=json)
+    question = Question(label, within, _read(sample) if sample else None)
+    chosen = [_chosen(one, _kernel(opened, one.name), leg, question, timeout) for one in wanted]
+    if json:
+        options.print_json([precision_json(one) for one in chosen])
+    else:
+        options.out().print(*map(precision_table, chosen), sep="\n")
+    raise SystemExit(0 if all(one.chosen for one in chosen) else 1)
+
+
+def _chosen(declared, kernel, leg, question, timeout):
+    from prism_bench.extensions.fusion.selection import select
+
+    with limited(f"{declared.name} at {question.label}", timeout):
+        return select(declared.program, kernel, leg, question)
+
+
+def _kernel(catalogue, name):
+    from prism_bench.errors import UsageError
+
+    if name not in catalogue.kernels:
+        raise UsageError(f"program '{name}' has no kernel yet; `prism-bench fuse {name}` writes it")
+    return catalogue.kernels[name]
+
+
+def _read(path: Path) -> dict:
+    """The arrays of an .npz file by name."""
+    from prism_bench.extensions.fusion.selection import read_sample
+
+    return read_sample(path)

@@ -1,0 +1,132 @@
+"""Scans over all pairs of points: the distance of the k-th neighbour, neighbours within it, and sums over the points.
+
+A warp has its points' results in every lane, so that one scan may use what another found, and no point waits.
+"""
+
+from prism_bench.extensions.fusion.expression import Name, cuda, names_in, replaced
+from prism_bench.extensions.fusion.layout import terms
+from prism_bench.extensions.fusion.plan import Plan
+from prism_bench.extensions.fusion.stages import REDUCTIONS, Within
+from prism_bench.extensions.fusion.sums import finish
+from prism_bench.extensions.fusion.written import Written, folded, headers_of, packed, signature
+
+_CLOUD = 3  # arrays of points that Cloud takes
+
+
+def write(plan: Plan, entry: str) -> Written:
+    """The kernel around the scans of a plan."""
+    axis, count = plan.axes[plan.clouds[0]][0], len(plan.reduces)
+    dims = [one for name in plan.clouds for one in plan.axes[name][1:]]
+    template = ", ".join([*(f"int {one}" for one in dims), *(["int k"] if plan.nearest else []), "int OWN"])
+    scratch = ["double* by_block", "unsigned int* arrived"] if count else []
+    after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {axis}"]
+    head = f"template <{template}>\n__global__ void __launch_bounds__(TE_THREADS)\n    {entry}("
+    blocks = f"{f'{count} ' if count > 1 else ''}blocks"
+    return Written(
+        headers=("te_points.cuh", *(("grid_reduce.cuh",) if count else ()), *headers_of(plan)),
+        kernels="\n".join([signature(head, plan, "float", after), *_body(plan, axis), "}"]),
+        entry=f"{entry}<{{}}>",
+        scratch=(f'Scratch("by_block", "{blocks}", "float64")', 'Scratch("arrived", "1", "uint32")') if count else (),
+        sizes=(f'Size("{axis}")',),
+        launch=_launch(axis, [*dims, *(["k"] if plan.nearest else [])]),
+        shared={"te_points": ("by_warps", "own_points")},
+        derived=f'{{"blocks": lambda {axis}: max(1, -(-{axis} // 8))}}' if count else "",
+    )
+
+
+def _launch(axis, chosen):
+    given = ", ".join([*(f"{{{one}}}" for one in chosen), f"{{own_points({axis}, device)}}"])
+    call = f'by_warps(entry.format(f"{given}"), {axis}, own_points({axis}, device), passed)'
+    return f"return lambda {', '.join([axis, *chosen, 'device'])}: {call}"
+
+
+def _body(plan, axis):
+    widths = [plan.axes[name][1] if len(plan.axes[name]) == 2 else "1" for name in plan.clouds]
+    padded = ", ".join(widths + ["0"] * (_CLOUD - len(widths)))
+    arrays = ", ".join([*plan.clouds, *["nullptr"] * (_CLOUD - len(widths))])
+    lines = [f"    using Points = Cloud<{padded}>;", f"    const Points points{{{arrays}, {axis}}};",
+             "    const WarpPoints<Points, OWN> own(points);"]  # fmt: skip
+    if plan.nearest:
+        lines += _radii(plan, widths)
+    counts = [one for one in plan.scans if isinstance(one, Within)]
+    return lines + (_counts(plan, counts, widths, axis) if counts else []) + _by_point(plan, axis)
+
+
+def _radii(plan, widths):
+    name, apart = plan.nearest.name, _apart(plan, plan.nearest.points, widths)
+    return [
+        f"    float {name}_of[OWN];",
+        f"    const auto apart = [&](int p, const float(&other)[Points::D]) {{ return {apart}; }};",
+        f"    find_radii<k>(points, own, apart, {name}_of);",
+    ]
+
+
+def _range(plan, first, last, widths):
+    """The distance in the coordinates of the arrays number `first` to `last`."""
+    begin, end = (" + ".join(widths[:at]) or "0" for at in (first, last + 1))
+    return f"distance<{begin}, {end}>(own.at[p], other)"
+
+
+def _apart(plan, names, widths):
+    """The distance over all these arrays; those side by side are one range."""
+    places = sorted(plan.clouds.index(name) for name in names)
+    begins = [place for place in places if place - 1 not in places]
+    ends = [place for place in places if place + 1 not in places]
+    text = ""
+    for begin, end in zip(begins, ends, strict=True):
+        part = _range(plan, begin, end, widths)
+        text = f"fmaxf({text}, {part})" if text else part
+    return text
+
+
+def _counts(plan, counts, widths, axis):
+    """One more visit of all pairs counts them all; an array's distances serve every count that asks for it."""
+    lines = [f"    int {', '.join(f'{one.name}_of[OWN] = {{}}' for one in counts)};"]
+    lines += [line for name in dict.fromkeys(one.radius for one in counts) for line in _given(plan, name, axis)]
+    lines.append("    own.visit(points, [&](int p, int, const float(&other)[Points::D]) {")
+    for name, radius in dict.fromkeys((name, one.radius) for one in counts for name in one.points):
+        place = plan.clouds.index(name)
+        apart = _range(plan, place, place, widths)
+        lines.append(f"        const bool {_near(name, radius)} = {apart} < {radius}_of[p];")
+    lines += [
+        f"        {one.name}_of[p] += {' & '.join(_near(name, one.radius) for name in one.points)};" for one in counts
+    ]
+    sums = (f"{one.name}_of[p] = __reduce_add_sync(FULL_WARP, {one.name}_of[p]);" for one in counts)
+    return [*lines, "    });", "#pragma unroll", "    for (int p = 0; p < OWN; ++p) {",
+            *(f"        {one}" for one in sums), "    }"]  # fmt: skip
+
+
+def _near(name, radius):
+    return f"near_in_{name}_by_{radius}"
+
+
+def _given(plan, radius, axis):
+    """Radii that are an input, of the warp's own points."""
+    if plan.nearest and radius == plan.nearest.name:
+        return []
+    read = f"own.first + p < {axis} ? {radius}[own.first + p] : 0.0f"
+    return [f"    float {radius}_of[OWN];", "#pragma unroll",
+            f"    for (int p = 0; p < OWN; ++p) {radius}_of[p] = {read};"]  # fmt: skip
+
+
+def _by_point(plan, axis):
+    """A lane for each own point stores what is kept of it and adds its terms."""
+    stored = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
+    operations = [REDUCTIONS[one.how] for one in plan.reduces]
+    nothing = [f"{one}::nothing()" for one in operations]
+    lines = [packed("    double part[] = {", nothing, "};")] if nothing else []
+    lines += ["#pragma unroll", "    for (int p = 0; p < OWN; ++p) {", "        const int point = own.first + p;",
+              f"        if (threadIdx.x % 32 != p || point >= {axis}) continue;"]  # fmt: skip
+    lines += [f"        {name}[point] = {_at_point(one, plan)};" for name, one in stored.items()]
+    for position, (stage, op) in enumerate(zip(plan.reduces, operations, strict=True)):
+        text = _at_point(stage.expression, plan, "double")
+        lines.append(folded(f"        const double {stage.name}_term = ", terms(text), ";"))
+        lines.append(f"        part[{position}] = {op}{{}}(part[{position}], {op}::term({stage.name}_term));")
+    joined = f"grid_reduce<{', '.join(operations)}>(part, by_block, arrived)"
+    return [*lines, "    }", *(finish(plan, joined, "float") if operations else [])]
+
+
+def _at_point(expression, plan, number="float"):
+    found = {one.name: Name(f"{one.name}_of[p]") for one in plan.scans}
+    vectors = {name: Name(f"{name}[point]") for name in names_in(expression) if plan.axes[name] and name not in found}
+    return cuda(replaced(expression, found | vectors), number)

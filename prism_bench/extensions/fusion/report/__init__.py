@@ -1,0 +1,1 @@
+"""The fusion ledger as terminal tables, JSON, pictures and a site page."""

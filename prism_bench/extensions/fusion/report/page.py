@@ -1,0 +1,63 @@
+"""Fusion: each chain before and after, where the saving comes from, and the published figures beside ours."""
+
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.extensions.fusion import benefit as fusion
+from prism_bench.extensions.fusion.benefit import Sources
+from prism_bench.extensions.fusion.report.json_view import fusion_json
+from prism_bench.extensions.fusion.report.waterfall import waterfall
+from prism_bench.extensions.fusion.report.words import LEGEND, quantity_text, verdict
+from prism_bench.extensions.persistent.record import newest as newest_items
+from prism_bench.extensions.persistent.record import read_latencies
+from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.counted import counters
+from prism_bench.report.site.page import Page, kernel_page
+from prism_bench.workload import LABELS
+
+_ASKED = {"dram_bytes": "bytes through DRAM", "cold_time": "cold time", "hot_time": "hot time",
+          "launch_time": "the host's time", "issued": "issued time", "energy": "energy", "error": "error"}  # fmt: skip
+
+
+def page(chronicle: Chronicle) -> Page:
+    chains = _chains(chronicle)
+    if not chains:
+        return Page("fusion", "Fusion", {"chains": [], "source": None}, {"ledgers": (), "timed": False})
+    sources = _sources(chronicle, {spec.name for spec, _ in chains})
+    found = fusion.ledgers(chains, LABELS, sources)
+    table = fusion.compared(found)
+    kernels = {chain.name: f"{kernel_page(spec.name)}.html" for spec, chain in chains}
+    falls = [waterfall(one) for one in found]
+    known = _known(found)
+    shown = {"ledgers": found, "table": table, "waterfalls": falls, "kernels": kernels, "legend": LEGEND,
+             "verdict": verdict, "quantity_text": quantity_text, "timed": sources.record is not None,
+             "known": known, "absent": [words for name, words in _ASKED.items() if name not in known]}  # fmt: skip
+    return Page("fusion", "Fusion", fusion_json(found, table, sources), shown, scripts=("plot.js", "pictures.js"))
+
+
+def _known(ledgers) -> set[str]:
+    """Which of the figures any stage of any chain has: a column of nothing tells nothing."""
+    return {name for ledger in ledgers for row in ledger.rows for name in _ASKED if row.value(name) is not None}
+
+
+def _chains(chronicle):
+    try:
+        return fusion.chains_of(chronicle.catalogue) if chronicle.catalogue else []
+    except UsageError:
+        return []  # a catalogue without chains: the page says so
+
+
+def _sources(chronicle, kernels) -> Sources:
+    """The newest record of this machine that timed a chain."""
+    told = [one for one in chronicle.told.values() if one.case.kernel in kernels and one.case.measurements]
+    newest = max(told, key=lambda one: one.created, default=None)
+    return Sources(newest.reading.record if newest else None, missing="no record of this machine timed a chain",
+                   uncounted="'prism-bench fusion --emulate' counts it", latencies=_latencies(chronicle),
+                   counters=counters(str(chronicle.places.profiles), chronicle.machine))  # fmt: skip
+
+
+def _latencies(chronicle):
+    """The newest times of served items; None where there are none that can be read."""
+    path = newest_items(chronicle.places.items)
+    try:
+        return read_latencies(path) if path else None
+    except ResultsError:
+        return None

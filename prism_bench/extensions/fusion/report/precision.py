@@ -1,0 +1,49 @@
+"""The choice of a precision: what was tried, what came out, in a table and as JSON."""
+
+from dataclasses import asdict
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.extensions.fusion.selection import Selection, Tried
+from prism_bench.report.cells import GAP
+from prism_bench.units import bytes_text, time_text
+
+
+def precision_table(selection: Selection) -> RenderableType:
+    """What `precision` prints of one program."""
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for position, column in enumerate(("  precision", "of", "error", "bytes", "time", "", "run it as")):
+        table.add_column(column, justify="right" if 2 <= position <= 4 else "left", overflow="fold")
+    for one in selection.tried:
+        table.add_row(f"  {one.precision}", one.stage, *_figures(one), *_verdict(selection, one))
+    title = Text.assemble((selection.program, "bold"), f"  {selection.workload}, error within {selection.within:g}")
+    return Group(title, table, Text(f"  {_sentence(selection)}"), Text(f"  sample: {selection.sample}", style="dim"),
+                 *(Text(f"  {one.precision}: {one.reason}", style="dim") for one in selection.tried if one.reason),
+                 Text())  # fmt: skip
+
+
+def _figures(one: Tried):
+    error = GAP if one.error is None else f"{one.error:.1e}"
+    return error, bytes_text(one.bytes), GAP if one.seconds is None else time_text(one.seconds)
+
+
+def _verdict(selection, one):
+    if one == selection.chosen:
+        return Text("chosen", style="bold green"), one.kernel
+    if one.error is None:
+        return Text("not tried", style="yellow"), ""
+    return Text("allowed") if selection.allowed(one) else Text("too far off", style="red"), ""
+
+
+def _sentence(selection):
+    if selection.chosen is None:
+        return "no precision is within that"
+    return f"{selection.chosen.precision} is the cheapest by {selection.basis}"
+
+
+def precision_json(selection: Selection) -> dict:
+    """The selection as plain values; `chosen` is a precision's name or None."""
+    chosen = selection.chosen
+    return {**asdict(selection), "chosen": chosen.precision if chosen else None}

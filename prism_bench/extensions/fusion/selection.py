@@ -1,0 +1,180 @@
+"""Which precision a program's stages should have: the cheapest whose measured error its tolerance allows.
+
+Each precision that the program declares is tried on the same sample data: operands are rounded to it, its kernel runs
+on the backend (its reference, on NumPy), and what comes out is held against the float64 reference of the data before
+they were rounded. No architecture decides; a device that lacks the instructions is slower, and its times tell.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from prism_bench.backends import Backend
+from prism_bench.case import Case
+from prism_bench.errors import BackendUnavailable, CompilationFailed, MeasurementInvalid, UsageError, unknown
+from prism_bench.extensions.fusion.program import Program
+from prism_bench.extensions.fusion.stages import Product
+from prism_bench.inputs import InputArray, given
+from prism_bench.kernel import KernelSpec
+from prism_bench.measure import ClockGate, Criterion, sample
+from prism_bench.precision import PRECISIONS
+
+CLOCK = "cold_time"
+SEEDS = (0, 1)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One precision: the `stage` that it is of, the kernel that has it, its largest normwise error over outputs and
+    seeds, its seconds where the backend has a device's clock, the bytes that it must move, and `reason` where it could
+    not be tried.
+    """
+
+    precision: str
+    stage: str
+    kernel: str
+    bytes: int
+    error: float | None = None
+    seconds: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was tried for a program at a workload; `sample` says on which data, `basis` what makes one the cheapest."""
+
+    program: str
+    workload: str
+    within: float
+    sample: str
+    basis: str
+    tried: tuple[Tried, ...]
+
+    def allowed(self, one: Tried) -> bool:
+        """Whether its error is measured and within the tolerance."""
+        return one.error is not None and one.error <= self.within
+
+    @property
+    def chosen(self) -> Tried | None:
+        """The cheapest that is allowed: the fastest where times are known, else the one that moves the fewest bytes;
+        of equals the most exact.
+        """
+        timed = any(one.seconds is not None for one in self.tried)
+        cost = lambda one: (one.seconds or float("inf")) if timed else one.bytes  # noqa: E731
+        return min(filter(self.allowed, self.tried), key=lambda one: (cost(one), one.error), default=None)
+
+
+@dataclass(frozen=True)
+class Question:
+    """For which data to choose: the program's workload of a `label`, or a user's `data` by input's name there."""
+
+    label: str = "S0"
+    within: float | None = None
+    data: Mapping[str, np.ndarray] | None = None
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A precision that a program declares: of which `stage`, in which `variant`; its `operands` are rounded to it."""
+
+    precision: str
+    stage: str
+    variant: str | None
+    operands: tuple[str, ...] = ()
+
+
+def declared(program: Program) -> Iterator[Declared]:
+    """The precisions to choose among: those of all stages' numbers, then those of a product's operands."""
+    product = next((one for one in program.stages if isinstance(one, Product)), None)
+    for number in program.numbers:
+        yield Declared(number, "all stages", "f64" if number == "float64" else None)
+    for one in product.precisions[1:] if product else ():
+        yield Declared(one, product.name, one, (product.left, product.right))
+
+
+def select(program: Program, spec: KernelSpec, backend: Backend, question: Question) -> Selection:
+    """Try all precisions of the program, whose kernel is `spec`; UsageError where there is nothing to choose by."""
+    within = question.within or program.within
+    if within is None:
+        raise UsageError(f"{spec.name}: its program declares no 'within'; --within says how large an error may be")
+    if question.label not in spec.workloads:
+        raise unknown("label", question.label, spec.workloads)
+    whole = Case(spec, spec.workloads[question.label], question.label)
+    samples = [_given(whole, question.data)] if question.data else [whole.inputs(seed) for seed in SEEDS]
+    tried = tuple(_tried(one, whole, samples, backend) for one in declared(program))
+    timed = any(one.seconds is not None for one in tried)
+    basis = f"{CLOCK.replace('_', ' ')} on {backend.facts()['device']}" if timed else "bytes that must move"
+    source = "data of the user" if question.data else f"drawn as the program says, seeds {', '.join(map(str, SEEDS))}"
+    return Selection(spec.name, str(whole.workload), within, source, basis, tried)
+
+
+def read_sample(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name; UsageError where it cannot be read."""
+    try:
+        with np.load(path) as archive:
+            return dict(archive)
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"{path}: no arrays can be read ({error}); numpy.savez writes such a file") from error
+
+
+def _given(case, data):
+    """The user's arrays as inputs of the case."""
+    found = {}
+    for array in case.spec.inputs:
+        if array.name not in data:
+            raise UsageError(f"the sample gives no '{array.name}'; {case.spec.name} reads "
+                             f"{', '.join(one.name for one in case.spec.inputs)}")  # fmt: skip
+        values, shape = np.asarray(data[array.name]), case.sizes.shape(array.name)
+        if values.shape != shape:
+            raise UsageError(f"the sample's '{array.name}' has shape {values.shape}; {case.name} reads {shape}")
+        try:
+            found[array.name] = given(values, "float64")
+        except ValueError as error:
+            raise UsageError(f"the sample's '{array.name}': {error}") from error
+    return found
+
+
+def _tried(one: Declared, whole, samples, backend):
+    spec = whole.spec.with_variant(one.variant) if one.variant else whole.spec
+    case = Case(spec, whole.workload, whole.label, one.variant)
+    empty = Tried(one.precision, one.stage, case.kernel, case.sizes.bytes_moved)
+    rounded = [_rounded(inputs, case, one) for inputs in samples]
+    try:
+        with backend.prepare(case, rounded[0]) as runnable:
+            errors = [_error(runnable, whole, *pair, backend) for pair in zip(rounded, samples, strict=True)]
+            return replace(empty, error=max(errors), seconds=_seconds(runnable))
+    except (BackendUnavailable, CompilationFailed, MeasurementInvalid, MemoryError) as error:
+        return replace(empty, reason=str(error).splitlines()[0])
+
+
+def _rounded(inputs: Mapping[str, InputArray], case, one: Declared):
+    """The inputs as the case takes them, operands rounded to the precision, others to their own; a block at a time."""
+    to = {array.name: one.precision if array.name in one.operands else array.dtype for array in case.spec.inputs}
+    return {name: replace(inputs[name], block=PRECISIONS[to[name]].narrowed(inputs[name].block)) for name in to}
+
+
+def _error(runnable, whole, rounded, inputs, backend):
+    """||out - expected|| / ||expected||, the largest over the outputs."""
+    xp = backend.xp
+    runnable.reset(rounded)
+    runnable()
+    expected = whole.correctness.expected({name: one.on(xp) for name, one in inputs.items()}, xp, backend.special)
+    outputs = runnable.arrays(expected)
+    return max(_norm(outputs[name].astype("float64") - want, xp) / max(_norm(want, xp), 1e-300)
+               for name, want in expected.items())  # fmt: skip
+
+
+def _norm(array, xp):
+    return float(xp.sqrt((array * array).sum()))
+
+
+def _seconds(runnable):
+    timers = runnable.timers()
+    if CLOCK not in timers:
+        return None
+    once = timers[CLOCK]()
+    for _ in range(3):
+        once()
+    return float(np.median([one.seconds for one in sample(once, Criterion(), ClockGate()).samples]))

@@ -1,0 +1,118 @@
+"""The inventory: what the catalogue defines, what of it is launched, verified and timed, and what lies unused."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prism_bench.catalogue import Catalogue
+from prism_bench.kernel import KernelSpec
+from prism_bench.run_record import RunRecord
+from prism_bench.studies.compile_table import launched
+
+# What the design documents say of an earlier source tree; the catalogue's own figures stand beside them.
+CLAIMS = {
+    "kernels": ("61", "infrastructure status report"),
+    "definitions": ("170", "GPU optimisation master plan"),
+    "entries loaded": ("73", "GPU optimisation master plan"),
+    "kernels in chains": ("about 22", "GPU optimisation master plan"),
+    "definitions unused": ("34", "GPU optimisation master plan"),
+}
+_DEFINITION = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?(\w+)\s*\(")
+_NAME = re.compile(r"\w+")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One kernel: its `__global__` definitions, the instances that its cases launch, and what a record knows of it.
+
+    `verified` and `checks` count cases (edges and golden ones too) that came out right and that there are; `timed` and
+    `labels` are the labels with a trusted time and those with a workload; both empty without a record.
+    """
+
+    kernel: str
+    family: str
+    definitions: tuple[str, ...]
+    launched: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    verified: int = 0
+    checks: int = 0
+    timed: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    measures_machine: bool = False
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Definitions that no case launches, nor names as a part of what it launches."""
+        names = {name for instance in self.launched for name in _NAME.findall(instance)}
+        return tuple(name for name in self.definitions if name not in names)
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What is missing, in words."""
+        found = [f"unused: {', '.join(self.unused)}"] if self.unused else []
+        found += [] if self.launched else ["launches nothing"]
+        if self.checks and self.verified < self.checks:
+            found.append(f"{self.checks - self.verified} of {self.checks} cases not verified")
+        untimed = [label for label in self.labels if label not in self.timed]
+        return tuple(found + ([f"no time at {', '.join(untimed)}"] if self.checks and untimed else []))
+
+
+def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[Item]:
+    """An item per kernel of the catalogue, those that measure the machine too; shared definitions count once.
+
+    A definition in a shared header belongs to the first kernel that launches it; what no kernel launches is an item
+    of its own, under the header's name.
+    """
+    entries, claimed = launched(catalogue), set()
+    results = {case.name: case for case in record.cases} if record else {}
+    items = [
+        _item(catalogue, spec, entries.get(spec.source, {}), results, claimed) for spec in catalogue.kernels.values()
+    ]
+    headers = sorted((catalogue.folder / "include").glob("*.cuh"))
+    lonely = {path.name: [name for name in _definitions(path.read_text()) if name not in claimed] for path in headers}
+    return items + [Item(header, "include", tuple(names)) for header, names in lonely.items() if names]
+
+
+def totals(items: list[Item]) -> Mapping[str, int]:
+    """The catalogue's figures under the names of `CLAIMS`; kernels that measure the machine are no kernels here."""
+    return {
+        "kernels": sum(not item.measures_machine and item.family != "include" for item in items),
+        "definitions": sum(len(item.definitions) for item in items),
+        "entries loaded": sum(len(item.launched) for item in items),
+        "kernels in chains": len({name for item in items for name in (item.kernel, *item.replaces) if item.replaces}),
+        "definitions unused": sum(len(item.unused) for item in items),
+    }
+
+
+def _item(catalogue, spec: KernelSpec, groups, results, claimed) -> Item:
+    instances = sorted({entry for group in groups.values() for entry in group})
+    own = [name for name in _definitions(spec.source.read_text()) if name not in claimed]
+    shared = {instance.split("<")[0] for instance in instances} - set(own) - claimed
+    claimed.update(own, shared)
+    cases = [*catalogue.cases([spec.name]), *catalogue.edges([spec.name])]
+    known = {case.name: results[case.name] for case in cases if case.name in results} if results else {}
+    return Item(
+        kernel=spec.name,
+        family=spec.family,
+        definitions=(*own, *sorted(shared)),
+        launched=tuple(instances),
+        variants=tuple(spec.variants),
+        replaces=spec.replaces,
+        verified=sum(result.status == "ok" for result in known.values()),
+        checks=len(cases) if results else 0,
+        timed=tuple(label for label in spec.workloads if _has_time(known.values(), label)),
+        labels=tuple(spec.only_labels or spec.workloads),
+        measures_machine=spec.ceiling is not None,
+    )
+
+
+def _definitions(text):
+    return list(dict.fromkeys(_DEFINITION.findall(_COMMENT.sub("", text))))
+
+
+def _has_time(results, label):
+    """Whether the kernel itself, not a variant, has a trusted time at that label."""
+    found = [result.measurement("cold_time") for result in results if result.label == label and not result.variant]
+    return any(one is not None and one.valid and one.samples for one in found)

@@ -1,0 +1,13 @@
+"""Device memory: who asks for how much how often (tracker), blocks that are used again (pool), and traces of both."""
+
+from prism_bench.extension import Extension, SitePage
+from prism_bench.extensions.memory.limits import Limits
+from prism_bench.extensions.memory.pool import Lease, SizeClassPool
+from prism_bench.extensions.memory.source import Source
+from prism_bench.extensions.memory.state import PoolState
+from prism_bench.extensions.memory.trace import Event, Trace
+from prism_bench.extensions.memory.tracker import Tracker
+
+__all__ = ["EXTENSION", "Event", "Lease", "Limits", "PoolState", "SizeClassPool", "Source", "Trace", "Tracker"]
+
+EXTENSION = Extension("memory", commands=("command",), pages=(SitePage("memory", "Memory", "page:page"),))

@@ -1,0 +1,143 @@
+"""Memory in the terminal and as plain values: a tracker's counts, a pool's plan, and allocators side by side."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.extensions.memory import PoolState, Trace
+from prism_bench.extensions.memory.contest import BASE, Contest
+from prism_bench.extensions.memory.tracker import Tracked
+from prism_bench.report.terminal.comparison import STYLES
+from prism_bench.units import bytes_text, ratio_text, share_text, time_text
+
+_ADVICE = {
+    "high": "most sizes come again: keeping blocks pays",
+    "medium": "some sizes come again: keeping those blocks pays",
+    "low": "few sizes come again: keeping blocks brings little",
+}
+_TOP = 5
+
+
+def tracked_view(name: str, found: Tracked, plan: PoolState | None = None) -> RenderableType:
+    """A tracker's counts, and what the size-class pool's books would say of them."""
+    title = Text.assemble(
+        (name, "bold"), ("  synthetic: no program asked for this" if found.synthetic else "", "yellow")
+    )
+    lines = [
+        f"{found.allocations:,} allocations of {found.unique:,} sizes, {found.repeated:,} of a size seen before: "
+        f"reuse potential {found.reuse_potential:.2f} %, so {_ADVICE[found.advice]}; "
+        f"{found.class_reuse:.2f} % where sizes are rounded to powers of two",
+        f"{bytes_text(found.allocated_bytes)} in all, {bytes_text(found.peak)} in use at most, "
+        f"{bytes_text(found.current)} at the end; {found.ignored:,} smaller ones left out",
+        f"fragmentation: internal {share_text(found.internal)}, external {share_text(found.external)} at its worst "
+        f"(the published estimate, {found.unique_percent:.2f} %, is a hundred less the reuse potential)",
+        "sizes most asked for: " + ", ".join(f"{bytes_text(size)} x {times}" for size, times in found.top[:_TOP]),
+    ]
+    lines += [f"the size-class pool, by its books: {plan}"] if plan else []
+    return Group(title, *(Text(f"  {line}") for line in lines))
+
+
+def contest_view(found: Contest) -> RenderableType:
+    """What `memory` prints of a comparison, to be handed to a Rich console."""
+    parts = [_traces(found), Text(), _programs(found)]
+    parts += [Text(f"  {name}: {reason}", style="yellow") for name, reason in found.missing.items()]
+    parts += [Text(_conclusion(found), style="bold")]
+    return Group(*parts)
+
+
+_WORDS = {
+    "same": "as fast as CuPy's own",
+    "faster": "faster than CuPy's own",
+    "slower": "slower than CuPy's own",
+    "mixed": "faster than CuPy's own for some programs and slower for others",
+    "inconclusive": "not to be told from CuPy's own by these programs",
+    "unmeasured": "not measured against CuPy's own",
+}
+
+
+def _conclusion(found):
+    default = (
+        "CuPy's stays the default" if found.default == BASE else f"{found.default} is what these programs should use"
+    )
+    return f"the size-class pool is {_WORDS[found.verdict('size_class')]}; {default}"
+
+
+def _grid(*columns):
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place > 1 else "left", overflow="fold")
+    return table
+
+
+def _traces(found):
+    table = _grid("trace", "allocator", "allocation", "99 %", "release", "asked", "held", "device", "over asked",
+                  "internal", "external", f"against {BASE}")  # fmt: skip
+    for row in found.traces:
+        get = row.values.get
+        table.add_row(
+            row.trace, row.allocator, time_text(row.allocation), time_text(row.tail),
+            time_text(row.release), *(bytes_text(get(name)) for name in ("peak_asked", "peak_held", "peak_device")),
+            ratio_text(get("overhead")), share_text(get("internal_fragmentation")),
+            share_text(get("external_fragmentation")), _ratio(row.compared),
+        )  # fmt: skip
+    return table
+
+
+def _programs(found):
+    table = _grid("program", "allocator", "metric", BASE, "with it", "ratio and interval", "verdict")
+    for one in found.programs:
+        case = one.compared
+        times = (time_text(seconds) for seconds in case.seconds)
+        verdict = Text(case.verdict, style=STYLES[case.verdict])
+        reason = f": {case.reason}" if case.reason else ""
+        table.add_row(Text(case.case.partition("[")[0]), one.allocator, case.metric.replace("_", " "), *times,
+                      _ratio(case), verdict.append(reason, style="dim"))  # fmt: skip
+    return table
+
+
+def _ratio(compared):
+    if compared is None or compared.judgement is None:
+        return "-"
+    low, high = compared.judgement.estimate.interval()
+    text = f"{compared.judgement.estimate.ratio:.3f}x"
+    return f"{text} ({low:.3f} to {high:.3f})" if high < float("inf") else text
+
+
+def contest_json(found: Contest) -> dict:
+    """The same as plain JSON values; what was not measured is null."""
+    return {
+        "base": BASE,
+        "default": found.default,
+        "verdicts": {row.allocator: found.verdict(row.allocator) for row in found.traces if row.allocator != BASE},
+        "missing": dict(found.missing),
+        "traces": [
+            {"trace": row.trace, "allocator": row.allocator, "allocation_seconds": row.allocation,
+             "release_seconds": row.release, "allocation_p99_seconds": row.tail, **row.values,
+             "against_base": _plain(row.compared)}
+            for row in found.traces
+        ],
+        "programs": [{"allocator": one.allocator, "case": one.compared.case, **_plain(one.compared)}
+                     for one in found.programs],
+    }  # fmt: skip
+
+
+def _plain(compared):
+    if compared is None:
+        return None
+    found = {"metric": compared.metric, "verdict": compared.verdict, "reason": compared.reason,
+             "seconds": list(compared.seconds)}  # fmt: skip
+    if compared.judgement:
+        low, high = compared.judgement.estimate.interval()
+        bounded = high < float("inf")
+        found |= {"ratio": compared.judgement.estimate.ratio, "interval": [low, high] if bounded else None}
+    return found
+
+
+def traces_json(found: Sequence[tuple[Trace, Tracked, PoolState]]) -> dict:
+    """Traces by name: the tracker's counts as they are published, and the pool's books."""
+    return {
+        trace.name: {"facts": trace.facts, "tracked": tracked.plain(), "size_class": plan.plain()}
+        for trace, tracked, plan in found
+    }

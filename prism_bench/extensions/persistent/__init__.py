@@ -1,0 +1,10 @@
+"""The persistent executor: chains served from a queue by one kernel that stays on the device."""
+
+from prism_bench.extension import Extension
+from prism_bench.extensions.persistent.executor import Executor
+from prism_bench.extensions.persistent.pending import Pending
+from prism_bench.extensions.persistent.settings import FORMS, LAUNCHES, PERSISTENT, Incident, Settings
+
+__all__ = ["EXTENSION", "FORMS", "LAUNCHES", "PERSISTENT", "Executor", "Incident", "Pending", "Settings"]
+
+EXTENSION = Extension("persistent")

@@ -1,0 +1,100 @@
+"""One worker with its queue: items go in, answers come out, and trouble shows."""
+
+import time
+from collections.abc import Mapping
+
+from prism_bench.case import Case
+from prism_bench.errors import BackendUnavailable
+from prism_bench.extensions.persistent.layout import NUMBER_BITS, STOP_PROGRAM, slot_of
+from prism_bench.extensions.persistent.pending import Pending
+from prism_bench.extensions.persistent.process import Process
+from prism_bench.extensions.persistent.program import program_of, served
+from prism_bench.extensions.persistent.settings import PERSISTENT, Settings
+
+PULSE_SECONDS = 1.0  # a pulse that stands still for less says nothing: hosts are busy
+
+
+class Service:
+    """The cases, by name, in a fresh process and on a fresh board. `form` is how they are served, `reason` why in none
+    better. BackendUnavailable where the backend is missing, UsageError where a case cannot be served.
+    """
+
+    def __init__(self, cases: Mapping[str, Case | None], backend: str, settings: Settings, form: str):
+        self._settings = settings
+        self.process = Process(backend, settings.slots)
+        try:
+            device = self.process.receive()
+            self.programs = {name: program_of(name, case, device) for name, case in cases.items()}
+            programs = tuple(self.programs.values())
+            served(programs)  # what cannot be served is refused here, not in another process
+            self.process.send((programs, settings.source, form))
+            self.form, self.reason = self.process.receive()
+        except BaseException:
+            self.process.end()
+            raise
+        self._board, self._ticket, self._slots = self.process.board, 0, [None] * settings.slots
+        self._requests, self._answers = self._board.requests, self._board.answers
+        self._head, self._beats = None, -1
+
+    def place(self, item: Pending) -> bool:
+        """Ask for the item; False where its slot is still taken."""
+        ticket = self._ticket + 1
+        slot = slot_of(ticket, len(self._slots))
+        earlier = self._slots[slot]
+        if earlier is not None:
+            if not earlier.done():
+                return False
+            earlier.settle()
+        item.place(ticket, self._answers, slot)
+        self._slots[slot], self._ticket = item, ticket
+        self._requests[slot] = ticket << NUMBER_BITS | item.number
+        return True
+
+    def unfinished(self) -> list[Pending]:
+        """What was asked for and is not done, in that order."""
+        waiting = [item for item in self._slots if item is not None and not item.done()]
+        return sorted(waiting, key=lambda item: item.ticket)
+
+    def ask(self, method: str, *arguments):
+        """A question to the worker, and its answer; BackendUnavailable where it has none within the timeout."""
+        self.process.send((method, arguments))
+        return self.process.receive(self._settings.timeout)
+
+    def trouble(self, now: float) -> str | None:
+        """What is wrong at `now`, a time of the monotonic clock; it has to be asked again and again."""
+        if not self.process.alive():
+            return self.process.ending()
+        head = next(iter(self.unfinished()), None)
+        if head is not self._head or head is None:
+            self._head, self._head_since = head, now
+        if self._board.pulse[0] != self._beats:
+            self._beats, self._beat_at = self._board.pulse[0], now
+        if now - self._head_since > self._settings.timeout:
+            return f"no answer within {self._settings.timeout:g} s"
+        beating = self.form == PERSISTENT or head is None
+        if beating and now - self._beat_at > max(self._settings.timeout, PULSE_SECONDS):
+            return f"its pulse stands still for {now - self._beat_at:.2g} s"
+        return None
+
+    def stop(self) -> bool:
+        """Serve what was asked for and end; False where that takes longer than the timeout."""
+        limit = time.monotonic() + self._settings.timeout
+        stop = Pending("stop", STOP_PROGRAM)
+        while not self.place(stop):
+            if time.monotonic() > limit or not self.process.alive():
+                return False
+            time.sleep(1e-3)
+        return self.process.wait(self._settings.timeout) and stop.done()
+
+    def end(self) -> None:
+        """Whatever the worker was doing, it does so no longer."""
+        self.process.end()
+
+
+def drained(items: list[Pending], timeout: float) -> None:
+    """Return when all items are done; BackendUnavailable where they are not within `timeout` seconds."""
+    limit = time.monotonic() + timeout
+    while not all(item.done() for item in items):
+        if time.monotonic() > limit:
+            raise BackendUnavailable(f"{len(items)} items are not served within {timeout:g} s")
+        time.sleep(1e-4)

@@ -1,0 +1,9 @@
+"""Pipelines of the catalogue's kernels: what they are, how they run, whether they are right, what they take."""
+
+from prism_bench.extension import Extension
+from prism_bench.extensions.pipelines.known import INTEGRATION, KNOWN, MEASURED, pipelines
+from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
+
+__all__ = ["EXTENSION", "INTEGRATION", "KNOWN", "MEASURED", "Pipeline", "Stage", "pipelines"]
+
+EXTENSION = Extension("pipelines", commands=("command",))

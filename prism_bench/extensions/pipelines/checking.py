@@ -1,0 +1,51 @@
+"""Is a pipeline right? Every stage against its reference on what it was really given; then what was planted."""
+
+import numpy as np
+
+from prism_bench.extensions.pipelines.forms import form, results_of
+from prism_bench.extensions.pipelines.prepared import Prepared
+from prism_bench.inputs import given
+from prism_bench.run.verification import compare_outputs
+
+
+def check_stages(prepared: Prepared) -> list[dict]:
+    """One evaluation, stage by stage: entries as records keep them, one per output, named `stage.output`."""
+    prepared.begin()
+    prepared.upload()
+    entries = []
+    for one in prepared.stages:
+        runnable = prepared.runnables[one.stage.name]
+        inputs = {array.name: _kept(runnable, array) for array in one.case.spec.inputs}
+        runnable()
+        outputs = runnable.arrays([output.name for output in one.case.spec.outputs])
+        found = compare_outputs(prepared.backend, one.case, inputs, outputs, 0)
+        entries += [entry | {"output": f"{one.stage.name}.{entry['output']}"} for entry in found]
+    return entries
+
+
+def _kept(runnable, array):
+    """What the input holds now, as an input array."""
+    held = runnable.arrays([array.name])[array.name]
+    return given(held.get() if hasattr(held, "get") else held.copy(), array.dtype)
+
+
+def check_results(prepared: Prepared, name: str) -> list[dict]:
+    """Evaluations in the form `name`: results are there, the same as one stream's, and what was planted is in them."""
+    expected = _evaluated(prepared, "one_stream")
+    found = _evaluated(prepared, name)
+    different = [word for word in expected if not np.array_equal(expected[word], found[word], equal_nan=True)]
+    complaint = f"{different[0]} is not what one stream makes of the same frame" if different else None
+    if not complaint and prepared.pipeline.check:
+        complaint = prepared.pipeline.check(found, prepared.axes)
+    return [{"seed": 0, "output": f"results, {name}", "passed": complaint is None, "error": complaint}]
+
+
+def _evaluated(prepared, name):
+    """The results of an evaluation from the state that the pipeline was prepared with."""
+    evaluate = form(name, prepared)
+    prepared.begin()
+    prepared.upload()
+    evaluate()
+    prepared.download()
+    prepared.flow.synchronize()
+    return {word: array.copy() for word, array in results_of(prepared).items()}

@@ -1,0 +1,131 @@
+"""What a record says of pipelines: latency, throughput, overlap and copies of every form, beside the CPU and the words
+of the documents; and the two phases of the LSTM.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from prism_bench.extensions.pipelines.session import FAMILY
+from prism_bench.measure.limits import valid_median
+from prism_bench.run_record import CaseResult, RunRecord
+
+ASKED_PER_SECOND = 50  # operations, as the documents ask of their pipelines
+PUBLISHED_FRAMES = 191  # a second, as the documents report of their images
+GOALS = {"together:graph": 2000.0}  # evaluations a second at S0
+LSTM_GOAL = 50.0  # times the CPU reference, state on the device, from host to host
+STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
+
+
+@dataclass(frozen=True)
+class PipelineRow:
+    """One form of a pipeline; times in seconds of one evaluation, None with the reason in `missing`.
+
+    `latency` is from the host's memory to the host's memory, `steady` without waiting, `launch` the host's part of it;
+    `cpu` what the float64 references take on the CPU. `overlap` is the share of the device's busy time in which two or
+    more pieces of work ran, `traced` what the tracer counted of one evaluation on the device (kernels, copies, times);
+    `moved` counts copies between host and device where they are enqueued. On a CPU `latency` is the wall time.
+    """
+
+    pipeline: str
+    form: str
+    status: str
+    reason: str | None
+    latency: float | None
+    steady: float | None
+    launch: float | None
+    cpu: float | None
+    overlap: float | None
+    launches: int | None
+    lanes: int | None
+    moved: dict = field(default_factory=dict)
+    traced: dict = field(default_factory=dict)
+    missing: str | None = None
+
+    @property
+    def word(self) -> str:
+        return f"{self.pipeline}:{self.form}"
+
+    @property
+    def per_second(self) -> float | None:
+        """Evaluations a second: without waiting where that was measured, else one by one."""
+        seconds = self.steady or self.latency
+        return 1 / seconds if seconds else None
+
+    @property
+    def against_cpu(self) -> float | None:
+        """How many times the CPU's time its own from host to host is contained in."""
+        return self.cpu / self.latency if self.cpu and self.latency else None
+
+    @property
+    def goal(self) -> float | None:
+        """Evaluations a second that were asked for."""
+        return GOALS.get(self.word)
+
+
+def rows(record: RunRecord) -> tuple[PipelineRow, ...]:
+    """A row for every form of the record; a record of kernels has none."""
+    on_cpu = {case.kernel: seconds for case in record.cases if (seconds := valid_median(case, "wall_time", "cpu"))}
+    return tuple(_row(case, on_cpu.get(case.kernel)) for case in record.cases if case.family == FAMILY)
+
+
+def _row(case: CaseResult, cpu):
+    latency = valid_median(case, "end_to_end_time") or valid_median(case, "wall_time")
+    values = case.profile.get("values", {})
+    overlap = values.get("overlap_share", {})
+    return PipelineRow(
+        pipeline=case.kernel, form=case.variant or "", status=case.status, reason=case.reason, latency=latency,
+        steady=valid_median(case, "steady_time"), launch=valid_median(case, "launch_time"), cpu=cpu,
+        overlap=overlap.get("value"), launches=case.code.get("launches"), lanes=case.code.get("lanes"),
+        moved=case.code.get("transfers", {}),
+        traced={name: one["value"] for name, one in values.items() if one.get("value") is not None},
+        missing=overlap.get("reason"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One way to run a sequence through the LSTM: seconds of one step from host to host, copies and bytes of one step,
+    launches of the whole sequence, and the times by which the CPU is slower.
+    """
+
+    name: str
+    row: PipelineRow
+    step: float | None
+    copies: float
+    bytes: float
+    against_cpu: float | None
+
+
+PHASES = (
+    ("phase 1: every call brings and takes everything", "lstm:per_call"),
+    ("phase 2: state and weights stay, a launch a step", "lstm:one_stream"),
+    ("the same as one graph", "lstm:graph"),
+    ("the whole sequence in one launch", "lstm_sequence:one_stream"),
+)
+
+
+def phases(found: Sequence[PipelineRow], steps: int) -> tuple[Phase, ...]:
+    """The phases that the rows hold, in the documents' order; `steps` of a sequence.
+
+    The CPU's time is the better one of its two ways to compute the sequence.
+    """
+    by_word = {row.word: row for row in found if row.status == "ok"}
+    cpu = min((row.cpu for row in found if row.pipeline in ("lstm", "lstm_sequence") and row.cpu), default=None)
+    return tuple(_phase(name, by_word[word], steps, cpu) for name, word in PHASES if word in by_word)
+
+
+def _phase(name, row, steps, cpu):
+    moved = row.moved
+    return Phase(
+        name=name, row=row, step=row.latency / steps if row.latency else None,
+        copies=(moved.get("up", 0) + moved.get("down", 0)) / steps,
+        bytes=(moved.get("up_bytes", 0) + moved.get("down_bytes", 0)) / steps,
+        against_cpu=cpu / row.latency if cpu and row.latency else None,
+    )  # fmt: skip
+
+
+def exit_code(found: Sequence[PipelineRow]) -> int:
+    """1 where a form is wrong or broke, 2 where none could run."""
+    if any(row.status in STATUS_BAD for row in found):
+        return 1
+    return 0 if any(row.status == "ok" for row in found) else 2

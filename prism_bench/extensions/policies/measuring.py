@@ -1,0 +1,143 @@
+"""What the policies rest on, measured: forms of a product by shape, entropy windows by image, LSTM batches."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from prism_bench import identity
+from prism_bench.case import Case
+from prism_bench.run import Progress
+from prism_bench.studies.trials import Bench, Trial, Trials, timed_in_turn
+from prism_bench.tuning.choice import toolchain_of
+from prism_bench.tuning.crossover import CASTS, FORMS, HALVES, SHAPES, Row
+from prism_bench.tuning.effect import entropies, window_row
+from prism_bench.tuning.guide import BATCHES, IMAGES, WINDOWS, Batch, Window
+from prism_bench.tuning.measured import Measured, path_for, write_measured
+
+PARTS = ("matmul", "windows", "batches")
+SMALL_SHAPES = SHAPES[:2]  # where a CPU plays the device
+SMALL_IMAGES = ((48, 64),)
+SEQUENCE = {"steps": 128, "inputs": 1024, "hidden": 1024}
+SMALL_SEQUENCE = {"steps": 4, "inputs": 16, "hidden": 16}
+MORE_BATCHES = (*BATCHES, 128, 256, 512)
+
+
+class Measuring:
+    """Verifies and times cases of the catalogue at sizes of their own choice; `left` says by case why one has no time.
+
+    A row is there where everything in it has a time.
+    """
+
+    def __init__(self, bench: Bench, processes: int, report: Callable[[Progress], None]):
+        self._bench, self._processes, self._report = bench, processes, report
+        self.facts: dict = {}
+        self.left: dict[str, str] = {}
+
+    @property
+    def on_device(self) -> bool:
+        """Whether times are a device's."""
+        return self._bench.backend == "cuda"
+
+    def part(self, name: str) -> Measured:
+        """The rows of that part, with whose they are."""
+        found = {name: getattr(self, name)()}
+        return Measured(
+            machine=identity.machine(self.facts)["id"], device=self.facts.get("device", ""),
+            backend=self._bench.backend, toolchain=toolchain_of(self.facts),
+            created=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", ""), **found,
+        )  # fmt: skip
+
+    def matmul(self) -> tuple[Row, ...]:
+        """A row for every shape."""
+        shapes = SHAPES if self.on_device else SMALL_SHAPES
+        cases = {(name, *_key(shape)): self._case(kernel, m=shape["m"], n=shape["n"], k=shape["k"])
+                 for shape in shapes for name, kernel in {**FORMS, "casts": CASTS}.items()}  # fmt: skip
+        counts = {count for shape in shapes for count in _counts(shape)}
+        cases |= {("widen", count): self._case("fp16_to_fp32", n=count) for count in sorted(counts)}
+        trials, seconds = self._measured(cases)
+        return tuple(_row(shape, trials, seconds) for shape in shapes if _needed(shape) <= set(seconds))
+
+    def windows(self) -> tuple[Window, ...]:
+        """Every image at every window; the results are those of the float64 reference on a seeded scene."""
+        images = IMAGES if self.on_device else SMALL_IMAGES
+        cases = {(rows, cols, w): self._case("pixel_entropy", rows=rows, cols=cols, window=w)
+                 for rows, cols in images for w in WINDOWS}  # fmt: skip
+        _, seconds = self._measured(cases)
+        found = []
+        for rows, cols in images:
+            by_window = {w: entropies(cases[rows, cols, w]) for w in WINDOWS}
+            timed = [w for w in WINDOWS if (rows, cols, w) in seconds]
+            found += [window_row(w, seconds[rows, cols, w], by_window) for w in timed]
+        return tuple(found)
+
+    def batches(self) -> tuple[Batch, ...]:
+        """A sequence at every batch."""
+        sizes, batches = (SEQUENCE, MORE_BATCHES) if self.on_device else (SMALL_SEQUENCE, BATCHES)
+        cases = {batch: self._case("lstm_cell:sequence", batch=batch, **sizes) for batch in batches}
+        trials, seconds = self._measured(cases)
+        return tuple(Batch(batch, sizes["steps"], seconds[batch], _error(trials[batch])) for batch in seconds)
+
+    def _case(self, kernel, **axes):
+        return self._bench.catalogue.anywhere(f"{kernel}[{','.join(f'{axis}={size}' for axis, size in axes.items())}]")
+
+    def _measured(self, cases: Mapping[tuple, Case]):
+        """The trials that verified the cases, and medians over fresh processes of those that have times."""
+        total, done = len(cases) * (1 + self._processes), count()
+
+        def report(process, case):
+            self._report(Progress(process, next(done), total, case.task))
+
+        trials, right = {}, []
+        with Trials(self._bench, [case.task for case in cases.values()]) as trial:
+            for key, case in cases.items():
+                report(0, case)
+                trials[key] = trial(case)
+                self._tell(case, trials[key].reason)
+                right += [case] if trials[key].seconds is not None else []
+            self.facts = trial.facts
+        *_, again = timed_in_turn(self._bench, [right], self._processes, report=report)
+        for case in right:
+            self._tell(case, None if case.task in again else "its time of a fresh process cannot be trusted")
+        return trials, {key: again[case.task].median for key, case in cases.items() if case.task in again}
+
+    def _tell(self, case, reason):
+        if reason:
+            self.left[case.name] = reason
+
+
+def keep(measured: Measured, folder: Path) -> Path:
+    """Put it into the store; returns the path."""
+    return write_measured(measured, path_for(measured.machine, folder))
+
+
+def _key(shape):
+    return shape["m"], shape["k"], shape["n"]
+
+
+def _counts(shape):
+    """Elements of both operands."""
+    return shape["m"] * shape["k"], shape["k"] * shape["n"]
+
+
+def _needed(shape):
+    """The cases that a shape's row is made of."""
+    return {(name, *_key(shape)) for name in (*FORMS, "casts")} | {("widen", count) for count in _counts(shape)}
+
+
+def _row(shape, trials, seconds):
+    key = _key(shape)
+    by_casts = _error(trials["casts", *key])
+    errors = {form: by_casts if form in HALVES else _error(trials[form, *key]) for form in FORMS}
+    return Row(
+        shape=shape,
+        seconds={form: seconds[form, *key] for form in FORMS},
+        narrow=max(seconds["casts", *key] - seconds["f16", *key], 0.0),
+        widen=sum(seconds["widen", count] for count in _counts(shape)),
+        errors=errors,
+    )
+
+
+def _error(trial: Trial) -> float:
+    """The largest error of an output relative to its largest element."""
+    return max(float(entry.get("norm_error", 0.0)) for entry in trial.result.verification)

@@ -1,0 +1,62 @@
+"""Identity of a measurement: its machine, commit and software."""
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+MACHINE = "PRISM_BENCH_MACHINE"
+COMMIT = "PRISM_BENCH_COMMIT"  # for a tree that was exported from a clean checkout and has no history of its own
+_PACKAGES = ("prism-bench", "numpy", "scipy", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x")
+
+
+def machine(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the machine's facts and its `id`: the name in PRISM_BENCH_MACHINE, else the GPU's, else the host's."""
+    device = facts.get("device", "")
+    name = os.environ.get(MACHINE) or (device if facts.get("uuid") else platform.node()) or "unknown"
+    host = {"system": platform.system(), "release": platform.release(), "processor": platform.machine()}
+    rest = {key: value for key, value in facts.items() if key != "software"}
+    return {"id": slug(name), "host": {**host, "cores": os.cpu_count()}, **rest}
+
+
+def slug(name: str) -> str:
+    """Return the name in letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unknown"
+
+
+def software(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the versions of Python and of every package that can change a number, with the backend's own."""
+    return {"python": platform.python_version(), **_installed(), **facts}
+
+
+def _installed() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit_of(folder: Path) -> tuple[str | None, bool]:
+    """Return the commit of the folder's checkout, and whether the checkout has changes.
+
+    Outside a checkout the commit is the value of PRISM_BENCH_COMMIT, else None.
+    """
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return os.environ.get(COMMIT) or None, False
+    return commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!/reports"))
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

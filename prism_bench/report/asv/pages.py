@@ -1,0 +1,99 @@
+"""Our three pages, each a document of its own: budgets, steps, roofline."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from prism_bench.analysis.against_history import ENOUGH
+from prism_bench.analysis.findings import metric_words, value_text
+from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.roofline import plotted
+from prism_bench.report.asv.newest import Newest
+from prism_bench.report.asv.past import Past, largest
+from prism_bench.report.asv.step_chart import step_chart
+from prism_bench.report.machine import machine_name
+from prism_bench.report.roofline_chart import roofline_chart
+from prism_bench.report.templating import environment
+from prism_bench.report.terminal.case_table import VERDICTS
+
+PAGES = {"budgets": "Budgets", "steps": "Steps", "roofline": "Roofline"}
+_WIDE, _NARROW = (1120, 520), (400, 400)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One budget on one case in words; `use` is how much of what it allows is used, above 1 where it is missed.
+
+    `why` tells where it stands, who answers for it, why it is what it is, and until when.
+    """
+
+    case: str
+    label: str
+    metric: str
+    limit: str
+    value: str
+    verdict: str
+    use: float | None
+    why: str
+
+
+def document(name: str, machines: Sequence[Newest], past: Past) -> str:
+    """The page called `name` as text."""
+    template = environment().get_template(f"asv/{name}.html")
+    return template.render(
+        title=PAGES[name], machines=machines, promises=promises, counts=counts, rooflines=rooflines,
+        machine_name=machine_name, plotted=lambda reading: plotted(reading.frame), past=past, enough=ENOUGH,
+        chart=lambda shift: _chart(shift, past),
+    )  # fmt: skip
+
+
+def _chart(shift, past):
+    """The shift's largest step on its series."""
+    step = largest(shift)
+    number = past.trend.steps.index(step)
+    place = past.place(step)
+    earlier = [past.place(one) for one in past.trend.steps[:number] if one.key == step.key]
+    return Markup(step_chart(past.series[step.key], step, place, max(earlier, default=0), f"step{number}"))
+
+
+def promises(reading: Reading) -> list[Promise]:
+    """Every budget on every case, on those that did not run too; the broken ones first, the worst of them ahead."""
+    found = [_promise(verdict, reading) for verdict in reading.every_budget]
+    return sorted(found, key=lambda one: (VERDICTS.index(one.verdict), -(one.use or 0)))
+
+
+def _promise(verdict, reading):
+    budget, case = verdict.budget, reading.record.case(verdict.case)
+    word = "at most" if budget.at_most is not None else "at least"
+    return Promise(
+        verdict.case, case.label if case else "", metric_words(budget.metric),
+        f"{word} {value_text(budget.metric, budget.limit)}", value_text(budget.metric, verdict.value), verdict.verdict,
+        _use(budget, verdict.value), _why(verdict),
+    )  # fmt: skip
+
+
+def _why(verdict):
+    budget = verdict.budget
+    until = f"until {budget.expires}" if budget.expires else None
+    return "; ".join(words for words in (budget.reason, budget.owner, until, verdict.source) if words)
+
+
+def _use(budget, value):
+    if value is None:
+        return None
+    top, bottom = (value, budget.at_most) if budget.at_most is not None else (budget.at_least, value)
+    return top / bottom if bottom else None
+
+
+def counts(reading: Reading) -> list[tuple[str, int]]:
+    """How many budgets have each verdict; those without any are left out."""
+    found = Counter(one.verdict for one in reading.every_budget)
+    return [(verdict, found[verdict]) for verdict in VERDICTS if found[verdict]]
+
+
+def rooflines(reading: Reading) -> list[Markup]:
+    """The chart, wide and narrow; empty where the record has nothing to draw."""
+    charts = [roofline_chart(reading, width, height) for width, height in (_WIDE, _NARROW)]
+    return [Markup(chart) for chart in charts if chart]

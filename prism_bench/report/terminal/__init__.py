@@ -1,0 +1,1 @@
+"""Run records and findings as Rich tables for the terminal."""

@@ -1,0 +1,10 @@
+"""The hall where case, backend and loop meet: verify a case, measure it, run the catalogue in several processes."""
+
+from prism_bench.run.driver import Progress, run
+from prism_bench.run.lanes import lanes_for
+from prism_bench.run.merge import merge
+from prism_bench.run.settings import PROTOCOL, Settings, Watching
+from prism_bench.run.share import share
+from prism_bench.run.verification import verify
+
+__all__ = ["PROTOCOL", "Progress", "Settings", "Watching", "lanes_for", "merge", "run", "share", "verify"]

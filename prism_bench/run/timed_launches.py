@@ -1,0 +1,241 @@
+"""Timed launches held against the verified one: a kernel that stops working once it is timed is wrong, and has no time.
+
+Before each of them some places of the outputs are spoiled; now and then all is overwritten at random; scratch is as the
+last launch left it or as it was when the case was prepared; and sometimes an input differs in one bit. So no launch
+knows what it will be asked. What differs afterwards from the verified launch is left to the reference and the kernel's
+own tolerance.
+"""
+
+from collections.abc import Callable
+from random import Random, SystemRandom
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from prism_bench.backends import Backend, Runnable
+from prism_bench.backends.guard import StrayElement
+from prism_bench.errors import MeasurementInvalid, VerificationFailed
+from prism_bench.kernel import InOut
+from prism_bench.measurement import Sample
+from prism_bench.metric import MEASURED
+from prism_bench.run.verification import compare_outputs
+from prism_bench.units import time_text
+
+FIRST_WHOLE, BETWEEN_WHOLE = (1, 5), (10, 20)  # after how many samples all of the outputs is looked at, from and to
+FRESH = 1 / 3  # the share of samples of one launch with an input that no launch has seen, and with cleared scratch
+CHEAP_ELEMENTS = 1 << 16
+JUDGED = 2  # how often a kernel whose bits differ from launch to launch is compared with the reference in one series
+SEEN_GAIN = 1.2  # a launch that is quicker by more where it knows its inputs keeps results
+SEEN_SECONDS = 0.5e-6
+LEAST_FRESH = 4
+IN_GRAPH = (2, 32)  # launches, as many as GRAPH_LENGTH holds
+GRAPH_LENGTH = 400e-6
+GRAPH_GAIN = 1.5  # a launch that takes longer by more where another kernel has changed something does less where not
+GRAPH_SECONDS = 3e-6
+RESTORED = 1e12  # bytes per second, far below any cache's: what putting inputs back costs a launch that follows
+
+
+class TimedLaunchWrong(VerificationFailed):
+    """A timed launch left what the verified one did not; `entry` says where, as records keep it."""
+
+    def __init__(self, entry: dict):
+        super().__init__(entry.get("error") or f"{entry['output']} is wrong")
+        self.entry = entry
+
+
+class TimedLaunches:
+    """The launches of one prepared case that are timed; made when its outputs are those of a verified launch."""
+
+    def __init__(self, backend: Backend, runnable: Runnable, seed: int, random: Random | None = None):
+        self._backend, self.runnable, self._seed = backend, runnable, seed
+        self.random = random or SystemRandom()
+        self.seconds = 0.0  # what all of it took
+        before = perf_counter()
+        self.guard = runnable.guard(self.key())
+        self._verified = self.guard.digests() if self.guard else {}
+        if not self._verified:  # nothing is written, so nothing can be left out
+            self.guard = None
+        self.repeatable = True
+        self.in_place = any(isinstance(array, InOut) for array in runnable.case.spec.inputs)
+        self.seconds += perf_counter() - before
+
+    def require_right(self) -> None:
+        """TimedLaunchWrong unless the outputs as they are agree with the reference, where asking it costs next to
+        nothing: a process that does not verify begins so.
+        """
+        arrays = self.runnable.case.spec.arrays
+        if self.guard and sum(self.runnable.case.sizes.elements(array.name)[1] for array in arrays) <= CHEAP_ELEMENTS:
+            self._require_right({})
+
+    def watched(self, metric: str, once: Callable[[], Sample]) -> "WatchedTimer":
+        """The timer of `metric` with every launch that it times looked at."""
+        return WatchedTimer(self, metric, once)
+
+    def key(self) -> int:
+        """A random number that nobody can foresee."""
+        return self.random.getrandbits(63)
+
+    def judge_whole(self, metric: str, sample: int) -> bool:
+        """Whether all outputs are bit for bit those of the verified launch; TimedLaunchWrong where they are wrong."""
+        if self.guard.digests() == self._verified:
+            return True
+        strays = self.guard.strays()
+        self._judge(metric, min([sample, *(stray.sample for stray in strays)]))
+        self._judge_planted(metric, strays)
+        return False
+
+    def judge_strays(self, metric: str) -> None:
+        """TimedLaunchWrong where something that timed launches left is wrong by the reference and the tolerance."""
+        self._judge_planted(metric, self.guard.strays())
+
+    def _judge_planted(self, metric, strays):
+        if strays:
+            self.runnable.restore()
+            self.runnable()
+            self._plant(strays)
+            self._judge(metric, min(stray.sample for stray in strays))
+
+    def _plant(self, strays: list[StrayElement]) -> None:
+        """Put what launches left into the outputs, so that it is judged as an output is."""
+        arrays = self.runnable.arrays(dict.fromkeys(stray.name for stray in strays))
+        for stray in strays:
+            array = arrays[stray.name]
+            size = array.dtype.itemsize // (2 if array.dtype.kind == "c" else 1)
+            array.reshape(-1).view(f"u{size}")[stray.index] = np.uint64(stray.bits).astype(f"u{size}")
+
+    def _judge(self, metric: str, sample: int) -> None:
+        """By the reference; what passes is right all the same, and the kernel not bitwise repeatable."""
+        self._require_right({"metric": metric, "sample": sample})
+        self.repeatable = False
+
+    def _require_right(self, when: dict[str, object]) -> None:
+        case = self.runnable.case
+        outputs = self.runnable.arrays([output.name for output in case.spec.outputs])
+        for entry in compare_outputs(self._backend, case, self.runnable.inputs, outputs, self._seed):
+            if not entry["passed"]:
+                raise TimedLaunchWrong(entry | when)
+
+
+class WatchedTimer:
+    """One series of samples; `finish` when it is over."""
+
+    def __init__(self, launches: TimedLaunches, metric: str, once: Callable[[], Sample]):
+        self._launches, self._metric, self._once = launches, metric, once
+        self._guard, self._random = launches.guard, launches.random
+        self._number, self._judged = 0, 0
+        self._next_whole = self._random.randint(*FIRST_WHOLE)
+        self._chained = metric == "hot_time" and launches.in_place  # each launch works on what the last one left
+        self._times: dict[bool, list[float]] = {True: [], False: []}
+
+    def __call__(self) -> Sample:
+        if self._guard is None:
+            return self._once()
+        self._number += 1
+        if self._chained:
+            return self._taken(False)
+        whole, key = self._number == self._next_whole, self._launches.key()
+        fresh = not whole and self._metric != "hot_time" and self._random.random() < FRESH
+        before = perf_counter()
+        nudged = self._prepare(key, whole, fresh)
+        between = perf_counter()
+        try:
+            sample = self._taken(fresh)
+        except MeasurementInvalid:
+            self._guard.mend()  # another metric comes next, for which the inputs must be right
+            raise
+        after = perf_counter()
+        self._look(key, whole, nudged)
+        self._launches.seconds += between - before + perf_counter() - after
+        return sample
+
+    def _taken(self, fresh):
+        sample = self._once()
+        self._times[fresh].append(sample.seconds)
+        return sample
+
+    def finish(self) -> str | None:
+        """Why the times cannot be trusted, or None; TimedLaunchWrong where a launch was wrong."""
+        if self._guard is None or not any(self._times.values()):
+            return None
+        before = perf_counter()
+        try:
+            reason = self._in_a_graph() if self._metric == "hot_time" else self._keeps_results()
+        except MeasurementInvalid as error:  # the samples that there are stay
+            self._guard.mend()
+            reason = f"its launches could not be looked at in a graph: {error}"
+        self._launches.judge_strays(self._metric)
+        self._launches.seconds += perf_counter() - before
+        return reason
+
+    def _prepare(self, key, whole, fresh):
+        """Spoil what the launch has to write; whether an input was changed."""
+        if self._metric not in ("cold_time", "hot_time"):  # the cold timer does it for itself
+            self._launches.runnable.restore()
+        if whole:
+            self._guard.overwrite(key)
+            return False
+        self._guard.spoil(key)
+        if fresh:
+            self._guard.clear_scratch()
+        return fresh and self._guard.nudge(key)
+
+    def _look(self, key, whole, nudged):
+        if nudged:
+            self._guard.mend()
+        if not whole:
+            self._guard.compare(self._number, key, rewritten=nudged or not self._launches.repeatable)
+            return
+        if not self._launches.judge_whole(self._metric, self._number):
+            self._judged += 1
+        again = self._judged < JUDGED
+        self._next_whole = self._number + self._random.randint(*BETWEEN_WHOLE) if again else 0
+
+    def _keeps_results(self):
+        """Every launch that had to begin anew took longer than the usual one: the kernel knows what it has seen."""
+        new, seen = self._times[True], self._times[False]
+        if MEASURED[self._metric].clock != "events" or len(new) < LEAST_FRESH or len(seen) < LEAST_FRESH:
+            return None
+        usual = median(seen)
+        if min(new) <= usual * SEEN_GAIN + SEEN_SECONDS:
+            return None
+        return (
+            f"it keeps results: a launch on inputs that it has seen takes {time_text(usual)}, "
+            f"one on inputs that differ in one bit, with cleared scratch, {time_text(median(new))}"
+        )
+
+    def _in_a_graph(self):
+        """The same launches in a graph where each finds something changed: they are right, and take no longer.
+
+        A kernel could work in a graph's first launch alone, since the others find everything as it was.
+        """
+        if getattr(self._once, "launches", None) == 1 and not self._launches.in_place:
+            return None  # a graph of one launch has no others
+        guard, runnable, key = self._guard, self._launches.runnable, self._launches.key()
+        in_place, hot = self._launches.in_place, median(self._times[False])
+
+        def step():
+            runnable.restore()
+            guard.spoil(key)
+            if not in_place:
+                guard.nudge(key)
+
+        def both():
+            step()
+            runnable()
+
+        low, high = IN_GRAPH
+        times = max(low, min(high, round(GRAPH_LENGTH / max(hot, 1e-9))))
+        timers = [runnable.replayed(call, times) for call in (step, both)]
+        if None in timers:
+            return None
+        alone, together = (min(timer() for _ in range(2 if times == high else 1)) for timer in timers)
+        guard.mend()
+        guard.compare(self._number, key, rewritten=not in_place or not self._launches.repeatable)
+        evicted = 4 * runnable.case.sizes.allocated_bytes / RESTORED if in_place else 0.0
+        if together - alone <= hot * GRAPH_GAIN + GRAPH_SECONDS + evicted:
+            return None
+        return (
+            f"it does less where nothing changed: a launch in a graph takes {time_text(hot)}, "
+            f"one that finds its outputs spoiled and an input changed {time_text(together - alone)}"
+        )

@@ -1,0 +1,173 @@
+"""Every kernel through the compiler for several architectures, without a device; what each entry takes, as a table."""
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from prism_bench.case import Device
+from prism_bench.catalogue import Catalogue
+from prism_bench.compilation import compile_source, nvrtc_version
+from prism_bench.errors import CompilationFailed, ResultsError, UsageError
+from prism_bench.files import write_atomically
+from prism_bench.run.ahead import on_all_cores
+
+ARCHITECTURES = ("80", "90", "100", "120")
+REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one entry takes on one architecture; bytes per thread for stack and spills, per block for shared memory."""
+
+    kernel: str
+    entry: str
+    architecture: str
+    registers: int
+    stack_bytes: int
+    spill_bytes: int
+    shared_bytes: int
+    barriers: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.kernel, self.entry, self.architecture
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """Why a kernel does not pass: `kernel` and a message with the figures, or the compiler's words."""
+
+    kernel: str
+    message: str
+
+
+def compile_check(
+    catalogue: Catalogue, filters=(), architectures=ARCHITECTURES, report=lambda _: None, *, edges: bool = True
+):
+    """Compile every entry that the chosen kernels' cases launch, with those that only `edges` launch or without. Gives
+    the rows and the complaints of the compiler.
+
+    Raises BackendUnavailable where there is no NVRTC.
+    """
+    nvrtc_version()
+    jobs = [
+        _Job(source, tuple(sorted(entries)), architecture, options)
+        for architecture in architectures
+        for source, groups in launched(catalogue, filters, architecture, edges).items()
+        for options, entries in groups.items()
+    ]
+    jobs.sort(key=lambda job: (-len(job.entries), job.source))  # the longest first, so that no core waits for the last
+    rows, complaints = [], []
+    for job, (found, complaint) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
+        report(job.source.stem)
+        rows += found
+        complaints += [Complaint(job.source.stem, complaint)] if complaint else []
+    return sorted(rows, key=lambda row: row.key), sorted(complaints, key=lambda one: one.kernel)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One source for one architecture: what a process compiles at a time."""
+
+    source: Path
+    entries: tuple[str, ...]
+    architecture: str
+    options: tuple[str, ...]
+
+
+def _compile(job):
+    try:
+        return list(_rows(job)), None
+    except CompilationFailed as error:
+        return [], str(error)
+
+
+def launched(catalogue: Catalogue, filters=(), architecture="90", edges=True) -> dict[Path, dict[tuple, set]]:
+    """The entries that all cases, and all `edges`, launch on that architecture, by source and compiler options."""
+    sources: dict[Path, dict[tuple, set]] = {}
+    device = _device(architecture)
+    for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
+        entries = () if case.plan.refusal(device) else case.plan.entries(device)
+        if entries:
+            sources.setdefault(case.spec.source, {}).setdefault(case.spec.options, set()).update(entries)
+    return dict(sorted(sources.items()))
+
+
+def whole_kernels(catalogue: Catalogue, filters) -> list[str]:
+    """The kernels that the filters choose anything of: the table holds a kernel's entries all together."""
+    return list(dict.fromkeys(case.spec.name for case in [*catalogue.cases(filters), *catalogue.edges(filters)]))
+
+
+def left_out(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES) -> list[Complaint]:
+    """The variants that some of the architectures cannot run, and why; no fault of theirs."""
+    chosen: dict[str, list] = {}
+    for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
+        chosen.setdefault(case.kernel, []).append(case)
+    reasons = ((name, one, [case.plan.refusal(_device(one)) for case in cases]) for name, cases in chosen.items()
+               for one in architectures)  # fmt: skip
+    return [Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)]
+
+
+def _device(architecture):
+    """What launches may ask of a device of that architecture: sized as a Hopper one."""
+    return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
+
+
+def _rows(job):
+    compiled = compile_source(job.source, job.entries, job.architecture, job.options)
+    for entry in job.entries:
+        used = compiled.resources[compiled.lowered[entry]]
+        yield Row(job.source.stem, entry, job.architecture, used.registers, used.stack_bytes,
+                  used.spill_stores + used.spill_loads, used.shared_bytes, used.barriers)  # fmt: skip
+
+
+def worsened(rows: Iterable[Row], stored: Iterable[Row]) -> list[Complaint]:
+    """New spills, and registers that grew by more than the allowance; an entry that was not stored must not spill."""
+    before = {row.key: row for row in stored}
+    complaints = []
+    for row in rows:
+        old = before.get(row.key)
+        name = f"{row.entry} on sm_{row.architecture}"
+        if row.spill_bytes > (old.spill_bytes if old else 0):
+            complaints.append(Complaint(row.kernel, f"{name} spills {row.spill_bytes} bytes, "
+                                                    f"{old.spill_bytes if old else 0} before"))  # fmt: skip
+        if old and row.registers > REGISTER_GROWTH * old.registers + 2:
+            complaints.append(Complaint(row.kernel, f"{name} takes {row.registers} registers, {old.registers} before"))
+    return complaints
+
+
+def read_table(path: Path) -> list[Row]:
+    """The stored rows; none where there is no table yet, a ResultsError where it cannot be read."""
+    if not path.is_file():
+        return []
+    numbers = {field.name for field in fields(Row) if field.type is int}
+    try:
+        with path.open(newline="") as file:
+            return [Row(**{k: int(v) if k in numbers else v for k, v in line.items()}) for line in csv.DictReader(file)]
+    except (OSError, TypeError, ValueError) as error:
+        raise ResultsError(f"{path}: not a table of compiled resources ({error})") from error
+
+
+def write_table(path: Path, rows: Iterable[Row]) -> None:
+    """Write the rows as CSV, sorted, so that a change is a readable difference."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in sorted(rows, key=lambda row: row.key))
+    write_atomically(path, text.getvalue().encode())
+
+
+def merged_table(stored: Iterable[Row], rows: Iterable[Row], known: Iterable[str]) -> list[Row]:
+    """The stored rows, those compiled anew replaced by kernel and architecture; a kernel that is not known goes."""
+    rows, known = list(rows), set(known)
+    fresh = {(row.kernel, row.architecture) for row in rows}
+    return [row for row in stored if row.kernel in known and (row.kernel, row.architecture) not in fresh] + rows
+
+
+def require_known(architectures: Iterable[str]) -> None:
+    """A UsageError for an architecture that is no number such as 90."""
+    for architecture in architectures:
+        if not architecture.rstrip("af").isdigit():
+            raise UsageError(f"architecture '{architecture}' is not a number such as 90")

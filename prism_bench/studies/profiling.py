@@ -1,0 +1,262 @@
+"""Profiling cases: a program that launches each once runs under ncu; what was counted goes to the cases' results.
+
+One capture holds as many cases as it can: a profiler takes seconds to start. When a case ends the program, another
+capture goes on with the rest. A failure of the profiler itself, before it counted anything, is an error; later, it is
+the reason of the cases that are left.
+"""
+
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prism_bench import identity, interrupts
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.files import default_folder
+from prism_bench.profilers import metrics, ncu, ncu_csv, tools
+from prism_bench.profilers.chips import Chip, chip_of
+from prism_bench.profilers.chips import counters as chip_counters
+from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
+from prism_bench.profilers.launches import ProfiledLaunch
+from prism_bench.run.ahead import compile_ahead
+from prism_bench.run.driver import ceiling_cases
+from prism_bench.run.session import result_of
+from prism_bench.run_record import RunRecord
+from prism_bench.strict_json import json_line
+from prism_bench.studies.attribution import attributed, cut_short, launched, read_events, told_so_far
+from prism_bench.workers.process import HERE
+
+GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
+PART = 64  # cases that one program goes through: ncu writes its report when that ends, and not before
+_SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and copies"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to profile: which set of metrics, what is done to clocks and caches, how long, and where reports are kept.
+
+    `extra` are names of ncu's own to count besides. `seconds` is for all cases, `case_seconds` for one; `verify`
+    compares the very launch that is profiled. `tried` says when (UTC) a case was last profiled, by its name: those
+    that never were go first, then the oldest, so that a limit does not leave out the same ones every time.
+    """
+
+    folder: Path
+    chosen: str = "core"
+    extra: tuple[str, ...] = ()
+    clock_control: str = "none"
+    seconds: float = 600.0
+    case_seconds: float = 60.0
+    verify: bool = True
+    tried: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def traffic(self) -> bool:
+        """Whether DRAM bytes alone are counted, in one pass, with what a case leaves in L2: our own flush serves."""
+        return self.chosen == "traffic"
+
+
+@dataclass
+class Capture:
+    """One run of the profiled program: what it told, and what the profiler counted."""
+
+    events: list[dict]
+    launches: list[ProfiledLaunch]
+    command: list[str]
+    passes: int | None = None
+
+
+def profile(
+    catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report: Callable = lambda _: None,
+    *, keep: Callable[[RunRecord], None] = lambda _: None,
+) -> RunRecord:  # fmt: skip
+    """A RunRecord whose cases hold what ncu counted of them. Raises ProfilerFailed where it counted nothing at all.
+
+    What is counted so far goes to `keep` after every part of the cases but the last.
+    """
+    if plan.chosen not in metrics.SETS:
+        raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
+    for name in plan.extra:
+        if metrics.base(name) in metrics.REPLACED:
+            raise UsageError(metrics.advice(name, chip_counters()))
+    started = datetime.now(UTC)
+    if backend.name == "cuda":
+        empty = [case for case in ceiling_cases(catalogue) if case.spec.ceiling == "launch"]
+        cases = list(dict.fromkeys([*empty[:1], *cases]))  # what is bound by launching is told by an empty kernel
+        compile_ahead(cases, backend.device)
+    profiling = _Profiling(catalogue, backend, plan, report)
+    results = profiling.results(cases, lambda found: keep(_record(catalogue, backend, found, started)))
+    return _record(catalogue, backend, results, started)
+
+
+def record_of_profiles(catalogue: Catalogue, backend, cases: list[Case], profiles: dict[str, dict]) -> RunRecord:
+    """A record whose cases hold profiles made elsewhere; a case without one says so."""
+    none = "the tracer saw no work in its range"
+    results = [
+        replace(result_of(case, "ok" if case.task in profiles else "failed", None if case.task in profiles else none),
+                profile=profiles.get(case.task, {}))
+        for case in cases
+    ]  # fmt: skip
+    return _record(catalogue, backend, results, datetime.now(UTC))
+
+
+def _record(catalogue, backend, results, started):
+    facts = backend.facts()
+    commit, dirty = identity.commit_of(catalogue.folder)
+    return RunRecord(
+        created=started.isoformat(timespec="seconds").replace("+00:00", ""),
+        backend=backend.name,
+        machine=identity.machine(facts),
+        software=identity.software(facts.get("software", {})),
+        protocol={},
+        cases=tuple(results),
+        commit=commit,
+        dirty=dirty,
+        catalogue="built-in" if catalogue.folder == default_folder() else str(catalogue.folder),
+        complete=all(result.status != "skipped" for result in results),
+        duration=round((datetime.now(UTC) - started).total_seconds(), 1),
+    )
+
+
+class _Profiling:
+    def __init__(self, catalogue, backend, plan, report):
+        self._catalogue, self._backend, self._plan, self._report = catalogue, backend, plan, report
+        self._chip = chip_of(backend.facts().get("compute_capability", "?"))
+        self._tool = tools.find("ncu")
+
+    def results(self, cases, keep):
+        """One result per case, in their order; to `keep` those after every part but the last."""
+        names, found = [case.task for case in sorted(cases, key=self._last_tried)], {}
+        end = time.monotonic() + self._plan.seconds
+        part = 0
+        while names and time.monotonic() < end:
+            part += 1
+            try:
+                with interrupts.allowed():
+                    capture = self._capture(names[:PART], part, end - time.monotonic())
+            except KeyboardInterrupt:
+                if not found:
+                    raise
+                break
+            except ProfilerFailed as error:
+                if not found:
+                    raise
+                found |= {name: ("failed", str(error), None) for name in names}
+                break
+            found |= self._told(capture)
+            names = [name for name in names if name not in found]
+            if names:
+                keep(self._so_far(cases, found))
+        return self._so_far(cases, found)
+
+    def _so_far(self, cases, found):
+        late = ("skipped", f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over", None)
+        return [self._result(case, *found.get(case.task, late)) for case in cases]
+
+    def _last_tried(self, case):
+        """What is bound by launching is told by the empty kernel: that one is never left out."""
+        return "" if case.spec.ceiling == "launch" else self._plan.tried.get(case.name, "")
+
+    def _result(self, case, status, reason, counted):
+        return replace(result_of(case, status, reason), profile=counted or {})
+
+    def _capture(self, names, part, seconds):
+        report = self._plan.folder / f"part{part}.ncu-rep"
+        report.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            order, events = Path(folder) / "order.json", Path(folder) / "events"
+            order.write_text(json_line(self._order(names, seconds)))
+            program = [sys.executable, "-m", "prism_bench.studies.profile_worker", str(order), str(events)]
+            command = ncu.capture(self._tool, self._counting(), report, program)
+            log, watch = report.with_suffix(".log"), lambda: self._report(told_so_far(events))
+            ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=HERE.view()["PYTHONPATH"])
+            told = read_events(events)
+        launches = self._exported(report, ended, must=launched(told))
+        kept = [str(report) if word == str(order) else word for word in command]
+        return Capture(told, launches, kept[: kept.index(program[0])], ncu.passes(ended.text))
+
+    def _order(self, names, seconds):
+        plan = self._plan
+        return {
+            "backend": self._backend.name, "catalogue": str(self._catalogue.folder), "cases": names,
+            "verify": plan.verify, "traffic": plan.traffic, "seconds": seconds, "case_seconds": plan.case_seconds,
+            "once": False,
+        }  # fmt: skip
+
+    def _counting(self):
+        plan = self._plan
+        sections, caches = ((), "none") if plan.traffic else (ncu.Counting.sections, "all")
+        names = (*metrics.counters(self._chip, plan.chosen), *plan.extra)
+        return ncu.Counting(names, sections, plan.clock_control, caches)
+
+    def _exported(self, report, ended, must):
+        """The launches in the report. Where there must be some and are none, what ncu said explains it."""
+        if not report.is_file():
+            return self._refuse(ended) if must else []
+        table = report.with_suffix(".csv")
+        for command in ncu.exports(self._tool, report):
+            tools.run(command, table, 2 * GRACE)
+            try:
+                return ncu_csv.read(table)
+            except ResultsError as error:
+                complaint = error
+        return self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {complaint}")) if must else []
+
+    def _refuse(self, ended):
+        failure, words = classify(ended.text, ended.status, produced=False), last_words(ended.text)
+        if failure.name == "unknown_metric":
+            names = [name for name in self._plan.extra if name in words]
+            words = "; ".join([words, *(metrics.advice(name, chip_counters()) for name in names)])
+        raise ProfilerFailed("ncu", failure, words)
+
+    def _told(self, capture):
+        """Status, reason and what was counted, by case: those that ended, and the one that ended the program."""
+        ends = {event["end"]: event for event in capture.events if "end" in event}
+        begun = [event["begin"] for event in capture.events if "begin" in event]
+        cut = bool(begun) and begun[-1] not in ends
+        groups = attributed(capture.launches, list(ends.values()), cut)
+        counted = {name: self._counted(capture, *groups[name]) for name in ends}
+        found = {name: (end["status"], end["reason"], counted[name]) for name, end in ends.items()}
+        if cut:
+            found[begun[-1]] = (*cut_short(capture.events, self._plan.case_seconds), None)
+        for event in capture.events:
+            late = f"left out: the limit of {self._plan.seconds:.0f} s was over"
+            found |= dict.fromkeys(event.get("left", ()), ("skipped", late, None))
+        if not begun:
+            raise ResultsError("the profiled program ended before its first case; its log stands beside the report")
+        return found
+
+    def _counted(self, capture, launches, following):
+        if not launches:
+            return None
+        values = metrics.combined(launches, self._chip, self._plan.chosen)
+        return {
+            "tool": "ncu", "version": self._tool.version, "set": self._plan.chosen,
+            "clock_control": self._plan.clock_control, "cache_control": "own" if self._plan.traffic else "all",
+            "passes": capture.passes, "command": shlex.join(capture.command),
+            "kernels": [_kernel(one) for one in launches],
+            "values": values | _of_launches(launches) | _written_back(following, self._chip),
+            "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra},
+        }  # fmt: skip
+
+
+def _kernel(launch):
+    return {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
+
+
+def _of_launches(launches):
+    missing = {name: {"value": None, "unit": "1", "reason": _SERIAL} for name in ("gaps", "copies")}
+    return {"launches": {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}, **missing}
+
+
+def _written_back(following: list[ProfiledLaunch], chip: Chip):
+    """What the case left dirty in L2, as the kernel that came after it drove it to memory."""
+    if not following:
+        reason = "only --set traffic follows a case to its last written byte"
+        return {"write_back_bytes": {"value": None, "unit": "B", "reason": reason}}
+    return {"write_back_bytes": metrics.combined(following, chip, "traffic")["dram_write_bytes"]}

@@ -1,0 +1,194 @@
+"""A tuning session: search each case's configurations, time the best few again beside the default, decide, keep."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from prism_bench import identity, interrupts
+from prism_bench.analysis.noise_file import stored_noise
+from prism_bench.analysis.tuning import Decided, Searched, decided
+from prism_bench.case import Case, edges_task
+from prism_bench.errors import BackendUnavailable
+from prism_bench.run import Progress
+from prism_bench.studies.trials import Bench, Trials, timed_in_turn
+from prism_bench.tuning.choice import Choice, toolchain_of
+from prism_bench.tuning.kept import Kept, path_for, read_kept, write_kept
+from prism_bench.tuning.launched import launched
+from prism_bench.tuning.search import best_few, require_strategy, search
+
+SEARCH_SHARE = 0.6  # of the seconds there are: the rest is for fresh processes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a session goes about it: `budget` configurations by `strategy`, the best `few` again in `processes`.
+
+    A UsageError where there is no such strategy.
+    """
+
+    strategy: str = "auto"
+    budget: int = 64
+    few: int = 3
+    processes: int = 5
+    seconds: float | None = None
+
+    def __post_init__(self):
+        require_strategy(self.strategy)
+
+
+@dataclass(frozen=True)
+class Session:
+    """What came out, the cases that time did not allow for, and the device that it was found out on."""
+
+    decisions: tuple[Decided, ...]
+    left: tuple[Case, ...]
+    facts: dict
+    seconds: float
+    complete: bool = True
+
+
+class Tuning:
+    """One session on a bench; `report` takes progress."""
+
+    def __init__(self, bench: Bench, device, plan: Plan, report: Callable[[Progress], None]):
+        self._bench, self._device, self._plan, self._report = bench, device, plan, report
+        self._begun, self._searched, self._again = time.perf_counter(), [], {}
+        self._facts: dict = {}
+
+    def run(self, cases: Sequence[Case], noise: Path, keep: Callable[[Session], object] = lambda _: None) -> Session:
+        """Ctrl-C keeps what was found out by then: the cases that were searched, each on the times that there are. So
+        does a backend that no longer starts. What is known goes to `keep` after the search and after every round.
+        """
+        spaces, complete = [case.configurations(self._device) for case in cases], True
+        try:
+            with interrupts.allowed():
+                self._search_all(spaces)
+                for _ in self._rounds():
+                    keep(self._session(cases, noise, complete=False))
+        except KeyboardInterrupt:
+            complete = False
+        except BackendUnavailable:
+            if not self._searched:
+                raise
+            complete = False
+        return self._session(cases, noise, complete)
+
+    def _session(self, cases, noise, complete):
+        decisions = decided(self._searched, self._again, self._known(noise))
+        left = tuple(cases[len(self._searched) :])
+        return Session(tuple(decisions), left, self._facts, self._elapsed(), complete and not left)
+
+    def _elapsed(self):
+        return time.perf_counter() - self._begun
+
+    def _search_all(self, spaces):
+        """Case by case, until their share of the time is over. What is tried whole is compiled before, edges too."""
+        whole = [case for space in spaces if len(space) <= self._plan.budget for case in space]
+        ahead = [*(case.task for case in whole), *(edges_task(case) for case in whole)]
+        tried, total = count(), sum(min(len(space), self._plan.budget) for space in spaces)
+        with Trials(self._bench, ahead) as trials:
+
+            def trial(case):
+                self._report(Progress(0, min(next(tried), total), total, case.task))
+                return trials(case)
+
+            for space in spaces:
+                if self._plan.seconds is not None and self._elapsed() > SEARCH_SHARE * self._plan.seconds:
+                    return
+                self._searched.append(_search(space, trial, trials.at_edges, self._plan))
+                self._facts = trials.facts
+
+    def _rounds(self):
+        """Fresh processes for the default, for the best, for the second best ... in turn; yields before each round, and
+        after the last.
+        """
+        yield
+        with_best = [one for one in self._searched if one.best]
+        sides = [[one.default for one in with_best]]
+        sides += [[one.best[k] for one in with_best if len(one.best) > k] for k in range(self._plan.few)]
+        total, done = sum(map(len, sides)) * self._plan.processes, count()
+
+        def report(process, case):
+            self._report(Progress(process, next(done), total, case.task))
+
+        end = None if self._plan.seconds is None else self._begun + self._plan.seconds
+        rounds = self._plan.processes if with_best else 0
+        for times in timed_in_turn(self._bench, sides, rounds, end=end, report=report):
+            self._again = times
+            yield
+
+    def _known(self, noise):
+        """The noise of the cases on this machine, by name."""
+        floors = stored_noise(identity.machine(self._facts)["id"], noise)
+        names = {one.default.name: self._again.get(one.default.task) for one in self._searched}
+        return {name: floors.spread(name, found.metric) for name, found in names.items() if found} if floors else {}
+
+
+def _search(space, trial, at_edges, plan):
+    """Every configuration that the search asks for, tried; the best few are right at the edges too."""
+    by_choice = {tuple(case.configuration.items()): case for case in space}
+    tasks = {case.task: case for case in space}
+    seconds, refused = {}, {}
+
+    def measure(configuration):
+        found = trial(by_choice[tuple(configuration.items())])
+        (refused if found.seconds is None else seconds)[found.case.task] = found.seconds or found.reason
+        return found.seconds
+
+    search([case.configuration for case in space], measure, plan.strategy, plan.budget)
+    tried, best = len(seconds) + len(refused), []
+    for task in best_few(seconds, space[0].task):
+        if len(best) == plan.few:
+            break
+        wrong = at_edges(tasks[task])
+        if wrong:
+            refused[task] = wrong
+        else:
+            best.append(tasks[task])
+    return Searched(space[0], tried, refused, seconds, tuple(best), len(space))
+
+
+def require_readable(facts: dict, store: Path, noise: Path) -> None:
+    """A ResultsError where what is there of this machine's choices and noise cannot be read: better now than later."""
+    machine = identity.machine(facts)["id"]
+    read_kept(path_for(machine, store))
+    stored_noise(machine, noise)
+
+
+def keep(session: Session, bench: Bench, folder: Path) -> Path | None:
+    """Put what was settled into the machine's store; the path, None where nothing was. A store of another device of the
+    same name makes way.
+    """
+    commit, _ = identity.commit_of(bench.catalogue.folder)
+    found = [_choice(one, session.facts, commit) for one in session.decisions if one.settled]
+    if not found:
+        return None
+    machine, device = identity.machine(session.facts)["id"], session.facts.get("device", "")
+    path = path_for(machine, folder)
+    kept = read_kept(path)
+    if kept is None or kept.misfit(device, bench.backend):
+        kept = Kept(machine, device, bench.backend)
+    return write_kept(kept.with_choices(found), path)
+
+
+def _choice(one: Decided, facts, commit):
+    case = one.searched.default
+    return Choice(
+        kernel=case.kernel,
+        workload=dict(case.workload),
+        configuration=one.chosen.configuration,
+        default=case.configuration,
+        seconds=one.seconds,
+        speedup=one.speedup,
+        interval=one.interval,
+        reason=one.reason,
+        tried=one.searched.tried,
+        refused=len(one.searched.refused),
+        source=launched(case.spec),
+        toolchain=toolchain_of(facts),
+        created=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", ""),
+        commit=commit,
+    )

@@ -1,0 +1,113 @@
+"""Expressions print what they mean, in Python and in CUDA C++, and their sizes bound them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from prism_bench.errors import SpecError
+from prism_bench.extensions.fusion.expression import (
+    Binary,
+    Choice,
+    Name,
+    Number,
+    absolute,
+    cuda,
+    flops,
+    functions_in,
+    names,
+    names_in,
+    python,
+    replaced,
+)
+from prism_bench.extensions.fusion.functions import activation, divergence, gelu, log_likelihood, relu, sigmoid
+
+a, b, c = names("a b c")
+LEAVES = st.sampled_from([a, b, c, Number(2.0), Number(-0.5)])
+TREES = st.recursive(LEAVES, lambda t: st.builds(Binary, st.sampled_from("+-*/"), t, t), max_leaves=8)
+
+
+def value(expression, **given):
+    """What the printed Python gives."""
+    return eval(python(expression), {"xp": np}, given)
+
+
+def directly(expression, given):
+    """What the tree means, without printing it."""
+    if isinstance(expression, Name | Number):
+        return given[expression.name] if isinstance(expression, Name) else expression.value
+    left, right = directly(expression.left, given), directly(expression.right, given)
+    operations = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+    return operations[expression.sign](left, right)
+
+
+@settings(deadline=None, max_examples=200)
+@given(TREES)
+def test_the_printed_python_is_the_tree_and_its_size_bounds_it(tree):
+    given = {"a": np.array([1.5, -2.0]), "b": np.array([-0.25, 4.0]), "c": np.array([3.0, -7.0])}
+    with np.errstate(all="ignore"):
+        expected = directly(tree, given)
+        try:
+            actual, size = value(tree, **given), value(absolute(tree), **given)
+        except ZeroDivisionError:  # of two plain numbers, where NumPy gives an infinity
+            reject()
+    np.testing.assert_array_equal(expected, actual)
+    finite = np.isfinite(expected)
+    assert np.all(np.asarray(size)[finite] >= np.abs(expected)[finite] * (1 - 1e-12))
+
+
+@settings(deadline=None, max_examples=200)
+@given(TREES)
+def test_cuda_and_python_differ_in_numbers_alone(tree):
+    printed = cuda(tree).replace("T(2.0)", "2.0").replace("T(-0.5)", "-0.5")
+    assert python(tree) == printed
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (a - (b - c), "a - (b - c)"),
+        ((a - b) - c, "a - b - c"),
+        (a / (b * c), "a / (b * c)"),
+        ((a + b) * c, "(a + b) * c"),
+        (1 - a, "T(1.0) - a"),
+        (2 / a, "T(2.0) / a"),
+        (-a, "T(-1.0) * a"),
+        (relu(a + b) * 2, "Relu{}(a + b) * T(2.0)"),
+        (divergence(a, b, c, c), "GaussianDivergence<T>{}(a, b, c, c)"),
+        (activation(a), "Activation{}(a)"),
+    ],
+)
+def test_cuda_text(expression, expected):
+    assert expected == cuda(expression)
+
+
+def test_a_function_takes_the_number_type_of_its_place():
+    assert "LogLikelihood<double>{}(a - b, c)" == cuda(log_likelihood(a - b, c), "double")
+
+
+def test_sizes_of_functions():
+    assert "likelihood_size(a - b, c, xp)" == python(absolute(log_likelihood(a - b, c)))
+    assert "1.13 * (xp.abs(a) + xp.abs(b))" == python(absolute(gelu(a - b)))
+    assert "0.5 + 0.25 * xp.abs(a)" == python(absolute(sigmoid(a)))
+    assert "xp.abs(a) + b" == python(absolute(a + b, positive=("b",)))
+
+
+def test_what_an_expression_holds():
+    expression = relu(a * b + a)
+    assert ("a", "b") == names_in(expression)
+    assert (relu,) == functions_in(expression, relu(c))
+    assert 3 == flops(expression)
+    assert "Relu{}((a - b) * b + (a - b))" == cuda(replaced(expression, {"a": a - b}))
+
+
+def test_a_choice_is_among_functions_whose_errors_are_known():
+    with pytest.raises(SpecError, match="activation 'divergence': a choice is among functions of one argument"):
+        Choice("activation", {"gelu": gelu, "divergence": divergence})
+
+
+def test_wrong_operands_and_arguments_are_refused():
+    with pytest.raises(SpecError, match="divergence takes 4 arguments, not 1"):
+        divergence(a)
+    with pytest.raises(SpecError, match="'x' is neither expression nor number"):
+        _ = a + "x"

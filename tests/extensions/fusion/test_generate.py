@@ -1,0 +1,142 @@
+"""Generated kernels are right, the same every time, and what the repository keeps is what the programs say now."""
+
+from pathlib import Path
+
+import pytest
+
+from prism_bench.backends.emulator import EmulatorBackend
+from prism_bench.catalogue import discover
+from prism_bench.compilation import compile_source, sass_hash, source_hash
+from prism_bench.errors import BackendUnavailable, SpecError, UsageError
+from prism_bench.extensions.fusion import Map, keeping, names
+from prism_bench.extensions.fusion.generate import Declaration, declarations, generated
+from prism_bench.files import default_folder
+from prism_bench.run.verification import complaint, passed, verify
+from tests.extensions.fusion import toys
+
+KERNELS = default_folder()
+CATALOGUE = discover(KERNELS)
+DECLARED = {one.name: one for one in declarations(KERNELS)}
+TOYS = {name.lower(): one for name, one in vars(toys).items() if isinstance(one, toys.Program)}
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    """A catalogue of the small programs, generated now."""
+    for name, program in TOYS.items():
+        for path, text in generated(Declaration(tmp_path / "toys" / "fusions" / f"{name}.py", program)).items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return discover(tmp_path)
+
+
+def test_every_kind_of_launch_gives_what_its_program_says(catalogue):
+    """On the emulator, every access watched."""
+    assert [] == list(catalogue.problems)
+    assert set(TOYS) == set(catalogue.kernels)
+    try:
+        backend = EmulatorBackend("race")
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    for case in [*catalogue.edges(), *catalogue.cases()]:
+        if case.plan.requirement:
+            continue  # an edge that is pinned to warpgroup instructions
+        entries = verify(backend, case, seeds=(0,))
+        assert passed(entries), complaint(case, "emulator", entries)
+
+
+def test_the_programs_of_the_plan_are_there():
+    expected = "accuracy_pipeline belief_update free_energy gemv_operations kl_complexity matmul_bias_activation"
+    assert {f"fused_{name}" for name in expected.split()} <= set(DECLARED)
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_generating_again_changes_no_byte(name):
+    for path, text in generated(DECLARED[name]).items():
+        assert text.encode() == path.read_bytes(), f"run `prism-bench fuse {name}`"
+    assert generated(DECLARED[name]) == generated(declarations(KERNELS, [name])[0])
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_the_kept_ptx_is_that_of_the_source(name):
+    folder = DECLARED[name].folder
+    facts = keeping.read_facts(folder / f"{name}.json")
+    assert source_hash(folder / f"{name}.cu") == facts["source"], f"run `prism-bench fuse {name}`"
+    assert keeping.entries(DECLARED[name], CATALOGUE) == facts["entries"]
+    assert f".target sm_{facts['architecture'].partition('_')[2]}" in (folder / f"{name}.ptx").read_text()
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_the_same_compiler_gives_the_same_ptx(name):
+    try:
+        kept = keeping.keep_ptx(DECLARED[name], CATALOGUE, write=False)
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    assert [] == [one for one in kept if not one.is_same]
+
+
+@pytest.mark.parametrize("name", [name for name, one in DECLARED.items() if one.program.by_hand])
+def test_the_form_by_hand_is_a_variant_with_the_same_cases(name):
+    spec = CATALOGUE.kernel(name)
+    by_hand = spec.with_variant("by_hand")
+    assert f"{name}.cu" == by_hand.source.name == spec.source.name
+    assert by_hand.source.parent == spec.source.parents[1]
+    assert spec.workloads == by_hand.workloads
+
+
+SAME_INSTRUCTIONS = {
+    "fused_kl_complexity": "<float>", "fused_free_energy": "<float>", "fused_accuracy_pipeline": "<float, false>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "arguments"), SAME_INSTRUCTIONS.items(), ids=SAME_INSTRUCTIONS)
+def test_the_compiler_makes_the_same_instructions_of_the_form_by_hand(name, arguments):
+    """Sums of terms: what is generated costs nothing, whatever the device."""
+    made = DECLARED[name].folder / f"{name}.cu"
+    forms = {made: f"{name}_generated<float>", made.parents[1] / f"{name}.cu": f"{name}{arguments}"}
+    try:
+        compiled = [compile_source(source, [entry], keeping.ARCHITECTURE) for source, entry in forms.items()]
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    generated_form, by_hand = (sass_hash(one.cubin) for one in compiled)
+    assert by_hand == generated_form
+
+
+def declare(folder, text):
+    path = folder / "family" / "fusions" / "mine.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("program = 1\n", "defines no 'program = Program(...)'"),
+        ("1 / 0\n", "ZeroDivisionError: division by zero"),
+        ("from prism_bench.extensions.fusion import Reduce\nReduce('a', 'mean', 1)\n", "unknown reduction 'mean'"),
+    ],
+)
+def test_a_declaration_that_does_not_load_is_named(tmp_path, text, words):
+    path = declare(tmp_path, text)
+    with pytest.raises(SpecError) as caught:
+        declarations(tmp_path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert words in str(caught.value)
+
+
+def test_an_unknown_program_comes_with_the_nearest():
+    with pytest.raises(UsageError, match="unknown program 'fused_free_enrgy'; did you mean fused_free_energy"):
+        declarations(KERNELS, ["fused_free_enrgy"])
+
+
+def test_a_refused_program_is_named_with_its_file():
+    program = toys.program([Map("a", names("q")[0])], ("a",))
+    with pytest.raises(SpecError, match=r"^k/f/fusions/mine.py: stage 'a': unknown name 'q'"):
+        generated(Declaration(Path("k/f/fusions/mine.py"), program))
+
+
+def test_a_peer_must_stand_by_itself():
+    program = toys.program([Map("a", toys.x * toys.y)], ("a",), peers={"torch": lambda torch, x: x})
+    with pytest.raises(SpecError, match="peer 'torch' must be a function of its own"):
+        generated(Declaration(Path("k/f/fusions/mine.py"), program))

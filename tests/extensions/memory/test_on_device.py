@@ -1,0 +1,145 @@
+"""The pool under CuPy on a device: what streams wrote stays whole, nothing leaks, memory that ran out comes back."""
+
+import gc
+from random import Random
+
+import pytest
+
+from prism_bench.extensions.memory import Limits
+from prism_bench.extensions.memory.limits import class_of
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def cupy():
+    import cupy
+
+    return cupy
+
+
+@pytest.fixture
+def allocator(cupy):
+    """CuPy's allocator, for the time of one test."""
+    from prism_bench.extensions.memory.cupy_pool import PoolAllocator
+
+    found, before = PoolAllocator(Limits(slack=1.0)), cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(found)
+    yield found
+    cupy.cuda.set_allocator(before)
+    gc.collect()
+    found.pool.clear()
+
+
+def test_arrays_come_from_the_pool_and_go_back(cupy, allocator):
+    array = cupy.arange(100_000, dtype=cupy.float32)
+    assert 400_000 == allocator.pool.state().asked
+    assert float(100_000 * 99_999 / 2) == float(array.astype(cupy.float64).sum())
+    del array
+    gc.collect()
+    assert 0 == allocator.pool.state().live
+
+
+def test_a_million_random_allocations_leak_nothing(allocator):
+    random, live = Random(7), []
+    limits = allocator.pool.limits
+    for _ in range(1_000_000):
+        if live and (len(live) > 100 or random.random() < 0.5):
+            place = random.randrange(len(live))
+            live[place], live[-1] = live[-1], live[place]
+            live.pop()
+        else:
+            live.append(allocator(random.randrange(1, 1 << 20)))
+    state = allocator.pool.state()
+    assert sum(class_of(pointer.mem.asked, limits.least) for pointer in live) == state.live
+    assert state.peak_held <= (1 + limits.slack) * state.peak_live
+    live.clear()
+    assert (0, 0) == (allocator.pool.state().live, allocator.pool.state().asked)
+    allocator.pool.clear()
+    assert 0 == allocator.pool.state().held
+
+
+def test_what_one_stream_still_writes_no_other_stream_gets(cupy, allocator):
+    """Each stream gives arrays up while it still writes them; an array must hold what its own stream put in last."""
+    streams, wrong = [cupy.cuda.Stream(non_blocking=True) for _ in range(3)], []
+    for step in range(200):
+        with streams[step % 3]:
+            array = cupy.full(1 << 18, step, dtype=cupy.float32)
+            for _ in range(3):
+                array += 1
+            if float(array.min()) != step + 3 or float(array.max()) != step + 3:
+                wrong.append(step)
+            dropped = cupy.full(1 << 18, -1, dtype=cupy.float32)
+            for _ in range(20):
+                dropped *= 1.0001
+            del dropped
+    assert [] == wrong
+    assert allocator.pool.state().hits > 0
+
+
+def test_out_of_memory_is_cupys_own_error_and_the_pool_goes_on(cupy, allocator):
+    free, total = cupy.cuda.runtime.memGetInfo()
+    kept = cupy.zeros(1000)
+    with pytest.raises(cupy.cuda.memory.OutOfMemoryError, match="Out of memory allocating") as caught:
+        allocator(2 * total)
+    assert "size-class pool:" in caught.value.__notes__[0]
+    assert 0.0 == float((cupy.zeros(1000) + kept).sum())
+
+
+def test_blocks_are_zero_where_that_is_asked_for(cupy):
+    from prism_bench.extensions.memory.cupy_pool import PoolAllocator
+
+    found, before = PoolAllocator(Limits(zero=True)), cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(found)
+    try:
+        dirty = cupy.full(5000, 3.0)
+        del dirty
+        assert 0.0 == float(cupy.empty(5000).sum())
+        assert found.pool.state().hits > 0
+    finally:
+        cupy.cuda.set_allocator(before)
+
+
+def test_every_allocator_serves_a_trace(cupy):
+    from prism_bench.errors import BackendUnavailable
+    from prism_bench.extensions.memory.allocators import device_used, open_allocator
+    from prism_bench.extensions.memory.names import ALLOCATORS
+    from prism_bench.extensions.memory.replay import Books, footprint, replay
+    from prism_bench.extensions.memory.synthetic import random_trace
+
+    trace, served = random_trace(300), 0
+    for name in ALLOCATORS:
+        try:
+            opened = open_allocator(name)
+        except BackendUnavailable:
+            continue
+        replayed = replay(trace, opened.allocate)
+        with opened.watched() as external:
+            held = footprint(trace, opened.allocate, Books(opened.used, opened.held, device_used, external))
+        assert 300 == len(replayed.allocations) == len(replayed.releases)
+        assert trace.tracked().peak == held.asked
+        served += 1
+        opened.close()
+    assert served >= 3
+
+
+def test_a_recorder_sees_what_cupy_asks_for(cupy):
+    from prism_bench.extensions.memory.recorder import recording
+
+    with recording("toy") as recorder:
+        array = cupy.zeros(5000, dtype=cupy.float32)
+        del array
+        gc.collect()
+        kept = cupy.zeros(3, dtype=cupy.float64)
+    trace = recorder.trace()
+    assert [20_000, 24] == [event.size for event in trace.events if event.size]
+    assert 0 == trace.tracked().current
+    assert 0 < recorder.tracker.tracked().internal < 0.5
+    assert 0.0 == float(kept.sum())
+
+
+def test_one_size_misses_once(allocator):
+    for _ in range(2000):
+        pointer = allocator(100_000)
+        del pointer
+    assert (1, 1999) == (allocator.pool.state().misses, allocator.pool.state().hits)

@@ -1,0 +1,112 @@
+"""Traces replayed: on a scripted clock, on the pool's books, and at random."""
+
+from prism_bench.extensions.memory import Event, Limits, SizeClassPool, Trace, books
+from prism_bench.extensions.memory.replay import Books, footprint, replay, summary
+from prism_bench.extensions.memory.synthetic import IN_USE, random_trace
+
+TOY = Trace(
+    "toy", (Event(1, 5000, 0), Event(2, 600, 0), Event(1, 0, 0), Event(3, 8000, 0), Event(2, 0, 0), Event(3, 0, 0))
+)
+
+
+class Scripted:
+    """A clock that goes on by a fixed step at every look."""
+
+    def __init__(self, step):
+        self.now, self.step = 0, step
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
+class Held:
+    """An allocation that tells its end."""
+
+    def __init__(self, pool, size):
+        self._pool, self._lease = pool, pool.allocate(size)
+
+    def __del__(self):
+        self._pool.free(self._lease)
+
+
+def test_every_operation_is_timed_alone():
+    found = replay(TOY, lambda size: object(), clock=Scripted(1000))
+    assert (3, 3) == (len(found.allocations), len(found.releases))
+    assert {1e-6} == {round(s, 9) for s in (*found.allocations, *found.releases)}
+
+
+def test_lanes_are_entered_where_the_stream_changes():
+    entered = []
+
+    class Lane:
+        def __init__(self, number):
+            self._number = number
+
+        def __enter__(self):
+            entered.append(self._number)
+
+        def __exit__(self, *exception):
+            """Nothing to leave."""
+
+    events = (Event(1, 8, 0), Event(2, 8, 1), Event(3, 8, 1), Event(1, 0, 0), Event(2, 0, 0), Event(3, 0, 0))
+    replay(Trace("two", events), lambda size: object(), [Lane(0), Lane(1)])
+    assert [0, 1, 0] == entered
+
+
+def test_the_footprint_is_what_was_held_at_most():
+    source = books.Books()
+    pool = SizeClassPool(source, Limits(slack=0.0))
+    found = footprint(
+        TOY,
+        lambda size: Held(pool, size),
+        Books(
+            used=lambda: 5 + pool.state().live, held=lambda: 6 + pool.state().held,
+            device=lambda: 7 + sum(source.held.values()), external=lambda: pool.state().external_fragmentation,
+        ),
+    )  # fmt: skip
+    assert (8600, 8192 + 1024, 8192 + 1024, 8192 + 1024) == (found.asked, found.used, found.held, found.device)
+    assert (9216 / 8600, 1 - 8600 / 9216, None) == (found.overhead, found.internal, found.external)
+
+
+def test_an_empty_trace_holds_nothing():
+    found = footprint(Trace("empty", ()), lambda size: object(), Books(lambda: 1, lambda: 1, lambda: 7))
+    assert (0, None) == (found.asked, found.overhead)
+
+
+def test_an_allocator_that_tells_nothing_is_judged_by_the_device():
+    found = footprint(TOY, lambda size: object(), Books(lambda: None, lambda: None, lambda: 7))
+    assert (None, None, 0, 0.0) == (found.used, found.held, found.device, found.overhead)
+
+
+def test_the_pools_books_of_a_trace():
+    state = books.planned(TOY)
+    assert (1, 2, 9216, 0) == (state.hits, state.misses, state.peak_held, state.live)
+
+
+def test_a_random_trace_is_synthetic_balanced_and_the_same_for_everybody():
+    trace = random_trace(2000)
+    assert trace == random_trace(2000)
+    assert trace.facts["synthetic"]
+    assert (2000, 0) == (trace.allocations, trace.tracked().current)
+    assert IN_USE / 2 < max(_in_use(trace)) < 2 * IN_USE
+
+
+def _in_use(trace):
+    live = 0
+    for event in trace.events:
+        live += 1 if event.size else -1
+        yield live
+
+
+def test_on_a_random_trace_the_pool_stays_near_what_is_in_use():
+    state = books.planned(random_trace(5000))
+    assert state.peak_held <= 1.25 * state.peak_live
+    assert state.hit_rate > 0.5
+
+
+def test_a_summary_of_single_operations():
+    found = summary([1e-6] * 99 + [1e-3])
+    assert (100, 1e-6) == (found["count"], found["median"])
+    assert found["p99"] > 1e-5
+    assert {"count": 1} == summary([1e-6])

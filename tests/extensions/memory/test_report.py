@@ -1,0 +1,81 @@
+"""Allocators and pipelines in the terminal and as JSON."""
+
+import io
+import json
+
+from rich.console import Console
+
+from prism_bench.extensions.memory.books import planned
+from prism_bench.extensions.memory.contest import contest
+from prism_bench.extensions.memory.report import contest_json, contest_view, traces_json, tracked_view
+from prism_bench.extensions.memory.synthetic import random_trace
+from prism_bench.extensions.memory.tracker import published_demo
+from prism_bench.extensions.pipelines.report import pipelines_json, pipelines_view
+from prism_bench.extensions.pipelines.results import phases, rows
+from tests.extensions.memory.planted_allocators import program, record, trace
+
+
+def shown(view):
+    console = Console(file=io.StringIO(), width=220, no_color=True)
+    console.print(view)
+    return console.file.getvalue()
+
+
+def measured(steady=1e-4):
+    base = record(trace(peak_asked=1000, peak_held=2000, overhead=2.0), program())
+    return contest({"cupy": base, "size_class": record(trace(), program(steady=steady, latency=2 * steady))},
+                   {"rmm": "RMM is not installed here"})  # fmt: skip
+
+
+def test_where_ours_brings_nothing_that_is_what_it_says():
+    text = shown(contest_view(measured()))
+    assert "the size-class pool is as fast as CuPy's own; CuPy's stays the default" in text
+    assert "rmm: RMM is not installed here" in text
+    assert "2.00x" in text and "image:allocating" in text
+
+
+def test_where_ours_is_faster_it_gives_way():
+    text = shown(contest_view(measured(0.7e-4)))
+    assert "the size-class pool is faster than CuPy's own; size_class is what these programs should use" in text
+
+
+def test_a_contest_as_json_has_intervals():
+    plain = json.loads(json.dumps(contest_json(measured(0.7e-4)), allow_nan=False))
+    assert ("size_class", {"size_class": "faster"}) == (plain["default"], plain["verdicts"])
+    low, high = plain["programs"][0]["interval"]
+    assert low < plain["programs"][0]["ratio"] < high < 0.75
+    assert plain["traces"][0]["against_base"] is None
+
+
+def test_the_demo_says_that_it_is_synthetic():
+    text = shown(tracked_view("published demo", published_demo()))
+    assert "synthetic: no program asked for this" in text
+    assert "reuse potential 67.92 %" in text
+    assert "32.08 %" in text
+
+
+def test_a_trace_with_the_pools_books():
+    found = random_trace(200)
+    text = shown(tracked_view("random", found.tracked(), planned(found)))
+    assert "the size-class pool, by its books:" in text
+    plain = json.loads(json.dumps(traces_json([(found, found.tracked(), planned(found))]), allow_nan=False))
+    assert 200 == plain["random"]["tracked"]["total_allocations"] == plain["random"]["size_class"]["allocate_requests"]
+
+
+def test_pipelines_beside_what_was_asked():
+    found = rows(record(program("together", "graph", steady=1e-4, overlap=0.5), program("lstm", "one_stream", cpu=4e-2),
+                        program("image", "graph", status="wrong")))  # fmt: skip
+    text = shown(pipelines_view(found, phases(found, 16)))
+    assert "(asked 2,000)" in text and "50 %" in text
+    assert "image:graph: scripted" in text
+    assert "200x (asked 50.0x)" in text
+    assert "ask for 50 operations a second and report 191 frames" in text
+
+
+def test_pipelines_as_json():
+    found = rows(record(program("lstm", "one_stream", cpu=4e-2)))
+    plain = json.loads(json.dumps(pipelines_json(found, phases(found, 16)), allow_nan=False))
+    assert ("lstm", 50, 191) == (
+        plain["pipelines"][0]["pipeline"], plain["asked_per_second"], plain["published_frames_per_second"],
+    )  # fmt: skip
+    assert "lstm:one_stream" == plain["lstm_phases"][0]["form"]

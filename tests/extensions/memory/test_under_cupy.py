@@ -1,0 +1,197 @@
+"""What CuPy is handed, without a device: its own memory objects are made of numbers, and need none."""
+
+import gc
+from types import SimpleNamespace
+
+import pytest
+
+from prism_bench.errors import UsageError
+from tests.extensions.memory.fake_device import FakeDevice
+
+cupy = pytest.importorskip("cupy")
+
+from prism_bench.extensions.memory import Limits, cupy_pool, recorder  # noqa: E402
+from prism_bench.extensions.memory.cupy_extents import Addresses  # noqa: E402
+from prism_bench.extensions.memory.pool import SizeClassPool  # noqa: E402
+
+
+class Runtime(SimpleNamespace):
+    """A runtime with so many bytes, which can be made to fail."""
+
+    CUDARuntimeError = cupy.cuda.runtime.CUDARuntimeError
+
+    def __init__(self):
+        super().__init__(device=0, calls=[], fails=None)
+
+    def getDevice(self):  # noqa: N802 - CuPy's name
+        return self.device
+
+    def malloc(self, size):
+        if self.fails:
+            raise self.CUDARuntimeError(self.fails)
+        self.calls.append(size)
+        return 4096 * len(self.calls)
+
+    def memGetInfo(self):  # noqa: N802 - CuPy's name
+        return 1000, 5000
+
+
+@pytest.fixture
+def allocator(monkeypatch):
+    """An allocator on a device that keeps the books."""
+    monkeypatch.setattr(cupy_pool, "_runtime", Runtime())
+    found = cupy_pool.PoolAllocator()
+    device = FakeDevice()
+    found.pool._source = device
+    return found, device
+
+
+def test_cupy_gets_its_own_kind_of_pointer(allocator):
+    pointer = allocator[0](5000)
+    assert isinstance(pointer, cupy.cuda.MemoryPointer)
+    assert isinstance(pointer.mem, cupy.cuda.memory.BaseMemory)
+    assert (5000, 8192, pointer.ptr) == (pointer.mem.asked, pointer.mem.size, pointer.mem.address)
+
+
+def test_memory_that_cupy_forgets_comes_back(allocator):
+    found, device = allocator
+    pointer = found(5000)
+    view = pointer + 100
+    del pointer
+    gc.collect()
+    assert 1 == len(device.blocks) and 0 == found.pool.state().free
+    del view
+    gc.collect()
+    assert (8192, 1) == (found.pool.state().free, found.pool.state().releases)
+
+
+def test_no_bytes_are_no_memory(allocator):
+    pointer = allocator[0](0)
+    assert (0, {}) == (pointer.ptr, allocator[1].blocks)
+
+
+def test_another_device_is_refused(allocator):
+    cupy_pool._runtime.device = 1
+    with pytest.raises(UsageError, match="serves device 0, the current one is 1"):
+        allocator[0](5000)
+
+
+def test_out_of_memory_is_cupys_error(monkeypatch):
+    monkeypatch.setattr(cupy_pool, "_runtime", Runtime())
+    cupy_pool._runtime.fails = 2
+    pool = SizeClassPool(cupy_pool.CudaSource())
+    monkeypatch.setattr(cupy_pool.CudaSource, "stream", lambda self: 0)
+    with pytest.raises(
+        cupy.cuda.memory.OutOfMemoryError, match="allocating 5,120 bytes .allocated so far: 4,000"
+    ) as caught:
+        pool.allocate(5000)
+    assert "size-class pool:" in caught.value.__notes__[0]
+
+
+def test_another_error_of_the_device_is_not_taken_for_it(monkeypatch):
+    monkeypatch.setattr(cupy_pool, "_runtime", Runtime())
+    cupy_pool._runtime.fails = 700
+    with pytest.raises(cupy.cuda.runtime.CUDARuntimeError, match="illegal"):
+        cupy_pool.CudaSource().allocate(5000)
+
+
+class Stream:
+    """One that can be captured; `said` is what was asked of it, and of the events on it."""
+
+    def __init__(self, ptr):
+        self.ptr, self.captured, self.said = ptr, False, []
+
+    def wait_event(self, event):
+        assert not self.captured, "a graph cannot wait for what is outside of it"
+        self.said.append("wait")
+
+
+class Event:
+    """Recorded on a stream that is captured it cannot be asked for anything."""
+
+    def __init__(self, disable_timing):
+        assert disable_timing
+        self.done = False
+
+    def record(self, stream):
+        assert not stream.captured, "what is recorded into a graph never comes to pass"
+        self._stream = stream
+
+    def synchronize(self):
+        self._stream.said.append("synchronize")
+        self.done = True
+
+
+@pytest.fixture
+def streams(monkeypatch):
+    """A pool on two streams of a device, and a function that makes one of them current."""
+    found = {handle: Stream(handle) for handle in (0, 7, 9)}
+    runtime = Runtime()
+    runtime.streamIsCapturing = lambda handle: found[handle].captured
+    monkeypatch.setattr(cupy_pool, "_runtime", runtime)
+    monkeypatch.setattr(cupy.cuda, "Event", Event)
+
+    def use(handle):
+        monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: found[handle])
+        return found[handle]
+
+    use(7)
+    return SizeClassPool(cupy_pool.CudaSource(), Limits(slack=1.0)), use
+
+
+def test_what_is_given_up_while_a_stream_is_captured_stays_with_its_own(streams):
+    pool, use = streams
+    lease = pool.allocate(5000)
+    use(9).captured = True
+    pool.free(lease)
+    use(9).captured = False
+    assert lease.address != pool.allocate(5000).address
+    use(7)
+    assert lease.address == pool.allocate(5000).address
+    assert [] == use(7).said
+
+
+def test_a_stream_that_is_captured_is_not_asked_how_far_it_is(streams):
+    pool, use = streams
+    pool.free(pool.allocate(5000))
+    use(7).captured = True
+    use(9)
+    pool.allocate(5000)
+    assert (0, 2) == (pool.state().hits, pool.state().misses)
+
+
+def test_memory_for_a_stream_that_is_captured_is_waited_for_by_the_host(streams):
+    pool, use = streams
+    lease = pool.allocate(5000)
+    stranger = use(0)
+    pool.free(lease)
+    use(7).captured = True
+    assert lease.address == pool.allocate(5000).address
+    assert (["synchronize"], []) == (stranger.said, use(7).said)
+
+
+def test_a_recorder_writes_down_what_goes_through_it(allocator, monkeypatch):
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(ptr=allocator[1].current))
+    found = recorder.Recorder(allocator[0], "toy")
+    first = found(5000)
+    allocator[1].current = 77
+    second = found(600)
+    del first
+    gc.collect()
+    trace = found.trace(device="none")
+    assert [(1, 5000, 0), (2, 600, 1), (1, 0, 1), (2, 0, 1)] == [tuple(event) for event in trace.events]
+    assert (1 - 5600 / (8192 + 1024), 600) == (found.tracker.tracked().internal, found.tracker.tracked().current)
+    assert second.ptr in allocator[1].blocks
+
+
+def test_the_hook_tells_extents_what_cupys_pool_does():
+    from prism_bench.extensions.memory.extents import Extents
+
+    extents = Extents()
+    hook = Addresses(extents)
+    hook.alloc_postprocess(device_id=0, mem_size=1024, mem_ptr=4096)
+    hook.malloc_postprocess(device_id=0, size=100, mem_size=512, mem_ptr=4096, pmem_id=1)
+    assert [512] == extents.gaps()
+    hook.free_postprocess(device_id=0, mem_size=512, mem_ptr=4096, pmem_id=1)
+    hook.alloc_postprocess(device_id=0, mem_size=1024, mem_ptr=0)
+    assert [1024] == extents.gaps()

@@ -1,0 +1,46 @@
+"""Every chain's persistent stage is right when it is served: chains with blocks of one size by one queue kernel."""
+
+from collections import defaultdict
+
+import pytest
+
+from prism_bench.backends.numpy_reference import NumpyBackend
+from prism_bench.case import Device
+from prism_bench.extensions.persistent import PERSISTENT, Executor
+from prism_bench.extensions.persistent.program import program_of, served
+from prism_bench.extensions.persistent.runnable import ServedRunnable
+from prism_bench.run.verification import complaint, passed, verify_prepared
+from tests.extensions.persistent.chains import CHAINS, LARGE
+
+
+def by_blocks(device):
+    """The chains by how large their blocks are on that device."""
+    groups = defaultdict(dict)
+    for name, case in CHAINS.items():
+        groups[program_of(name, case, device).steps[0].block][name] = case
+    return groups
+
+
+def test_there_are_chains_to_serve():
+    assert {"active_inference", "transfer_entropy", "linear_algebra"} <= set(CHAINS)
+    assert 2 == len(program_of("te", CHAINS["two kernels"], LARGE).steps)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_large_device_can_serve_it(name):
+    programs = [program_of("empty", None, LARGE), program_of(name, CHAINS[name], LARGE)]
+    order = served(programs)
+    assert {step.block for step in programs[1].steps} == {order.threads}
+    assert order.shared <= LARGE.max_shared_bytes
+    assert all(step.entry in order.entry for step in programs[1].steps)
+
+
+@pytest.mark.parametrize("threads", by_blocks(Device()))
+def test_its_outputs_are_the_references_twice_over(threads):
+    """The second item begins with what the first has left behind."""
+    cases = by_blocks(Device())[threads]
+    with Executor(cases, "emulator") as executor:
+        assert PERSISTENT == executor.form
+        for name, case in cases.items():
+            entries = verify_prepared(NumpyBackend(), ServedRunnable(executor, name, case), seeds=(0, 1))
+            assert passed(entries), complaint(case, "emulator, served", entries)

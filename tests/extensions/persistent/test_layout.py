@@ -1,0 +1,74 @@
+"""The queue's words: read from the header, packed and taken apart."""
+
+import os
+
+import numpy as np
+import pytest
+
+from prism_bench.errors import SpecError, UsageError
+from prism_bench.extensions.persistent import layout
+from prism_bench.extensions.persistent.board import Board
+from prism_bench.extensions.persistent.layout import LINE_WORDS, STOP_PROGRAM, Stage
+
+
+def test_constants_are_read_from_the_header_in_its_own_words():
+    text = "constexpr int BITS = 24;  // so\nconstexpr unsigned int MASK = 0xff;\nenum Word { FIRST, SECOND, COUNT };\n"
+    assert {"BITS": 24, "MASK": 255, "FIRST": 0, "SECOND": 1, "COUNT": 2} == layout.constants(text)
+
+
+def test_a_message_is_a_ticket_and_a_number():
+    word = layout.message(5_000_000_000, 17)
+    assert (5_000_000_000, 17) == (layout.ticket_of(word), layout.number_of(word))
+    assert word < 1 << 64
+
+
+def test_requests_stand_at_their_slots_and_end_with_the_stop():
+    words = layout.requests([3, 4], slots=4)
+    assert [0, 1, 2, 3] == [layout.ticket_of(int(word)) for word in words]
+    assert [0, 3, 4, STOP_PROGRAM] == [layout.number_of(int(word)) for word in words]
+
+
+def test_programs_tell_where_they_begin_and_how_long_their_stages_are():
+    first, second = Stage(0, (2, 3, 1), (64, 128)), Stage(1, (5, 1, 1), ())
+    words = layout.table([[], [first, second]])
+    assert [2, 4, 0, 1, 2, 6, 7, 0, 2, 3, 1, 64, 128, 5, 1, 5, 1, 1] == words.tolist()
+    assert 6 == first.blocks
+    assert np.uint64 == words.dtype
+
+
+def test_more_programs_than_there_is_room_for_are_refused():
+    with pytest.raises(SpecError, match="the programs of a queue take 1406 words, 256 at most"):
+        layout.table([[Stage(0, (1, 1, 1), tuple(range(30)))] * 20] * 2)
+
+
+def test_errors_have_words():
+    assert "no such program" == layout.error_text(1)
+    assert "the kernel gave error 3" == layout.error_text(layout.KERNEL_ERRORS + 3)
+    assert "error 9" == layout.error_text(9)
+
+
+@pytest.mark.parametrize("slots", [2, 64])
+def test_a_boards_parts_do_not_share_a_line(slots):
+    ours = Board(slots)
+    theirs = Board(slots, ours.handle)
+    ours.requests[1], theirs.answers[slots - 1], theirs.pulse[0] = 7, 8, 9
+    assert (7, 8, 9) == (theirs.requests[1], ours.answers[slots - 1], ours.pulse[0])
+    begins = [array.ctypes.data for array in ours.arrays()]
+    assert [0, 0, 0] == [begin % (8 * LINE_WORDS) for begin in begins]
+    assert 3 == len(set(begins))
+    ours.close()
+
+
+def test_where_memory_without_a_name_cannot_be_had_a_removed_file_serves(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    ours = Board(2)
+    theirs = Board(2, ours.handle)
+    ours.requests[0] = 5
+    assert 5 == theirs.requests[0]
+    ours.close()
+
+
+@pytest.mark.parametrize("slots", [0, 1, 6])
+def test_a_ring_has_a_power_of_two_of_slots(slots):
+    with pytest.raises(UsageError, match=f"a queue has 2, 4, 8 ... slots, not {slots}"):
+        Board(slots)

@@ -1,0 +1,76 @@
+"""The worker with a machine that cannot serve, and how it serves by launches."""
+
+from multiprocessing import Pipe
+
+import pytest
+
+from prism_bench.case import Device
+from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.extensions.persistent.board import Board
+from prism_bench.extensions.persistent.layout import NO_SUCH_PROGRAM, STOP_PROGRAM, message
+from prism_bench.extensions.persistent.machine import Machine, open_machine
+from prism_bench.extensions.persistent.program import CHAINS, Program, served
+from prism_bench.extensions.persistent.settings import LAUNCHES, PERSISTENT
+from prism_bench.extensions.persistent.worker import LaunchingServer, Worker
+
+
+class OldMachine(Machine):
+    """A device without cooperative launches, which counts what is launched."""
+
+    device = Device()
+
+    def __init__(self):
+        self.launched = []
+
+    def settle_in(self, served):
+        pass
+
+    def serve(self, served, board):
+        raise BackendUnavailable("an old one offers no cooperative launches")
+
+    def serving(self):
+        raise AssertionError("nothing is served")
+
+    def launcher(self, served, program):
+        return lambda: self.launched.append(program.name)
+
+    def write(self, offset, values):
+        pass
+
+    def read(self, offset, nbytes):
+        return b""
+
+
+def test_where_a_queue_kernel_cannot_be_had_the_kernels_are_launched():
+    ours, theirs = Pipe()
+    ours.send(((Program("first"), Program("second")), CHAINS, PERSISTENT))
+    board, machine = Board(4), OldMachine()
+    worker = Worker(theirs, machine, board)
+    worker.start()
+    assert (LAUNCHES, "an old one offers no cooperative launches") == ours.recv()
+    for ticket, number in enumerate((1, 0, STOP_PROGRAM), start=1):
+        board.requests[ticket] = message(ticket, number)
+    worker.run()
+    assert ["second", "first"] == machine.launched
+    assert [message(ticket, 0) for ticket in (1, 2, 3)] == board.answers[1:4].tolist()
+    assert board.pulse[0] > 0
+
+
+def test_a_request_for_no_program_is_answered_with_its_error():
+    board = Board(2)
+    server = LaunchingServer(OldMachine(), served([Program("only")]), board)
+    board.requests[1] = message(1, 5)
+    assert server.step()
+    assert message(1, NO_SUCH_PROGRAM) == board.answers[1]
+
+
+def test_a_request_that_is_not_there_yet_is_waited_for():
+    board = Board(2)
+    server = LaunchingServer(OldMachine(), served([Program("only")]), board)
+    assert server.step()
+    assert [0, 0] == board.answers[:2].tolist()
+
+
+def test_only_some_backends_serve():
+    with pytest.raises(UsageError, match="backend 'null' serves no queue; cuda and emulator do"):
+        open_machine("null")

@@ -1,0 +1,81 @@
+"""Stages that do not fit together are refused, with the words of who wrote them."""
+
+from dataclasses import replace
+
+import pytest
+
+from prism_bench.case import Device
+from prism_bench.errors import SpecError, UsageError
+from prism_bench.extensions.pipelines import KNOWN, pipelines
+from prism_bench.extensions.pipelines.lanes import lanes
+from prism_bench.extensions.pipelines.pipeline import Stage, placed, together
+from prism_bench.workload import Workload
+from tests.built_in import CATALOGUE
+from tests.extensions.pipelines.toys import TOY, chain, stage
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "words"),
+    [
+        (chain(stage("a", x="b.y"), stage("b")), "a.x is fed by b.y, no stage before it"),
+        (chain(stage("a"), stage("a")), "two stages have one name"),
+        (chain(stage("a"), stage("b", z="a.y")), "b is fed: no 'z' among x"),
+        (chain(stage("a"), stage("b", x="a.z")), "a.z feeds: no 'z' among x, y"),
+        (chain(stage("a"), results=("a.x",)), "the outputs of a: no 'x' among y"),
+        (chain(stage("a"), frame=("b.x",)), "there is no stage 'b'"),
+        (chain(stage("a"), carries={"a.x": "a.x"}), "the outputs of a: no 'x' among y"),
+        (chain(Stage("a", "relu", lambda m: Workload(n=m))), "workload of a asks for 'm'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(pipeline, words):
+    with pytest.raises(SpecError, match=words):
+        placed(pipeline, "small", CATALOGUE)
+
+
+def test_an_unknown_label_kernel_or_pipeline_is_a_users_mistake():
+    with pytest.raises(UsageError, match="label of pipeline toy 'S7'"):
+        placed(TOY, "S7", CATALOGUE)
+    with pytest.raises(UsageError, match="unknown kernel 'relo'; did you mean relu"):
+        placed(chain(stage("a", "relo")), "small", CATALOGUE)
+    with pytest.raises(UsageError, match="unknown pipeline 'imag'; did you mean image"):
+        pipelines(["imag"])
+
+
+def test_every_known_pipeline_fits_together_at_every_size():
+    for pipeline in KNOWN.values():
+        for label in pipeline.workloads:
+            assert len(pipeline.stages) == len(placed(pipeline, label, CATALOGUE))
+
+
+def numbers(pipeline):
+    return [(lane.number, lane.after) for lane in lanes(placed(pipeline, "small", CATALOGUE))]
+
+
+def test_stages_that_do_not_depend_on_one_another_get_lanes_of_their_own():
+    assert [(0, ()), (0, ()), (1, (0,))] == numbers(TOY)
+
+
+def test_a_stage_of_two_lanes_goes_on_in_one_and_waits_for_the_other():
+    both = Stage("both", "vector_add", lambda n: Workload(n=n), feeds={"a": "left.y", "b": "right.y"})
+    pipeline = chain(*TOY.stages, both, results=("both.c",))
+    assert (0, (2,)) == numbers(pipeline)[-1]
+
+
+def test_a_shared_input_is_no_dependency():
+    assert [(0, ()), (1, ())] == numbers(chain(stage("a"), stage("b", x="a.x")))
+
+
+def test_together_keeps_all_parts_apart():
+    both = together("both", "two toys", (TOY, replace(chain(stage("only")), name="other")))
+    assert ["toy_first", "toy_left", "toy_right", "other_only"] == [one.name for one in both.stages]
+    assert (("toy_first.x", "other_only.x"), ("toy_right.y", "other_only.y")) == (both.frame, both.results)
+    assert {"small": Workload(n=8), "S0": Workload(n=100)} == both.workloads
+    assert 3 == len({number for number, _ in numbers(both)})
+
+
+def test_its_stages_are_launched_as_the_catalogue_s_choices_have_it():
+    plain = [(name, one.case) for name in KNOWN for one in placed(KNOWN[name], "small", CATALOGUE) if one.case.tunable]
+    name, case = plain[0]
+    other = next(one.choice for one in case.configurations(Device())[1:])
+    chosen = placed(KNOWN[name], "small", replace(CATALOGUE, choices={case.name: other}))
+    assert other in [one.case.choice for one in chosen]

@@ -1,0 +1,113 @@
+"""Traces replayed by a measuring process, on an allocator that keeps the books."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from prism_bench.backends.numpy_reference import NumpyBackend
+from prism_bench.catalogue import discover
+from prism_bench.extensions.memory import SizeClassPool, trace
+from prism_bench.extensions.memory.books import Books
+from prism_bench.extensions.memory.synthetic import random_trace
+from prism_bench.extensions.memory.tracker import Tracker
+from prism_bench.extensions.pipelines import replays
+from prism_bench.extensions.pipelines.replays import replayed
+
+pytest.importorskip("cupy")
+
+from prism_bench.extensions.memory import allocators, recorder  # noqa: E402
+
+TOYS = Path(__file__).resolve().parents[2] / "toys"
+
+
+class Held:
+    """An allocation that tells its end."""
+
+    def __init__(self, pool, size):
+        self._pool, self._lease = pool, pool.allocate(size)
+
+    def __del__(self):
+        self._pool.free(self._lease)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Our pool on books, and a device that tells what they hold."""
+    source = Books()
+    pool = SizeClassPool(source)
+    monkeypatch.setattr(allocators, "device_used", lambda: sum(source.held.values()))
+    return allocators.Opened(
+        lambda size: Held(pool, size), lambda: pool.state().live, lambda: pool.state().held, pool.clear
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    return trace.save(random_trace(200), tmp_path / "random.json.gz")
+
+
+def test_the_first_process_counts(opened, path):
+    found = replayed(path, opened, NumpyBackend(), first=True)
+    values = {name: one["value"] for name, one in found.profile["values"].items()}
+    assert ("trace:random", "ok", ()) == (found.name, found.status, found.measurements)
+    assert found.bytes == values["peak_asked"] <= values["peak_used"] <= values["peak_held"] == values["peak_device"]
+    assert "this allocator does not tell" == found.profile["values"]["external_fragmentation"]["reason"]
+
+
+def test_the_others_time(opened, path):
+    found = replayed(path, opened, NumpyBackend(), first=False)
+    assert ["allocation_time", "allocation_tail", "release_time"] == [one.metric for one in found.measurements]
+    assert all(seconds > 0 for one in found.measurements for seconds in one.samples)
+    assert {} == found.profile
+
+
+def test_a_trace_that_does_not_fit_is_skipped(opened, path):
+    def refuse(size):
+        raise MemoryError("the device has no more")
+
+    full = allocators.Opened(refuse)
+    found = replayed(path, full, NumpyBackend(), first=False)
+    assert ("skipped", "out of memory: the device has no more") == (found.status, found.reason)
+
+
+def test_an_unknown_allocator_and_one_that_is_not_installed(monkeypatch):
+    from prism_bench.errors import BackendUnavailable, UsageError
+
+    with pytest.raises(UsageError, match="unknown allocator 'size'; did you mean size_class"):
+        allocators.open_allocator("size")
+    monkeypatch.setattr(allocators, "find_spec", lambda name: None)
+    with pytest.raises(BackendUnavailable, match="RMM is not installed here"):
+        allocators.open_allocator("rmm")
+
+
+@pytest.fixture
+def recorded(monkeypatch, tmp_path):
+    """A function that records a catalogue whose first kernel fails in some way, and gives the cases that were run."""
+    seen = []
+
+    def record(error):
+        def run(backend, case, seeds):
+            seen.append(case.name)
+            if len(seen) == 1:
+                raise error
+
+        monkeypatch.setattr(replays, "verify", run)
+        replays.record_catalogue(discover(TOYS), NumpyBackend(), "S0", tmp_path)
+        return seen
+
+    told = SimpleNamespace(trace=lambda **facts: random_trace(10), tracker=Tracker())
+    monkeypatch.setattr(recorder, "recording", lambda name: nullcontext(told))
+    return record
+
+
+def test_a_kernel_that_fails_does_not_end_the_recording(recorded, tmp_path):
+    assert len(recorded(ValueError("no such function in this library"))) > 1
+    assert 10 == trace.read(tmp_path / "random.json.gz").allocations
+
+
+def test_a_device_that_no_longer_answers_ends_it(recorded, monkeypatch):
+    monkeypatch.setattr(replays, "is_sticky", lambda backend, error: True)
+    with pytest.raises(RuntimeError, match="illegal"):
+        recorded(RuntimeError("illegal address"))

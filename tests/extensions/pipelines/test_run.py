@@ -1,0 +1,135 @@
+"""Sides measured in turn: the order of processes, what is merged, and what becomes of a side or a task that dies."""
+
+import pytest
+
+from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.extensions.pipelines import pipelines
+from prism_bench.extensions.pipelines import run as runs
+from prism_bench.extensions.pipelines.run import Plan, Side, measure, tasks_of
+from prism_bench.measurement import Measurement
+from prism_bench.run_record import CaseResult, encode_case
+from prism_bench.workers.process import WorkerDied
+from tests.built_in import CATALOGUE
+
+TASKS = ("image:graph", "image:streams")
+
+
+def result(task, process):
+    times = (Measurement("steady_time", "kernel", ((1.0 + process,),)),) if process else ()
+    name, _, form = task.partition(":")
+    return CaseResult(f"{task}[]", name, "pipelines", "S0", {}, 0, None, "ok", variant=form, measurements=times)
+
+
+class Workers:
+    """Processes that answer at once; `dies` says what kills whom."""
+
+    def __init__(self, dies=lambda order, task: None):
+        self.orders, self._dies = [], dies
+
+    def __call__(self, order, timeout, place):
+        assert "prism_bench.extensions.pipelines.worker" == place.program
+        self.orders.append((order["allocator"], order["process"], tuple(order["tasks"])))
+        if self._dies(order, None):
+            raise WorkerDied(None, "crashed", "RMM is not installed here")
+        yield {"facts": {"device": "toy"}}
+        for task in order["tasks"]:
+            yield {"begin": task}
+            if self._dies(order, task):
+                raise WorkerDied(task, "timed out", "no answer within 300 s")
+            yield {"results": [encode_case(result(task, order["process"]))]}
+        yield {"end": True, "allocator": {"hits": order["process"]}}
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    def make(*given):
+        found = Workers(*given)
+        monkeypatch.setattr(runs, "work", found)
+        return found
+
+    return make
+
+
+def plan(**changes):
+    return Plan(**{"catalogue": CATALOGUE, "backend": "cuda", "tasks": TASKS, "processes": 2} | changes)
+
+
+def sides(*names):
+    return [Side(name, name) for name in names]
+
+
+def test_sides_take_turns_and_the_second_begins_the_next_round(workers):
+    found = workers()
+    records = measure(plan(), sides("a", "b"))
+    assert [("a", 0), ("b", 0), ("b", 1), ("a", 1), ("a", 2), ("b", 2)] == [order[:2] for order in found.orders]
+    assert ["a", "b"] == list(records)
+    case = records["a"].cases[0]
+    assert ((2.0,), (3.0,)) == case.measurement("steady_time").processes
+    assert {"version": 1, "of": "pipelines", "processes": 2} == records["a"].protocol
+
+
+def test_verified_alone_takes_one_process(workers):
+    found = workers()
+    measure(plan(timed=False), sides("a"))
+    assert [("a", 0)] == [order[:2] for order in found.orders]
+
+
+def test_a_side_that_cannot_begin_keeps_its_reason(workers):
+    workers(lambda order, task: order["allocator"] == "rmm")
+    rmm, other = sides("rmm", "cupy")
+    records = measure(plan(), [rmm, other])
+    assert ["cupy"] == list(records)
+    assert "RMM is not installed here" in rmm.missing
+
+
+def test_where_no_side_can_begin_that_is_an_error(workers):
+    workers(lambda order, task: True)
+    with pytest.raises(BackendUnavailable, match="RMM is not installed here"):
+        measure(plan(), sides("rmm"))
+
+
+def test_a_task_that_hangs_costs_itself_alone(workers):
+    found = workers(lambda order, task: task == "image:graph")
+    record = measure(plan(), sides("a"))["a"]
+    assert {"image:graph": "timed out", "image:streams": "ok"} == {
+        f"{case.kernel}:{case.variant}": case.status for case in record.cases
+    }
+    assert ("a", 0, ("image:streams",)) == found.orders[1]
+    assert ("a", 1, ("image:streams",)) == found.orders[2]
+
+
+def test_an_interrupted_run_is_kept_as_incomplete(workers):
+    def interrupt(order, task):
+        if order["process"] == 1 and task:
+            raise KeyboardInterrupt
+
+    workers(interrupt)
+    record = measure(plan(), sides("a"))["a"]
+    assert (False, 2) == (record.complete, len(record.cases))
+
+
+def test_no_round_begins_that_would_end_too_late(workers):
+    found = workers()
+    measure(plan(limit=0.0), sides("a"))
+    assert 1 == len(found.orders)
+
+
+def test_progress_counts_all_sides(workers):
+    workers()
+    seen = []
+    measure(plan(), sides("a", "b"), seen.append)
+    assert (12, 12, 11) == (len(seen), seen[0].total, seen[-1].done)
+
+
+def test_what_the_allocator_told_stays_with_its_side(workers):
+    workers()
+    (one,) = chosen = sides("a")
+    measure(plan(), chosen)
+    assert {"hits": 2} == one.told
+
+
+def test_tasks_are_forms_of_pipelines():
+    toy = pipelines(["image", "dendritic"])
+    assert ("image:graph", "dendritic:graph") == tasks_of(toy, ("graph",), "S0", CATALOGUE)
+    with pytest.raises(UsageError, match="unknown form 'fast'"):
+        tasks_of(toy, ("fast",), "S0", CATALOGUE)

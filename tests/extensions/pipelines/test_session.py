@@ -1,0 +1,89 @@
+"""One measuring process: what it measures on a device (a pretended one), what it says of what is wrong or missing."""
+
+import pytest
+
+from prism_bench.backends.numpy_reference import NumpyBackend
+from prism_bench.errors import BackendUnavailable
+from prism_bench.extensions.pipelines import session as sessions
+from prism_bench.extensions.pipelines.session import Session
+from tests.built_in import CATALOGUE
+from tests.extensions.pipelines.watched_flow import WatchedFlow
+
+
+class Pretended(NumpyBackend):
+    """A device by its name and its graphs alone."""
+
+    name = "cuda"
+
+    def flow(self):
+        return WatchedFlow()
+
+
+class NoCupti:
+    """A tracer without a tool."""
+
+    def profile(self, name, prepared, evaluate):
+        return {"tool": "cupti", "values": {"overlap_share": {"value": None, "unit": "1", "reason": f"not for {name}"}}}
+
+
+@pytest.fixture
+def session(monkeypatch):
+    monkeypatch.setattr(sessions, "Tracer", NoCupti)
+
+    def make(first=True, backend=None):
+        return Session(backend or Pretended(), CATALOGUE, "small", first=first)
+
+    return make
+
+
+def metrics(result):
+    return {(one.metric, one.subject) for one in result.measurements}
+
+
+def test_the_first_process_verifies_traces_and_times_the_cpu_alone(session):
+    found = session().task("dendritic:one_stream")
+    assert ("ok", "dendritic:one_stream[neurons=5,dendrites=3,inputs=8]") == (found.status, found.name)
+    assert {("wall_time", "cpu")} == metrics(found)
+    assert 5 == len(found.verification)
+    assert "not for dendritic:one_stream" == found.profile["values"]["overlap_share"]["reason"]
+    assert {"up": 1, "up_bytes": 480, "down": 2, "down_bytes": 25} == found.code["transfers"]
+
+
+def test_later_processes_only_time(session):
+    found = session(first=False).task("dendritic:graph")
+    assert {("end_to_end_time", "kernel"), ("steady_time", "kernel"), ("launch_time", "kernel")} == metrics(found)
+    assert ((), {}) == (found.verification, found.profile)
+
+
+def test_a_call_that_waits_each_time_has_no_steady_time(session):
+    assert {("end_to_end_time", "kernel")} == metrics(session(first=False).task("dendritic:per_call"))
+
+
+def test_stages_are_verified_once_for_all_forms(session, monkeypatch):
+    seen, checked = [], sessions.check_stages
+    monkeypatch.setattr(sessions, "check_stages", lambda prepared: seen.append(1) or checked(prepared))
+    one = session()
+    for form in ("one_stream", "streams"):
+        one.task(f"dendritic:{form}")
+    assert [1] == seen
+
+
+def test_a_wrong_stage_has_no_time(session, monkeypatch):
+    entry = {"passed": False, "output": "soma.spikes", "differing": 1, "compared": 5, "actual": 1.0, "expected": 0.0,
+             "tolerance": "exact"}  # fmt: skip
+    monkeypatch.setattr(sessions, "check_stages", lambda prepared: [entry])
+    found = session().task("dendritic:one_stream")
+    assert ("wrong", ()) == (found.status, found.measurements)
+    assert "soma.spikes: 1 of 5 elements differ, the worst is 1, reference 0 (exact)" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(MemoryError("wants 1 PB"), "skipped"), (BackendUnavailable("no graphs"), "skipped")]
+)
+def test_what_cannot_run_here_is_skipped_with_its_reason(session, monkeypatch, error, status):
+    class Broken(Pretended):
+        def prepare(self, case, inputs):
+            raise error
+
+    found = session(backend=Broken()).task("dendritic:one_stream")
+    assert (status, True) == (found.status, str(error) in found.reason)
