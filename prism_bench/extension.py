@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Extension:
         """Import the modules of the extension's commands."""
         return tuple(import_module(f"{self.package}.{module}") for module in self.commands)
 
-    def function(self, reference: str) -> Callable:
+    def function(self, reference: str) -> Callable[..., Any]:
         """Return the function that `reference` (`module:function`, relative to the package) names."""
         module, _, name = reference.partition(":")
         return getattr(import_module(f"{self.package}.{module}"), name)

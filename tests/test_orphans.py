@@ -16,12 +16,12 @@ TOYS = Path(__file__).parent / "toys"
 SECONDS = 30.0  # until a child that should end is taken for one that does not
 
 RUN = f"""
-from prism_bench import workbench
+from prism_bench.run import Settings, run
 from prism_bench.catalogue import discover
 found = discover({str(TOYS)!r})
-settings = workbench.Settings(processes=1, lanes=LANES, timeout=600.0)
+settings = Settings(processes=1, lanes=LANES, timeout=600.0)
 cases = found.cases(["triple"], ["S0"])
-workbench.run(found, "null", cases, settings, lambda told: told.task.startswith(TASK) and print("busy", flush=True))
+run(found, "null", cases, settings, lambda told: told.task.startswith(TASK) and print("busy", flush=True))
 """
 WORKER = RUN.replace("LANES", "1").replace("TASK", "'edges'")
 LANES = RUN.replace("LANES", "2").replace("TASK", "'edges'")
