@@ -1,0 +1,69 @@
+"""Committed run records still show the numbers that they showed before the packages were moved and retyped.
+
+`kept_views.json` holds a digest of every part of `show --json` for each record. Texts of findings may be reworded, so
+only what a finding is about is compared. After a deliberate change of a derived value, run this file as a program.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prism_bench import store
+from prism_bench.report.json_view import view
+from prism_bench.strict_json import json_text
+from tests.built_in import CATALOGUE
+
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = Path(__file__).with_name("kept_views.json")
+FOLDERS = ("memory", "pipelines", "rounds", "runs")
+# Findings and budgets that repeat the figures of a design document are checked with the extension that shows them.
+CLAIMED_KINDS = {"high variance", "outlier", "degraded", "slow"}
+CLAIMED_BUDGETS = "performance profiling guide"
+
+
+def records() -> list[str]:
+    """Return the committed run records that `show` prints, by path below the repository."""
+    folders = [ROOT / "reports" / name for name in FOLDERS]
+    found = [path for folder in folders for path in folder.rglob("*.json.gz") if path.name[:8].isdigit()]
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)
+
+
+def parts(shown: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a shown record by part; those of the cases by field, then by case."""
+    found = {name: value for name, value in shown.items() if name not in ("cases", "findings")}
+    for case in shown["cases"]:
+        derived = case["derived"]
+        own = [one for one in derived["budgets"] if not one["from"].startswith(CLAIMED_BUDGETS)]
+        rest = {f"derived {name}": value for name, value in derived.items() if name not in ("guide", "budgets")}
+        for name, value in {**case, **rest, "derived budgets": own}.items():
+            if name != "derived":
+                found.setdefault(f"case {name}", []).append([case["name"], value])
+    about = ("gravity", "kind", "case", "metric", "ratio")
+    kept = [one for one in shown["findings"] if one["kind"] not in CLAIMED_KINDS]
+    found["findings"] = sorted(json_text({name: one[name] for name in about}) for one in kept)
+    return found
+
+
+def digests(path: str) -> dict[str, str]:
+    """Return a digest of each part of what `show --json` prints of the record."""
+    shown = json.loads(json_text(view(store.read(ROOT / path), CATALOGUE)))
+    texts = {name: json.dumps(value, sort_keys=True) for name, value in parts(shown).items()}
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in sorted(texts.items())}
+
+
+def test_every_committed_record_is_covered():
+    assert len(records()) >= 9
+    assert set(records()) == set(json.loads(KEPT.read_text()))
+
+
+@pytest.mark.parametrize("path", records())
+def test_it_shows_the_same_numbers(path):
+    kept = json.loads(KEPT.read_text())[path]
+    assert kept == digests(path)
+
+
+if __name__ == "__main__":
+    KEPT.write_text(json.dumps({path: digests(path) for path in records()}, indent=1) + "\n")
