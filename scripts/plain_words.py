@@ -12,7 +12,7 @@ PRIVATE = {
         "package, module, queue, bucket or environment"
     ),
     r"\b(told|tells?(?! apart)|says|said|(is|are|was|were) asked)\b": "reports, reported, prints or checks",
-    r"\b(stands?|stood|lies|lives)\b": "is, is in",
+    r"\b(stands?(?! out\b)|stood(?! out\b)|lies|lives)\b": "is, is in",
     r"\b(comes?|came) to\b": "totals, is",
     r"\bwhat bounds\b": "bottleneck; memory-bound, latency-bound",
     r"\bby hand\b": "hand-written",
