@@ -1,6 +1,9 @@
-"""The README's kernel of one's own is real: both files are taken from the page and verified. Its items are served."""
+"""The README is short and real: its kernel is verified, its output is printed, and its items are served."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.run.verification import passed, verify
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+FUSION = ROOT / "docs" / "pages" / "guides" / "fusion.md"
 
 
 @pytest.fixture
@@ -41,7 +46,26 @@ def test_the_printed_kernel_is_right(catalogue, backend):
 
 
 def test_the_printed_item_is_served(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", FUSION.read_text(), re.DOTALL)
     (code,) = [block for block in blocks if "Executor(" in block]
-    exec(compile(code, "README.md", "exec"), {})
-    assert re.fullmatch(r"\[-?\d+\.\d+\]\n", capsys.readouterr().out)
+    exec(compile(code, "fusion.md", "exec"), {})
+    assert re.fullmatch(r"\[-?\d+\.\d+\]\n\[\]\n", capsys.readouterr().out)
+
+
+def test_it_is_short():
+    text = README.read_text()
+    assert text.count("\n") <= 130
+    assert len(text) <= 8000
+
+
+def test_the_printed_table_is_what_the_command_prints():
+    text = README.read_text()
+    (record,) = re.findall(r"prism-bench show (\S+\.json\.gz)`", text)
+    command = [sys.executable, "-m", "prism_bench", "show", record]
+    environment = {**os.environ, "COLUMNS": "200"}
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment).stdout
+    printed = [" ".join(line.split()) for line in shown.splitlines()]
+    (table,) = re.findall(r"```\n(kernel +label.*?)```", text, re.DOTALL)
+    rows = [" ".join(line.split()) for line in table.splitlines()]
+    assert len(rows) > 3
+    assert [] == [row for row in rows if not any(line.startswith(row) for line in printed)]

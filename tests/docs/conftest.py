@@ -58,6 +58,9 @@ class Reader:
     def _toml(self, block):
         tomllib.loads(block.text)
 
+    def _text(self, block):
+        """Only shown."""
+
     def _yaml(self, block):
         import yaml
 

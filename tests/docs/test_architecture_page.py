@@ -1,0 +1,41 @@
+"""The page on the architecture names only files that exist, and answers what a newcomer asks."""
+
+import re
+
+import pytest
+
+from tests.docs.blocks import PAGES, ROOT
+from tests.test_architecture import FLOORS, NOUNS
+
+TEXT = (PAGES / "architecture.md").read_text()
+ANSWERS = dict(re.findall(r"^\| (.+\?) \| `(.+)` \|$", TEXT, re.MULTILINE))
+
+
+def test_every_named_path_exists():
+    named = re.findall(r"`((?:prism_bench|tests|kernels|suites|scripts|docs|reports)/[^`<]*)`", TEXT)
+    assert len(named) > 20
+    assert [] == [path for path in named if not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize(
+    ("question", "defines"),
+    [
+        ("Where is the cold time measured?", "class Cold"),
+        ("Where is a change called slower?", "slower"),
+        ("Where does the site's overview come from?", "def page"),
+    ],
+)
+def test_the_answer_is_the_right_file(question, defines):
+    assert defines in (ROOT / ANSWERS[question]).read_text()
+
+
+def test_the_table_of_layers_is_the_tested_one():
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", TEXT, re.MULTILINE)
+    shown = [set(names.split(", ")) for _, names in rows]
+    assert [{"data types"} if set(NOUNS) == set(floor) else set(floor) for floor in FLOORS] == shown
+
+
+def test_every_package_is_in_the_layout():
+    (layout,) = re.findall(r"```text\n(prism_bench/\n.*?)```", TEXT, re.DOTALL)
+    packages = {path.parent.name for path in (ROOT / "prism_bench").glob("*/__init__.py")}
+    assert packages - set(re.findall(r"^  (\w+)", layout, re.MULTILINE)) == set()
