@@ -61,7 +61,7 @@ OUTSIDE = {
     "ncu_report": ["profilers/ncu_report"],
     "pandas": ["store", "analysis", "exchange", "extensions"],
     "orjson": ["store", "report"],
-    "msgspec": ["documents", "record_schema", "record_check", "workers", "emulator"],
+    "msgspec": ["documents", "record_schema", "record_check", "workers", "emulator", "extensions"],
     "matplotlib": ["report", "extensions"],
     "jinja2": ["report"],
     "markupsafe": ["report"],

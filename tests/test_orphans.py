@@ -55,9 +55,10 @@ if __name__ == "__main__":
     list(ahead.on_all_cores(time.sleep, [600.0] * 9))
 """
 SERVING = """
-from prism_bench.extensions.persistent.process import Process
-process = Process("emulator", 4)
-process.receive()
+from prism_bench.extensions.persistent.messages import DeviceMessage
+from prism_bench.extensions.persistent.process import ServingProcess
+process = ServingProcess("emulator", 4)
+process.receive(DeviceMessage)
 print("busy", flush=True)
 import time
 time.sleep(600)

@@ -8,10 +8,12 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from prism_bench.workers.channel import FrameChannel
 from prism_bench.workers.child import ending, environment
+
+START_SECONDS = 180.0  # until a worker's first message
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,13 @@ class WorkerEnvironment:
 
 
 class WorkerStreams(TypedDict, total=False):
-    """What a worker's standard input and output are connected to, and the descriptors that it inherits."""
+    """What a worker's standard input and output are connected to, and the descriptors that it inherits.
+
+    As `stdout`, `subprocess.STDOUT` is the file of standard error.
+    """
 
     stdin: int
-    stdout: int | IO[bytes] | None
+    stdout: int
     pass_fds: Collection[int]
 
 
@@ -49,6 +54,8 @@ class WorkerProcess:
         self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]
     ) -> None:
         self._stderr = tempfile.TemporaryFile()
+        if streams.get("stdout") == subprocess.STDOUT:
+            streams["stdout"] = self._stderr.fileno()
         command = [sys.executable, "-m", where.program, *arguments]
         self._process = subprocess.Popen(
             command, stderr=self._stderr, env=where.view(), cwd=where.root, process_group=0, **streams

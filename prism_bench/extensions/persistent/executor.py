@@ -6,7 +6,7 @@
         mean = executor.read("te", "mean")
 
 The queue kernel runs in a process of its own. A watchdog ends that process when an item does not answer within
-`Settings.timeout`, when the kernel's pulse stands still, or when the process dies; another one takes its place and
+`Settings.timeout`, when the kernel's pulse stops, or when the process dies; another one takes its place and
 serves what was asked for by launching the fused kernels. The item that was under way is given up and says so; nothing
 is lost without a report (`Executor.incidents`).
 """
@@ -75,14 +75,14 @@ class Executor:
         self.drain()
         with self._lock:
             self._written[name, array] = np.array(values, field.dtype)
-            self._service.ask("write", name, array, self._written[name, array])
+            self._service.write(name, array, self._written[name, array])
 
     def read(self, name: str, array: str) -> np.ndarray:
         """A copy of the program's array, after all items that were asked for."""
         field = self._field(name, array)
         self.drain()
         with self._lock:
-            content = self._service.ask("read", name, array, field.nbytes)
+            content = self._service.read(name, array, field.nbytes)
         return np.frombuffer(content, field.dtype).reshape(field.shape).copy()
 
     def drain(self) -> None:
@@ -147,7 +147,7 @@ class Executor:
         try:
             self._service = Service(self._cases, self.backend, self.settings, LAUNCHES)
             for (name, array), values in self._written.items():
-                self._service.ask("write", name, array, values)
+                self._service.write(name, array, values)
         except (PrismBenchError, OSError) as error:
             self.closed = f"{trouble}; then no other worker came up: {error}"
             self._fail(waiting, self.closed)

@@ -1,78 +1,78 @@
-"""A worker seen from the host: started, asked, ended."""
+"""Handle of the worker process that serves a queue: start it, exchange messages, end it."""
 
-import socket
 import subprocess
-import sys
-import tempfile
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
+from typing import TypeVar
 
-from prism_bench.errors import BackendUnavailable, PrismBenchError
+import numpy as np
+
+from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.persistent.board import Board
-from prism_bench.workers.child import ending, environment
+from prism_bench.extensions.persistent.messages import WORKER_MESSAGES, HostMessage, WorkerMessage
+from prism_bench.workers.frames import Frame, FrameError
+from prism_bench.workers.handle import START_SECONDS, FrameWorker, WorkerEnvironment
+from prism_bench.workers.refusal import Refusal
 
-START_SECONDS, END_SECONDS = 180.0, 30.0
+END_SECONDS = 30.0
+_WORKER = WorkerEnvironment(program="prism_bench.extensions.persistent.worker")
+_Expected = TypeVar("_Expected", bound=WorkerMessage)
 
 
-class Process:
-    """A worker process on a board of its own. Its questions are answered one at a time."""
+class ServingProcess:
+    """A worker process with its own board. Its questions are answered one at a time."""
 
-    def __init__(self, backend: str, slots: int):
+    def __init__(self, backend: str, slots: int) -> None:
         self.board = Board(slots)
-        ours, theirs = socket.socketpair()
-        self._words = tempfile.TemporaryFile()
-        handles = (theirs.fileno(), self.board.handle)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", f"{__package__}.worker", backend, *map(str, handles), str(slots)],
-                pass_fds=handles, stdin=subprocess.DEVNULL, stdout=self._words, stderr=self._words, env=environment(),
-                process_group=0,
-            )  # fmt: skip
-        self._channel = Connection(ours.detach())
+        arguments = [backend, str(self.board.handle), str(slots)]
+        self._worker = FrameWorker(_WORKER, arguments, stdout=subprocess.STDOUT, pass_fds=(self.board.handle,))
         self.board.close()
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        """The process's number."""
+        return self._worker.pid
 
-    def receive(self, timeout: float = START_SECONDS):
-        """What the worker says next. An error of ours is raised; BackendUnavailable where it says nothing or died."""
+    def receive(self, expected: type[_Expected], timeout: float = START_SECONDS, largest: int = 0) -> Frame[_Expected]:
+        """Return the worker's next message, whose arrays have at most `largest` bytes.
+
+        An expected error of the worker is raised; BackendUnavailable where it sends nothing in time, something else,
+        or has ended.
+        """
         try:
-            if not self._channel.poll(timeout):
-                raise BackendUnavailable(f"the worker does not answer within {timeout:.3g} s")
-            answer = self._channel.recv()
+            frame = self._worker.channel.receive(WORKER_MESSAGES, timeout, largest)
+        except TimeoutError:
+            raise BackendUnavailable(f"the worker does not answer within {timeout:.3g} s") from None
         except (EOFError, OSError) as error:
             raise BackendUnavailable(self.ending()) from error
-        if isinstance(answer, PrismBenchError):
-            raise answer
-        return answer
+        except FrameError as error:
+            raise BackendUnavailable(f"the worker sent no answer: {error}") from error
+        if isinstance(frame.message, Refusal):
+            raise frame.message.error()
+        if not isinstance(frame.message, expected):
+            raise BackendUnavailable(f"the worker sent {type(frame.message).__name__}, not {expected.__name__}")
+        return Frame(frame.message, frame.arrays)
 
-    def send(self, message) -> None:
-        """Say something to the worker; BackendUnavailable where it is gone."""
+    def send(self, message: HostMessage, arrays: Sequence[np.ndarray] = ()) -> None:
+        """Send a message to the worker; BackendUnavailable where it has ended."""
         try:
-            self._channel.send(message)
+            self._worker.channel.send(message, arrays)
         except OSError as error:
             raise BackendUnavailable(self.ending()) from error
 
     def alive(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.poll() is None
+        """Return whether the process has not ended."""
+        return self._worker.is_alive()
 
     def wait(self, timeout: float) -> bool:
-        """Whether it ends within `timeout` seconds."""
-        try:
-            self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        """Return whether it ends within `timeout` seconds."""
+        return self._worker.wait(timeout) is not None
 
     def end(self) -> None:
-        """Ended, whatever it was doing; the system takes back what it had of the device, which may last a moment."""
-        self._process.kill()
+        """End it, whatever it is doing; the system may need a moment to release its memory on the device."""
+        self._worker.kill()
         self.wait(END_SECONDS)
-        self._channel.close()
-        self._words.close()
+        self._worker.release()
 
     def ending(self) -> str:
-        """How it ended, with the last of what it said on standard error."""
-        self.wait(1.0)
-        return f"the worker process {ending(self._process.poll(), self._words)}"
+        """Return how it ended, with its last line of standard error."""
+        return f"the worker process {self._worker.ending(1.0)}"

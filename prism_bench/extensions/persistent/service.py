@@ -1,43 +1,59 @@
-"""One worker with its queue: items go in, answers come out, and trouble shows."""
+"""One worker with its queue: items go in, answers come out, and faults are noticed."""
 
 import time
 from collections.abc import Mapping
 
+import numpy as np
+
 from prism_bench.case import Case
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.persistent.layout import NUMBER_BITS, STOP_PROGRAM, slot_of
+from prism_bench.extensions.persistent.messages import (
+    ArrayContent,
+    ArrayWritten,
+    DeviceMessage,
+    ReadArray,
+    ServingMessage,
+    WriteArray,
+    pack_order,
+)
 from prism_bench.extensions.persistent.pending import Pending
-from prism_bench.extensions.persistent.process import Process
+from prism_bench.extensions.persistent.process import ServingProcess
 from prism_bench.extensions.persistent.program import program_of, served
 from prism_bench.extensions.persistent.settings import PERSISTENT, Settings
 
-PULSE_SECONDS = 1.0  # a pulse that stands still for less says nothing: hosts are busy
+PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hosts are busy
 
 
 class Service:
-    """The cases, by name, in a fresh process and on a fresh board. `form` is how they are served, `reason` why in none
-    better. BackendUnavailable where the backend is missing, UsageError where a case cannot be served.
+    """The cases, by name, in a new process and on a new board.
+
+    `form` is how they are served, `reason` why not in the form of the settings. BackendUnavailable where the backend
+    is missing, UsageError where a case cannot be served.
     """
 
-    def __init__(self, cases: Mapping[str, Case | None], backend: str, settings: Settings, form: str):
+    def __init__(self, cases: Mapping[str, Case | None], backend: str, settings: Settings, form: str) -> None:
         self._settings = settings
-        self.process = Process(backend, settings.slots)
+        self.process = ServingProcess(backend, settings.slots)
         try:
-            device = self.process.receive()
+            device = self.process.receive(DeviceMessage).message.device()
             self.programs = {name: program_of(name, case, device) for name, case in cases.items()}
             programs = tuple(self.programs.values())
             served(programs)  # what cannot be served is refused here, not in another process
-            self.process.send((programs, settings.source, form))
-            self.form, self.reason = self.process.receive()
+            self.process.send(*pack_order(programs, settings.source, form))
+            serving = self.process.receive(ServingMessage).message
         except BaseException:
             self.process.end()
             raise
-        self._board, self._ticket, self._slots = self.process.board, 0, [None] * settings.slots
+        self.form, self.reason = serving.form, serving.reason
+        self._board, self._ticket = self.process.board, 0
+        self._slots: list[Pending | None] = [None] * settings.slots
         self._requests, self._answers = self._board.requests, self._board.answers
-        self._head, self._beats = None, -1
+        self._head: Pending | None = None
+        self._beats = -1
 
     def place(self, item: Pending) -> bool:
-        """Ask for the item; False where its slot is still taken."""
+        """Put the item into the queue; return False where its slot is still taken."""
         ticket = self._ticket + 1
         slot = slot_of(ticket, len(self._slots))
         earlier = self._slots[slot]
@@ -51,17 +67,23 @@ class Service:
         return True
 
     def unfinished(self) -> list[Pending]:
-        """What was asked for and is not done, in that order."""
+        """Return the items in the queue that are not done, in their order."""
         waiting = [item for item in self._slots if item is not None and not item.done()]
         return sorted(waiting, key=lambda item: item.ticket)
 
-    def ask(self, method: str, *arguments):
-        """A question to the worker, and its answer; BackendUnavailable where it has none within the timeout."""
-        self.process.send((method, arguments))
-        return self.process.receive(self._settings.timeout)
+    def write(self, program: str, array: str, values: np.ndarray) -> None:
+        """Copy the values into a program's array; BackendUnavailable where that takes longer than the timeout."""
+        self.process.send(WriteArray(program, array), (values,))
+        self.process.receive(ArrayWritten, self._settings.timeout)
+
+    def read(self, program: str, array: str, nbytes: int) -> bytes:
+        """Return the bytes of a program's array; BackendUnavailable where that takes longer than the timeout."""
+        self.process.send(ReadArray(program, array, nbytes))
+        (content,) = self.process.receive(ArrayContent, self._settings.timeout, nbytes).arrays
+        return content.tobytes()
 
     def trouble(self, now: float) -> str | None:
-        """What is wrong at `now`, a time of the monotonic clock; it has to be asked again and again."""
+        """Return what is wrong at `now`, a time of the monotonic clock; it has to be called again and again."""
         if not self.process.alive():
             return self.process.ending()
         head = next(iter(self.unfinished()), None)
@@ -73,11 +95,11 @@ class Service:
             return f"no answer within {self._settings.timeout:g} s"
         beating = self.form == PERSISTENT or head is None
         if beating and now - self._beat_at > max(self._settings.timeout, PULSE_SECONDS):
-            return f"its pulse stands still for {now - self._beat_at:.2g} s"
+            return f"its pulse has stopped for {now - self._beat_at:.2g} s"
         return None
 
     def stop(self) -> bool:
-        """Serve what was asked for and end; False where that takes longer than the timeout."""
+        """Serve all items in the queue and end; return False where that takes longer than the timeout."""
         limit = time.monotonic() + self._settings.timeout
         stop = Pending("stop", STOP_PROGRAM)
         while not self.place(stop):
@@ -87,7 +109,7 @@ class Service:
         return self.process.wait(self._settings.timeout) and stop.done()
 
     def end(self) -> None:
-        """Whatever the worker was doing, it does so no longer."""
+        """End the worker, whatever it is doing."""
         self.process.end()
 
 

@@ -1,14 +1,16 @@
 """The worker: the process in which the queue is served, so that a hang or a crash can be ended with it.
 
-Started as `python -m prism_bench.extensions.persistent.worker BACKEND CHANNEL BOARD SLOTS`, with the inherited
-descriptors of a connection and of the board. It reports its device, receives the programs and the form in which to
-serve them, and then answers questions: `write`, `read`. It ends with the stop request, or when the other side of
-the connection closes.
+Started as `python -m prism_bench.extensions.persistent.worker CHANNEL BACKEND BOARD SLOTS`, with the inherited descriptors of a
+socket and of the board. It reports its device, receives the programs and the form in which to serve them, and then
+writes and reads arrays. It ends with the stop request, or when the other end of the socket closes.
 """
 
 import os
 import sys
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
 
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.extensions.persistent.board import Board
@@ -21,22 +23,38 @@ from prism_bench.extensions.persistent.layout import (
     ticket_of,
 )
 from prism_bench.extensions.persistent.machine import Machine, open_machine
+from prism_bench.extensions.persistent.messages import (
+    HOST_MESSAGES,
+    ArrayContent,
+    ArrayWritten,
+    DeviceMessage,
+    HostMessage,
+    ReadArray,
+    ServeOrder,
+    ServingMessage,
+    WorkerMessage,
+    WriteArray,
+    unpack_programs,
+)
 from prism_bench.extensions.persistent.program import Served, served
 from prism_bench.extensions.persistent.settings import LAUNCHES, PERSISTENT
+from prism_bench.workers.channel import FrameChannel
 from prism_bench.workers.child import end_with
+from prism_bench.workers.frames import Frame, FrameError
+from prism_bench.workers.refusal import Refusal
 
 LOOK_SECONDS = 0.01  # how long the worker waits for a question before it looks at the queue kernel
 
 
 class LaunchingServer:
-    """Serves the board from the host: the program's kernels are launched for every item."""
+    """Server of the board on the host, which launches the program's kernels for every item."""
 
-    def __init__(self, machine: Machine, order: Served, board: Board):
+    def __init__(self, machine: Machine, order: Served, board: Board) -> None:
         self._board, self._ticket = board, 1
         self._launchers = [machine.launcher(order, program) for program in order.programs]
 
     def step(self) -> bool:
-        """Serve the next item, if there is one; False once the stop has been served."""
+        """Serve the next item, if there is one; return False once the stop has been served."""
         slot = slot_of(self._ticket, self._board.slots)
         request = self._board.requests[slot]
         self._board.pulse[0] += 1
@@ -54,13 +72,17 @@ class LaunchingServer:
 class Worker:
     """One machine, one order, one board."""
 
-    def __init__(self, channel: Connection, machine: Machine, board: Board):
+    def __init__(self, channel: FrameChannel, machine: Machine, board: Board) -> None:
         self._channel, self._machine, self._board = channel, machine, board
+        self._server: LaunchingServer | None = None
 
     def start(self) -> None:
-        """Take the order, settle in and begin to serve; tells the form, and why it is not the one asked for."""
-        programs, source, form = self._channel.recv()
-        self._order, self._server, reason = served(programs, source), None, None
+        """Receive the order, allocate its arrays and begin to serve; report the form, and why it is not the order's."""
+        frame = self._channel.receive(HOST_MESSAGES)
+        if not isinstance(frame.message, ServeOrder):
+            raise FrameError(f"the first message is {type(frame.message).__name__}, not ServeOrder")
+        form, reason = frame.message.form, None
+        self._order = served(unpack_programs(frame.message, frame.arrays), Path(frame.message.source))
         self._machine.settle_in(self._order)
         if form == PERSISTENT:
             try:
@@ -69,41 +91,44 @@ class Worker:
                 form, reason = LAUNCHES, str(error)
         if form == LAUNCHES:
             self._server = LaunchingServer(self._machine, self._order, self._board)
-        self._channel.send((form, reason))
+        self._channel.send(ServingMessage(form, reason))
 
     def run(self) -> None:
-        """Until the stop is served."""
+        """Serve until the stop, and answer questions in between."""
         while self._server.step() if self._server else self._machine.serving():
-            if self._channel.poll(0 if self._server else LOOK_SECONDS):
-                method, arguments = self._channel.recv()
-                self._channel.send(getattr(self, method)(*arguments))
+            if self._channel.has_data(0.0 if self._server else LOOK_SECONDS):
+                self._channel.send(*self._reply(self._channel.receive(HOST_MESSAGES)))
 
-    def write(self, program: str, array: str, values) -> None:
-        """Copy the values to where the array lies."""
-        self._machine.write(self._order.offsets[program, array], values)
+    def _reply(self, frame: Frame[HostMessage]) -> tuple[WorkerMessage, Sequence[np.ndarray]]:
+        """Return the answer to a question, and the arrays that belong to it."""
+        match frame.message:
+            case WriteArray(program=program, array=array):
+                self._machine.write(self._order.offsets[program, array], frame.arrays[0])
+                return ArrayWritten(), ()
+            case ReadArray(program=program, array=array, nbytes=nbytes):
+                content = self._machine.read(self._order.offsets[program, array], nbytes)
+                return ArrayContent(), (np.frombuffer(content, np.uint8),)
+            case ServeOrder():
+                raise FrameError("an order comes once")
 
-    def read(self, program: str, array: str, nbytes: int) -> bytes:
-        """The bytes of the array."""
-        return self._machine.read(self._order.offsets[program, array], nbytes)
 
-
-def main(backend: str, channel: str, board: str, slots: str) -> None:
-    """Serve until told to stop. The process ends at once then: a device's tidy end would wait for what never ends."""
-    end_with(int(channel))
-    connection = Connection(int(channel))
+def main(descriptor: str, backend: str, board: str, slots: str) -> None:
+    """Serve until the stop. The process ends at once then: a device's orderly end would wait for what never ends."""
+    end_with(int(descriptor))
+    channel = FrameChannel.inherited(int(descriptor))
     try:
         machine = open_machine(backend)
-        connection.send(machine.device)
-        worker = Worker(connection, machine, Board(int(slots), int(board)))
+        channel.send(DeviceMessage.of(machine.device))
+        worker = Worker(channel, machine, Board(int(slots), int(board)))
         worker.start()
         worker.run()
-    except (EOFError, BrokenPipeError):
+    except (EOFError, BrokenPipeError, ConnectionResetError):
         os._exit(0)
     except PrismBenchError as error:
         print(error, file=sys.stderr, flush=True)
-        connection.send(error)
+        channel.send(Refusal.of(error))
         os._exit(error.exit_code)
-    except Exception as error:  # a device's own errors have no common type; the last line on standard error is told
+    except Exception as error:  # a device's own errors have no common type; the host reports the last line
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
         os._exit(1)
     os._exit(0)

@@ -90,7 +90,7 @@ def test_a_full_queue_is_told_and_keeps_what_it_has(opened):
         items = [executor.submit("endless") for _ in range(2)]
         with pytest.raises(QueueFull, match="all 2 slots of the queue are taken, and none became free within 0.05 s"):
             executor.submit("endless")
-        executor._service.ask("write", "endless", "zero", ONE)
+        executor._service.write("endless", "zero", ONE)
         for item in items:
             item.result(10)
 
@@ -101,7 +101,7 @@ def test_waiting_for_a_result_has_an_end_and_may_begin_again(opened):
         item = executor.submit("endless")
         with pytest.raises(TimeoutError, match=r"item 1 \(endless\) is not served within 0.01 s"):
             item.result(0.01)
-        executor._service.ask("write", "endless", "zero", ONE)
+        executor._service.write("endless", "zero", ONE)
         item.result(10)
         assert item.done()
 
@@ -182,7 +182,7 @@ def test_a_queue_kernel_that_stands_still_is_noticed_by_its_pulse():
     """On a GPU the kernel's pulse goes on when its process is stopped; on the emulator they are one."""
     with Executor({"empty": None}, "emulator", Settings(timeout=0.5)) as executor:
         os.kill(executor.pid, signal.SIGSTOP)
-        assert until_an_incident(executor).reason.startswith("its pulse stands still for")
+        assert until_an_incident(executor).reason.startswith("its pulse has stopped for")
         executor.submit("empty").result(REPLACED)
 
 

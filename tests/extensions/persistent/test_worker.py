@@ -1,6 +1,6 @@
 """The worker with a machine that cannot serve, and how it serves by launches."""
 
-from multiprocessing import Pipe
+import socket
 
 import pytest
 
@@ -9,9 +9,11 @@ from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.persistent.board import Board
 from prism_bench.extensions.persistent.layout import NO_SUCH_PROGRAM, STOP_PROGRAM, message
 from prism_bench.extensions.persistent.machine import Machine, open_machine
+from prism_bench.extensions.persistent.messages import WORKER_MESSAGES, ServingMessage, pack_order
 from prism_bench.extensions.persistent.program import CHAINS, Program, served
 from prism_bench.extensions.persistent.settings import LAUNCHES, PERSISTENT
 from prism_bench.extensions.persistent.worker import LaunchingServer, Worker
+from prism_bench.workers.channel import FrameChannel
 
 
 class OldMachine(Machine):
@@ -42,12 +44,14 @@ class OldMachine(Machine):
 
 
 def test_where_a_queue_kernel_cannot_be_had_the_kernels_are_launched():
-    ours, theirs = Pipe()
-    ours.send(((Program("first"), Program("second")), CHAINS, PERSISTENT))
+    ours, theirs = map(FrameChannel, socket.socketpair())
+    ours.send(*pack_order((Program("first"), Program("second")), CHAINS, PERSISTENT))
     board, machine = Board(4), OldMachine()
     worker = Worker(theirs, machine, board)
     worker.start()
-    assert (LAUNCHES, "an old one offers no cooperative launches") == ours.recv()
+    assert (
+        ServingMessage(LAUNCHES, "an old one offers no cooperative launches") == ours.receive(WORKER_MESSAGES).message
+    )
     for ticket, number in enumerate((1, 0, STOP_PROGRAM), start=1):
         board.requests[ticket] = message(ticket, number)
     worker.run()
