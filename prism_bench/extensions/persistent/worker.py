@@ -1,8 +1,8 @@
 """The worker: the process in which the queue is served, so that a hang or a crash can be ended with it.
 
-Started as `python -m prism_bench.extensions.persistent.worker CHANNEL BACKEND BOARD SLOTS`, with the inherited descriptors of a
-socket and of the board. It reports its device, receives the programs and the form in which to serve them, and then
-writes and reads arrays. It ends with the stop request, or when the other end of the socket closes.
+Started as `python -m prism_bench.extensions.persistent.worker CHANNEL BACKEND BOARD SLOTS`, with the inherited
+descriptors of a socket and of the board. It reports its device, receives the programs and the form in which to serve
+them, and then writes and reads arrays. It ends with the stop request, or when the other end of the socket closes.
 """
 
 import os

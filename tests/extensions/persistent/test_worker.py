@@ -43,8 +43,16 @@ class OldMachine(Machine):
         return b""
 
 
-def test_where_a_queue_kernel_cannot_be_had_the_kernels_are_launched():
-    ours, theirs = map(FrameChannel, socket.socketpair())
+@pytest.fixture
+def channels():
+    both = [FrameChannel(end) for end in socket.socketpair()]
+    yield both
+    for channel in both:
+        channel.close()
+
+
+def test_where_a_queue_kernel_cannot_be_had_the_kernels_are_launched(channels):
+    ours, theirs = channels
     ours.send(*pack_order((Program("first"), Program("second")), CHAINS, PERSISTENT))
     board, machine = Board(4), OldMachine()
     worker = Worker(theirs, machine, board)
