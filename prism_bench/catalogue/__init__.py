@@ -1,0 +1,11 @@
+"""Catalogue: finds every pair of source and spec in a folder, loads the specs and lists their cases.
+
+The folder is the registry. `find` looks for specs, `load` reads and checks one, `packages` gives each catalogue its
+Python package, `listing` names the cases.
+"""
+
+from prism_bench.catalogue.catalogue import Catalogue, Problem
+from prism_bench.catalogue.find import discover
+from prism_bench.files import default_folder
+
+__all__ = ["Catalogue", "Problem", "default_folder", "discover"]

@@ -1,0 +1,102 @@
+"""Find every spec of a catalogue folder, and name the files that cannot be used."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prism_bench.catalogue.catalogue import Catalogue, Problem
+from prism_bench.catalogue.finders import SpecFinder, extension_finders
+from prism_bench.catalogue.load import check_spec, load_spec, problem_of
+from prism_bench.catalogue.packages import catalogue_package, module_name
+from prism_bench.errors import SpecError, UsageError
+from prism_bench.files import GENERATED, default_folder, family_of
+from prism_bench.kernel import KernelSpec
+
+
+@dataclass
+class _Found:
+    """Specs by name, and problems, in the order in which they were found."""
+
+    kernels: dict[str, KernelSpec] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, spec: KernelSpec) -> None:
+        """Add a spec that contradicts neither itself nor the others; raise an error otherwise."""
+        if spec.name in self.kernels:
+            raise SpecError(f"kernel '{spec.name}' stands in family '{self.kernels[spec.name].family}' too")
+        check_spec(spec)
+        self.kernels[spec.name] = spec
+
+
+def discover(folder: Path | str | None = None, finders: Iterable[SpecFinder] | None = None) -> Catalogue:
+    """Return the catalogue of a folder, the built-in one by default.
+
+    A broken pair becomes a problem, never an exception; a missing folder is a UsageError. `finders` return specs that
+    are no files; the default is those of the extensions.
+    """
+    root = Path(folder) if folder else default_folder()
+    if not root.is_dir():
+        raise UsageError(f"no catalogue at {root}: a catalogue is a folder of <family>/<name>.cu and <name>.py")
+    found = _Found()
+    with catalogue_package(root) as package:
+        for path in _pairs(root, "py"):
+            try:
+                found.add(load_spec(path, module_name(package, root, path)))
+            except (Exception, SystemExit) as error:  # whatever a spec raises must not stop the other kernels
+                found.problems.append(problem_of(path, error))
+        for finder in extension_finders() if finders is None else finders:
+            _add_made(found, finder(root))
+    found.problems += list(_sources_without_spec(root, found))
+    aliases = _aliases(found)
+    return Catalogue(root, found.kernels, tuple(found.problems), aliases)
+
+
+def _add_made(found: _Found, made: Iterable[KernelSpec | Problem]) -> None:
+    """Add what a finder made."""
+    for one in made:
+        if isinstance(one, Problem):
+            found.problems.append(one)
+            continue
+        try:
+            found.add(one)
+        except Exception as error:  # a spec's own functions may raise anything
+            found.problems.append(problem_of(one.source or Path(one.name), error))
+
+
+def _pairs(root: Path, suffix: str) -> list[Path]:
+    """Return files of that suffix in the family folders, then the generated ones.
+
+    Hidden folders belong to editors, `include` is what families share, and `__init__.py` is for type checkers.
+    """
+    paths = [*sorted(root.glob(f"*/*.{suffix}")), *sorted(root.glob(f"*/{GENERATED}/*.{suffix}"))]
+    families = [path for path in paths if family_of(path) != "include" and path.name != "__init__.py"]
+    return [path for path in families if not family_of(path).startswith(".")]
+
+
+def _sources_without_spec(root: Path, found: _Found) -> Iterator[Problem]:
+    """Yield a problem for each source that neither a spec uses nor a spec or broken spec is named like."""
+    used = {source for spec in found.kernels.values() for source in _sources(spec)}
+    names = {(spec.family, spec.name) for spec in found.kernels.values()}
+    names |= {(family_of(problem.path), problem.path.stem) for problem in found.problems}
+    for path in _pairs(root, "cu"):
+        if path not in used and (family_of(path), path.stem) not in names:
+            yield Problem(path, f"has no spec {path.stem}.py beside it")
+
+
+def _sources(spec: KernelSpec) -> Iterator[object]:
+    """Yield the source files of a spec and its variants."""
+    yield spec.source
+    for variant in spec.variants.values():
+        yield variant.changes.get("source")
+
+
+def _aliases(found: _Found) -> dict[str, str]:
+    """Return the name of the kernel that each alias means; one that is taken already is a problem."""
+    aliases: dict[str, str] = {}
+    for spec in found.kernels.values():
+        for alias in spec.aliases:
+            if alias in found.kernels or alias in aliases:
+                found.problems.append(Problem(spec.source or Path(spec.name), f"alias '{alias}' is taken"))
+            else:
+                aliases[alias] = spec.name
+    return aliases

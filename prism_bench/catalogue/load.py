@@ -1,0 +1,70 @@
+"""Load one spec file, and check a spec by building all of its cases."""
+
+import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from prism_bench import byname
+from prism_bench.arguments import Array
+from prism_bench.case import Case
+from prism_bench.catalogue.catalogue import Problem
+from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.errors import PrismBenchError, SpecError
+from prism_bench.files import family_of
+from prism_bench.kernel import KernelSpec
+
+
+def load_spec(path: Path, module: str) -> KernelSpec:
+    """Return the spec that the file defines, imported as `module`; raise a SpecError if it has none, or no source.
+
+    The source is the file's neighbour with the ending `.cu`, unless the spec names another one.
+    """
+    spec = _executed(path, module)
+    if not isinstance(spec, KernelSpec):
+        raise SpecError("defines no 'spec = KernelSpec(...)'")
+    source = spec.source or path.with_suffix(".cu")
+    if not source.is_file():
+        raise SpecError(f"has no source {source.name} beside it")
+    return replace(spec, name=path.stem, family=family_of(path), source=source)
+
+
+def _executed(path: Path, module: str) -> object:
+    """Execute a spec file and return what it calls `spec`; what it prints goes to stderr."""
+    module_spec = spec_from_file_location(module, path)
+    if module_spec is None or module_spec.loader is None:
+        raise SpecError("is no Python file")
+    loaded = module_from_spec(module_spec)
+    sys.modules[module] = loaded
+    with redirect_stdout(sys.stderr):
+        module_spec.loader.exec_module(loaded)
+    return getattr(loaded, "spec", None)
+
+
+def check_spec(spec: KernelSpec) -> None:
+    """Build every case once, so that a contradiction is found here and not during a run."""
+    unasked = sorted(set(spec.tune.values) - set(spec.tunable)) if spec.tune else ()
+    if unasked:
+        raise SpecError(f"tune: neither the launch nor a derived size asks for '{unasked[0]}'")
+    variants = [(spec.with_variant(variant), variant) for variant in spec.variants]
+    for one, variant in [(spec, None), *variants]:
+        for case in [*timed_cases(one, variant), *edge_cases(one, variant)]:
+            _build(case)
+
+
+def _build(case: Case) -> None:
+    """Compute all that follows from spec and workload alone."""
+    for argument in case.spec.arguments:
+        _ = case.sizes.shape(argument.name) if isinstance(argument, Array) else argument.value(case.axes)
+    _ = case.sizes.bytes_moved, case.sizes.allocated_bytes, case.sizes.flops
+    case.correctness.check_golden()
+    case.plan.require_default()
+
+
+def problem_of(path: Path, error: BaseException) -> Problem:
+    """Return what a spec file's error means to its author, with the line for errors that are not ours."""
+    if isinstance(error, PrismBenchError):
+        return Problem(path, str(error))
+    line = byname.line_in(error, str(path)) or (error.lineno if isinstance(error, SyntaxError) else None)
+    return Problem(path, f"line {line or '?'}: {type(error).__name__}: {error}")

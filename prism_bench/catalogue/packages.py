@@ -1,0 +1,83 @@
+"""Python packages of catalogues: what specs are loaded into, so that they can import shared Python relatively.
+
+A spec imports what its catalogue shares with `from ..include.row_sums import shared_rows`. Each catalogue is a package
+with its own name, so that two of them never share a module:
+
+- The built-in catalogue is `prism_bench_catalogue`, any other one `prism_bench_catalogue_<hash of its folder>`.
+- Families are packages in it. `include` has two folders: the catalogue's own `include/`, then the built-in one. Headers
+  are searched in the same order.
+- While a catalogue is loaded, `prism_bench_catalogue.include` means its own `include`. Specs written for version 0.1
+  import by that name; it is deprecated.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from importlib import invalidate_caches
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
+from pathlib import Path
+
+from prism_bench.files import default_folder, shared_folders
+
+BUILT_IN = "prism_bench_catalogue"
+
+
+def package_name(folder: Path) -> str:
+    """Return the name of the package that the specs of a catalogue are loaded into."""
+    resolved = folder.resolve()
+    if resolved == default_folder().resolve():
+        return BUILT_IN
+    return f"{BUILT_IN}_{sha256(str(resolved).encode()).hexdigest()[:12]}"
+
+
+@contextmanager
+def catalogue_package(folder: Path) -> Iterator[str]:
+    """Create the package of a catalogue anew and yield its name; the name of version 0.1 means it in the body."""
+    name = package_name(folder)
+    _take_modules(name)
+    invalidate_caches()
+    _create(name, [folder.resolve()])
+    _create(f"{name}.include", shared_folders(folder))
+    if name == BUILT_IN:
+        yield name
+        return
+    built_in = _take_modules(BUILT_IN)
+    sys.modules |= {BUILT_IN: sys.modules[name], f"{BUILT_IN}.include": sys.modules[f"{name}.include"]}
+    try:
+        yield name
+    finally:
+        _take_modules(BUILT_IN)
+        sys.modules |= built_in
+
+
+def module_name(package: str, folder: Path, path: Path) -> str:
+    """Return the name of a spec's module and create the packages above it: one for each folder below the catalogue."""
+    name, place = package, folder
+    for part in path.relative_to(folder).parent.parts:
+        name, place = f"{name}.{_identifier(part)}", place / part
+        if name not in sys.modules:
+            _create(name, [place.resolve()])
+    return f"{name}.{_identifier(path.stem)}"
+
+
+def _identifier(part: str) -> str:
+    """Return a part of a path without dots, which would make two packages of it."""
+    return part.replace(".", "_")
+
+
+def _create(name: str, folders: Sequence[Path]) -> None:
+    """Create a namespace package whose modules are in `folders`."""
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = [str(folder) for folder in folders]
+    sys.modules[name] = package = module_from_spec(spec)
+    parent, _, last = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], last, package)
+
+
+def _take_modules(package: str) -> dict[str, object]:
+    """Remove a package and all in it from the loaded modules, and return them by name."""
+    names = [name for name in sys.modules if name == package or name.startswith(f"{package}.")]
+    return {name: sys.modules.pop(name) for name in names}
