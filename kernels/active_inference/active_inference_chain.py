@@ -11,13 +11,6 @@ The kernel itself is the chain's baseline, twelve steps each in a launch of its 
 
 import math
 
-from prism_bench_catalogue.include.column_sums import LANES, derived, derived_by_lanes, lanes_of
-from prism_bench_catalogue.include.gaussian import divergence, likelihood_size, log_likelihood, spreads
-from prism_bench_catalogue.include.gemv import launches as products
-from prism_bench_catalogue.include.gemv import splits as product_splits
-from prism_bench_catalogue.include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, sum_launch
-from prism_bench_catalogue.include.torch_peers import compiled
-
 from prism_bench import (
     Budget,
     Chain,
@@ -33,6 +26,13 @@ from prism_bench import (
     Workload,
     reduction,
 )
+
+from ..include.column_sums import LANES, derived, derived_by_lanes, lanes_of
+from ..include.gaussian import divergence, likelihood_size, log_likelihood, spreads
+from ..include.gemv import launches as products
+from ..include.gemv import splits as product_splits
+from ..include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, sum_launch
+from ..include.torch_peers import compiled
 
 # S1 on an H200: J alone is 537 MB, 121 us at the rate of reading: there fusion saves a sixth, at S0 all but one launch.
 # Thirteen launches take 162 us, 0.77 of a copy's rate, five (`partial`) 150, 0.83, one (`full`) 136, 0.92; DRAM is 69,

@@ -4,10 +4,11 @@ Precisions are at least 1e-10. The sum of the components is the accuracy of a be
 """
 
 import numpy as np
-from prism_bench_catalogue.include.gaussian import OBSERVATIONS, edges, likelihood_size, log_likelihood, spreads
-from prism_bench_catalogue.include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
+
+from ..include.gaussian import OBSERVATIONS, edges, likelihood_size, log_likelihood, spreads
+from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
 
 # Bound by memory: 12 bytes an observation at the copy rate; one logarithm.
 launch = launch_map("ai_accuracy<{}>", "m")

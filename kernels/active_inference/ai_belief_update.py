@@ -1,9 +1,9 @@
 """A step of belief along a gradient, mu + kappa gradient; with `prior` the prior's own gradient is added on the way."""
 
-from prism_bench_catalogue.include.gaussian import STATES, edges, spreads
-from prism_bench_catalogue.include.map_arrays import MAP_TUNE, in_double, launch_map
-
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Scalar, Size, Variant, Workload, reduction
+
+from ..include.gaussian import STATES, edges, spreads
+from ..include.map_arrays import MAP_TUNE, in_double, launch_map
 
 # Bound by memory: 12 bytes a state at the copy rate.
 launch = launch_map("ai_belief_update<{}>", arguments=("mu", "gradient", "mu", "kappa", "n"))

@@ -3,10 +3,10 @@
 Variances are at least 1e-10. Near q = p the terms cancel; the kernel sums x - ln(1 + x) as a series there.
 """
 
-from prism_bench_catalogue.include.gaussian import STATES, divergence, edges, spreads
-from prism_bench_catalogue.include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
-
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
+
+from ..include.gaussian import STATES, divergence, edges, spreads
+from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
 
 # Bound by memory: 20 bytes a state at the copy rate. In doubles S1 takes 202 us on an H200, 0.78 of that rate: issue
 # slots 76 %, DRAM 69 %, at half of an SM's warps (58 registers).

@@ -1,9 +1,9 @@
 """An error weighted by the observations' precisions, element by element: one rounding, so exact."""
 
-from prism_bench_catalogue.include.gaussian import OBSERVATIONS, edges, spreads
-from prism_bench_catalogue.include.map_arrays import MAP_TUNE, in_double, launch_map
-
 from prism_bench import Budget, In, KernelSpec, Out, Size, exact
+
+from ..include.gaussian import OBSERVATIONS, edges, spreads
+from ..include.map_arrays import MAP_TUNE, in_double, launch_map
 
 # Bound by memory: 12 bytes an observation at the copy rate.
 launch = launch_map("ai_precision_weight<{}>", "m")

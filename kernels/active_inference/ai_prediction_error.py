@@ -1,9 +1,9 @@
 """The error of a prediction, e = o - g, or weighted by the observations' precisions, precision (o - g)."""
 
-from prism_bench_catalogue.include.gaussian import OBSERVATIONS, edges, spreads
-from prism_bench_catalogue.include.map_arrays import MAP_TUNE, in_double, launch_map
-
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Variant, Workload, elementwise
+
+from ..include.gaussian import OBSERVATIONS, edges, spreads
+from ..include.map_arrays import MAP_TUNE, in_double, launch_map
 
 # Bound by memory: 16 bytes an observation (12 unweighted) at the copy rate.
 weighted, raw = (launch_map(f"ai_prediction_error<{{}}, {form}>", "m") for form in ("true", "false"))

@@ -1,9 +1,9 @@
 """The sum of a vector in an order that the grid fixes, float or double: the active-inference chain's own reduction."""
 
-from prism_bench_catalogue.include.gaussian import STATES, edges
-from prism_bench_catalogue.include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
-
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
+
+from ..include.gaussian import STATES, edges
+from ..include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
 
 # S1 on an H200: 67 MB / 4.29 TB/s = 16 us. It took 27 us, DRAM 60 %, issue slots 19 %: a thread had one load on its
 # way, six times over. Whole batches of four, eight to a thread, take 23 us, 0.68 of a copy's rate, 2.7 us of it the

@@ -1,9 +1,9 @@
 """The velocity of a belief, (now - before) / dt: a difference and a quotient, each rounded once."""
 
-from prism_bench_catalogue.include.gaussian import STATES, edges
-from prism_bench_catalogue.include.map_arrays import MAP_TUNE, in_double, launch_map
-
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Scalar, Size, Workload, elementwise
+
+from ..include.gaussian import STATES, edges
+from ..include.map_arrays import MAP_TUNE, in_double, launch_map
 
 # Bound by memory: 12 bytes a state at the copy rate.
 launch = launch_map("ai_velocity_update<{}>")

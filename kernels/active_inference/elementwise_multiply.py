@@ -1,9 +1,10 @@
 """c = a b, element by element: one rounding, so exact; subnormals are kept."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact
+
+from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 12 bytes an element at the copy rate, one instruction.
 

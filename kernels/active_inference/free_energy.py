@@ -4,7 +4,6 @@ States without posterior mass contribute nothing, whatever their likelihood; mas
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 from prism_bench import (
     Budget,
@@ -23,6 +22,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
+
+from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 # S1 on an H200: 805 MB / 4.45 TB/s = 181 us; 26 instructions a state = 59 us: bound by memory. `scalar` takes 152 us,
 # 0.83 of a copy's rate: DRAM 75 %, issue slots 51 %, at half of an SM's warps (46 registers).

@@ -5,7 +5,6 @@ The policy `clipped` raises both to `eps` first, which keeps every divergence fi
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 from prism_bench import (
     Budget,
@@ -24,6 +23,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
+
+from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 # S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 26 instructions a pair = 59 us: bound by memory.
 weights = Fill(

@@ -4,21 +4,6 @@ Channels are the columns of a matrix (height = width = 1) or planes (NCHW). A va
 """
 
 import numpy as np
-from prism_bench_catalogue.include.batch_norm import (
-    DERIVED,
-    GOLDEN,
-    IMAGE,
-    IMAGES,
-    MATRICES,
-    PARAMETERS,
-    SIZES,
-    WORKLOADS,
-    by_channel,
-    launch_of,
-    normalised,
-    plane_block,
-    torch_batch_norm,
-)
 
 from prism_bench import (
     Budget,
@@ -38,6 +23,22 @@ from prism_bench import (
     uniform,
 )
 from prism_bench.domain import nonnegative
+
+from ..include.batch_norm import (
+    DERIVED,
+    GOLDEN,
+    IMAGE,
+    IMAGES,
+    MATRICES,
+    PARAMETERS,
+    SIZES,
+    WORKLOADS,
+    by_channel,
+    launch_of,
+    normalised,
+    plane_block,
+    torch_batch_norm,
+)
 
 MOST_BLOCKS = 2048
 

@@ -7,9 +7,6 @@ Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 
 from dataclasses import replace
 
 import numpy as np
-from prism_bench_catalogue.include import tensor_tile
-from prism_bench_catalogue.include.gemm_tile import TILE_RULE, TILES, on_tiles
-from prism_bench_catalogue.include.torch_peers import in_tf32
 
 from prism_bench import (
     Budget,
@@ -27,6 +24,10 @@ from prism_bench import (
     product,
 )
 from prism_bench.domain import real
+
+from ..include import tensor_tile
+from ..include.gemm_tile import TILE_RULE, TILES, on_tiles
+from ..include.torch_peers import in_tf32
 
 FINITE = replace(real(), finite=True)  # an infinity is no sum of two TF32
 

@@ -1,9 +1,10 @@
 """y = max(0, x); `nan="propagate"` keeps NaN, as the libraries do, `nan="zero"` swallows it. -0 gives +0."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Rule, Size, Variant, Workload, exact
+
+from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 8 bytes an element at the copy rate (125 us of S1 on an H200), two instructions an element.
 FUNCTORS = {"propagate": "Relu", "zero": "ReluZeroingNan"}

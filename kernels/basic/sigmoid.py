@@ -1,9 +1,10 @@
 """y = 1 / (1 + exp(-x)), accurate to the last bits in both tails."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, elementwise
+
+from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside one exponential and one division (about 60 us).
 

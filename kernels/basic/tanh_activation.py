@@ -1,9 +1,10 @@
 """y = tanh x; tiny x is returned as it is."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, elementwise
+
+from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside some 30 instructions (about 70 us).
 

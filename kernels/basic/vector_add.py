@@ -1,9 +1,10 @@
 """c = a + b: one rounding per element, so exact."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact
+
+from ..include.vector_load import map_tune, spread
 
 
 def launch(n, block, groups):

@@ -8,17 +8,17 @@ PyTorch 15.5: issue slots 74 %, FP32 pipe 53 %.
 A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
 """
 
-from prism_bench_catalogue.include.attention import (
+from prism_bench import Budget, KernelSpec, Workload, normwise
+
+from ..include.attention import (
     RULES,
     arguments,
     attention,
     launcher,
     operations,
 )
-from prism_bench_catalogue.include.attention_forms import DERIVED, PARAMETERS, forms, goldens
-from prism_bench_catalogue.include.bfloat import wide
-
-from prism_bench import Budget, KernelSpec, Workload, normwise
+from ..include.attention_forms import DERIVED, PARAMETERS, forms, goldens
+from ..include.bfloat import wide
 
 
 def reference(q, k, v, mask, scale, causal, masked, length, width, xp):

@@ -3,7 +3,9 @@
 Channels are the columns of a matrix (height = width = 1) or planes (NCHW). A variance below -eps gives NaN.
 """
 
-from prism_bench_catalogue.include.batch_norm import (
+from prism_bench import Budget, In, InOut, KernelSpec, Out, Rule, Variant, normalising
+
+from ..include.batch_norm import (
     DERIVED,
     GOLDEN,
     IMAGE,
@@ -16,8 +18,6 @@ from prism_bench_catalogue.include.batch_norm import (
     normalised,
     torch_batch_norm,
 )
-
-from prism_bench import Budget, In, InOut, KernelSpec, Out, Rule, Variant, normalising
 
 
 def reference(x, gamma, beta, mean, variance, eps, xp):

@@ -5,7 +5,10 @@ Floors of S1 on an H200: 537 MB / 4.29 TB/s = 125 us; 0.6 G FMA = 20 us: the mem
 """
 
 import numpy as np
-from prism_bench_catalogue.include.convolution import (
+
+from prism_bench import Budget, Golden, KernelSpec, Workload, reduction
+
+from ..include.convolution import (
     DERIVED_ONE,
     ONE,
     RULES_ONE,
@@ -18,9 +21,7 @@ from prism_bench_catalogue.include.convolution import (
     torch_channels,
     torch_tf32,
 )
-from prism_bench_catalogue.include.half_convolution import correlated_halves, in_halves, torch_halves
-
-from prism_bench import Budget, Golden, KernelSpec, Workload, reduction
+from ..include.half_convolution import correlated_halves, in_halves, torch_halves
 
 
 def reference(x, taps, k, stride, padding, out_rows, out_cols, xp):

@@ -5,7 +5,10 @@ GELU(beta); `approximate` is that of GELU, which takes 20 instructions.
 """
 
 import numpy as np
-from prism_bench_catalogue.include.layer_norm import (
+
+from prism_bench import Budget, KernelSpec, Rule, Variant, Workload, normalising
+
+from ..include.layer_norm import (
     ARGUMENTS,
     EDGES,
     ROWS_TUNE,
@@ -16,8 +19,6 @@ from prism_bench_catalogue.include.layer_norm import (
     normalised,
     torch_layer_norm,
 )
-
-from prism_bench import Budget, KernelSpec, Rule, Variant, Workload, normalising
 
 
 def launch(batch, length, cols, approximate, block):

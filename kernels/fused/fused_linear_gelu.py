@@ -6,8 +6,6 @@ Floors of S1 on an H200: 1.1 TFLOP / 67 TFLOP/s = 16.4 ms, 0.94 GB / 4.28 TB/s =
 """
 
 import numpy as np
-from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
-from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, on_warpgroups
 
 from prism_bench import (
     Budget,
@@ -22,6 +20,9 @@ from prism_bench import (
     normwise,
     product,
 )
+
+from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, on_warpgroups
 
 ACTIVATIONS = {"none": "Gelu", "tanh": "GeluTanh"}
 

@@ -5,8 +5,6 @@ Floors of S1 on an H200: 275 GFLOP / 67 TFLOP/s = 4.1 ms, 0.34 GB / 4.28 TB/s = 
 """
 
 import numpy as np
-from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
-from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required
 
 from prism_bench import (
     Budget,
@@ -21,6 +19,9 @@ from prism_bench import (
     normwise,
     product,
 )
+
+from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required
 
 
 def launch(batch, outputs, layout, tile, device):

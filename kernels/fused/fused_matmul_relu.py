@@ -9,18 +9,6 @@ Of A the bits beyond TF32 are cut off, B is rounded.
 """
 
 import numpy as np
-from prism_bench_catalogue.include.bfloat import wide
-from prism_bench_catalogue.include.fused_product import ELEMENTS
-from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
-from prism_bench_catalogue.include.tensor_tile import (
-    TENSOR_RULE,
-    WARPGROUPS,
-    Operands,
-    on_tensor_tiles,
-    required,
-    warpgroup_tiles,
-)
-from prism_bench_catalogue.include.torch_peers import in_tf32
 
 from prism_bench import (
     Budget,
@@ -34,6 +22,19 @@ from prism_bench import (
     normwise,
     product,
 )
+
+from ..include.bfloat import wide
+from ..include.fused_product import ELEMENTS
+from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.tensor_tile import (
+    TENSOR_RULE,
+    WARPGROUPS,
+    Operands,
+    on_tensor_tiles,
+    required,
+    warpgroup_tiles,
+)
+from ..include.torch_peers import in_tf32
 
 
 def launch(m, n, tile, device):

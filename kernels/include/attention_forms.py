@@ -7,11 +7,12 @@ from functools import wraps
 from math import sqrt
 
 import numpy as np
-from prism_bench_catalogue.include.attention import arguments, launcher, launcher_fp32, row_closed
-from prism_bench_catalogue.include.bfloat import BFLOATS
-from prism_bench_catalogue.include.tensor_tile import WARPGROUPS
 
 from prism_bench import Budget, Golden, Variant, normwise
+
+from .attention import arguments, launcher, launcher_fp32, row_closed
+from .bfloat import BFLOATS
+from .tensor_tile import WARPGROUPS
 
 PARAMETERS = {"causal": 0, "masked": 0, "scaling": None, "shape": None}
 DERIVED = {

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from prism_bench_catalogue.include.bfloat import BFLOATS, FLOAT8S
-from prism_bench_catalogue.include.gemm_tile import on_tiles
-from prism_bench_catalogue.include.tensor_tile import Operands, on_tensor_tiles, warpgroup_tiles
-
 from prism_bench import In, Workload, normal
+
+from .bfloat import BFLOATS, FLOAT8S
+from .gemm_tile import on_tiles
+from .tensor_tile import Operands, on_tensor_tiles, warpgroup_tiles
 
 # Element, dtype of an operand, fill, normwise bound. Bits of bfloat16 and e4m3 travel as unsigned integers.
 ELEMENTS = {

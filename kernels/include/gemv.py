@@ -1,9 +1,10 @@
 """How the products of gemv.cu are launched."""
 
 import numpy as np
-from prism_bench_catalogue.include.map_arrays import NUMBERS
 
 from prism_bench import Launch
+
+from .map_arrays import NUMBERS
 
 SHORT = 1024  # columns up to which a warp takes a row
 ROWS = 4  # rows of a block otherwise

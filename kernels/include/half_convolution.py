@@ -1,6 +1,8 @@
 """Convolution of images in half precision, channels last: launches, sizes and data of half_convolution.cuh."""
 
-from prism_bench_catalogue.include.convolution import (
+from prism_bench import In, Launch, Out, Rule, Size, normwise
+
+from .convolution import (
     PARAMETERS,
     RULES,
     SIZES,
@@ -9,8 +11,6 @@ from prism_bench_catalogue.include.convolution import (
     images,
     span,
 )
-
-from prism_bench import In, Launch, Out, Rule, Size, normwise
 
 PIXELS = {"ManyPixels": (16, 32), "FewPixels": (8, 16)}  # rows and columns of a block's tile
 DEPTH, CHANNELS, STAGES, MOST_SHARED = 64, 64, 4, 227 << 10

@@ -1,8 +1,8 @@
 """Products of half operands on the tensor cores: layouts, sizes, rules, reference, peers and workloads of both."""
 
-from prism_bench_catalogue.include.tensor_tile import Operands
-
 from prism_bench import In, Out, Rule, Size, Workload
+
+from .tensor_tile import Operands
 
 LAYOUTS = ("nn", "nt", "tn", "tt")  # for A and B in turn whether it is stored transposed
 SIZES = (Size("m"), Size("n"), Size("k"))

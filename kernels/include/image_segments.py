@@ -1,13 +1,14 @@
 """Convolution, entropy in windows and labels of an image: the fused launch, data, reference and rules of both specs."""
 
 import numpy as np
-from prism_bench_catalogue.include.convolution import correlated_one
-from prism_bench_catalogue.include.label_vote import labels_of, neighbours, vote
-from prism_bench_catalogue.include.window_entropy import counters_of, entropies, table_bytes
 
 from prism_bench import Golden, In, Launch, Rule, Workload, exact_except
 from prism_bench.domain import whole
 from prism_bench.inputs import Fill, integers
+
+from .convolution import correlated_one
+from .label_vote import labels_of, neighbours, vote
+from .window_entropy import counters_of, entropies, table_bytes
 
 STRIP = 126  # labels of a warp in a row
 WARPS, FEW_WARPS = 16, 6  # of a block, where taps and windows are small, and else

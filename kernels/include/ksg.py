@@ -2,9 +2,9 @@
 
 import math
 
-from prism_bench_catalogue.include.neighbours import apart, group_of, pairs, slabs, splits_of, warps
-
 from prism_bench import Launch, Rule, Scalar, Scratch, Size, Zero
+
+from .neighbours import apart, group_of, pairs, slabs, splits_of, warps
 
 TERMS = 256  # threads of the last steps
 SHAPE = ("n", "length", "group")

@@ -1,9 +1,9 @@
 """The steps behind a layer's product, each in its own launch: bias, activation, softmax, gradient, product, sum."""
 
-from prism_bench_catalogue.include.gemv import launches as products
-from prism_bench_catalogue.include.row_sums import parts_of
-
 from prism_bench import Launch, Zero
+
+from .gemv import launches as products
+from .row_sums import parts_of
 
 ACTIVATIONS = {  # functor, launch of the separate step: entry, elements a block, threads
     "relu": ("Relu", "relu_in_place<Relu>", 1024, 256),

@@ -1,6 +1,6 @@
 """A layer, its loss and a step in float64, and how far rounding may take each: the linear-algebra chain's reference."""
 
-from prism_bench_catalogue.include import activations
+from . import activations
 
 STRETCH = {"relu": 1.0, "sigmoid": 0.25, "tanh": 1.0}  # the steepest slope of each activation
 

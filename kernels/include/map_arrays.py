@@ -1,9 +1,10 @@
 """Launches for the maps and sums of map_arrays.cuh, what of a map may vary, and how a spec has a form in double."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune
 
 from prism_bench import Launch, Scratch, Variant
+
+from .vector_load import map_tune
 
 NUMBERS = {"float32": "float", "float64": "double"}
 MOST_BLOCKS = 8192

@@ -1,9 +1,10 @@
 """The variants of persistence.cuh: the death of each pixel's component, and the pairs alone as a diagram."""
 
 import numpy as np
-from prism_bench_catalogue.include.persistence import deaths, on_host, reference
 
 from prism_bench import Golden, In, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero
+
+from .persistence import deaths, on_host, reference
 
 PAIR_TILE = 2048  # pixels of a block that gathers pairs
 BY_HAND = [[5, 1, 0, 2, 4], [1, 1, 1, 2, 2], [3, 0, 0, 0, 3.5]]

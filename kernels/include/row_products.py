@@ -1,6 +1,6 @@
 """How the products of row_products.cuh are launched."""
 
-from prism_bench_catalogue.include.gemv import ROWS, SHORT, width_of
+from .gemv import ROWS, SHORT, width_of
 
 
 def row_blocks(rows, cols):

@@ -1,10 +1,10 @@
 """What the transfer-entropy kernels share: inputs, sizes, launches by warps, and the float64 side of their steps."""
 
-from prism_bench_catalogue.include.ksg import kth_smallest
-from prism_bench_catalogue.include.neighbours import SAMPLES, apart, slabs
-
 from prism_bench import In, Launch, Rule, Workload, uniform
 from prism_bench.domain import nonnegative
+
+from .ksg import kth_smallest
+from .neighbours import SAMPLES, apart, slabs
 
 THREADS = 256
 EMBEDDING = {"dx": 2, "dy": 2}

@@ -9,21 +9,6 @@ Estimates may be negative; a point that is not finite makes them NaN. `significa
 from math import gcd
 
 import numpy as np
-from prism_bench_catalogue.include.ksg import (
-    ALONE,
-    DERIVED,
-    PARAMETERS,
-    RULES,
-    WORK,
-    estimate,
-    p_value,
-    plan,
-    significance,
-    terms,
-    undecided,
-)
-from prism_bench_catalogue.include.neighbours import nearest, pairs, warps
-from prism_bench_catalogue.include.philox import philox
 
 from prism_bench import (
     Golden,
@@ -40,6 +25,22 @@ from prism_bench import (
     absolute,
     elementwise,
 )
+
+from ..include.ksg import (
+    ALONE,
+    DERIVED,
+    PARAMETERS,
+    RULES,
+    WORK,
+    estimate,
+    p_value,
+    plan,
+    significance,
+    terms,
+    undecided,
+)
+from ..include.neighbours import nearest, pairs, warps
+from ..include.philox import philox
 
 
 def launch(n, dx, dy, dz, k, splits, blocks, runs):

@@ -1,7 +1,6 @@
 """psi(x) = d/dx ln Gamma(x); NaN at the poles 0, -1, -2, ... The variant `table` looks integers up."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import (
     Budget,
@@ -20,6 +19,8 @@ from prism_bench import (
     uniform,
 )  # fmt: skip
 from prism_bench.domain import real
+
+from ..include.vector_load import map_tune, spread
 
 # S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 4 special functions = 75 us. Of 177 us issue slots were 79 % busy, DRAM
 # 61 %, special functions 37 %, with 47 instructions and 5 branches an element; four elements without a branch, at 31

@@ -6,9 +6,10 @@ A point with a coordinate that is not finite has no neighbours (eps is NaN) and 
 """
 
 import numpy as np
-from prism_bench_catalogue.include.neighbours import BLOCK, group_of, nearest, pairs, splits_of, warps
 
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, exact
+
+from ..include.neighbours import BLOCK, group_of, nearest, pairs, splits_of, warps
 
 
 def launches(indices):

@@ -9,10 +9,11 @@ them NaN. Standardise the inputs, and jitter values that repeat.
 import math
 
 import numpy as np
-from prism_bench_catalogue.include.ksg import ALONE, DERIVED, PARAMETERS, RULES, WORK, estimate, plan
-from prism_bench_catalogue.include.neighbours import apart, slabs
 
 from prism_bench import Golden, In, KernelSpec, Out, Rule, Variant, Workload, absolute
+
+from ..include.ksg import ALONE, DERIVED, PARAMETERS, RULES, WORK, estimate, plan
+from ..include.neighbours import apart, slabs
 
 POINTS = ("x", "y", "x", "no_starts")
 

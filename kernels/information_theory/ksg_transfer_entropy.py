@@ -7,19 +7,6 @@ Floor of S2 on an H200: 37 operations a pair of 256 a clock and SM: 9.8 ms. In i
 """
 
 import numpy as np
-from prism_bench_catalogue.include.ksg import (
-    ALONE,
-    DERIVED,
-    PARAMETERS,
-    RULES,
-    WORK,
-    estimate,
-    p_value,
-    plan,
-    significance,
-    terms,
-    undecided,
-)
 
 from prism_bench import (
     Golden,
@@ -37,6 +24,20 @@ from prism_bench import (
 )
 from prism_bench.domain import as_drawn
 from prism_bench.inputs import Fill
+
+from ..include.ksg import (
+    ALONE,
+    DERIVED,
+    PARAMETERS,
+    RULES,
+    WORK,
+    estimate,
+    p_value,
+    plan,
+    significance,
+    terms,
+    undecided,
+)
 
 EMBED = 128
 

@@ -9,21 +9,6 @@ One launch is possible although a softmax waits for all tiles of its rows: the l
 
 from dataclasses import replace
 
-from prism_bench_catalogue.include.gemm_tile import TILE_RULE, TILES, on_tiles
-from prism_bench_catalogue.include.loss_launches import (
-    ACTIVATIONS,
-    STEP,
-    loss_gradient,
-    row_shape,
-    separate_steps,
-    softmax,
-)
-from prism_bench_catalogue.include.loss_steps import gradient_size, reference, step_size, total_size
-from prism_bench_catalogue.include.row_products import row_blocks, row_template
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS
-from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
-from prism_bench_catalogue.include.torch_peers import compiled
-
 from prism_bench import (
     Budget,
     Chain,
@@ -42,6 +27,21 @@ from prism_bench import (
     normal,
     reduction,
 )
+
+from ..include.gemm_tile import TILE_RULE, TILES, on_tiles
+from ..include.loss_launches import (
+    ACTIVATIONS,
+    STEP,
+    loss_gradient,
+    row_shape,
+    separate_steps,
+    softmax,
+)
+from ..include.loss_steps import gradient_size, reference, step_size, total_size
+from ..include.row_products import row_blocks, row_template
+from ..include.row_sums import MOST_BLOCKS
+from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
+from ..include.torch_peers import compiled
 
 # S1 on an H200: 275 GFLOP / 64.8 TFLOP/s = 4.2 ms in FP32, 0.35 ms on the tensor cores; all else moves 0.27 GB, 63 us,
 # once fused, and 1.6 GB, 0.38 ms, in separate launches: fusion is worth a tenth in FP32, half in half precision.

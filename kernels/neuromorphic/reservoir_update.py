@@ -4,7 +4,6 @@ Floor of S1 on an H200: W is 1.07 GB / 4.45 TB/s = 241 us; of the batched S2: 13
 """
 
 import numpy as np
-from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
 
 from prism_bench import (
     Budget,
@@ -24,6 +23,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+
+from ..include.gemm_tile import TILE_RULE, on_tiles
 
 ROWS = 4
 # A spectral radius of about 0.9.

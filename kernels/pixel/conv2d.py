@@ -4,7 +4,10 @@ The variant `channels` takes images of several channels, with bias, dilation and
 """
 
 import numpy as np
-from prism_bench_catalogue.include.convolution import (
+
+from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, reduction
+
+from ..include.convolution import (
     BURSTS_OF_A_TILE,
     DERIVED_ONE,
     ONE,
@@ -19,9 +22,7 @@ from prism_bench_catalogue.include.convolution import (
     tiles,
     torch_channels,
 )
-from prism_bench_catalogue.include.half_convolution import correlated_halves, in_halves, torch_halves
-
-from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, reduction
+from ..include.half_convolution import correlated_halves, in_halves, torch_halves
 
 # Floors of S1 on an H200: 537 MB / 4.29 TB/s = 125 us; 3.3 G FMA + 17 % other instructions at 1.9 GHz = 121 us.
 # Bursts of rows in the grid's order: 149 us, 0.84 of a copy's rate (separable 0.91, S2 0.98), issue slots 81 %, FP32

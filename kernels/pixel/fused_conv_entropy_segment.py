@@ -4,7 +4,9 @@ Zeros surround the image for the convolution; windows and votes are clipped to i
 `threshold`, in bits; lo and hi bound the levels, as a range taken from the data would need a pass of its own.
 """
 
-from prism_bench_catalogue.include.image_segments import (
+from prism_bench import KernelSpec, Out, Scalar, Size, Variant, absolute
+
+from ..include.image_segments import (
     EDGES,
     GOLDEN,
     INPUTS,
@@ -18,8 +20,6 @@ from prism_bench_catalogue.include.image_segments import (
     reference,
     segments,
 )
-
-from prism_bench import KernelSpec, Out, Scalar, Size, Variant, absolute
 
 # Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 31 shared-memory words a pixel for the windows (2 w table reads,
 # w + 3 counters, 4 for codes and levels) and 4 loads for the convolution at 32 a clock and SM = 281 us, with the 1.48

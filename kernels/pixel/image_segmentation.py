@@ -8,7 +8,6 @@ The variant `regions` goes on: pixels of one label that hang together are a regi
 from importlib import import_module
 
 import numpy as np
-from prism_bench_catalogue.include.label_vote import labels_of, launch_of, vote
 
 from prism_bench import (
     Budget,
@@ -26,6 +25,8 @@ from prism_bench import (
     exact,
     normal,
 )
+
+from ..include.label_vote import labels_of, launch_of, vote
 
 TILE_ROWS, TILE_COLUMNS = 64, 128  # of a block that finds regions
 MOST_OPEN = 2 * (TILE_ROWS + TILE_COLUMNS)  # regions at the border of a tile

@@ -5,7 +5,6 @@ offsets -floor(w/2) to w - 1 - floor(w/2). `normalised` divides by log2(bins).
 """
 
 import numpy as np
-from prism_bench_catalogue.include.window_entropy import entropies, launch_naive, slide
 
 from prism_bench import (
     Golden,
@@ -23,6 +22,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.domain import real
 from prism_bench.inputs import integers
+
+from ..include.window_entropy import entropies, launch_naive, slide
 
 # Floors of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; 57 shared-memory words a pixel at 32 a clock and SM = 129 us:
 # 2 w table reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w), 6 for codes and the result.

@@ -13,7 +13,6 @@ at once now: with both changes 233 us. The pairs of `diagram` cost one reading m
 from importlib import import_module
 
 import numpy as np
-from prism_bench_catalogue.include.persistence_forms import diagram, persistence
 
 from prism_bench import (
     Budget,
@@ -33,6 +32,8 @@ from prism_bench import (
     exact,
     normal,
 )  # fmt: skip
+
+from ..include.persistence_forms import diagram, persistence
 
 TILE_ROWS, TILE_COLUMNS = 64, 128  # of a block
 

@@ -5,7 +5,6 @@ subset of measured qubits (a bit mask) it is their bits, side by side. u comes f
 """
 
 import numpy as np
-from prism_bench_catalogue.include.philox import uniforms
 
 from prism_bench import (
     Budget,
@@ -27,6 +26,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+
+from ..include.philox import uniforms
 
 # S1 on an H200: 1.6 GB / 4.28 TB/s = 376 us, 3 operations a state: bound by memory. Of shots:S1 407 us, 499 us in
 # fact: DRAM 73 %, L2 36 %, issue slots 32 %: running sums of 4 MB in a launch of its own and five loads of a shot that

@@ -4,7 +4,6 @@ The form `excess` subtracts what equilibrium has, (1/T) sum of gamma_i (v_i^2 - 
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 from prism_bench import (
     Budget,
@@ -24,6 +23,8 @@ from prism_bench import (
     uniform,
 )  # fmt: skip
 from prism_bench.domain import nonnegative, positive
+
+from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 4 instructions a particle = 9 us: bound by memory.
 BOLTZMANN = 1.380649e-23  # J/K

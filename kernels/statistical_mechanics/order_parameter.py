@@ -4,7 +4,6 @@ Angles need not be wrapped. psi is the argument of the sum, and says nothing whe
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 from prism_bench import (
     Budget,
@@ -24,6 +23,8 @@ from prism_bench import (
     uniform,
 )  # fmt: skip
 from prism_bench.domain import interval, real
+
+from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us; of
 # `accurate` 24 instructions = 54 us. 74 us in fact, 0.85 of a copy's rate: DRAM 78 %, issue slots 57 %, special

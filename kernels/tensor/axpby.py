@@ -1,9 +1,10 @@
 """out = alpha a + beta b; an array whose factor is 0 is not read, as in the BLAS, so that its NaN stays out."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Scalar, Size, Variant, Workload, elementwise
+
+from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 12 bytes an element at the copy rate, four instructions.
 

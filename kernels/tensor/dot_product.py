@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 from prism_bench import (
     Budget,
@@ -20,6 +19,8 @@ from prism_bench import (
     exact,
     reduction,
 )
+
+from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 UNDERFLOW = 2.0**-149  # what a product of floats may lose
 

@@ -1,7 +1,6 @@
 """y = exp x over the whole range: inf above 88.72, subnormal below -87.34, 0 below -103.97."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import (
     Budget,
@@ -17,6 +16,8 @@ from prism_bench import (
     uniform,
 )
 from prism_bench.domain import real
+
+from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside some ten instructions (20 us).
 

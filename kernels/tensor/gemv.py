@@ -4,7 +4,6 @@ Floor of S1 on an H200: 1.07 GB / 4.45 TB/s = 241 us. Half an operation a byte: 
 """
 
 import numpy as np
-from prism_bench_catalogue.include.gemv import launches, splits
 
 from prism_bench import (
     Budget,
@@ -21,6 +20,8 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+
+from ..include.gemv import launches, splits
 
 
 def launch_of(dtype):

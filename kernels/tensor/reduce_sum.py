@@ -7,7 +7,6 @@ single floats.
 from functools import partial
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 from prism_bench import (
     Budget,
@@ -23,6 +22,8 @@ from prism_bench import (
     exact,
     reduction,
 )
+
+from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 
 def launch(n, device, fill, block):

@@ -4,7 +4,6 @@ Values are taken as they are; the variant `counts` divides each row by its sum f
 """
 
 import numpy as np
-from prism_bench_catalogue.include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 from prism_bench import (
     Budget,
@@ -24,6 +23,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
+
+from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 # S1 on an H200: 268 MB / 4.45 TB/s = 60 us. It took 81 us, DRAM 69 %, issue slots 57 %, at half of the warps that an
 # SM can hold, while each term branched on its size; terms without branches in 32 registers take 69 us, 0.90 of a

@@ -1,9 +1,10 @@
 """y = x widened from half precision, exactly: subnormals are normalised, zeros keep their sign, every NaN is quiet."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact, integers
+
+from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 6 bytes an element at the copy rate, three instructions.
 

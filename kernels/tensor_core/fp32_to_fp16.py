@@ -4,7 +4,6 @@
 """
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import (
     Budget,
@@ -21,6 +20,8 @@ from prism_bench import (
     integers,
     normal,
 )
+
+from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 6 bytes an element at the copy rate, two instructions.
 

@@ -6,7 +6,10 @@ memory: a tile is read at 80 bytes a clock by the matrix pipe and written at 48,
 `layout` says for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
 """
 
-from prism_bench_catalogue.include.half_product import (
+from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
+from prism_bench.domain import real
+
+from ..include.half_product import (
     ARGUMENTS,
     DERIVED,
     EDGES,
@@ -19,10 +22,7 @@ from prism_bench_catalogue.include.half_product import (
     operands_of,
     reference,
 )
-from prism_bench_catalogue.include.tensor_tile import TENSOR_RULE, WARP_WIDE, fits, on_tensor_tiles, on_warpgroups
-
-from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
-from prism_bench.domain import real
+from ..include.tensor_tile import TENSOR_RULE, WARP_WIDE, fits, on_tensor_tiles, on_warpgroups
 
 IN_HALF = real(most=2.0**8)  # products of what is rounded to half first
 

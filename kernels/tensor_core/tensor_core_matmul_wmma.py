@@ -6,7 +6,9 @@ the warp-wide matrix instruction: of 371 us the tensor pipe is 59 % busy, shared
 `layout` says for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
 """
 
-from prism_bench_catalogue.include.half_product import (
+from prism_bench import Budget, KernelSpec, Rule, normwise
+
+from ..include.half_product import (
     ARGUMENTS,
     DERIVED,
     EDGES,
@@ -17,9 +19,7 @@ from prism_bench_catalogue.include.half_product import (
     operands_of,
     reference,
 )
-from prism_bench_catalogue.include.tensor_tile import WARP_WIDE, fastest, on_tensor_tiles
-
-from prism_bench import Budget, KernelSpec, Rule, normwise
+from ..include.tensor_tile import WARP_WIDE, fastest, on_tensor_tiles
 
 
 def launch(m, n, k, layout, tile, stages, device):

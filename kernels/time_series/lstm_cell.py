@@ -7,11 +7,12 @@ Gate order i, f, g, o as in PyTorch; bias = b_ih + b_hh.
 from functools import cache
 
 import numpy as np
-from prism_bench_catalogue.include.gemm_tile import TILE_RULE, on_tiles
 
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, normwise, product
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+
+from ..include.gemm_tile import TILE_RULE, on_tiles
 
 # As PyTorch begins: the gates then work between their limits.
 WEIGHTS = Fill(

@@ -1,6 +1,8 @@
 """Radii of embedded points, distances and selection in one launch: no matrix of distances is ever written."""
 
-from prism_bench_catalogue.include.te_points import (
+from prism_bench import KernelSpec, Out, Size, Workload, exact
+
+from ..include.te_points import (
     DIMENSIONS,
     EDGES,
     EMBEDDING,
@@ -13,8 +15,6 @@ from prism_bench_catalogue.include.te_points import (
     own_points,
     radii,
 )
-
-from prism_bench import KernelSpec, Out, Size, Workload, exact
 
 # Bound by arithmetic: 13 instructions for the distance of a pair of 5 coordinates and one comparison with the list.
 

@@ -1,6 +1,8 @@
 """Transfer entropy from given radii: three counts of every point, terms and mean in one launch over all pairs."""
 
-from prism_bench_catalogue.include.te_points import (
+from prism_bench import KernelSpec, Out, Rule, Scratch, Size, absolute
+
+from ..include.te_points import (
     DIMENSIONS,
     EDGES,
     EMBEDDING,
@@ -13,8 +15,6 @@ from prism_bench_catalogue.include.te_points import (
     own_points,
     terms_within,
 )
-
-from prism_bench import KernelSpec, Out, Rule, Scratch, Size, absolute
 
 # Bound by arithmetic: the differences of z serve all three spaces.
 

@@ -6,7 +6,6 @@ are given, taken as they are, and n is the sum of p_x's: if they are not the tab
 """
 
 import numpy as np
-from prism_bench_catalogue.include.given_margins import ONE_OR_MORE, with_margins
 
 from prism_bench import (
     Golden,
@@ -24,6 +23,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
+
+from ..include.given_margins import ONE_OR_MORE, with_margins
 
 # S1 on an H200: 67 MB / 4.29 TB/s = 16 us, S2: 410 MB = 96 us. About 13 instructions a cell = 40 us at S2, and four
 # cache lines of the table of logarithms for 32 of them = 51 us; cells that are no whole numbers below 1024 take a

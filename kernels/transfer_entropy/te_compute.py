@@ -1,8 +1,8 @@
 """Every point's term of the transfer entropy from its three counts, in nats."""
 
-from prism_bench_catalogue.include.te_points import term
-
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Size, Workload, integers, reduction
+
+from ..include.te_points import term
 
 # Four digammas of integers a point, each a logarithm and a short series in double precision. S2 takes 486 us on an
 # H200, 0.13 of a copy's rate: memory does not bound it; it was not counted. S1 is a launch: 6 us, issue slots 8 %.

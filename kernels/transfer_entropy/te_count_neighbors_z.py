@@ -1,6 +1,8 @@
 """Neighbours of every point strictly nearer than its radius in y's past alone, the point itself left out."""
 
-from prism_bench_catalogue.include.te_points import (
+from prism_bench import KernelSpec, Out, Size, exact
+
+from ..include.te_points import (
     DIMENSIONS,
     EDGES,
     EMBEDDING,
@@ -10,8 +12,6 @@ from prism_bench_catalogue.include.te_points import (
     by_warps,
     nearer,
 )
-
-from prism_bench import KernelSpec, Out, Size, exact
 
 # Bound by arithmetic: every pair is compared, and this form loads every pair again besides.
 

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from prism_bench_catalogue.include.ksg import kth_smallest
-from prism_bench_catalogue.include.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps
-
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, exact, uniform
 from prism_bench.domain import nonnegative
+
+from ..include.ksg import kth_smallest
+from ..include.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps
 
 # Bound by memory: the matrix is read once.
 

@@ -1,8 +1,8 @@
 """The mean of the terms of all points: the transfer entropy."""
 
-from prism_bench_catalogue.include.map_arrays import sum_launch, sum_scratch
-
 from prism_bench import Golden, In, KernelSpec, Out, Rule, Size, Workload, reduction
+
+from ..include.map_arrays import sum_launch, sum_scratch
 
 # Bound by memory where there is anything to bound: 4 bytes a point.
 

@@ -4,8 +4,10 @@ The kernel itself is the chain's baseline, seven launches with an [n, n] matrix 
 of fusion: two launches, and one. `ksg_transfer_entropy` is the form for many points.
 """
 
-from prism_bench_catalogue.include.map_arrays import MOST_BLOCKS, sum_launch
-from prism_bench_catalogue.include.te_points import (
+from prism_bench import Chain, Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
+
+from ..include.map_arrays import MOST_BLOCKS, sum_launch
+from ..include.te_points import (
     DIMENSIONS,
     EDGES,
     EMBEDDING,
@@ -18,9 +20,7 @@ from prism_bench_catalogue.include.te_points import (
     radii,
     terms_within,
 )
-from prism_bench_catalogue.include.torch_peers import compiled
-
-from prism_bench import Chain, Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
+from ..include.torch_peers import compiled
 
 PAIR_COUNTS = (("y", "{dy}", ("y_future", "y_past")), ("xz", "{dx}, {dy}", ("x_past", "y_past")),
                ("z", "{dy}", ("y_past",)))  # fmt: skip

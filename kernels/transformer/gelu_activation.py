@@ -1,9 +1,10 @@
 """y = x Phi(x), the Gaussian error linear unit; `approximate="tanh"` is the older closed form, up to 5e-4 away."""
 
 import numpy as np
-from prism_bench_catalogue.include.vector_load import map_tune, spread
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, elementwise
+
+from ..include.vector_load import map_tune, spread
 
 
 def launch_of(entry):

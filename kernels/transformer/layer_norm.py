@@ -4,7 +4,10 @@ Rows up to 16,384 columns are read once and stay in registers; longer ones are r
 """
 
 import numpy as np
-from prism_bench_catalogue.include.layer_norm import (
+
+from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, normalising
+
+from ..include.layer_norm import (
     ARGUMENTS,
     EDGES,
     ROWS_TUNE,
@@ -15,8 +18,6 @@ from prism_bench_catalogue.include.layer_norm import (
     normalised,
     torch_layer_norm,
 )
-
-from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, normalising
 
 
 def launch(batch, length, cols, block):

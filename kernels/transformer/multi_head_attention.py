@@ -6,7 +6,9 @@ wide, which run ahead of each other over a ring of three tiles (1.21 ms; 1.56 ms
 A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
 """
 
-from prism_bench_catalogue.include.attention import (
+from prism_bench import Budget, KernelSpec, Out, Rule, Variant, Workload, normwise
+
+from ..include.attention import (
     RULES,
     arguments,
     attention,
@@ -14,10 +16,8 @@ from prism_bench_catalogue.include.attention import (
     operations,
     weights_of,
 )
-from prism_bench_catalogue.include.attention_forms import DERIVED, PARAMETERS, closed, forms, goldens
-from prism_bench_catalogue.include.bfloat import wide
-
-from prism_bench import Budget, KernelSpec, Out, Rule, Variant, Workload, normwise
+from ..include.attention_forms import DERIVED, PARAMETERS, closed, forms, goldens
+from ..include.bfloat import wide
 
 
 def reference(q, k, v, mask, scale, causal, masked, length, width, xp):

@@ -7,7 +7,6 @@ With top_p only the fewest best of at least that share remain. A row without a l
 from functools import lru_cache
 
 import numpy as np
-from prism_bench_catalogue.include.philox import uniforms
 
 from prism_bench import (
     Budget,
@@ -25,6 +24,8 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+
+from ..include.philox import uniforms
 
 # S1 on an H200: 1.05 GB / 4.45 TB/s = 236 us, S2 4.3 GB = 965 us, each logit is read once. They took 384 us and 1.43 ms
 # while each logit was tested for itself and the bar stayed as low as the first 4096 left it: issue of instructions, not

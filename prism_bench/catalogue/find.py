@@ -23,7 +23,7 @@ class _Found:
     def add(self, spec: KernelSpec) -> None:
         """Add a spec that contradicts neither itself nor the others; raise an error otherwise."""
         if spec.name in self.kernels:
-            raise SpecError(f"kernel '{spec.name}' stands in family '{self.kernels[spec.name].family}' too")
+            raise SpecError(f"kernel '{spec.name}' is in family '{self.kernels[spec.name].family}' too")
         check_spec(spec)
         self.kernels[spec.name] = spec
 
@@ -80,7 +80,7 @@ def _sources_without_spec(root: Path, found: _Found) -> Iterator[Problem]:
     names |= {(family_of(problem.path), problem.path.stem) for problem in found.problems}
     for path in _pairs(root, "cu"):
         if path not in used and (family_of(path), path.stem) not in names:
-            yield Problem(path, f"has no spec {path.stem}.py beside it")
+            yield Problem(path, f"has no spec {path.stem}.py next to it")
 
 
 def _sources(spec: KernelSpec) -> Iterator[object]:

@@ -26,7 +26,7 @@ def load_spec(path: Path, module: str) -> KernelSpec:
         raise SpecError("defines no 'spec = KernelSpec(...)'")
     source = spec.source or path.with_suffix(".cu")
     if not source.is_file():
-        raise SpecError(f"has no source {source.name} beside it")
+        raise SpecError(f"has no source {source.name} next to it")
     return replace(spec, name=path.stem, family=family_of(path), source=source)
 
 

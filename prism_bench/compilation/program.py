@@ -9,6 +9,7 @@ from pathlib import Path
 
 from prism_bench.compilation import bindings
 from prism_bench.compilation.code import Resources, resources
+from prism_bench.compilation.code_text import without_comments
 from prism_bench.compilation.headers import include_folders
 from prism_bench.entry import missing_entry
 from prism_bench.errors import CompilationFailed
@@ -85,11 +86,11 @@ def compile_to_ptx(source: Path, entries, architecture: str) -> str:
 
 
 def source_hash(source: Path) -> str:
-    """A hash of the source and of the catalogue's own headers that it includes, directly or not."""
+    """Return a hash of the source and of the catalogue's own headers that it includes, without their comments."""
     text = source.read_text()
-    digest = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(without_comments(text).encode())
     for part in _included(source, text):
-        digest.update(part.encode())
+        digest.update(without_comments(part).encode())
     return digest.hexdigest()
 
 

@@ -1,48 +1,73 @@
-"""What is launched, as a hash: the kernel's source with its headers, and the part of its spec that is no comment.
+"""Identity of what is launched: a hash of the kernel's source with its headers, and of the code of its spec.
 
-A choice made for one such hash says nothing about another.
+A choice that was made for one hash is stale for another. Comments, docstrings and annotations are no part of it.
 """
 
 import ast
 import hashlib
-import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from prism_bench.compilation import source_hash
-from prism_bench.files import first_in, shared_with
+from prism_bench.files import family_folder, first_in, shared_with
 from prism_bench.kernel import KernelSpec
 
-_SHARED = re.compile(r"^from prism_bench_catalogue\.include\.(\w+) import", re.MULTILINE)
+_SHARED = "prism_bench_catalogue.include"  # how specs of version 0.1 import what they share
 
 
 def launched(spec: KernelSpec) -> str:
-    """The hash of `spec`'s source, own headers and spec file, with what that imports from the catalogue."""
+    """Return the hash of the source, its own headers and the spec file, with what that imports from the catalogue."""
     source = spec.source
+    assert source is not None, f"{spec.name} comes from no catalogue"
     digest = hashlib.sha256(source_hash(source).encode())
-    for text in _texts(source.with_suffix(".py"), shared_with(source), set()):
-        digest.update(_without_words(text).encode())
+    places = (source.with_suffix(".py"), family_folder(source) / f"{spec.name}.py")
+    for path in [place for place in places if place.is_file()][:1]:
+        for code in _codes(path, shared_with(source), set()):
+            digest.update(code.encode())
     return digest.hexdigest()[:16]
 
 
-def _texts(path, folders, seen):
-    """The texts of a spec and of what it imports from `include/`, directly or not."""
+def _codes(path: Path, folders: Sequence[Path], seen: set[Path]) -> Iterator[str]:
+    """Yield the code of a spec and of what it imports from `include/`, directly or not."""
     seen.add(path)
-    text = path.read_text()
-    yield text
-    for name in _SHARED.findall(text):
+    tree = ast.parse(path.read_text())
+    yield _code(tree)
+    for name in _shared_modules(tree):
         other = first_in(folders, f"{name}.py")
         if other and other not in seen:
-            yield from _texts(other, folders, seen)
+            yield from _codes(other, folders, seen)
 
 
-def _without_words(text):
-    """The code without comments and docstrings."""
-    tree = ast.parse(text)
+def _shared_modules(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of `include/` that a file imports: `..include.rows`, in `include/` itself `.rows`."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        module = node.module or ""
+        if node.level or module.startswith(_SHARED):
+            name = module.removeprefix(_SHARED if not node.level else "include").lstrip(".")
+            yield from [name] if name else [alias.name for alias in node.names]
+
+
+def _code(tree: ast.Module) -> str:
+    """Return the code without comments, docstrings, annotations and imports that only these use."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [one for one in body if not _is_words(one)] or [ast.Pass()]
+            node.body = [one for one in body if not _is_text(one)] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    tree.body = [one for one in tree.body if not isinstance(one, ast.Import | ast.ImportFrom) or used & _bound(one)]
     return ast.unparse(tree)
 
 
-def _is_words(node):
+def _bound(node: ast.Import | ast.ImportFrom) -> set[str]:
+    """Return the names that an import defines."""
+    return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+
+
+def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -88,7 +88,7 @@ def test_a_problem_of_the_catalogue_ends_with_1_and_the_rest_is_measured(shell, 
     (mine / "arith" / "lonely.cu").write_text("")
     found = shell(*QUICK, "--catalogue", mine)
     assert 1 == found.code
-    assert "lonely.cu: has no spec lonely.py beside it" in found.err
+    assert "lonely.cu: has no spec lonely.py next to it" in found.err
     assert only_record().case("double[n=1000]").measurements
 
 

@@ -94,4 +94,5 @@ def test_what_is_launched_is_code_and_not_words(tmp_path):
     assert SOURCE == changed("tripled.py", '"""y = 3 x', '# a comment\n"""Three times x')
     assert SOURCE != changed("tripled.py", "block=block)", "block=block, shared=0)")
     before = changed("tripled.py", "shared=0", "shared=0")
+    assert before == changed("tripled.cu", "3.0f * x[i];", "3.0f * x[i];  // three\n\n")
     assert before != changed("tripled.cu", "3.0f *", "3.0f*")
