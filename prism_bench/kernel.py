@@ -196,6 +196,13 @@ class KernelSpec:
             raise SpecError(f"{self.label_in_errors}: {complaint}")
 
     @property
+    def source_file(self) -> Path:
+        """The CUDA source; a SpecError where the spec was not loaded from a catalogue."""
+        if self.source is None:
+            raise SpecError(f"{self.name or 'a spec'} has no source: load it from a catalogue")
+        return self.source
+
+    @property
     def label_in_errors(self) -> str:
         return self.name or f"spec of '{self.entry}'"
 

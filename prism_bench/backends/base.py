@@ -6,14 +6,20 @@ A backend is a module or folder here with a function `open_backend() -> Backend`
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prism_bench.backends.guard import OutputGuard
 from prism_bench.case import Case, Device
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.inputs import InputArray
 from prism_bench.measurement import Sample
+
+# By metric, a function that sets its clock up and returns what takes one sample.
+TimerFactories = Mapping[str, Callable[[], Callable[[], Sample]]]
 
 
 class Runnable(AbstractContextManager):
@@ -31,10 +37,10 @@ class Runnable(AbstractContextManager):
         """Lay the inputs out again and poison every output, so that what stands there later was written."""
 
     @abstractmethod
-    def arrays(self, names) -> dict[str, object]:
+    def arrays(self, names: Iterable[str]) -> dict[str, Any]:
         """The named buffers as arrays of the backend's `xp`, after all work is done."""
 
-    def timers(self) -> Mapping[str, Callable[[], Callable[[], Sample]]]:
+    def timers(self) -> TimerFactories:
         """Per metric, a function that sets its clock up and returns what takes one sample.
 
         Setting up raises MeasurementInvalid where the metric cannot be had; one that makes no sense here is left out.
@@ -67,10 +73,10 @@ class Runnable(AbstractContextManager):
                             f"{given[1]} {given[0]}")  # fmt: skip
         self._share(name, other, theirs)
 
-    def _share(self, name, other, theirs):
+    def _share(self, name: str, other: "Runnable", theirs: str) -> None:
         raise BackendUnavailable(f"{self.case.name}: cases of this backend keep their buffers to themselves")
 
-    def put(self, name: str, values) -> None:
+    def put(self, name: str, values: np.ndarray) -> None:
         """Enqueue: the buffer holds `values`, a host array of its type that stays as it is until then."""
         raise BackendUnavailable(f"{self.case.name}: this backend's inputs stay as they were prepared")
 
@@ -78,14 +84,14 @@ class Runnable(AbstractContextManager):
         """Enqueue: the buffer holds what `other`'s buffer `theirs` holds."""
         self.put(name, other.arrays([theirs])[theirs])
 
-    def fetch(self, name: str, out) -> None:
+    def fetch(self, name: str, out: np.ndarray) -> None:
         """Enqueue: `out`, an array of the host, holds what the buffer holds."""
         out[...] = self.arrays([name])[name].reshape(out.shape)
 
-    def renew(self, names) -> None:
+    def renew(self, names: Iterable[str]) -> None:
         """The named outputs get new memory from whatever allocator is current; on the host they always do."""
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         return None
 
 
@@ -96,23 +102,23 @@ class Flow:
         """What is enqueued inside goes to that lane."""
         return nullcontext()
 
-    def point(self):
+    def point(self) -> Any:
         """A point in time that lanes can tell and wait for, again and again."""
 
-    def reached(self, point, lane: int) -> None:
+    def reached(self, point: Any, lane: int) -> None:
         """Enqueue on the lane: the point is reached."""
 
-    def wait(self, lane: int, point) -> None:
+    def wait(self, lane: int, point: Any) -> None:
         """Enqueue on the lane: wait for the point."""
 
     def synchronize(self) -> None:
         """Wait until lane 0 has done all its work."""
 
-    def captured(self, call: Callable[[], None]) -> Callable[[], None]:
+    def captured(self, call: Callable[[], object]) -> Callable[[], None]:
         """What replays the work that `call` enqueues, as one graph. BackendUnavailable where there are no graphs."""
         raise BackendUnavailable("graphs are captured on a GPU alone; the other forms run here")
 
-    def host_array(self, shape, dtype):
+    def host_array(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """An array of the host that copies to and from the device can use directly."""
         return np.empty(shape, dtype)
 
@@ -122,17 +128,17 @@ class Fork:
     afterwards comes after all of them. It may be entered again and again.
     """
 
-    def __init__(self, flow: Flow, lanes: Iterable[int]):
+    def __init__(self, flow: Flow, lanes: Iterable[int]) -> None:
         self._flow, self._begin = flow, flow.point()
         self._ends = {number: flow.point() for number in lanes}
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._flow.reached(self._begin, 0)
         for number in self._ends:
             self._flow.wait(number, self._begin)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         for number, end in self._ends.items():
             self._flow.reached(end, number)
             self._flow.wait(0, end)
@@ -142,8 +148,12 @@ class Backend(ABC):
     """Where cases run."""
 
     name: str
-    xp: object
-    special: object
+    xp: ModuleType
+
+    @property
+    @abstractmethod
+    def special(self) -> ModuleType:
+        """SciPy's special functions for arrays of `xp`."""
 
     @property
     def device(self) -> Device:

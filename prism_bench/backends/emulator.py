@@ -1,20 +1,26 @@
 """The emulator as a backend: a kernel's real source on the CPU, under a chosen thread order, watched if asked."""
 
 import platform
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from time import perf_counter
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.base import Backend, Runnable
+from prism_bench.backends.base import Backend, Runnable, TimerFactories
 from prism_bench.backends.guard import HostGuard
-from prism_bench.case import Case
-from prism_bench.emulator import ORDERS, DeviceBuffer, compile_source, not_emulated
+from prism_bench.case import Case, Device
+from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, compile_source, not_emulated
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
+from prism_bench.emulator.module import Module
+from prism_bench.emulator.report import Finding
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.files import shared_with, writable_cache
-from prism_bench.kernel import Array, Edge, InOut, Launch, Zero
+from prism_bench.inputs import InputArray
+from prism_bench.kernel import Array, Edge, InOut, KernelSpec, Launch, Zero
 from prism_bench.measurement import Sample
 
 
@@ -28,13 +34,13 @@ def open_backend() -> "EmulatorBackend":
 def refusal(case: Case) -> str | None:
     """Return what the emulator lacks to run the case, `wgmma` for example, or None where it can run it."""
     needed = case.plan.requirement
-    return needed.what if needed else not_emulated(case.spec.source, shared_with(case.spec.source))
+    return needed.what if needed else not_emulated(case.spec.source_file, shared_with(case.spec.source_file))
 
 
 class EmulatorRunnable(Runnable):
     """A case compiled for the CPU. `reports` holds one LaunchReport per launch of the latest call."""
 
-    def __init__(self, backend: "EmulatorBackend", case, inputs):
+    def __init__(self, backend: "EmulatorBackend", case: Case, inputs: Mapping[str, InputArray]) -> None:
         self.case, self._backend = case, backend
         steps = case.plan.steps(backend.device)
         self.steps = tuple(step for step in steps if isinstance(step, Zero) or not step.is_empty)
@@ -42,7 +48,7 @@ class EmulatorRunnable(Runnable):
         self.reports = ()
         self.reset(inputs)
 
-    def __call__(self):
+    def __call__(self) -> None:
         self.reports = tuple(report for step in self.steps if (report := self._take(step)))
         found = self._complaints()
         if found:
@@ -59,7 +65,7 @@ class EmulatorRunnable(Runnable):
             if finding.accesses or not placed
         ]
 
-    def _words(self, finding, step):
+    def _words(self, finding: Finding, step: Launch) -> str:
         if finding.argument is None:
             return str(finding)
         return f"{finding} (argument {finding.argument} is '{self._names(step)[finding.argument]}')"
@@ -73,23 +79,23 @@ class EmulatorRunnable(Runnable):
             again()
         return again._complaints(placed=True)
 
-    def _names(self, step) -> tuple[str, ...]:
+    def _names(self, step: Launch) -> tuple[str, ...]:
         """The names of the arguments of a launch, in order."""
         return step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
 
-    def reset(self, inputs):
+    def reset(self, inputs: Mapping[str, InputArray]) -> None:
         self.inputs = inputs
         self._buffers = {array.name: DeviceBuffer(self._laid_out(array, inputs)) for array in self.case.spec.arrays}
 
-    def arrays(self, names):
+    def arrays(self, names: Iterable[str]) -> dict[str, np.ndarray]:
         return {name: self._buffers[name].array.reshape(self.case.sizes.shape(name)) for name in names}
 
-    def restore(self):
+    def restore(self) -> None:
         for array in self.case.spec.inputs:
             if isinstance(array, InOut):
                 self._buffers[array.name].array[...] = self._laid_out(array, self.inputs)
 
-    def guard(self, key):
+    def guard(self, key: int) -> HostGuard:
         spec = self.case.spec
         arrays = {array.name: self._buffers[array.name].array for array in spec.arrays}
         in_place = [array.name for array in spec.inputs if isinstance(array, InOut)]
@@ -99,29 +105,30 @@ class EmulatorRunnable(Runnable):
             inputs=[arrays[array.name] for array in spec.inputs if array.name not in in_place],
         )  # fmt: skip
 
-    def _share(self, name, other, theirs):
+    def _share(self, name: str, other: Runnable, theirs: str) -> None:
+        assert isinstance(other, EmulatorRunnable), "cases share buffers on one backend"
         self._buffers[name] = other._buffers[theirs]
 
-    def put(self, name, values):
+    def put(self, name: str, values: np.ndarray) -> None:
         self._buffers[name].array[...] = np.reshape(values, self._buffers[name].shape)
 
-    def timers(self):
+    def timers(self) -> TimerFactories:
         """How long the CPU takes to play the kernel: nothing that a device knows, but two builds can be compared."""
         return {"wall_time": lambda: self._once}
 
-    def _once(self):
+    def _once(self) -> Sample:
         before = perf_counter()
         self()
         return Sample(perf_counter() - before)
 
-    def evidence(self):
+    def evidence(self) -> dict[str, Any]:
         launches = sum(isinstance(step, Launch) for step in self.steps)
         return {"mode": self._backend.mode, "order": self._backend.order, "launches": launches}
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._module.close()
 
-    def _compiled(self):
+    def _compiled(self) -> Module:
         """The library that edges and S0 of the kernel and its variants share; the case's own where it needs another."""
         spec = self.case.spec
         own, shared = self._own_entries(), _shared_entries(spec, self._backend.device)
@@ -133,18 +140,18 @@ class EmulatorRunnable(Runnable):
                 raise
             return self._compiled_with(own)  # what another variant gets wrong is no fault of this one
 
-    def _compiled_with(self, entries):
+    def _compiled_with(self, entries: tuple[str, ...]) -> Module:
         spec, mode = self.case.spec, self._backend.mode
-        return compile_source(spec.source, shared_with(spec.source), entries, mode, _defines(spec))
+        return compile_source(spec.source_file, shared_with(spec.source_file), entries, mode, _defines(spec))
 
-    def _own_entries(self):
+    def _own_entries(self) -> tuple[str, ...]:
         """Those that the case launches; for a configuration that is not the default those of all others, too."""
         device, cases = self._backend.device, [self.case]
         if self.case.choice:
             cases = [one for case in [*cases, *_usual(self.case.spec)] for one in case.configurations(device)]
         return tuple(sorted({entry for case in cases for entry in case.plan.entries(device)}))
 
-    def _take(self, step):
+    def _take(self, step: Launch | Zero) -> LaunchReport | None:
         if isinstance(step, Zero):
             self._buffers[step.name].array[...] = 0
             return None
@@ -155,11 +162,11 @@ class EmulatorRunnable(Runnable):
             isolate=self._backend.isolate,
         )  # fmt: skip
 
-    def _value(self, name):
+    def _value(self, name: str) -> Any:
         argument = self.case.spec.argument(name)
         return self._buffers[name] if isinstance(argument, Array) else argument.value(self.case.axes)
 
-    def _laid_out(self, array, inputs):
+    def _laid_out(self, array: Array, inputs: Mapping[str, InputArray]) -> np.ndarray:
         if array.reads:
             return np.asarray(inputs[array.name].on(np)).reshape(self.case.sizes.shape(array.name))
         content = np.empty(self.case.sizes.shape(array.name), array.dtype)
@@ -176,36 +183,36 @@ class EmulatorBackend(Backend):
     name = "emulator"
     xp = np
 
-    def __init__(self, mode="fast", order="forward", seed=0, isolate=False):
+    def __init__(self, mode: str = "fast", order: str = "forward", seed: int = 0, isolate: bool = False) -> None:
         self.mode, self.order, self.seed, self.isolate = mode, order, seed, isolate
         self._compiler = find_compiler()
 
     @property
-    def special(self):
+    def special(self) -> ModuleType:
         import scipy.special
 
         return scipy.special
 
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         software = {"numpy": np.__version__, "compiler": self._compiler.version}
         return {"device": f"emulated on {platform.machine()}", "software": software}
 
     def report_crashes(self) -> None:
         report_crashes()
 
-    def passes(self):
+    def passes(self) -> dict[str, Backend]:
         """Every thread order, then every access watched."""
         fast = {f"fast, {order}": EmulatorBackend("fast", order, isolate=self.isolate) for order in ORDERS}
         return {**fast, "race": EmulatorBackend("race", isolate=self.isolate)}
 
-    def prepare(self, case, inputs):
+    def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> EmulatorRunnable:
         reason = refusal(case)
         if reason:
             raise BackendUnavailable(f"{case.name}: not emulated: {reason}; the compile check and the GPU take it")
         return EmulatorRunnable(self, case, inputs)
 
 
-def _defines(spec) -> tuple[str, ...]:
+def _defines(spec: KernelSpec) -> tuple[str, ...]:
     """The definitions among the spec's compiler options; the others steer NVRTC alone."""
     return tuple(option[2:] for option in spec.options if option.startswith("-D"))
 
@@ -213,7 +220,7 @@ def _defines(spec) -> tuple[str, ...]:
 _SHARED: dict[tuple, tuple] = {}  # by source and definitions: whose entries they are, and the entries
 
 
-def _shared_entries(spec, device) -> tuple[str, ...]:
+def _shared_entries(spec: KernelSpec, device: Device) -> tuple[str, ...]:
     """The entries that edges, golden data and S0 launch, of the kernel and of all its variants in the same source."""
     whole, key = spec.variant_of or spec, (spec.source, _defines(spec))
     if key not in _SHARED or _SHARED[key][0] is not whole:
@@ -223,7 +230,7 @@ def _shared_entries(spec, device) -> tuple[str, ...]:
     return _SHARED[key][1]
 
 
-def _launched(spec, device):
+def _launched(spec: KernelSpec, device: Device) -> Iterator[str]:
     for case in _usual(spec):
         try:
             yield from case.plan.entries(device)
@@ -231,7 +238,7 @@ def _launched(spec, device):
             continue
 
 
-def _usual(spec):
+def _usual(spec: KernelSpec) -> list[Case]:
     """What is verified of a spec on the emulator: edges, golden data, and S0 where there is one."""
     edges = (edge.workload if isinstance(edge, Edge) else edge for edge in spec.edges)
     workloads = [*edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]

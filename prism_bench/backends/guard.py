@@ -6,7 +6,7 @@ random everywhere, and what it leaves there is compared with what the verified l
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -78,7 +78,15 @@ class HostGuard(OutputGuard):
     `outputs` and `scratch` by name; `in_place` names outputs that are inputs too; `inputs` are what may be nudged.
     """
 
-    def __init__(self, outputs: dict[str, np.ndarray], *, in_place=(), scratch=(), inputs=(), key: int):
+    def __init__(
+        self,
+        outputs: dict[str, np.ndarray],
+        *,
+        in_place: Collection[str] = (),
+        scratch: Iterable[np.ndarray] = (),
+        inputs: Iterable[np.ndarray] = (),
+        key: int,
+    ) -> None:
         self._outputs = {name: _words(array) for name, array in outputs.items() if array.size}
         self._in_place, self._scratch = set(in_place), list(scratch)
         self._inputs = [array.reshape(-1) for array in inputs if array.size and array.dtype.kind == "f"]
@@ -87,24 +95,24 @@ class HostGuard(OutputGuard):
         self._noted: list[StrayElement] = []
         self._nudged: tuple | None = None
 
-    def spoil(self, key):
+    def spoil(self, key: int) -> None:
         for name, words in self._outputs.items():
             if name not in self._in_place:
                 chosen, spoiled = self._spoiled(name, key)
                 words[self._places[name][chosen]] = spoiled
 
-    def overwrite(self, key):
+    def overwrite(self, key: int) -> None:
         rng = np.random.default_rng(key)
         for name, words in self._outputs.items():
             if name not in self._in_place:
                 words.view(np.uint8)[:] = rng.integers(0, 256, words.nbytes, np.uint8)
         self.clear_scratch()
 
-    def clear_scratch(self):
+    def clear_scratch(self) -> None:
         for array in self._scratch:
             array[...] = 0
 
-    def compare(self, sample, key, *, rewritten=False):
+    def compare(self, sample: int, key: int, *, rewritten: bool = False) -> None:
         for name, words in self._outputs.items():
             if rewritten and name in self._in_place:
                 continue
@@ -118,17 +126,17 @@ class HostGuard(OutputGuard):
             strays = places[wrong][:room]
             self._noted += [StrayElement(sample, name, int(at), int(words[at])) for at in strays]
 
-    def strays(self):
+    def strays(self) -> list[StrayElement]:
         noted, self._noted = self._noted, []
         return noted
 
-    def digests(self):
+    def digests(self) -> dict[str, int]:
         return {
             name: int.from_bytes(blake2b(words.tobytes(), digest_size=8).digest(), "little")
             for name, words in self._outputs.items()
         }
 
-    def nudge(self, key):
+    def nudge(self, key: int) -> bool:
         self.mend()
         turn = key % max(1, len(self._inputs))
         for array in self._inputs[turn:] + self._inputs[:turn]:
@@ -141,13 +149,13 @@ class HostGuard(OutputGuard):
                 return True
         return False
 
-    def mend(self):
+    def mend(self) -> None:
         if self._nudged:
             words, at = self._nudged
             words[at] ^= 1
             self._nudged = None
 
-    def _spoiled(self, name, key):
+    def _spoiled(self, name: str, key: int) -> tuple[np.ndarray, np.ndarray]:
         """Which of the remembered places are spoiled, and with what."""
         wanted, rng = self._wanted[name], np.random.default_rng(key)
         chosen = rng.integers(0, SHARE, wanted.size) == 0
@@ -156,7 +164,7 @@ class HostGuard(OutputGuard):
         return chosen, (wanted ^ (masks | _far(wanted.dtype)))[chosen]
 
 
-def _far(dtype) -> int:
+def _far(dtype: np.dtype) -> int:
     """The bit below the highest: of a float it is the exponent's largest, so that one with another there is far off."""
     return dtype.type(1 << (8 * dtype.itemsize - 2))
 

@@ -12,19 +12,26 @@ PRISM_BENCH_NULL_GPU is the UUID of the GPU that it pretends to run on, for who 
 import json
 import os
 import time
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.base import Backend
+from prism_bench.backends.base import Backend, TimerFactories
 from prism_bench.backends.guard import HostGuard
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
+from prism_bench.case import Case
 from prism_bench.errors import MeasurementInvalid, UsageError
+from prism_bench.inputs import InputArray
 from prism_bench.measurement import Sample
 
 SCRIPT = "PRISM_BENCH_NULL"
 GPU = "PRISM_BENCH_NULL_GPU"
+Behaviour = Mapping[str, Any]  # what a script says of a case; `_BEHAVIOUR` names what it may hold
+Script = Mapping[str, Behaviour]
 _BEHAVIOUR = (
     "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "idles", "shape", "mutates", "crash",
     "hang", "fails", "memory", "raises",
@@ -42,7 +49,7 @@ def open_backend() -> "NullBackend":
         raise UsageError(f"{SCRIPT}={path}: not a readable JSON script ({error})") from error
 
 
-def _checked(script):
+def _checked(script: object) -> Script:
     """The script, if it is a table of behaviours that this backend knows."""
     if not isinstance(script, dict) or not all(isinstance(behaviour, dict) for behaviour in script.values()):
         raise ValueError("it holds no table of behaviours by pattern")
@@ -55,14 +62,14 @@ def _checked(script):
 class NullRunnable(NumpyRunnable):
     """A case whose outputs are the reference's and whose times are scripted."""
 
-    def __init__(self, case, inputs, special, behaviour):
+    def __init__(self, case: Case, inputs: Mapping[str, InputArray], special: ModuleType, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
         self._rng = np.random.default_rng(7)
         self._calls = 0
         self._verified = {}
         super().__init__(case, inputs, special)
 
-    def __call__(self):
+    def __call__(self) -> None:
         if self._behaviour.get("crash"):
             os.abort()
         if self._behaviour.get("hang"):
@@ -76,7 +83,7 @@ class NullRunnable(NumpyRunnable):
             for array in self._inputs.values():
                 array += 1
 
-    def _damaged(self, name, output):
+    def _damaged(self, name: str, output: np.ndarray) -> np.ndarray:
         scripted = self._behaviour
         if scripted.get("unwritten") or (scripted.get("skips") and self._calls > 1):
             return np.full(output.shape, np.nan if np.dtype(self.case.spec.argument(name).dtype).kind == "f" else -91)
@@ -86,23 +93,23 @@ class NullRunnable(NumpyRunnable):
             return output.reshape(-1)[:-1]
         return output + 1 if scripted.get("wrong") else output
 
-    def guard(self, key):
+    def guard(self, key: int) -> HostGuard:
         self._results = {name: np.array(output) for name, output in self._results.items()}
         self._verified = {name: output.copy() for name, output in self._results.items()}
         return HostGuard(self._results, key=key)
 
-    def timers(self):
+    def timers(self) -> TimerFactories:
         return {"cold_time": lambda: self._sample, "hot_time": self._hot}
 
-    def evidence(self):
+    def evidence(self) -> dict[str, Any]:
         return {"sass": self._behaviour.get("sass", "null"), "registers": 0, "spill_bytes": 0, "launches": 1}
 
-    def _hot(self):
+    def _hot(self) -> Callable[[], Sample]:
         if self._behaviour.get("fails"):
             raise MeasurementInvalid("scripted to fail")
         return self._sample
 
-    def _sample(self):
+    def _sample(self) -> Sample:
         for name, output in self._verified.items():
             if not self._behaviour.get("idles"):
                 self._results[name][...] = output
@@ -117,32 +124,32 @@ class NullBackend(Backend):
     name = "null"
     xp = np
 
-    def __init__(self, script=None):
+    def __init__(self, script: Script | None = None) -> None:
         self._script = script or {}
         self._numpy = NumpyBackend()
 
     @property
-    def special(self):
+    def special(self) -> ModuleType:
         return self._numpy.special
 
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         facts = {"device": "no device (scripted times)", "software": {"numpy": np.__version__}}
         return facts | ({"uuid": os.environ[GPU]} if os.environ.get(GPU) else {})
 
-    def prepare(self, case, inputs):
+    def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> NullRunnable:
         behaviour = self._behaviour(case)
         if behaviour.get("memory"):
             raise MemoryError("wants 1 PB, scripted")
         return NullRunnable(case, inputs, self.special, behaviour)
 
-    def _behaviour(self, case):
+    def _behaviour(self, case: Case) -> Behaviour:
         return next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})
 
 
-def _fits(case, pattern):
+def _fits(case: Case, pattern: str) -> bool:
     return fnmatchcase(case.name, pattern) or fnmatchcase(case.task, pattern)
 
 
-def _literal(pattern):
+def _literal(pattern: str) -> str:
     """Case names hold brackets, which fnmatch would read as a set of characters."""
     return pattern.replace("[", "[[]")

@@ -1,12 +1,16 @@
 """The CPU baseline: the float64 reference itself, on NumPy, timed by the wall clock."""
 
 import platform
+from collections.abc import Iterable, Mapping
 from time import perf_counter
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
+from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.base import Backend, Runnable
+from prism_bench.backends.base import Backend, Runnable, TimerFactories
+from prism_bench.case import Case
+from prism_bench.inputs import InputArray
 from prism_bench.measurement import Sample
 from prism_bench.units import bytes_text
 
@@ -21,11 +25,11 @@ def open_backend() -> "NumpyBackend":
 class NumpyRunnable(Runnable):
     """A case's reference on NumPy arrays."""
 
-    def __init__(self, case, inputs, special):
+    def __init__(self, case: Case, inputs: Mapping[str, InputArray], special: ModuleType) -> None:
         self.case, self._special = case, special
         self.reset(inputs)
 
-    def __call__(self):
+    def __call__(self) -> None:
         for name, (other, theirs) in self._shared.items():
             if theirs in other._results:
                 self.put(name, self._input(name))
@@ -33,14 +37,14 @@ class NumpyRunnable(Runnable):
                 self._offered[name] = other._offered[theirs].reshape(self.case.sizes.shape(name))
         self._results = self.case.correctness.reference_outputs(self._offered)
 
-    def reset(self, inputs):
+    def reset(self, inputs: Mapping[str, InputArray]) -> None:
         self.inputs, self._shared = inputs, {}
         self._inputs = {name: array.on(np) for name, array in inputs.items()}
         self._offered = self.case.correctness.offered(self._inputs, np, self._special)
         self._results = {}
 
     @np.errstate(over="ignore", invalid="ignore")
-    def arrays(self, names):
+    def arrays(self, names: Iterable[str]) -> dict[str, np.ndarray]:
         """Inputs as they are, outputs rounded to the dtype the kernel would write."""
         dtypes = {output.name: output.dtype for output in self.case.spec.outputs}
         found = {}
@@ -49,24 +53,24 @@ class NumpyRunnable(Runnable):
             found[name] = self._results[name].astype(dtypes[name]) if written else self._input(name)
         return found
 
-    def _input(self, name):
+    def _input(self, name: str) -> np.ndarray:
         """What is there, or what somebody else's buffer holds in its place."""
         if name not in self._shared:
             return self._inputs[name]
         other, theirs = self._shared[name]
         return other.arrays([theirs])[theirs].reshape(self.case.sizes.shape(name))
 
-    def _share(self, name, other, theirs):
+    def _share(self, name: str, other: Runnable, theirs: str) -> None:
         self._shared[name] = other, theirs
 
-    def put(self, name, values):
+    def put(self, name: str, values: np.ndarray) -> None:
         self._inputs[name][...] = np.reshape(values, self.case.sizes.shape(name))
         self._offered |= self.case.correctness.offered({name: self._inputs[name]}, np, self._special)
 
-    def timers(self):
+    def timers(self) -> TimerFactories:
         return MappingProxyType({"wall_time": lambda: self._once})
 
-    def _once(self):
+    def _once(self) -> Sample:
         before = perf_counter()
         self()
         return Sample(perf_counter() - before)
@@ -79,24 +83,24 @@ class NumpyBackend(Backend):
     xp = np
 
     @property
-    def special(self):
+    def special(self) -> ModuleType:
         import scipy.special
 
         return scipy.special
 
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         import scipy
 
         return {"device": _processor(), "software": {"numpy": np.__version__, "scipy": scipy.__version__}}
 
-    def prepare(self, case, inputs):
+    def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> NumpyRunnable:
         wanted, free = REFERENCE_COPIES * case.sizes.allocated_bytes, _free_bytes()
         if free is not None and wanted > free:
             raise MemoryError(f"wants about {bytes_text(wanted)} of host memory, {bytes_text(free)} are free")
         return NumpyRunnable(case, inputs, self.special)
 
 
-def _free_bytes():
+def _free_bytes() -> int | None:
     """Host memory that can be had without swapping; None where the system does not say."""
     try:
         with open("/proc/meminfo") as file:
@@ -106,7 +110,7 @@ def _free_bytes():
         return None
 
 
-def _processor():
+def _processor() -> str:
     try:
         with open("/proc/cpuinfo") as file:
             names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]

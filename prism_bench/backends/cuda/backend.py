@@ -1,15 +1,21 @@
 """The backend itself: one device, one stream, one harness."""
 
-from prism_bench.backends.base import Backend
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from prism_bench.backends.base import Backend, Runnable, TimerFactories
 from prism_bench.backends.cuda.chip import FP32_LANES, DeviceBounds
-from prism_bench.backends.cuda.device import describe, open_cupy, software
+from prism_bench.backends.cuda.device import CudaDevice, describe, open_cupy, software
 from prism_bench.backends.cuda.flow import CudaFlow
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.inspection import Inspector
 from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer, available
 from prism_bench.backends.cuda.runnable import CudaRunnable
+from prism_bench.case import Case
 from prism_bench.errors import BackendUnavailable
 from prism_bench.files import writable_cache
+from prism_bench.inputs import InputArray
 from prism_bench.units import bytes_text
 
 _ATTRIBUTES = (("clockRate", 13), ("memoryClockRate", 36), ("memoryBusWidth", 37))  # by cudaDeviceAttr
@@ -27,7 +33,7 @@ class CudaBackend(Backend):
 
     name = "cuda"
 
-    def __init__(self, cupy, stream=None):
+    def __init__(self, cupy: ModuleType, stream: Any = None) -> None:
         self.xp = cupy
         self._device = describe(cupy)
         self._stream = stream
@@ -38,16 +44,16 @@ class CudaBackend(Backend):
         self.harness = Harness(cupy, self._device, self._stream)
 
     @property
-    def special(self):
+    def special(self) -> ModuleType:
         import cupyx.scipy.special
 
         return cupyx.scipy.special
 
     @property
-    def device(self):
+    def device(self) -> CudaDevice:
         return self._device
 
-    def facts(self):
+    def facts(self) -> dict[str, Any]:
         device = self._device
         return {
             "device": device.name,
@@ -60,14 +66,14 @@ class CudaBackend(Backend):
             "software": software(self.xp),
         }
 
-    def answers(self):
+    def answers(self) -> bool:
         try:
             self.xp.cuda.runtime.deviceSynchronize()
         except self.xp.cuda.runtime.CUDARuntimeError:
             return False
         return True
 
-    def prepare(self, case, inputs):
+    def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> CudaRunnable:
         refusal = case.plan.refusal(self._device)
         if refusal:
             raise BackendUnavailable(f"{case.name}: {refusal}")
@@ -79,16 +85,16 @@ class CudaBackend(Backend):
         except self.xp.cuda.memory.OutOfMemoryError as error:
             raise MemoryError(f"wants {bytes_text(case.sizes.allocated_bytes)}: {error}") from error
 
-    def flow(self):
+    def flow(self) -> CudaFlow:
         return CudaFlow(self.xp, self._stream)
 
-    def peers(self, case):
+    def peers(self, case: Case) -> tuple[str, ...]:
         return available(case)
 
-    def prepare_peer(self, case, name, runnable):
+    def prepare_peer(self, case: Case, name: str, runnable: Runnable) -> CudaPeer:
         return CudaPeer(self.xp, self.harness, case, name, runnable)
 
-    def callable_timers(self, call, library):
+    def callable_timers(self, call: Callable[[], object], library: str) -> TimerFactories:
         """Timers for any callable that enqueues on the current stream."""
         return CallableTimers(self.harness, call, library).timers()
 
@@ -118,7 +124,7 @@ class CudaBackend(Backend):
         """Bytes per second that memory clock and bus width allow; None where the device does not say."""
         return self.bounds().bus
 
-    def _attribute(self, property_name, number):
+    def _attribute(self, property_name: str, number: int) -> int:
         """A number that CUDA 13 no longer keeps among the properties."""
         runtime, index = self.xp.cuda.runtime, self.xp.cuda.Device().id
         known = runtime.getDeviceProperties(index).get(property_name, 0)

@@ -1,8 +1,11 @@
 """The backend for somebody else's callable: the libraries' current streams are ours meanwhile, then theirs again."""
 
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.device import open_cupy
@@ -13,7 +16,7 @@ _ADOPTED: dict = {}
 
 
 @contextmanager
-def borrowed_backend(stream=None):
+def borrowed_backend(stream: Any = None) -> Iterator[tuple[CudaBackend, str]]:
     """A backend on `stream` (CuPy's or PyTorch's, or one of ours), current in CuPy and, if loaded, in PyTorch.
 
     Gives the backend and the library whose graphs can capture the callable: `torch` where it is loaded.
@@ -31,7 +34,7 @@ def borrowed_backend(stream=None):
         chosen.synchronize()
 
 
-def _as_cupy(cupy, stream):
+def _as_cupy(cupy: ModuleType, stream: Any) -> Any:
     """The stream as CuPy's, whichever library made it."""
     if hasattr(stream, "ptr"):
         return stream
@@ -49,5 +52,5 @@ class _Foreign:
 
     handle: int
 
-    def __cuda_stream__(self):
+    def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self.handle

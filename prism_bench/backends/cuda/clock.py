@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,8 +42,8 @@ def _bind(cupy: Any) -> ClockFunctions:
     if isinstance(cupy, ModuleType):
         _keep_all(cupy)
     return ClockFunctions(
-        getattr(cuda, "Event", None), getattr(cuda, "get_elapsed_time", None),
-        getattr(runtime, "deviceSynchronize", None), getattr(cuda, "get_current_stream", None),
+        cast(Any, getattr(cuda, "Event", None)), cast(Any, getattr(cuda, "get_elapsed_time", None)),
+        cast(Any, getattr(runtime, "deviceSynchronize", None)), cast(Any, getattr(cuda, "get_current_stream", None)),
     )  # fmt: skip
 
 

@@ -1,6 +1,9 @@
 """The device: is one there, what is it, what does it run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
 
 from prism_bench.backends.cuda.clock import bound
 from prism_bench.case import Device
@@ -20,7 +23,7 @@ class CudaDevice(Device):
     uuid: str = ""
 
 
-def open_cupy():
+def open_cupy() -> ModuleType:
     """CuPy with a device that answers; BackendUnavailable says in one sentence what is missing otherwise."""
     try:
         import cupy
@@ -40,18 +43,18 @@ def open_cupy():
     return cupy
 
 
-def _driver_version(cupy):
+def _driver_version(cupy: ModuleType) -> int:
     try:
         return cupy.cuda.runtime.driverGetVersion()
     except Exception:  # a broken runtime library raises several kinds of errors; all mean the same here
         return 0
 
 
-def _dotted(version):
+def _dotted(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
-def describe(cupy) -> CudaDevice:
+def describe(cupy: ModuleType) -> CudaDevice:
     """The current device."""
     properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
     return CudaDevice(
@@ -65,13 +68,13 @@ def describe(cupy) -> CudaDevice:
     )
 
 
-def _uuid(properties):
+def _uuid(properties: Mapping[str, Any]) -> str:
     raw = properties.get("uuid", b"")
     raw = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
     return raw[:16].hex() if any(raw) else ""
 
 
-def software(cupy) -> dict:
+def software(cupy: ModuleType) -> dict:
     """Versions of driver, toolkit and libraries."""
     from prism_bench.compilation import nvrtc_version
 
@@ -84,7 +87,7 @@ def software(cupy) -> dict:
     }
 
 
-def _driver_text():
+def _driver_text() -> str | None:
     try:
         import pynvml
 

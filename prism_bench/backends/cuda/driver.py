@@ -49,7 +49,7 @@ class PersistingCache:
     are put back at its end. What was pinned before is not.
     """
 
-    def __init__(self, stream: int, driver: Any = None):
+    def __init__(self, stream: int, driver: Any = None) -> None:
         self._stream, self._driver = ctypes.c_void_p(stream), driver or library()
         self._limit: int | None = None
         self._window: bytes | None = None

@@ -1,12 +1,13 @@
 """Work on a stream as one CUDA graph."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from prism_bench.backends.cuda.driver import captured_nodes
 from prism_bench.errors import MeasurementInvalid
 
 
-def captured(stream, call: Callable[[], None], times: int = 1) -> Callable[[], None]:
+def captured(stream: Any, call: Callable[[], object], times: int = 1) -> Callable[[], None]:
     """What replays the work that `call`, called so many times, enqueues on the CuPy stream.
 
     A call that raises ends the capture too: a stream left in it would record what comes next and run none of it.

@@ -1,13 +1,16 @@
 """The honest clock's machinery on one stream: cold caches, a held stream, event pairs, SM clocks."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from time import perf_counter
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from prism_bench.backends.cuda.clock import bound
+from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.driver import PersistingCache
 from prism_bench.compilation import compile_source
 from prism_bench.errors import MeasurementInvalid
@@ -26,7 +29,7 @@ _CLOCK_TRIES = 3  # samples in a row: one may be another process's turn on the d
 class Harness:
     """Times whatever a callable enqueues on `stream`."""
 
-    def __init__(self, cupy, device, stream):
+    def __init__(self, cupy: ModuleType, device: CudaDevice, stream: Any) -> None:
         self._cupy, self._device, self.stream = cupy, device, stream
         compiled = compile_source(_SOURCE, _ENTRIES, str(device.compute_capability))
         module = cupy.RawModule(path=str(compiled.path))
@@ -69,7 +72,7 @@ class Harness:
         blocks, count = 4 * self._device.sm_count, np.int64(self._swept.size // 4)
         self._kernels["sweep"]((blocks,), (256,), (self._swept, count, self._sink))
 
-    def timed(self, call, cold: bool) -> Sample:
+    def timed(self, call: Callable[[], object], cold: bool) -> Sample:
         """One sample of `call()`: device seconds between events around it, SM clock, and the host's cost to enqueue.
 
         MeasurementInvalid where the stream could not be held until all was enqueued, twice: once may be a stalled host.
@@ -82,7 +85,7 @@ class Harness:
             )
         return sample
 
-    def _held(self, call, cold):
+    def _held(self, call: Callable[[], object], cold: bool) -> Sample | None:
         """The sample, or None where the device went on before all was enqueued."""
         self._refuse_strange_stream()
         if cold:
@@ -107,16 +110,16 @@ class Harness:
         self._refuse_disagreement(seconds, wall)
         return Sample(seconds, clock, launch_seconds)
 
-    def _refuse_disagreement(self, seconds, wall):
+    def _refuse_disagreement(self, seconds: float, wall: float | None) -> None:
         """The device's own timer was read around the events; where it tells another time again and again, one lies."""
         differs = wall is not None and abs(wall - seconds) > _CLOCK_SECONDS + _CLOCK_SHARE * wall
         self._disagreeing = self._disagreeing + 1 if differs else 0
-        if self._disagreeing >= _CLOCK_TRIES:
+        if wall is not None and self._disagreeing >= _CLOCK_TRIES:
             raise MeasurementInvalid(
                 f"the events tell {seconds * 1e6:.2f} us and the device's own timer {wall * 1e6:.2f} us around them"
             )
 
-    def afterwards(self, call, idle: float = 0.0) -> tuple[float, float]:
+    def afterwards(self, call: Callable[[], object], idle: float = 0.0) -> tuple[float, float]:
         """How long `call` took on this stream, and how long the device worked on after it: on another stream, or for a
         thread that enqueued something while the host waited for `idle` seconds, or twice as long as the call took.
         """
@@ -135,14 +138,14 @@ class Harness:
         synchronize()
         return done - begun, max(0.0, longest - (perf_counter() - now))
 
-    def _refuse_strange_stream(self):
+    def _refuse_strange_stream(self) -> None:
         """What goes to another stream is neither held nor timed: the sample would be of something else."""
         current = self._functions.current_stream()
         if current.ptr != self.stream.ptr:
             self.stream.use()
             raise MeasurementInvalid(f"the current stream was changed to {current}, away from the timed one")
 
-    def repeated(self, call, chunk: int, ahead: int) -> Iterator[int]:
+    def repeated(self, call: Callable[[], object], chunk: int, ahead: int) -> Generator[int, None, None]:
         """Enqueue `chunk` calls again and again, `ahead` chunks ahead of the device; yields the calls that are done.
 
         Close it to let the device rest. MeasurementInvalid where it rested before, because who looked took too long.
@@ -163,21 +166,21 @@ class Harness:
         finally:
             self.stream.synchronize()
 
-    def _enqueued(self, call, chunk):
+    def _enqueued(self, call: Callable[[], object], chunk: int) -> Any:
         for _ in range(chunk):
             call()
         event = bound(self._cupy).event(disable_timing=True)
         event.record(self.stream)
         return event
 
-    def _hold(self):
+    def _hold(self) -> None:
         self._flag[:] = 0
         self._kernels["hold"]((1,), (1,), (np.uint64(self._flag_memory.ptr), np.uint64(HOLD_LIMIT * 1e9)))
 
-    def _stamp(self, which):
+    def _stamp(self, which: int) -> None:
         self._kernels["stamp"]((self._device.sm_count,), (32,), (self._stamps[which],))
 
-    def _stamped(self):
+    def _stamped(self) -> tuple[float, float] | tuple[None, None]:
         """Cycles per second between the two stamps and the seconds: the medians of the multiprocessors that made both.
 
         None for each where none did.

@@ -7,6 +7,7 @@ from statistics import median
 from time import perf_counter, sleep
 
 from prism_bench.backends.cuda.driver import is_blocking
+from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.launches import listening
 from prism_bench.backends.cuda.stream_order import LEGACY, Observed, complaint
 from prism_bench.backends.cuda.timers import leftover_allowed
@@ -39,7 +40,7 @@ class Inspection:
 class Inspector:
     """Looks at a callable on the harness's stream."""
 
-    def __init__(self, harness, listen: Callable = listening, pause: Callable[[float], None] = sleep):
+    def __init__(self, harness: Harness, listen: Callable = listening, pause: Callable[[float], None] = sleep) -> None:
         self._harness, self._listen, self._pause = harness, listen, pause
 
     def inspect(self, call: Callable[[], object]) -> Inspection:
@@ -63,15 +64,16 @@ class Inspector:
         )
         return Floors(nothing, launch)
 
-    def _enqueues_nothing(self, call):
+    def _enqueues_nothing(self, call: Callable[[], object]) -> bool:
         calls, stream = self._calls(call), self._harness.stream.ptr
         problem = complaint(stream, calls, LEGACY if stream in LEGACY or is_blocking(stream) else ())
         if problem:
             raise MeasurementInvalid(problem)
         return not any(one.work for one in calls)
 
-    def _refuse_late_work(self, call):
+    def _refuse_late_work(self, call: Callable[[], object]) -> None:
         """One quiet try is enough; on a busy host even a device without work seems to answer late."""
+        busy = 0.0
         for _ in range(TRIES):
             seconds, busy = self._harness.afterwards(call, IDLE_SECONDS)
             if busy <= leftover_allowed(seconds):
@@ -83,7 +85,7 @@ class Inspector:
             f"the device worked for {busy * 1e6:.0f} us after the call was done: a thread or another stream works on"
         )
 
-    def _calls(self, call):
+    def _calls(self, call: Callable[[], object]) -> list[Observed]:
         """What each of several calls enqueued. BackendUnavailable where that cannot be seen here."""
         harness, calls, begun = self._harness, [], perf_counter()
         with self._listen() as operations:

@@ -57,7 +57,7 @@ def listening(cupti: Any = None) -> Iterator[list[Operation]]:
     """Give a list that grows by every operation of this process; BackendUnavailable where nobody can listen."""
     cupti, operations, handle = cupti or _library(), [], ctypes.c_void_p()
 
-    def heard(user, domain, number, data):
+    def heard(user: object, domain: int, number: int, data: Any) -> None:
         if data.contents.site == _ENTER:
             operation = _operation(data.contents)
             if operation:

@@ -1,27 +1,36 @@
 """A case on the device: buffers, compiled code, and the host plan turned into calls."""
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
+from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.base import Runnable
+from prism_bench.backends.base import Runnable, TimerFactories
+from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.graph import captured
 from prism_bench.backends.cuda.guard import CudaGuard
+from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.timers import ColdTimer, EndToEndTimer, FirstCallTimer, HotTimer
 from prism_bench.case import Case
 from prism_bench.compilation import compile_source, sass_hash
+from prism_bench.compilation.program import Compiled
 from prism_bench.errors import SpecError
-from prism_bench.kernel import Array, InOut, Zero
+from prism_bench.inputs import InputArray
+from prism_bench.kernel import Array, InOut, Launch, Zero
 
 END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
 _STATIC_SHARED = 48 << 10
+_Loaded = list[tuple[Launch | Zero, Any]]  # every step of a plan with its loaded kernel; None with a step that is none
 
 
 class CudaRunnable(Runnable):
     """Everything the case needs, on the device."""
 
-    def __init__(self, cupy, device, harness, case: Case, inputs):
+    def __init__(
+        self, cupy: ModuleType, device: CudaDevice, harness: Harness, case: Case, inputs: Mapping[str, InputArray]
+    ) -> None:
         self._cupy, self._device, self._harness, self.case = cupy, device, harness, case
         self._steps = case.plan.steps(device)
         self._buffers = {a.name: cupy.empty(case.sizes.shape(a.name), a.dtype) for a in case.spec.arrays}
@@ -31,27 +40,27 @@ class CudaRunnable(Runnable):
         self._kernels = self._load(self._compiled)
         self._calls = self._bound(self._kernels)
 
-    def __call__(self):
+    def __call__(self) -> None:
         for call in self._calls:
             call()
 
-    def reset(self, inputs):
+    def reset(self, inputs: Mapping[str, InputArray]) -> None:
         self.inputs = inputs
         self._cupy.cuda.runtime.deviceSynchronize()  # a launch that still runs would count on in what is cleared here
         for array in self.case.spec.arrays:
             self._reset_one(array, inputs)
         self._cupy.cuda.runtime.deviceSynchronize()
 
-    def arrays(self, names):
+    def arrays(self, names: Iterable[str]) -> dict[str, Any]:
         self._cupy.cuda.runtime.deviceSynchronize()
         return {name: self._buffers[name] for name in names}
 
-    def restore(self):
+    def restore(self) -> None:
         """Put the inputs of in-place arguments back, on the stream."""
         for name, pristine in self._pristine.items():
             self._buffers[name].data.copy_from_device_async(pristine.data, pristine.nbytes, self._harness.stream)
 
-    def guard(self, key):
+    def guard(self, key: int) -> CudaGuard | None:
         if not self._harness.poison:  # what a guard writes would count as written, too
             return None
         spec = self.case.spec
@@ -63,11 +72,11 @@ class CudaRunnable(Runnable):
             self._cupy, self._device, outputs, in_place=self._pristine, scratch=scratch, inputs=inputs, key=key
         )
 
-    def replayed(self, call, times):
+    def replayed(self, call: Callable[[], object], times: int) -> Callable[[], float]:
         replay = captured(self._harness.stream, call, times)
         return lambda: self._harness.timed(replay, cold=False).seconds / times
 
-    def timers(self):
+    def timers(self) -> TimerFactories:
         stream = self._harness.stream
         timers = {
             "cold_time": lambda: ColdTimer(self._harness, self, self.restore if self._pristine else None),
@@ -79,8 +88,8 @@ class CudaRunnable(Runnable):
             timers["first_call_time"] = lambda: FirstCallTimer(stream, self._first_call)
         return MappingProxyType(timers)
 
-    def evidence(self):
-        if not self._entries:
+    def evidence(self) -> dict[str, Any]:
+        if self._compiled is None:
             return {"launches": 0}
         used = [self._compiled.resources[self._compiled.lowered[entry]] for entry in self._entries]
         return {
@@ -94,11 +103,11 @@ class CudaRunnable(Runnable):
             "plan": [_told(step) for step in self._steps],
         }
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._buffers, self._pristine, self._calls, self._kernels = {}, {}, (), []
         self._cupy.get_default_memory_pool().free_all_blocks()
 
-    def _reset_one(self, array, inputs):
+    def _reset_one(self, array: Array, inputs: Mapping[str, InputArray]) -> None:
         buffer = self._buffers[array.name]
         if array.reads:
             buffer[...] = inputs[array.name].on(self._cupy)
@@ -108,47 +117,54 @@ class CudaRunnable(Runnable):
             buffer.data.memset_async(array.first_byte, buffer.nbytes)
 
     @cached_property
-    def _entries(self):
+    def _entries(self) -> tuple[str, ...]:
         return self.case.plan.entries(self._device)
 
-    def _compile(self, cache):
+    def _compile(self, cache: bool) -> Compiled | None:
         if not self._entries:
             return None
         architecture = str(self._device.compute_capability)
-        return compile_source(self.case.spec.source, self._entries, architecture, self.case.spec.options, cache)
+        return compile_source(self.case.spec.source_file, self._entries, architecture, self.case.spec.options, cache)
 
-    def _share(self, name, other, theirs):
+    def _share(self, name: str, other: Runnable, theirs: str) -> None:
+        assert isinstance(other, CudaRunnable), "cases share buffers on one backend"
         self._buffers[name] = other._buffers[theirs].reshape(self.case.sizes.shape(name))
         self._calls = self._bound(self._kernels)
 
-    def put(self, name, values):
+    def put(self, name: str, values: np.ndarray) -> None:
         buffer = self._buffers[name]
         buffer.data.copy_from_host_async(values.ctypes.data, buffer.nbytes)
 
-    def take(self, name, other, theirs):
+    def take(self, name: str, other: Runnable, theirs: str) -> None:
+        assert isinstance(other, CudaRunnable), "cases share buffers on one backend"
         buffer = self._buffers[name]
         buffer.data.copy_from_device_async(other._buffers[theirs].data, buffer.nbytes)
 
-    def fetch(self, name, out):
+    def fetch(self, name: str, out: np.ndarray) -> None:
         buffer = self._buffers[name]
         buffer.data.copy_to_host_async(out.ctypes.data, buffer.nbytes)
 
-    def renew(self, names):
+    def renew(self, names: Iterable[str]) -> None:
         for name in names:
             self._buffers[name] = self._cupy.empty(self.case.sizes.shape(name), self.case.spec.argument(name).dtype)
         self._calls = self._bound(self._kernels)
 
-    def _load(self, compiled):
+    def _load(self, compiled: Compiled | None) -> _Loaded:
         """Every step of the plan with its loaded kernel; None beside a step that is none."""
-        steps = [step for step in self._steps if isinstance(step, Zero) or not step.is_empty]
-        return [(step, None if isinstance(step, Zero) else self._kernel(step, compiled)) for step in steps]
+        loaded: _Loaded = []
+        for step in self._steps:
+            if isinstance(step, Zero):
+                loaded.append((step, None))
+            elif not step.is_empty and compiled is not None:
+                loaded.append((step, self._kernel(step, compiled)))
+        return loaded
 
-    def _bound(self, kernels):
+    def _bound(self, kernels: _Loaded) -> tuple[Callable[[], object], ...]:
         """The steps as calls on the buffers as they are now, which go to the stream that is current then."""
         return tuple(self._call_for(step, kernel) for step, kernel in kernels)
 
-    def _call_for(self, step, kernel):
-        if kernel is None:
+    def _call_for(self, step: Launch | Zero, kernel: Any) -> Callable[[], object]:
+        if isinstance(step, Zero):
             buffer = self._buffers[step.name]
             return lambda: buffer.data.memset_async(0, buffer.nbytes)
         grid, block = _triple(step.grid), _triple(step.block)
@@ -156,7 +172,7 @@ class CudaRunnable(Runnable):
         values = tuple(self._value(name) for name in names)
         return lambda: kernel(grid, block, values, shared_mem=step.shared)
 
-    def _kernel(self, step, compiled):
+    def _kernel(self, step: Launch, compiled: Compiled) -> Any:
         module = self._cupy.RawModule(path=str(compiled.path), enable_cooperative_groups=step.cooperative)
         kernel = module.get_function(compiled.lowered[step.entry or self.case.spec.entry])
         if step.shared > self._device.max_shared_bytes:
@@ -166,31 +182,31 @@ class CudaRunnable(Runnable):
             kernel.max_dynamic_shared_size_bytes = step.shared
         return kernel
 
-    def _value(self, name):
+    def _value(self, name: str) -> Any:
         argument = self.case.spec.argument(name)
         return self._buffers[name] if isinstance(argument, Array) else argument.value(self.case.axes)
 
-    def _capture(self, launches):
+    def _capture(self, launches: int) -> Callable[[], object]:
         return captured(self._harness.stream, self, launches)
 
-    def _end_to_end(self):
+    def _end_to_end(self) -> EndToEndTimer:
         self.restore()  # many launches came before
         host = {array.name: self._buffers[array.name].get() for array in self.case.spec.inputs}
         return EndToEndTimer(self._harness.stream, self, lambda: self._upload(host), self._download)
 
-    def _upload(self, host):
+    def _upload(self, host: Mapping[str, np.ndarray]) -> None:
         for name, values in host.items():
             self._buffers[name].set(values)
 
-    def _download(self):
+    def _download(self) -> list[np.ndarray]:
         return [self._buffers[output.name].get() for output in self.case.spec.outputs]
 
-    def _first_call(self):
+    def _first_call(self) -> None:
         for call in self._bound(self._load(self._compile(cache=False))):
             call()
 
 
-def _told(step):
+def _told(step: Launch | Zero) -> str:
     """A step in short: with the machine code it is what two builds must share to be the same on the device."""
     if isinstance(step, Zero):
         return f"zero {step.name}"
@@ -198,6 +214,7 @@ def _told(step):
     return f"{step.entry or ''} {extents[0]} of {extents[1]}, {step.shared} B".strip()
 
 
-def _triple(extent):
+def _triple(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
     numbers = extent if isinstance(extent, tuple) else (extent,)
-    return tuple(int(np.int64(number)) for number in numbers) + (1,) * (3 - len(numbers))
+    x, y, z = (int(np.int64(number)) for number in (*numbers, 1, 1)[:3])
+    return x, y, z

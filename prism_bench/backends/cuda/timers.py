@@ -1,9 +1,11 @@
 """One class per metric of the CUDA backend: called, it takes one sample."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from time import perf_counter
+from typing import Any
 
+from prism_bench.backends.cuda.harness import Harness
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measurement import Sample
 from prism_bench.originals import keep
@@ -28,7 +30,9 @@ def leftover_allowed(seconds: float) -> float:
 class ColdTimer:
     """One launch after the caches were cleared; `restore` puts in-place inputs back first."""
 
-    def __init__(self, harness, call, restore=None):
+    def __init__(
+        self, harness: Harness, call: Callable[[], object], restore: Callable[[], object] | None = None
+    ) -> None:
         self._harness, self._call, self._restore = harness, call, restore
         harness.forget_persisting()
         self._refuse_other_streams()
@@ -39,8 +43,9 @@ class ColdTimer:
             self._restore()
         return self._harness.timed(self._call, cold=True)
 
-    def _refuse_other_streams(self):
+    def _refuse_other_streams(self) -> None:
         """One of five tries without a leftover is enough: a late wake-up of the host is not evidence."""
+        leftover = 0.0
         for _ in range(5):
             seconds, leftover = self._harness.afterwards(self._call)
             if leftover <= leftover_allowed(seconds):
@@ -56,7 +61,9 @@ class HotTimer:
     There are `launches` in a replay, which takes `replay_seconds` or less.
     """
 
-    def __init__(self, harness, call, capture):
+    def __init__(
+        self, harness: Harness, call: Callable[[], object], capture: Callable[[int], Callable[[], object]]
+    ) -> None:
         self._harness = harness
         estimate = harness.timed(call, cold=False).seconds
         if estimate < LONG_SECONDS:  # the first one may have loaded something
@@ -71,7 +78,7 @@ class HotTimer:
         sample = self._harness.timed(self._replay, cold=False)
         return Sample(sample.seconds / self.launches, sample.clock)
 
-    def _refuse_less_work(self, estimate):
+    def _refuse_less_work(self, estimate: float) -> None:
         """A graph saves gaps between launches; a launch in it that takes a fraction of the time does other work."""
         each = self().seconds
         if each < FASTEST_SECONDS:
@@ -81,7 +88,7 @@ class HotTimer:
                 f"a call takes {estimate * 1e6:.2f} us, and {each * 1e6:.2f} us in a CUDA graph: it does less there"
             )
 
-    def repeated(self) -> Iterator[int]:
+    def repeated(self) -> Generator[int, None, None]:
         """Keep the device busy without a pause; yields the launches done so far. Close it to let the device rest.
 
         MeasurementInvalid where it paused all the same.
@@ -97,7 +104,9 @@ class HotTimer:
 class EndToEndTimer:
     """Inputs from host memory, the kernel, outputs back: what a caller without resident data waits for."""
 
-    def __init__(self, stream, call, upload, download):
+    def __init__(
+        self, stream: Any, call: Callable[[], object], upload: Callable[[], object], download: Callable[[], object]
+    ) -> None:
         self._stream, self._call, self._upload, self._download = stream, call, upload, download
 
     def __call__(self) -> Sample:
@@ -112,7 +121,7 @@ class EndToEndTimer:
 class FirstCallTimer:
     """Compile without the cache, load, launch once."""
 
-    def __init__(self, stream, first_call):
+    def __init__(self, stream: Any, first_call: Callable[[], object]) -> None:
         self._stream, self._first_call = stream, first_call
 
     def __call__(self) -> Sample:
