@@ -1,6 +1,7 @@
-"""The workflow files: they call what is there, keep secrets where they belong, and show strangers' code no GPU."""
+"""Workflow files: they call what exists, keep secrets where they belong, and give strangers' code no GPU."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,32 @@ def test_secrets_reach_only_the_step_that_tells():
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_actions_are_of_a_version(name):
     assert all(re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) for step in steps(name) if "uses" in step)
+
+
+def test_every_supported_python_is_tested():
+    """All tests on the oldest, a part on each newer one."""
+    jobs = yaml.safe_load(WORKFLOWS["tests"].read_text())["jobs"]
+    (oldest,) = [
+        step["with"]["python-version"] for step in jobs["tests"]["steps"] if "python-version" in step.get("with", {})
+    ]
+    project = tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]
+    supported = [one.split(" :: ")[-1] for one in project["classifiers"] if re.search(r":: 3\.\d+$", one)]
+    assert supported == [oldest, *jobs["quick"]["strategy"]["matrix"]["python"]]
+    assert project["requires-python"] == f">={oldest}"
+
+
+@pytest.mark.parametrize("name", ["bug", "wrong_verdict", "kernel"])
+def test_issue_templates_are_forms(name):
+    form = yaml.safe_load((HOUSE / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text())
+    assert {"name", "description", "labels", "body"} == set(form)
+    assert any(field.get("validations", {}).get("required") for field in form["body"])
+
+
+def test_commands_of_templates_exist():
+    from prism_bench.cli import app
+
+    names = {command.name for command in app.registered_commands}
+    folder = HOUSE / ".github"
+    templates = [*(folder / "ISSUE_TEMPLATE").glob("*.yml"), folder / "pull_request_template.md"]
+    named = {name for path in templates for name in re.findall(r"prism-bench (\w[\w-]*)", path.read_text())}
+    assert named and named <= names
