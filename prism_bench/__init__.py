@@ -9,9 +9,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from prism_bench import moved
+
 if TYPE_CHECKING:
     from prism_bench.api.callable import benchmark
-    from prism_bench.api.prepare import prepare
+    from prism_bench.api.catalogue_kernel import prepare
     from prism_bench.budget import Budget
     from prism_bench.inputs import constant, integers, normal, uniform
     from prism_bench.kernel import (
@@ -60,7 +62,7 @@ _HOMES = {
     "tune": ("Tune",),
     "workload": ("Workload",),
     "api.callable": ("benchmark",),
-    "api.prepare": ("prepare",),
+    "api.catalogue_kernel": ("prepare",),
     "store": ("load",),
 }  # fmt: skip
 _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}
@@ -100,6 +102,9 @@ __all__ = [
     "reduction",
     "uniform",
 ]
+
+
+moved.install()
 
 
 def __getattr__(name: str) -> object:

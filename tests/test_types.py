@@ -21,7 +21,6 @@ PYRIGHT_NOT_YET: dict[str, int] = {
     "prism_bench/__main__.py": 1,
     "prism_bench/alerts": 5,
     "prism_bench/analysis": 2270,
-    "prism_bench/api": 3,
     "prism_bench/arguments.py": 35,
     "prism_bench/budget.py": 1,
     "prism_bench/byname.py": 25,

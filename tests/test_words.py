@@ -40,7 +40,6 @@ NOT_YET: tuple[str, ...] = (
     "kernels/transformer/",
     "prism_bench/alerts/",
     "prism_bench/analysis/",
-    "prism_bench/api/",
     "prism_bench/arguments.py",
     "prism_bench/backends/",
     "prism_bench/budget.py",

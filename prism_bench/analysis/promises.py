@@ -39,11 +39,16 @@ from prism_bench.run_record import RunRecord
 _METRICS = tuple(name for name in dict.fromkeys([*MEASURED, *DERIVED, *COLUMNS]) if name not in TEXT)
 
 
+class PromisesOfOthers(ResultsError):
+    """Budgets or a baseline are of another device, backend or protocol than the record. Keep one for each of them."""
+
+
 @dataclass(frozen=True)
 class Promises:
     """The budgets of a device by case, the guide's rules as they are asked there, and the baseline, where there is one.
 
-    `path` is where the budgets stand, None where the device has none.
+    `path` is where the budgets are, None where the device has none. `not_held` says why nothing was held against
+    them, empty where they apply.
     """
 
     path: Path | None = None
@@ -51,6 +56,7 @@ class Promises:
     rules: GuideRules = field(default_factory=guide_rules)
     baseline: Baseline | None = None
     baseline_path: Path | None = None
+    not_held: str = ""
 
     @property
     def source(self) -> str:
@@ -89,6 +95,14 @@ def promises_for(record: RunRecord, catalogue: Catalogue) -> Promises:
     return Promises(path if budgets else None, budgets, rules, baseline, beside if baseline else None)
 
 
+def promises_or_reason(record: RunRecord, catalogue: Catalogue) -> Promises:
+    """Return what the record's device is held to; where that is about other records, nothing and `not_held`."""
+    try:
+        return promises_for(record, catalogue)
+    except PromisesOfOthers as error:
+        return Promises(not_held=str(error))
+
+
 def _read(path, catalogue, record):
     table = read_table(path)
     _require_same(path, (table.take("device"), table.take("backend"), table.take("protocol", int)), record)
@@ -108,7 +122,7 @@ def _require_same(path, promised, record):
     own = device_of(record), record.backend, record.protocol.get("version")
     for word, theirs, mine in zip(("device", "backend", "protocol"), promised, own, strict=True):
         if theirs != mine:
-            raise ResultsError(
+            raise PromisesOfOthers(
                 f"{path}: {word} is {theirs!r}, the record's is {mine!r}; "
                 "a record is held only to what was promised for its device, backend and protocol"
             )

@@ -8,7 +8,7 @@ import pandas
 from prism_bench.analysis.budgets import BudgetVerdict, absent, budget_verdicts
 from prism_bench.analysis.findings import Finding, findings
 from prism_bench.analysis.guide import GuideVerdict, guide_verdicts
-from prism_bench.analysis.promises import Promises, promises_for
+from prism_bench.analysis.promises import Promises, promises_for, promises_or_reason
 from prism_bench.analysis.published import PublishedVerdict, published_verdicts
 from prism_bench.analysis.summary import limits_of, summary
 from prism_bench.analysis.uncertainty import published_within_errors, within_errors
@@ -58,24 +58,32 @@ class Reading:
         return rows["bound_share"].dropna().tolist()
 
 
-def read(record: RunRecord, catalogue: Catalogue | None = None) -> Reading:
-    """The reading of a record; with the catalogue, the budgets of its specs and of the device are judged too.
+def read(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> Reading:
+    """Return the reading of a record; with the catalogue, the budgets of its specs and of the device are judged too.
 
-    A ResultsError where the device's file of budgets is not right.
+    A ResultsError where the device's file of budgets is not right. Without `must_be_held`, a file that is about another
+    device, backend or protocol is a finding and no error.
     """
     edges = tuple(case for case in record.cases if case.is_edge)
     cases = tuple(case for case in record.cases if not case.is_edge)
     frame = summary(replace(record, cases=cases))
-    promises = promises_for(record, catalogue) if catalogue else Promises()
+    promised = promises_for if must_be_held else promises_or_reason
+    promises = promised(record, catalogue) if catalogue else Promises()
     judged = budget_verdicts(frame, catalogue, promises.budgets, promises.source) if catalogue else []
     budgets = tuple(within_errors(judged, cases))
     published = tuple(published_within_errors(published_verdicts(frame), cases))
     guide = tuple(guide_verdicts(record, promises.rules, promises.baseline))
     return Reading(
         record=record, limits=limits_of(record), cases=cases, edges=edges, frame=frame, budgets=budgets,
-        published=published, findings=tuple(findings(record, budgets, guide)),
+        published=published, findings=(*findings(record, budgets, guide), *_not_held(promises)),
         guide=guide, promises=promises,
     )  # fmt: skip
+
+
+def _not_held(promises: Promises) -> list[Finding]:
+    """Return a note where budgets and baseline are about other records."""
+    message = f"nothing was held against the device's budgets and baseline: {promises.not_held}"
+    return [Finding("note", "promises", None, message)] if promises.not_held else []
 
 
 def middle(values: list[float]) -> float | None:

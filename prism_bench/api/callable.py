@@ -1,4 +1,4 @@
-"""`prism_bench.benchmark`: the workbench's clock for any CuPy or PyTorch callable, in one line."""
+"""`prism_bench.benchmark`: time any CuPy or PyTorch callable in one line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def benchmark(
     """Time a callable without arguments that works on the current CUDA stream of CuPy or PyTorch.
 
     `mode` is `cold` (caches cleared before each call) or `hot` (replay of a CUDA graph of many calls). `stream` is
-    a CuPy or PyTorch stream to time on; by default one of ours is made current while the callable runs. `bytes` and
+    a CuPy or PyTorch stream to time on; by default a new one is made current while the callable runs. `bytes` and
     `flops` of one call, where given, make rates. Seconds inside.
 
     The callable runs about a hundred times. A part of L2 that is set aside is given back meanwhile, and set aside
@@ -54,7 +54,7 @@ def benchmark(
     the call cannot be timed honestly: it enqueues nothing, waits for the device, works on another stream or after it
     has returned, does less work in some calls than in others (one of ten, in a graph, or with cold caches), claims
     more bytes or operations than the device can do, or a function of the clock was replaced. `notes` of the result
-    say what else was seen.
+    name what else was seen.
     """
     if mode not in MODES:
         raise UsageError(f"mode is '{mode}'; it is one of {', '.join(MODES)}")

@@ -1,6 +1,6 @@
 """A callable measured and cross-checked: inspected, timed, timed again the other way, its claims checked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -22,7 +22,7 @@ NEAR_OVERHEAD = 1.5  # times an empty kernel
 
 @dataclass(frozen=True)
 class TimedCallable:
-    """A callable, the metric to time it by, its name, and what one call is said to move and compute."""
+    """A callable, the metric to time it by, its name, and the bytes and operations that the caller claims for one call."""
 
     function: Callable[[], object]
     metric: str
@@ -46,13 +46,14 @@ def measured(backend: Any, library: str, subject: TimedCallable) -> Measurement:
 class _Checked:
     """One callable on one backend."""
 
-    def __init__(self, backend: Any, library: str, subject: TimedCallable):
+    def __init__(self, backend: Any, library: str, subject: TimedCallable) -> None:
         self._backend, self._subject = backend, subject
         self._harness = backend.harness
         self._timers = backend.callable_timers(subject.function, library)
         self._bounds = backend.bounds()
 
     def measurement(self) -> Measurement:
+        """Return the measurement with its notes; MeasurementInvalid where a check fails."""
         inspector = self._backend.inspector()
         inspection, floors = inspector.inspect(self._subject.function), inspector.floors()
         found = self._timed(self._subject.metric)
@@ -65,8 +66,8 @@ class _Checked:
             notes.append(f"near launch overhead: an empty kernel takes {time_text(floors.launch)}")
         return replace(found, notes=(*found.notes, *notes))
 
-    def _timed(self, metric):
-        """Samples of the metric, and more where a single one is odd: it may be one of a kind, or of a second level."""
+    def _timed(self, metric: str) -> Measurement:
+        """Return samples of the metric, and more where a single one is odd: it may be one of a kind, or of a second level."""
         once = self._timers[metric]()
         found = measure_metric(metric, self._subject.name, once, CRITERION, ClockGate())[0]
         if claims.levels(found.samples) or not claims.has_odd_sample(found.samples):
@@ -75,8 +76,8 @@ class _Checked:
         clocks = ((*found.clocks[0], *more.clocks[0]),) if found.clocks and more.clocks else found.clocks
         return replace(found, processes=((*found.samples, *more.samples),), clocks=clocks)
 
-    def _compared(self, seconds, floors):
-        """The cold time, and why the other kind of time does not go with it."""
+    def _compared(self, seconds: float, floors: Any) -> tuple[float, str | None]:
+        """Return the cold time, and why the other kind of time does not go with it."""
         warming = self._bounds.l2_bytes / self._bounds.bus if self._bounds.bus else 0.0
         if self._subject.metric == "cold_time":
             once = partial(self._harness.timed, self._subject.function, cold=False)
@@ -88,8 +89,8 @@ class _Checked:
         problem = claims.less_work_when_hot(cold, seconds, floors.launch, warming)
         return cold, problem or claims.less_work_when_cold(cold, seconds, warming)
 
-    def _levels(self, samples):
-        """A note where samples have two levels; MeasurementInvalid where those are two kinds of work."""
+    def _levels(self, samples: Sequence[float]) -> list[str]:
+        """Return a note where samples have two levels; MeasurementInvalid where those are two kinds of work."""
         found = claims.levels(samples)
         if found and found.is_other_work:
             raise MeasurementInvalid(
@@ -97,7 +98,7 @@ class _Checked:
             )
         return [str(found)] if found else []
 
-    def _refuse_claims(self, found):
+    def _refuse_claims(self, found: Measurement) -> None:
         bounds, subject, seconds = self._bounds, self._subject, found.median or 0.0
         held = bounds.l2_bytes if subject.metric == "hot_time" else 0
         _refuse(claims.too_many_bytes(subject.bytes, seconds, bounds.bus, held, bounds.cache_bandwidth(found.clock)))

@@ -1,51 +1,53 @@
-"""A kernel that tunes itself while it is used: each call launches what the tuner asks for, times it, and tells it."""
+"""A kernel that tunes itself while it is used: each call launches what the tuner chose, times it and records the time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
+from typing import Any
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.case import Case
+from prism_bench.inputs import InputArray
 from prism_bench.tuning.online import OnlineTuner
 
 Stopwatch = Callable[[Callable[[], None]], float]  # calls what it is given and returns the seconds it took
 
 
 class OnlineRunnable(Runnable):
-    """A case in all of its configurations, prepared as they are asked for, each with buffers of its own.
+    """A case in all of its configurations, prepared as they are chosen, each with own buffers.
 
     `arrays` are those of the configuration that was launched last.
     """
 
-    def __init__(self, backend: Backend, case: Case, tuner: OnlineTuner, stopwatch: Stopwatch | None = None):
+    def __init__(self, backend: Backend, case: Case, tuner: OnlineTuner, stopwatch: Stopwatch | None = None) -> None:
         self.case, self._backend, self._tuner = case, backend, tuner
         self._cases = {tuple(one.configuration.items()): one for one in case.configurations(backend.device)}
-        self._prepared: dict[tuple, Runnable] = {}
+        self._prepared: dict[tuple[Any, ...], Runnable] = {}
         self._watch = stopwatch or stopwatch_of(backend)
         self.reset(case.inputs())
 
-    def __call__(self):
+    def __call__(self) -> None:
         space = [dict(one) for one in self._cases]
         chosen = self._tuner.next(self.case.kernel, self.case.workload, space)
         self._last = self._runnable(tuple(chosen.items()))
         seconds = self._watch(self._last)
         self._tuner.record(self.case.kernel, self.case.workload, chosen, seconds)
 
-    def reset(self, inputs):
+    def reset(self, inputs: Mapping[str, InputArray]) -> None:
         self.inputs = inputs
         for runnable in self._prepared.values():
             runnable.reset(inputs)
         self._last = self._runnable(next(iter(self._cases)))
 
-    def arrays(self, names):
+    def arrays(self, names: Sequence[str]) -> dict[str, Any]:
         return self._last.arrays(names)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         for runnable in self._prepared.values():
             runnable.__exit__(*exception)
         self._prepared = {}
 
-    def _runnable(self, key):
-        """The first call of a configuration is not timed: it compiles and loads."""
+    def _runnable(self, key: tuple[Any, ...]) -> Runnable:
+        """Return the configuration, prepared. Its first call is not timed: it compiles and loads."""
         if key not in self._prepared:
             self._prepared[key] = self._backend.prepare(self._cases[key], self.inputs)
             self._prepared[key]()
@@ -54,11 +56,12 @@ class OnlineRunnable(Runnable):
 
 
 def stopwatch_of(backend: Backend) -> Stopwatch:
-    """On a device the time between events around the call, caches as they are; elsewhere the wall clock's."""
+    """Return the time between events around a call on a device, caches as they are; elsewhere the wall clock's."""
     if backend.name == "cuda":
-        return lambda call: backend.harness.timed(call, cold=False).seconds
+        harness: Any = vars(backend)["harness"]  # which no other backend has
+        return lambda call: harness.timed(call, cold=False).seconds
 
-    def watched(call):
+    def watched(call: Callable[[], None]) -> float:
         before = perf_counter()
         call()
         return perf_counter() - before

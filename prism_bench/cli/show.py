@@ -26,6 +26,6 @@ def command(
 
     found, read = options.open_catalogue(catalogue), store.read(record or store.newest(runs))
     if json:
-        options.print_json(view(read, found))
+        options.print_json(view(read, found, must_be_held=False))
     else:
-        options.out().print(summary_view(read, found))
+        options.out().print(summary_view(read, found, must_be_held=False))

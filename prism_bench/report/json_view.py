@@ -9,14 +9,14 @@ from prism_bench.run_record import RunRecord, encode
 _TEXT = ("bound", "best_peer", "invalid")
 
 
-def view(record: RunRecord, catalogue: Catalogue | None = None) -> dict:
-    """The record as plain JSON values.
+def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> dict:
+    """Return the record as plain JSON values; `must_be_held` as in `read`.
 
     `limits` holds the measured floors and ceilings, `findings` what the run has to say; every case has a `derived`
     object: medians and spreads of its valid times, rates, shares, ratios, budgets, and what the profiling
     guide's rules of thumb say (`kept` is null where unmeasured). Unknown values are null.
     """
-    reading, plain = read(record, catalogue), encode(record)
+    reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
     guide = _guide(reading)
     for case, (_, row) in zip(plain["cases"], summary(record).iterrows(), strict=True):
         name = case["name"]

@@ -1,6 +1,7 @@
 """`prism-bench baseline`: a record becomes what later ones are held against."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,13 @@ def test_a_record_without_times_is_refused(shell, mine):
     found = shell("baseline", kept(record_of(case_result("triple"))), *mine)
     assert 2 == found.code
     assert "holds no valid time" in found.err
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_record_of_another_protocol_is_shown_and_not_held(shell, mine, words):
+    shell("baseline", kept(triple()), *mine)
+    found = shell("show", kept(replace(triple(1.6e-5), protocol={}), "new"), *mine, *words)
+    assert 0 == found.code
+    assert "nothing was held against the device's budgets and baseline" in found.out
+    assert "degraded: triple" not in found.out
+    assert 2 == shell("check", kept(replace(triple(), protocol={}), "new"), *mine).code

@@ -26,9 +26,11 @@ _DISPENSABLE = (
 )  # fmt: skip
 
 
-def summary_view(record: RunRecord, catalogue: Catalogue | None = None) -> RenderableType:
-    """What `show` prints and `run` ends with, to be handed to a Rich console."""
-    reading = read(record, catalogue)
+def summary_view(
+    record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True
+) -> RenderableType:
+    """Return what `show` prints and `run` ends with, for a Rich console; `must_be_held` as in `read`."""
+    reading = read(record, catalogue, must_be_held=must_be_held)
     table = case_table(reading)
     parts = [_title(reading), *_parts(record), _limits(reading), *_conditions(record), *_tiles(reading)]
     parts += [_Fitting(table)] if table.rows else []

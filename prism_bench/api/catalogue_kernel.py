@@ -1,9 +1,11 @@
 """A catalogue kernel as a Python callable."""
 
 from pathlib import Path
+from typing import Literal
 
 from prism_bench.api.online import OnlineRunnable
-from prism_bench.backends import open_backend
+from prism_bench.backends import Backend, Runnable, open_backend
+from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import unknown
 from prism_bench.identity import machine
@@ -13,13 +15,13 @@ from prism_bench.tuning.online import OnlineTuner
 
 
 def prepare(
-    kernel: str, label: str = "S0", *, backend: str = "cuda", variant: str | None = None, catalogue=None, seed=0,
+    kernel: str, label: str = "S0", *, backend: str = "cuda", variant: str | None = None, catalogue: Path | None = None, seed: int = 0,
     tuned: Path | str | bool = True, online: OnlineTuner | None = None,
-):  # fmt: skip
-    """The kernel at its workload `label`, prepared: call it to launch it, `.arrays(names)` gives its buffers.
+) -> Runnable:  # fmt: skip
+    """Return the kernel at its workload `label`, prepared: call it to launch it, `.arrays(names)` gives its buffers.
 
     `tuned` launches it by the choices kept for this machine in `reports/tuning` or the folder given; False by its spec.
-    With `online` it tunes itself instead: each call is timed, and that tuner says how to launch the next one.
+    With `online` it tunes itself instead: each call is timed, and that tuner chooses how to launch the next one.
 
     Raises UsageError for an unknown kernel, variant or label, BackendUnavailable where the backend cannot be opened.
     """
@@ -34,11 +36,11 @@ def prepare(
     opened = open_backend(backend)
     if online is not None:
         return OnlineRunnable(opened, cases[0], online)
-    case = _launched(cases[0], opened, tuned) if tuned else cases[0]
+    case = cases[0] if tuned is False else _launched(cases[0], opened, tuned)
     return opened.prepare(case, case.inputs(seed))
 
 
-def _launched(case, opened, tuned):
+def _launched(case: Case, opened: Backend, tuned: Path | str | Literal[True]) -> Case:
     facts = opened.facts()
     folder = DEFAULT_FOLDER if tuned is True else Path(tuned)
     return applied([case], Machine(machine(facts)["id"], facts, opened.name, opened.device), folder).cases[0]
