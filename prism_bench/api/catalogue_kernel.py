@@ -15,8 +15,8 @@ from prism_bench.tuning.online import OnlineTuner
 
 
 def prepare(
-    kernel: str, label: str = "S0", *, backend: str = "cuda", variant: str | None = None, catalogue: Path | None = None, seed: int = 0,
-    tuned: Path | str | bool = True, online: OnlineTuner | None = None,
+    kernel: str, label: str = "S0", *, backend: str = "cuda", variant: str | None = None, catalogue: Path | None = None,
+    seed: int = 0, tuned: Path | str | bool = True, online: OnlineTuner | None = None,
 ) -> Runnable:  # fmt: skip
     """Return the kernel at its workload `label`, prepared: call it to launch it, `.arrays(names)` gives its buffers.
 

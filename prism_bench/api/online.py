@@ -1,4 +1,4 @@
-"""A kernel that tunes itself while it is used: each call launches what the tuner chose, times it and records the time."""
+"""A kernel that tunes itself while it is used: each call launches the tuner's choice, times it and records the time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
