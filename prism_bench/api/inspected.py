@@ -67,7 +67,7 @@ class _Checked:
         return replace(found, notes=(*found.notes, *notes))
 
     def _timed(self, metric: str) -> Measurement:
-        """Return samples of the metric, more where a single one is odd: it may be one of a kind, or of a second level."""
+        """Return samples of the metric, more where a single one is odd: it may be alone, or of a second level."""
         once = self._timers[metric]()
         found = measure_metric(metric, self._subject.name, once, CRITERION, ClockGate())[0]
         if claims.levels(found.samples) or not claims.has_odd_sample(found.samples):
