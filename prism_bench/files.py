@@ -20,7 +20,7 @@ from prism_bench.temporaries import written_beside
 _Kind = TypeVar("_Kind")
 _PACKAGE = Path(__file__).resolve().parent
 CACHE_REFUSED = "cannot write the cache"  # how the reason begins of a case that was skipped for that
-GENERATED = "generated"  # kernels/<family>/generated: what the fusion generator writes
+GENERATED = "generated"  # kernels/<family>/generated: sources that a program wrote, whose specs are in the family
 
 # What os.link fails with where the file system, or the sandbox, has no hard links.
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
@@ -35,6 +35,11 @@ def family_folder(source: Path) -> Path:
 
 def family_of(source: Path) -> str:
     return family_folder(source).name
+
+
+def spec_file(source: Path) -> Path:
+    """Return the spec file of a kernel's source: the Python file of that name in the folder of its family."""
+    return family_folder(source) / f"{source.stem}.py"
 
 
 def default_folder() -> Path:

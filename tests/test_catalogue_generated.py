@@ -1,4 +1,4 @@
-"""Generated kernels are members of their families, and the source by hand beside one is its variant's."""
+"""A spec that names its source: a generated one, in a folder of its family; the source next to it is a variant's."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,13 @@ from prism_bench.catalogue import discover
 from prism_bench.files import default_folder, shared_with
 
 TOYS = Path(__file__).parent / "toys"
-SPEC = (TOYS / "arith" / "triple.py").read_text()
+GENERATED = """
+from dataclasses import replace
+from pathlib import Path
+
+spec = replace(spec, source=Path(__file__).parent / "generated" / "made.cu")
+"""
+SPEC = (TOYS / "arith" / "triple.py").read_text() + GENERATED
 
 
 @pytest.fixture
@@ -19,11 +25,11 @@ def folder(tmp_path):
 
 
 def generate(folder, name="made"):
-    """Put a generated pair into the family `arith`."""
+    """Put a spec into the family `arith` whose source is generated."""
     made = folder / "arith" / "generated"
     made.mkdir()
     (made / f"{name}.cu").write_text("")
-    (made / f"{name}.py").write_text(SPEC)
+    (folder / "arith" / f"{name}.py").write_text(SPEC)
     return made
 
 
@@ -38,7 +44,7 @@ def test_the_source_by_hand_of_a_generated_kernel_needs_no_spec_of_its_own(folde
     made = generate(folder)
     (folder / "arith" / "made.cu").write_text("")
     assert () == discover(folder).problems
-    (made / "made.py").unlink()
+    (folder / "arith" / "made.py").unlink()
     assert {folder / "arith" / "made.cu", made / "made.cu"} == {problem.path for problem in discover(folder).problems}
 
 
@@ -46,7 +52,7 @@ def test_generated_specs_share_python_and_headers_of_their_catalogue(folder):
     made = generate(folder)
     (folder / "include").mkdir(exist_ok=True)
     (folder / "include" / "shared.py").write_text("AXIS = 1\n")
-    (made / "made.py").write_text("from prism_bench_catalogue.include.shared import AXIS\n" + SPEC)
+    (folder / "arith" / "made.py").write_text("from prism_bench_catalogue.include.shared import AXIS\n" + SPEC)
     assert () == discover(folder).problems
     shared = (folder / "include", default_folder() / "include")
     assert shared == shared_with(made / "made.cu") == shared_with(folder / "arith" / "double.cu")

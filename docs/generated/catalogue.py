@@ -6,6 +6,7 @@ from itertools import groupby
 
 from docs.generated.markdown import code, joined, prose, table
 from prism_bench.catalogue import Catalogue, discover
+from prism_bench.files import spec_file
 from prism_bench.kernel import Array, KernelSpec
 from prism_bench.units import bytes_text, rate_text
 
@@ -34,7 +35,7 @@ def summary(spec: KernelSpec) -> str:
 
 
 def _docstring(spec):
-    return ast.get_docstring(ast.parse(spec.source.with_suffix(".py").read_text())) or ""
+    return ast.get_docstring(ast.parse(spec_file(spec.source).read_text())) or ""
 
 
 def _overview(families):

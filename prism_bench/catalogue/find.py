@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 from prism_bench.catalogue.catalogue import Catalogue, Problem
 from prism_bench.catalogue.finders import SpecFinder, extension_finders
-from prism_bench.catalogue.load import check_spec, load_spec, problem_of
+from prism_bench.catalogue.load import check_spec, execute, load_spec, problem_of
 from prism_bench.catalogue.packages import catalogue_package, module_name
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.files import GENERATED, default_folder, family_of
@@ -49,6 +50,12 @@ def discover(folder: Path | str | None = None, finders: Iterable[SpecFinder] | N
     found.problems += list(_sources_without_spec(root, found))
     aliases = _aliases(found)
     return Catalogue(root, found.kernels, tuple(found.problems), aliases)
+
+
+def load_module(root: Path, path: Path) -> ModuleType:
+    """Return the module of one spec file of the catalogue `root`; what the file raises is raised."""
+    with catalogue_package(root) as package:
+        return execute(path, module_name(package, root, path))
 
 
 def _add_made(found: _Found, made: Iterable[KernelSpec | Problem]) -> None:

@@ -5,6 +5,7 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 from prism_bench import byname
 from prism_bench.arguments import Array
@@ -21,7 +22,7 @@ def load_spec(path: Path, module: str) -> KernelSpec:
 
     The source is the file's neighbour with the ending `.cu`, unless the spec names another one.
     """
-    spec = _executed(path, module)
+    spec = getattr(execute(path, module), "spec", None)
     if not isinstance(spec, KernelSpec):
         raise SpecError("defines no 'spec = KernelSpec(...)'")
     source = spec.source or path.with_suffix(".cu")
@@ -30,8 +31,8 @@ def load_spec(path: Path, module: str) -> KernelSpec:
     return replace(spec, name=path.stem, family=family_of(path), source=source)
 
 
-def _executed(path: Path, module: str) -> object:
-    """Execute a spec file and return what it calls `spec`; what it prints goes to stderr."""
+def execute(path: Path, module: str) -> ModuleType:
+    """Execute a spec file as `module` and return that; what it prints goes to stderr."""
     module_spec = spec_from_file_location(module, path)
     if module_spec is None or module_spec.loader is None:
         raise SpecError("is no Python file")
@@ -39,7 +40,7 @@ def _executed(path: Path, module: str) -> object:
     sys.modules[module] = loaded
     with redirect_stdout(sys.stderr):
         module_spec.loader.exec_module(loaded)
-    return getattr(loaded, "spec", None)
+    return loaded
 
 
 def check_spec(spec: KernelSpec) -> None:

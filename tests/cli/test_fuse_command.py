@@ -9,16 +9,15 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.files import default_folder
 
 NAME = "fused_kl_complexity"
-FILES = {f"{NAME}.{suffix}" for suffix in ("cu", "py", "ptx", "json")}
+FILES = {f"{NAME}.{suffix}" for suffix in ("cu", "ptx", "json")}
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A catalogue with one program and nothing generated."""
     kernels = tmp_path / "kernels"
-    (kernels / "active_inference" / "fusions").mkdir(parents=True)
-    declared = default_folder() / "active_inference" / "fusions" / f"{NAME}.py"
-    shutil.copy(declared, kernels / "active_inference" / "fusions")
+    (kernels / "active_inference").mkdir(parents=True)
+    shutil.copy(default_folder() / "active_inference" / f"{NAME}.py", kernels / "active_inference")
     shutil.copy(default_folder() / "active_inference" / f"{NAME}.cu", kernels / "active_inference")
     return kernels
 
@@ -40,15 +39,15 @@ def test_what_is_kept_in_the_repository_is_what_is_declared(shell):
 def test_a_program_is_written_and_then_the_same(shell, folder):
     assert 0 == shell("fuse", "--catalogue", folder, "--no-ptx").code
     first = written(folder)
-    assert {f"{NAME}.cu", f"{NAME}.py"} == set(first)
+    assert {f"{NAME}.cu"} == set(first)
     repeated = shell("fuse", NAME, "--catalogue", folder, "--no-ptx", "--json")
-    assert {f"{NAME}.cu": "same", f"{NAME}.py": "same"} == states(repeated)
+    assert {f"{NAME}.cu": "same"} == states(repeated)
     assert first == written(folder)
 
 
 def test_check_writes_nothing_and_ends_with_1(shell, folder):
     outcome = shell("fuse", "--catalogue", folder, "--check", "--json")
-    assert (1, {f"{NAME}.cu": "new", f"{NAME}.py": "new"}) == (outcome.code, states(outcome))
+    assert (1, {f"{NAME}.cu": "new"}) == (outcome.code, states(outcome))
     assert {} == written(folder)
 
 
@@ -64,9 +63,9 @@ def test_a_change_by_hand_is_told_and_taken_back(shell, folder):
 
 def test_files_without_a_program_are_told(shell, folder):
     shell("fuse", "--catalogue", folder, "--no-ptx")
-    (folder / "active_inference" / "fusions" / f"{NAME}.py").unlink()
+    (folder / "active_inference" / f"{NAME}.py").unlink()
     outcome = shell("fuse", "--catalogue", folder, "--no-ptx", "--json")
-    assert (1, 2) == (outcome.code, len(outcome.json["left_over"]))
+    assert (1, 1) == (outcome.code, len(outcome.json["left_over"]))
 
 
 def test_ptx_is_kept_with_what_made_it(shell, folder):
@@ -105,7 +104,7 @@ def test_without_a_compiler_the_sources_are_still_written(shell, folder, monkeyp
     monkeypatch.setattr(bindings, "load", missing)
     outcome = shell("fuse", "--catalogue", folder, "--json")
     assert (0, bindings.MISSING) == (outcome.code, outcome.json["no_ptx"])
-    assert {f"{NAME}.cu", f"{NAME}.py"} == set(written(folder))
+    assert {f"{NAME}.cu"} == set(written(folder))
 
 
 def test_an_unknown_program_is_a_usage_error(shell):

@@ -7,6 +7,7 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.case import Case, Device
+from prism_bench.files import spec_file
 from prism_bench.kernel import Launch, Zero
 from prism_bench.run.verification import compare_outputs, complaint, passed, verify
 from tests.built_in import CATALOGUE
@@ -92,7 +93,7 @@ def test_a_kernel_has_the_documents_size_edges_and_a_docstring(name):
     spec = CATALOGUE.kernels[name]
     assert "S0" in spec.workloads
     assert len(spec.edges) + len(spec.golden) > 0
-    assert spec.source.with_suffix(".py").read_text().startswith('"""')
+    assert spec_file(spec.source).read_text().startswith('"""')
 
 
 @pytest.mark.parametrize("name", TIMED)

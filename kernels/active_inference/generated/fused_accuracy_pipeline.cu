@@ -1,4 +1,4 @@
-// Written by `prism-bench fuse` from fusions/fused_accuracy_pipeline.py: change that and run it again.
+// Written by `prism-bench fuse` from fused_accuracy_pipeline.py: change that and run it again.
 #include "gaussian.cuh"
 #include "map_arrays.cuh"
 

@@ -1,4 +1,4 @@
-// Written by `prism-bench fuse` from fusions/fused_belief_update.py: change that and run it again.
+// Written by `prism-bench fuse` from fused_belief_update.py: change that and run it again.
 #include "column_sums.cuh"
 #include "map_arrays.cuh"
 

@@ -1,4 +1,4 @@
-// Written by `prism-bench fuse` from fusions/fused_kl_complexity.py: change that and run it again.
+// Written by `prism-bench fuse` from fused_kl_complexity.py: change that and run it again.
 #include "gaussian.cuh"
 #include "map_arrays.cuh"
 

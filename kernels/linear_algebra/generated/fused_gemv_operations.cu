@@ -1,4 +1,4 @@
-// Written by `prism-bench fuse` from fusions/fused_gemv_operations.py: change that and run it again.
+// Written by `prism-bench fuse` from fused_gemv_operations.py: change that and run it again.
 #include "grid_reduce.cuh"
 #include "row_products.cuh"
 

@@ -1,4 +1,4 @@
-// Written by `prism-bench fuse` from fusions/fused_matmul_bias_activation.py: change that and run it again.
+// Written by `prism-bench fuse` from fused_matmul_bias_activation.py: change that and run it again.
 #include "activations.cuh"
 #include "gemm.cuh"
 #include "tensor_product.cuh"

@@ -1,4 +1,4 @@
-// Written by `prism-bench fuse` from fusions/fused_transfer_entropy.py: change that and run it again.
+// Written by `prism-bench fuse` from fused_transfer_entropy.py: change that and run it again.
 #include "grid_reduce.cuh"
 #include "ksg.cuh"
 #include "te_points.cuh"

@@ -1,27 +1,50 @@
-"""Fusion: programs of named stages, and the generator that writes each as one kernel with its spec.
+"""Fusion: programs of named stages, each of which is one generated kernel.
 
-A program says once what is computed; `kernels/<family>/fusions/<name>.py` holds one as `program = Program(...)`:
+A program says once what is computed; the spec file `kernels/<family>/<name>.py` holds it, and makes the spec of it:
 
     x, y, total = names("x y total")
-    program = Program(
-        summary="The sum of the products.",
+    program = FusionProgram(
         inputs=(Input("x", "n"), Input("y", "n")),
         stages=(Reduce("total", "sum", x * y),),
         outputs=("total",),
         ...
     )
+    spec = fuse(program, __name__)
+
+`prism-bench fuse` writes the CUDA source, `kernels/<family>/generated/<name>.cu`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from prism_bench.extension import Extension, SitePage
-from prism_bench.extensions.fusion.expression import Choice, Function, Shared, names
-from prism_bench.extensions.fusion.program import ByHand, Form, Input, Program
-from prism_bench.extensions.fusion.stages import ColumnSums, Map, Nearest, Product, Reduce, RowDots, Within
+
+if TYPE_CHECKING:
+    from prism_bench.extensions.fusion.expression import Function, FunctionChoice, SharedName, names
+    from prism_bench.extensions.fusion.program import ByHand, FusionProgram, Input, ProgramForm
+    from prism_bench.extensions.fusion.specification import fuse
+    from prism_bench.extensions.fusion.stages import ColumnSums, Map, Nearest, Product, Reduce, RowDots, Within
+
+_HOMES = {  # fetched on first use: every command lists the extensions, and few need NumPy
+    "expression": ("Function", "FunctionChoice", "SharedName", "names"),
+    "program": ("ByHand", "FusionProgram", "Input", "ProgramForm"),
+    "specification": ("fuse",),
+    "stages": ("ColumnSums", "Map", "Nearest", "Product", "Reduce", "RowDots", "Within"),
+}
+_HOME = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "EXTENSION",
-    "ByHand", "Choice", "ColumnSums", "Form", "Function", "Input", "Map", "Nearest", "Product", "Program", "Reduce",
-    "RowDots", "Shared", "Within", "names",
+    "ByHand", "ColumnSums", "Function", "FunctionChoice", "FusionProgram", "Input", "Map", "Nearest", "Product",
+    "ProgramForm", "Reduce", "RowDots", "SharedName", "Within", "fuse", "names",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
 
 EXTENSION = Extension(
     "fusion",

@@ -1,43 +1,47 @@
-"""Expressions over named arrays, written with Python's operators; printed as CUDA C++ and as NumPy."""
+"""Expressions over named arrays, written with Python's operators."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from prism_bench.errors import SpecError
 
-_RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
+Sign = Literal["+", "-", "*", "/"]
 
 
 @dataclass(frozen=True)
 class Expression:
     """A value at every place of an axis, or one number."""
 
-    def __add__(self, other):
-        return Binary("+", self, _wrapped(other))
+    def __add__(self, other: "Operand") -> "Binary":
+        return Binary("+", self, _as_expression(other))
 
-    def __radd__(self, other):
-        return Binary("+", _wrapped(other), self)
+    def __radd__(self, other: "Operand") -> "Binary":
+        return Binary("+", _as_expression(other), self)
 
-    def __sub__(self, other):
-        return Binary("-", self, _wrapped(other))
+    def __sub__(self, other: "Operand") -> "Binary":
+        return Binary("-", self, _as_expression(other))
 
-    def __rsub__(self, other):
-        return Binary("-", _wrapped(other), self)
+    def __rsub__(self, other: "Operand") -> "Binary":
+        return Binary("-", _as_expression(other), self)
 
-    def __mul__(self, other):
-        return Binary("*", self, _wrapped(other))
+    def __mul__(self, other: "Operand") -> "Binary":
+        return Binary("*", self, _as_expression(other))
 
-    def __rmul__(self, other):
-        return Binary("*", _wrapped(other), self)
+    def __rmul__(self, other: "Operand") -> "Binary":
+        return Binary("*", _as_expression(other), self)
 
-    def __truediv__(self, other):
-        return Binary("/", self, _wrapped(other))
+    def __truediv__(self, other: "Operand") -> "Binary":
+        return Binary("/", self, _as_expression(other))
 
-    def __rtruediv__(self, other):
-        return Binary("/", _wrapped(other), self)
+    def __rtruediv__(self, other: "Operand") -> "Binary":
+        return Binary("/", _as_expression(other), self)
 
-    def __neg__(self):
+    def __neg__(self) -> "Binary":
         return Binary("*", Number(-1.0), self)
+
+
+Operand = Expression | int | float
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Name(Expression):
 
 @dataclass(frozen=True)
 class Number(Expression):
+    """A constant."""
+
     value: float
 
 
@@ -56,13 +62,13 @@ class Number(Expression):
 class Binary(Expression):
     """Left and right joined by one of + - * /."""
 
-    sign: str
+    sign: Sign
     left: Expression
     right: Expression
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedName:
     """`name` of kernels/include/<module>.py; for a function, `asks` are the modules that it takes last."""
 
     module: str
@@ -81,8 +87,8 @@ class Function:
     name: str
     cuda: str
     header: str
-    value: Shared
-    size: Shared | None = None
+    value: SharedName
+    size: SharedName | None = None
     stretch: float | None = None
     at_zero: float = 0.0
     arity: int = 1
@@ -93,20 +99,20 @@ class Function:
         """The class for float, as a template argument."""
         return self.cuda.format(T="float").removesuffix("{}")
 
-    def __call__(self, *arguments) -> "Call":
+    def __call__(self, *arguments: Operand) -> "FunctionCall":
         if len(arguments) != self.arity:
             raise SpecError(f"{self.name} takes {self.arity} arguments, not {len(arguments)}")
-        return Call(self, tuple(_wrapped(one) for one in arguments))
+        return FunctionCall(self, tuple(_as_expression(one) for one in arguments))
 
 
 @dataclass(frozen=True)
-class Choice:
+class FunctionChoice:
     """A parameter of the kernel that chooses one of several functions of one argument; the first is the default."""
 
     parameter: str
     functions: Mapping[str, Function] = field(hash=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, one in self.functions.items():
             if one.stretch is None or one.arity != 1 or one.value.asks != ("xp", "special"):
                 raise SpecError(
@@ -114,42 +120,49 @@ class Choice:
                     "float64 form asks for xp and special"
                 )
 
-    def __call__(self, argument) -> "Call":
-        return Call(self, (_wrapped(argument),))
+    def __call__(self, argument: Operand) -> "FunctionCall":
+        return FunctionCall(self, (_as_expression(argument),))
 
     @property
     def default(self) -> str:
+        """The name of the function that is chosen unless a workload says otherwise."""
         return next(iter(self.functions))
 
     @property
     def flops(self) -> int:
+        """Operations of the costliest function."""
         return max(one.flops for one in self.functions.values())
 
 
 @dataclass(frozen=True)
-class Call(Expression):
+class FunctionCall(Expression):
     """A function, or a choice of them, of its arguments."""
 
-    function: Function | Choice
+    function: Function | FunctionChoice
     arguments: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Python(Expression):
-    """Python to print as it is."""
+class Absolute(Expression):
+    """The absolute value of an expression."""
 
-    text: str
+    argument: Expression
 
 
-ABSOLUTE = Function("abs", "fabs", "activations.cuh", Shared("", "xp.abs", ()))
+@dataclass(frozen=True)
+class OfChosen(Expression):
+    """A number of the function that a choice's parameter names."""
+
+    choice: FunctionChoice
+    number: Literal["stretch", "at_zero"]
 
 
 def names(text: str) -> tuple[Name, ...]:
-    """`x, y = names("x y")`."""
+    """Return a name for each word: `x, y = names("x y")`."""
     return tuple(Name(one) for one in text.split())
 
 
-def _wrapped(value) -> Expression:
+def _as_expression(value: Operand) -> Expression:
     if isinstance(value, Expression):
         return value
     if isinstance(value, int | float):
@@ -158,116 +171,88 @@ def _wrapped(value) -> Expression:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and all its parts."""
+    """Yield the expression and all its parts."""
     yield expression
     for part in _parts(expression):
         yield from walk(part)
 
 
-def _parts(expression):
+def _parts(expression: Expression) -> tuple[Expression, ...]:
     if isinstance(expression, Binary):
         return expression.left, expression.right
-    return expression.arguments if isinstance(expression, Call) else ()
+    if isinstance(expression, Absolute):
+        return (expression.argument,)
+    return expression.arguments if isinstance(expression, FunctionCall) else ()
 
 
 def names_in(*expressions: Expression) -> tuple[str, ...]:
-    """The names that the expressions hold, each once, in order."""
+    """Return the names that the expressions hold, each once, in order."""
     found = (part.name for one in expressions for part in walk(one) if isinstance(part, Name))
     return tuple(dict.fromkeys(found))
 
 
-def functions_in(*expressions: Expression) -> tuple[Function | Choice, ...]:
-    """The functions and choices that the expressions call, each once."""
-    return tuple({repr(p.function): p.function for e in expressions for p in walk(e) if isinstance(p, Call)}.values())
+def calls_in(*expressions: Expression) -> Iterator[FunctionCall]:
+    """Yield every call of a function in the expressions."""
+    return (part for one in expressions for part in walk(one) if isinstance(part, FunctionCall))
+
+
+def functions_in(*expressions: Expression) -> tuple[Function | FunctionChoice, ...]:
+    """Return the functions and choices that the expressions call, each once."""
+    return tuple({repr(call.function): call.function for call in calls_in(*expressions)}.values())
+
+
+def choices_in(*expressions: Expression) -> tuple[FunctionChoice, ...]:
+    """Return the choices of functions that the expressions hold, each once."""
+    return tuple(one for one in functions_in(*expressions) if isinstance(one, FunctionChoice))
 
 
 def flops(expression: Expression) -> int:
-    """Operations for one element."""
-    own = sum(part.function.flops for part in walk(expression) if isinstance(part, Call))
+    """Return the operations for one element."""
+    own = sum(call.function.flops for call in calls_in(expression))
     return own + sum(isinstance(part, Binary) for part in walk(expression))
 
 
 def replaced(expression: Expression, by: Mapping[str, Expression]) -> Expression:
-    """The expression with names put for others."""
-    if isinstance(expression, Name):
-        return by.get(expression.name, expression)
+    """Return the expression with names put for others."""
+    return substituted(expression, {Name(name): other for name, other in by.items()})
+
+
+def substituted(expression: Expression, by: Mapping[Expression, Expression]) -> Expression:
+    """Return the expression with every part that `by` has replaced, the outermost first."""
+    if expression in by:
+        return by[expression]
     if isinstance(expression, Binary):
-        return Binary(expression.sign, replaced(expression.left, by), replaced(expression.right, by))
-    if isinstance(expression, Call):
-        return Call(expression.function, tuple(replaced(one, by) for one in expression.arguments))
+        return replace(expression, left=substituted(expression.left, by), right=substituted(expression.right, by))
+    if isinstance(expression, FunctionCall):
+        return replace(expression, arguments=tuple(substituted(one, by) for one in expression.arguments))
     return expression
 
 
-def absolute(expression: Expression, positive=()) -> Expression:
-    """The sum of the absolute terms of an expression: what its rounding errors are in proportion to.
+def absolute(expression: Expression, positive: Collection[str] = ()) -> Expression:
+    """Return the sum of the absolute terms of an expression: what its rounding errors are in proportion to.
 
     Names in `positive` are absolute already.
     """
     if isinstance(expression, Number):
         return Number(abs(expression.value))
-    if isinstance(expression, Name):
-        return expression if expression.name in positive else Call(ABSOLUTE, (expression,))
     if isinstance(expression, Binary):
-        left = absolute(expression.left, positive)
-        if expression.sign == "/":
-            plain = isinstance(expression.right, Number | Name)
-            return left / (absolute(expression.right, positive) if plain else Call(ABSOLUTE, (expression.right,)))
-        return Binary("+" if expression.sign == "-" else expression.sign, left, absolute(expression.right, positive))
-    if isinstance(expression.function, Function) and expression.function.stretch is None:
-        function = expression.function
-        return Call(Function(function.name, "", "", function.size or function.value), expression.arguments)
-    return _stretched(expression.function, absolute(expression.arguments[0], positive))
-
-
-def _stretched(function, size):
-    if isinstance(function, Choice):
-        chosen = f"{function.parameter.upper()}[{function.parameter}]"
-        return Python(f"{chosen}[3]") + Python(f"{chosen}[2]") * size
+        return _absolute_terms(expression, positive)
+    if not isinstance(expression, FunctionCall):
+        return expression if isinstance(expression, Name) and expression.name in positive else Absolute(expression)
+    function, arguments = expression.function, expression.arguments
+    if isinstance(function, FunctionChoice):
+        size = absolute(arguments[0], positive)
+        return OfChosen(function, "at_zero") + OfChosen(function, "stretch") * size
+    if function.stretch is None:
+        return FunctionCall(replace(function, value=function.size or function.value), arguments)
+    size = absolute(arguments[0], positive)
     grown = size if function.stretch == 1 else Number(function.stretch) * size
     return Number(function.at_zero) + grown if function.at_zero else grown
 
 
-def cuda(expression: Expression, number: str = "T") -> str:
-    """CUDA C++ of that number type."""
-    return _printed(expression, lambda value: f"{number}({value!r})", lambda f, args: _cuda_call(f, args, number))
-
-
-def _cuda_call(function, arguments, number):
-    called = f"{class_of(function)}{{}}" if isinstance(function, Choice) else function.cuda.format(T=number)
-    return f"{called}({', '.join(arguments)})"
-
-
-def class_of(choice: Choice) -> str:
-    """The template parameter that a choice is made by: `activation` -> Activation."""
-    return choice.parameter.title().replace("_", "")
-
-
-def python(expression: Expression) -> str:
-    """Python over float64 arrays."""
-    return _printed(expression, repr, _python_call)
-
-
-def _python_call(function, arguments):
-    if isinstance(function, Choice):
-        return f"{function.parameter.upper()}[{function.parameter}][1]({', '.join([*arguments, 'xp', 'special'])})"
-    return f"{function.value.name}({', '.join([*arguments, *function.value.asks])})"
-
-
-def _printed(expression, number, call):
-    if isinstance(expression, Name):
-        return expression.name
-    if isinstance(expression, Python):
-        return expression.text
-    if isinstance(expression, Number):
-        return number(expression.value)
-    if isinstance(expression, Call):
-        return call(expression.function, [_printed(one, number, call) for one in expression.arguments])
-    rank = _RANK[expression.sign]
-    left, right = (_printed(one, number, call) for one in (expression.left, expression.right))
-    left = f"({left})" if _rank(expression.left) < rank else left
-    right = f"({right})" if _rank(expression.right) <= rank else right
-    return f"{left} {expression.sign} {right}"
-
-
-def _rank(expression):
-    return _RANK[expression.sign] if isinstance(expression, Binary) else 3
+def _absolute_terms(expression: Binary, positive: Collection[str]) -> Binary:
+    left = absolute(expression.left, positive)
+    if expression.sign == "/":
+        plain = isinstance(expression.right, Number | Name)
+        return left / (absolute(expression.right, positive) if plain else Absolute(expression.right))
+    return Binary("+" if expression.sign == "-" else expression.sign, left, absolute(expression.right, positive))

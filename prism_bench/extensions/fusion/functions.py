@@ -1,24 +1,24 @@
 """Functions of the device headers that programs may call, each with its float64 form in kernels/include."""
 
-from prism_bench.extensions.fusion.expression import Choice, Function, Shared
+from prism_bench.extensions.fusion.expression import Function, FunctionChoice, SharedName
 
 divergence = Function(
-    "divergence", "GaussianDivergence<{T}>{{}}", "gaussian.cuh", Shared("gaussian", "divergence"), arity=4, flops=7
+    "divergence", "GaussianDivergence<{T}>{{}}", "gaussian.cuh", SharedName("gaussian", "divergence"), arity=4, flops=7
 )
 log_likelihood = Function(
-    "log_likelihood", "LogLikelihood<{T}>{{}}", "gaussian.cuh", Shared("gaussian", "log_likelihood"),
-    size=Shared("gaussian", "likelihood_size"), arity=2, flops=6,
+    "log_likelihood", "LogLikelihood<{T}>{{}}", "gaussian.cuh", SharedName("gaussian", "log_likelihood"),
+    size=SharedName("gaussian", "likelihood_size"), arity=2, flops=6,
 )  # fmt: skip
 
 
 psi = Function(  # of a whole number
-    "psi", "digamma_of", "ksg.cuh", Shared("neighbours", "psi", ("special",)),
-    size=Shared("neighbours", "psi_size", ("special",)), flops=30,
+    "psi", "digamma_of", "ksg.cuh", SharedName("neighbours", "psi", ("special",)),
+    size=SharedName("neighbours", "psi_size", ("special",)), flops=30,
 )  # fmt: skip
 
 
-def _activation(name, cuda, flops, stretch=1.0, at_zero=0.0):
-    value = Shared("activations", name, ("xp", "special"))
+def _activation(name: str, cuda: str, flops: int, stretch: float = 1.0, at_zero: float = 0.0) -> Function:
+    value = SharedName("activations", name, ("xp", "special"))
     return Function(name, f"{cuda}{{{{}}}}", "activations.cuh", value, stretch=stretch, at_zero=at_zero, flops=flops)
 
 
@@ -27,4 +27,4 @@ relu = _activation("relu", "Relu", 1)
 sigmoid = _activation("sigmoid", "Sigmoid", 4, stretch=0.25, at_zero=0.5)
 tanh = _activation("tanh", "Tanh", 5)
 gelu = _activation("gelu", "Gelu", 9, stretch=1.13)
-activation = Choice("activation", {one.name: one for one in (gelu, identity, relu, sigmoid, tanh)})
+activation = FunctionChoice("activation", {one.name: one for one in (gelu, identity, relu, sigmoid, tanh)})

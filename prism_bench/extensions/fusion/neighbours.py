@@ -3,57 +3,96 @@
 A warp has its points' results in every lane, so that one scan may use what another found, and no point waits.
 """
 
-from prism_bench.extensions.fusion.expression import Name, cuda, names_in, replaced
-from prism_bench.extensions.fusion.layout import terms
-from prism_bench.extensions.fusion.plan import Plan
-from prism_bench.extensions.fusion.stages import REDUCTIONS, Within
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prism_bench.arguments import Scalar, Scratch, Size
+from prism_bench.extensions.fusion.asking import Asking
+from prism_bench.extensions.fusion.cuda_text import cuda, terms
+from prism_bench.extensions.fusion.expression import Expression, Name, names_in, replaced
+from prism_bench.extensions.fusion.includes import Includes
+from prism_bench.extensions.fusion.kernel_code import (
+    EntryCall,
+    KernelCode,
+    folded,
+    grid_scratch,
+    grid_workspace,
+    headers_of,
+    packed,
+    signature,
+)
+from prism_bench.extensions.fusion.plan import FusionPlan
+from prism_bench.extensions.fusion.stages import REDUCTIONS, Nearest, Within
 from prism_bench.extensions.fusion.sums import finish
-from prism_bench.extensions.fusion.written import Written, folded, headers_of, packed, signature
+from prism_bench.kernel import Launch
 
 _CLOUD = 3  # arrays of points that Cloud takes
 
 
-def write(plan: Plan, entry: str) -> Written:
-    """The kernel around the scans of a plan."""
+@dataclass(frozen=True)
+class NeighboursHost:
+    """Warps of points along `axis`; `template` names what the launch puts into the entry before a warp's points."""
+
+    axis: str
+    template: tuple[str, ...]
+    count: int
+
+    @property
+    def workspace(self) -> Mapping[str, str]:
+        return grid_workspace("blocks", self.count)
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        return (Size(self.axis),)
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        return grid_scratch("blocks", self.count) if self.count else ()
+
+    def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
+        by_warps, own_points = (includes.value("te_points", name) for name in ("by_warps", "own_points"))
+
+        def launched(n: int, *values: Any) -> Launch:
+            *template, device = values
+            own = own_points(n, device)
+            return by_warps(call.entry.format(", ".join(map(str, [*template, own]))), n, own, call.arguments)
+
+        return Asking((self.axis, *self.template, "device"), launched)
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        return {"blocks": Asking((self.axis,), lambda n: max(1, -(-n // 8)))} if self.count else {}
+
+
+def write(plan: FusionPlan, entry: str) -> KernelCode:
+    """Return the kernel around the scans of a plan."""
     axis, count = plan.axes[plan.clouds[0]][0], len(plan.reduces)
     dims = [one for name in plan.clouds for one in plan.axes[name][1:]]
     template = ", ".join([*(f"int {one}" for one in dims), *(["int k"] if plan.nearest else []), "int OWN"])
     scratch = ["double* by_block", "unsigned int* arrived"] if count else []
     after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {axis}"]
     head = f"template <{template}>\n__global__ void __launch_bounds__(TE_THREADS)\n    {entry}("
-    blocks = f"{f'{count} ' if count > 1 else ''}blocks"
-    return Written(
+    return KernelCode(
         headers=("te_points.cuh", *(("grid_reduce.cuh",) if count else ()), *headers_of(plan)),
         kernels="\n".join([signature(head, plan, "float", after), *_body(plan, axis), "}"]),
         entry=f"{entry}<{{}}>",
-        scratch=(f'Scratch("by_block", "{blocks}", "float64")', 'Scratch("arrived", "1", "uint32")') if count else (),
-        sizes=(f'Size("{axis}")',),
-        launch=_launch(axis, [*dims, *(["k"] if plan.nearest else [])]),
-        shared={"te_points": ("by_warps", "own_points")},
-        derived=f'{{"blocks": lambda {axis}: max(1, -(-{axis} // 8))}}' if count else "",
+        host=NeighboursHost(axis, (*dims, *(["k"] if plan.nearest else [])), count),
     )
 
 
-def _launch(axis, chosen):
-    given = ", ".join([*(f"{{{one}}}" for one in chosen), f"{{own_points({axis}, device)}}"])
-    call = f'by_warps(entry.format(f"{given}"), {axis}, own_points({axis}, device), passed)'
-    return f"return lambda {', '.join([axis, *chosen, 'device'])}: {call}"
-
-
-def _body(plan, axis):
+def _body(plan: FusionPlan, axis: str) -> list[str]:
     widths = [plan.axes[name][1] if len(plan.axes[name]) == 2 else "1" for name in plan.clouds]
     padded = ", ".join(widths + ["0"] * (_CLOUD - len(widths)))
     arrays = ", ".join([*plan.clouds, *["nullptr"] * (_CLOUD - len(widths))])
     lines = [f"    using Points = Cloud<{padded}>;", f"    const Points points{{{arrays}, {axis}}};",
              "    const WarpPoints<Points, OWN> own(points);"]  # fmt: skip
     if plan.nearest:
-        lines += _radii(plan, widths)
+        lines += _radii(plan, plan.nearest, widths)
     counts = [one for one in plan.scans if isinstance(one, Within)]
     return lines + (_counts(plan, counts, widths, axis) if counts else []) + _by_point(plan, axis)
 
 
-def _radii(plan, widths):
-    name, apart = plan.nearest.name, _apart(plan, plan.nearest.points, widths)
+def _radii(plan: FusionPlan, nearest: Nearest, widths: Sequence[str]) -> list[str]:
+    name, apart = nearest.name, _apart(plan, nearest.points, widths)
     return [
         f"    float {name}_of[OWN];",
         f"    const auto apart = [&](int p, const float(&other)[Points::D]) {{ return {apart}; }};",
@@ -61,32 +100,32 @@ def _radii(plan, widths):
     ]
 
 
-def _range(plan, first, last, widths):
-    """The distance in the coordinates of the arrays number `first` to `last`."""
+def _range(first: int, last: int, widths: Sequence[str]) -> str:
+    """Return the distance in the coordinates of the arrays number `first` to `last`."""
     begin, end = (" + ".join(widths[:at]) or "0" for at in (first, last + 1))
     return f"distance<{begin}, {end}>(own.at[p], other)"
 
 
-def _apart(plan, names, widths):
-    """The distance over all these arrays; those side by side are one range."""
+def _apart(plan: FusionPlan, names: Sequence[str], widths: Sequence[str]) -> str:
+    """Return the distance over all these arrays; neighbouring ones are one range."""
     places = sorted(plan.clouds.index(name) for name in names)
     begins = [place for place in places if place - 1 not in places]
     ends = [place for place in places if place + 1 not in places]
     text = ""
     for begin, end in zip(begins, ends, strict=True):
-        part = _range(plan, begin, end, widths)
+        part = _range(begin, end, widths)
         text = f"fmaxf({text}, {part})" if text else part
     return text
 
 
-def _counts(plan, counts, widths, axis):
+def _counts(plan: FusionPlan, counts: Sequence[Within], widths: Sequence[str], axis: str) -> list[str]:
     """One more visit of all pairs counts them all; an array's distances serve every count that asks for it."""
     lines = [f"    int {', '.join(f'{one.name}_of[OWN] = {{}}' for one in counts)};"]
     lines += [line for name in dict.fromkeys(one.radius for one in counts) for line in _given(plan, name, axis)]
     lines.append("    own.visit(points, [&](int p, int, const float(&other)[Points::D]) {")
     for name, radius in dict.fromkeys((name, one.radius) for one in counts for name in one.points):
         place = plan.clouds.index(name)
-        apart = _range(plan, place, place, widths)
+        apart = _range(place, place, widths)
         lines.append(f"        const bool {_near(name, radius)} = {apart} < {radius}_of[p];")
     lines += [
         f"        {one.name}_of[p] += {' & '.join(_near(name, one.radius) for name in one.points)};" for one in counts
@@ -96,12 +135,12 @@ def _counts(plan, counts, widths, axis):
             *(f"        {one}" for one in sums), "    }"]  # fmt: skip
 
 
-def _near(name, radius):
+def _near(name: str, radius: str) -> str:
     return f"near_in_{name}_by_{radius}"
 
 
-def _given(plan, radius, axis):
-    """Radii that are an input, of the warp's own points."""
+def _given(plan: FusionPlan, radius: str, axis: str) -> list[str]:
+    """Return what reads the radii of the warp's own points where they are an input."""
     if plan.nearest and radius == plan.nearest.name:
         return []
     read = f"own.first + p < {axis} ? {radius}[own.first + p] : 0.0f"
@@ -109,10 +148,10 @@ def _given(plan, radius, axis):
             f"    for (int p = 0; p < OWN; ++p) {radius}_of[p] = {read};"]  # fmt: skip
 
 
-def _by_point(plan, axis):
+def _by_point(plan: FusionPlan, axis: str) -> list[str]:
     """A lane for each own point stores what is kept of it and adds its terms."""
     stored = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
-    operations = [REDUCTIONS[one.how] for one in plan.reduces]
+    operations = [REDUCTIONS[one.hows[0]] for one in plan.reduces]
     nothing = [f"{one}::nothing()" for one in operations]
     lines = [packed("    double part[] = {", nothing, "};")] if nothing else []
     lines += ["#pragma unroll", "    for (int p = 0; p < OWN; ++p) {", "        const int point = own.first + p;",
@@ -126,7 +165,7 @@ def _by_point(plan, axis):
     return [*lines, "    }", *(finish(plan, joined, "float") if operations else [])]
 
 
-def _at_point(expression, plan, number="float"):
+def _at_point(expression: Expression, plan: FusionPlan, number: str = "float") -> str:
     found = {one.name: Name(f"{one.name}_of[p]") for one in plan.scans}
     vectors = {name: Name(f"{name}[point]") for name in names_in(expression) if plan.axes[name] and name not in found}
     return cuda(replaced(expression, found | vectors), number)

@@ -4,25 +4,23 @@ A launch walks its arrays once. What the last block to finish knows (sums) may g
 into arrays: all other blocks have ended by then.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prism_bench.errors import SpecError, unknown
-from prism_bench.extensions.fusion.expression import Choice, Expression, Name, functions_in, names_in, replaced
-from prism_bench.extensions.fusion.program import Program
-from prism_bench.extensions.fusion.shapes import axes_of, in_order, operands
-from prism_bench.extensions.fusion.stages import Anchor, ColumnSums, Map, Nearest, Product, Reduce, RowDots, Scan
-
-Tiled = ColumnSums | RowDots | Product
+from prism_bench.extensions.fusion.expression import Expression, FunctionChoice, Name, choices_in, names_in, replaced
+from prism_bench.extensions.fusion.program import FusionProgram, Input
+from prism_bench.extensions.fusion.shapes import Axes, axes_of, in_order, operands
+from prism_bench.extensions.fusion.stages import Anchor, ColumnSums, Map, Nearest, Reduce, Scan, Stage, Tiled
 
 
 @dataclass(frozen=True)
-class Plan:
+class FusionPlan:
     """One launch. `anchors` are the stages that reduce, `outputs` the expressions to store by output's name."""
 
-    program: Program
-    stages: tuple
-    axes: Mapping[str, tuple[str, ...]]
+    program: FusionProgram
+    stages: tuple[Stage, ...]
+    axes: Axes
     anchors: tuple[Anchor, ...]
     outputs: Mapping[str, Expression]
 
@@ -31,10 +29,9 @@ class Plan:
         """The stage that walks a matrix, if there is one."""
         return next((one for one in self.anchors if isinstance(one, Tiled)), None)
 
-    @property
-    def local(self) -> str:
-        """What the kernel calls the result of the stage that walks a matrix, beside an output of that name."""
-        return f"{self.tiled.name}_sum" if self.tiled.name in self.outputs else self.tiled.name
+    def local(self, stage: Tiled) -> str:
+        """Return what the kernel calls the result of the stage that walks a matrix, apart from an output's name."""
+        return f"{stage.name}_sum" if stage.name in self.outputs else stage.name
 
     @property
     def scans(self) -> tuple[Scan, ...]:
@@ -54,6 +51,7 @@ class Plan:
 
     @property
     def reduces(self) -> tuple[Reduce, ...]:
+        """The reductions to one number."""
         return tuple(one for one in self.anchors if isinstance(one, Reduce))
 
     @property
@@ -67,20 +65,23 @@ class Plan:
         return (*self.outputs.values(), *(e for one in self.anchors for e in one.expressions))
 
     @property
-    def choices(self) -> tuple[Choice, ...]:
-        return tuple(one for one in functions_in(*self.expressions) if isinstance(one, Choice))
+    def choices(self) -> tuple[FunctionChoice, ...]:
+        """The choices of functions that parameters make."""
+        return choices_in(*self.expressions)
 
     def named(self) -> set[str]:
-        """Inputs and scalars that are read."""
+        """Return the inputs and scalars that are read."""
         return {name for stage in self.anchors for name in operands(stage)} | set(names_in(*self.outputs.values()))
 
     @property
-    def inputs(self):
+    def inputs(self) -> tuple[Input, ...]:
+        """The inputs that are read or written."""
         written = set(self.outputs)
         return tuple(one for one in self.program.inputs if one.name in self.named() | written)
 
     @property
     def scalars(self) -> tuple[str, ...]:
+        """The scalars that are read."""
         return tuple(name for name in self.program.scalars if name in self.named())
 
     @property
@@ -94,37 +95,38 @@ class Plan:
         return {one.name for one in self.program.inputs} & set(self.outputs)
 
     def axes_read(self) -> tuple[str, ...]:
-        """The axes of all inputs, each once."""
+        """Return the axes of all inputs, each once."""
         return tuple(dict.fromkeys(axis for one in self.inputs for axis in one.axes))
 
 
-def planned(program: Program, stages: tuple | None = None) -> Plan:
-    """The plan of a program, or of other stages for it; nothing is refused yet but what does not fit together."""
+def planned(program: FusionProgram, stages: Sequence[Stage] | None = None) -> FusionPlan:
+    """Return the plan of a program, or of other stages for it; SpecError only where stages do not fit together."""
     ordered = in_order(program, stages or program.stages)
     axes = axes_of(program, ordered)
-    inlined = {}
+    inlined: dict[str, Expression] = {}
     for stage in ordered:
         if isinstance(stage, Map):
             inlined[stage.name] = replaced(stage.expression, inlined)
     anchors = tuple(_inline(stage, inlined) for stage in ordered if not isinstance(stage, Map))
-    outputs, places = {}, {}
+    outputs: dict[str, Expression] = {}
+    places: dict[str, tuple[str, ...]] = {}
     for name in program.outputs:
         stage = next((one for one in ordered if one.name == name), None)
         if stage is None:
             raise SpecError(f"output: {unknown('stage', name, [one.name for one in ordered])}")
         place = _place(stage, axes)
         outputs[place], places[place] = inlined.get(name, Name(name)), axes[name]
-    return Plan(program, ordered, axes | places, anchors, outputs)
+    return FusionPlan(program, ordered, axes | places, anchors, outputs)
 
 
-def _inline(stage, inlined):
+def _inline(stage: Anchor, inlined: Mapping[str, Expression]) -> Anchor:
     if isinstance(stage, Reduce):
         return replace(stage, expression=replaced(stage.expression, inlined))
     return replace(stage, weights=replaced(stage.weights, inlined)) if isinstance(stage, ColumnSums) else stage
 
 
-def _place(stage, axes):
-    """Where an output goes: an array of its own, or an input that it takes the place of."""
+def _place(stage: Stage, axes: Axes) -> str:
+    """Return where an output goes: an array of its own, or an input that it takes the place of."""
     if not isinstance(stage, Map) or stage.into is None:
         return stage.name
     if axes.get(stage.into) != axes[stage.name]:

@@ -1,15 +1,17 @@
-"""A program: inputs, stages and outputs named once, and all that the spec of its kernel needs besides."""
+"""A program: inputs, stages and outputs named once, and all else that the spec of its kernel needs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from prism_bench.errors import SpecError
-from prism_bench.extensions.fusion.expression import Shared
+from prism_bench.extensions.fusion.expression import SharedName
+from prism_bench.extensions.fusion.stages import Nearest, Stage, Within
+from prism_bench.inputs import Fill
 from prism_bench.kernel import Golden
 from prism_bench.workload import Workload
 
 NUMBERS = ("float32", "float64")
-SAMPLES = Shared("neighbours", "SAMPLES")
+SAMPLES = SharedName("neighbours", "SAMPLES")
 
 
 @dataclass(frozen=True)
@@ -18,16 +20,17 @@ class Input:
 
     name: str
     shape: str
-    fill: Shared | None = None
+    fill: Fill | SharedName | None = None
 
     @property
     def axes(self) -> tuple[str, ...]:
+        """The names of the axes."""
         return tuple(self.shape.split())
 
 
 @dataclass(frozen=True)
 class ByHand:
-    """The form written by hand, a variant of the kernel: `entry` of `<name>.cu` in the family's folder.
+    """The hand-written form, a variant of the kernel: `entry` of `<name>.cu` in the family's folder.
 
     {} in the entry stands for what varies: the number's type, or tile and template arguments. `tensor` is the entry for
     tensor cores; `arguments` are the names to pass where they are not the generated kernel's.
@@ -39,41 +42,40 @@ class ByHand:
 
 
 @dataclass(frozen=True)
-class Form:
+class ProgramForm:
     """Other stages for the same inputs and outputs: a variant of the kernel, timed at the documents' size."""
 
     meaning: str
-    stages: tuple
+    stages: tuple[Stage, ...]
 
 
 @dataclass(frozen=True)
-class Program:
+class FusionProgram:
     """What one fused kernel computes. Stages name inputs, scalars and each other, in any order; `outputs` name stages.
 
     `scalars` are parameters with their defaults. `numbers` are the types that it comes in: float32 and float64.
-    `peers` are functions of a line or more, defined where the program is: the spec gets their text.
-    Those in `compiled` are timed as torch.compile makes them too. `within` is how far an output may be from float64 on
-    unrounded inputs, normwise: `prism-bench precision` chooses by it.
+    `peers` are the library calls to time; those named in `compiled` are timed as torch.compile makes them too.
+    `within` is how far an output may be from float64 on unrounded inputs, normwise: `prism-bench precision` chooses by
+    it.
     """
 
-    summary: str
     inputs: tuple[Input, ...]
-    stages: tuple
+    stages: tuple[Stage, ...]
     outputs: tuple[str, ...]
     workloads: Mapping[str, Workload]
     edges: tuple[Workload, ...]
     scalars: Mapping[str, float] = field(default_factory=dict)
     numbers: tuple[str, ...] = ("float32",)
     golden: tuple[Golden, ...] = ()
-    peers: Mapping[str, Callable] = field(default_factory=dict)
+    peers: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     compiled: tuple[str, ...] = ()
-    forms: Mapping[str, Form] = field(default_factory=dict)
+    forms: Mapping[str, ProgramForm] = field(default_factory=dict)
     within: float | None = None
     by_hand: ByHand | None = None
     aliases: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for one in self.numbers:
             if one not in NUMBERS:
                 raise SpecError(f"unknown precision '{one}' of the program; known: {', '.join(NUMBERS)}")
@@ -85,6 +87,7 @@ class Program:
         object.__setattr__(self, "inputs", tuple(map(self._filled, self.inputs)))
 
     def _filled(self, given: Input) -> Input:
-        """The input as it is drawn: what stages take distances of is finite."""
-        of_points = any(given.name in getattr(stage, "points", ()) for stage in self.stages)
+        """Return the input with its fill: inputs that stages take distances of are finite."""
+        scans = [stage for stage in self.stages if isinstance(stage, Nearest | Within)]
+        of_points = any(given.name in stage.points for stage in scans)
         return replace(given, fill=SAMPLES) if of_points and not given.fill else given

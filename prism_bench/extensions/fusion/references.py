@@ -1,77 +1,189 @@
-"""The float64 reference of a plan, and how far each output may be off, as Python functions in text."""
+"""The float64 reference of a plan, and how far each output may be off, as functions that ask by name."""
 
-import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from prism_bench.errors import SpecError
+from prism_bench.extensions.fusion.asking import AskingForAll
+from prism_bench.extensions.fusion.evaluation import Evaluator, Values, evaluator
 from prism_bench.extensions.fusion.expression import (
-    Binary,
-    Call,
-    Choice,
+    Absolute,
+    Expression,
     Function,
+    FunctionChoice,
+    Name,
     absolute,
-    functions_in,
+    calls_in,
+    choices_in,
     names_in,
-    python,
+    substituted,
     walk,
 )
-from prism_bench.extensions.fusion.expression import flops as operations
-from prism_bench.extensions.fusion.plan import Plan
+from prism_bench.extensions.fusion.includes import Includes
+from prism_bench.extensions.fusion.plan import FusionPlan
 from prism_bench.extensions.fusion.shapes import extents, operands
-from prism_bench.extensions.fusion.stages import AS_BITS, ColumnSums, Nearest, Product, Reduce, RowDots, Scan, Within
+from prism_bench.extensions.fusion.stages import (
+    AS_BITS,
+    Anchor,
+    ColumnSums,
+    Nearest,
+    Product,
+    Reduce,
+    RowDots,
+    Scan,
+    Within,
+)
+
+NUMPY = ("xp", "special")  # modules that functions ask for
 
 
-def reference(plan: Plan, name: str) -> str:
-    """`def name(...)` over float64 arrays: the anchors one after the other, then the outputs."""
-    values = [(one.name, _value(one)) for one in plan.anchors]
-    results = {output: python(one) for output, one in plan.outputs.items()}
-    lines = []
-    for stage, value in values:
+@dataclass(frozen=True)
+class StageValue:
+    """A stage to compute: its expressions as they are, or as the sizes of their absolute terms."""
+
+    stage: Anchor
+    expressions: tuple[Expression, ...]
+    sized: bool = False
+
+    @property
+    def asks(self) -> set[str]:
+        """The modules that it needs."""
+        stage = self.stage
+        of_modules = isinstance(stage, Nearest | Within) or (isinstance(stage, Reduce) and stage.how != "sum")
+        of_modules = of_modules or self.sized or (isinstance(stage, Product) and _has_bits(stage))
+        return _modules(self.expressions) | ({"xp"} if of_modules else set())
+
+    def evaluator(self, includes: Includes) -> Evaluator:
+        """Return the function of values by name that computes the stage."""
+        stage = self.stage
+        if isinstance(stage, Reduce):
+            return self._reduced(stage, includes)
+        if isinstance(stage, Nearest | Within):
+            return _scanned(stage, includes)
+        if isinstance(stage, ColumnSums):
+            matrix, weights = self._array(stage.matrix), evaluator(self.expressions[0], includes)
+            return lambda values: matrix(values).T @ weights(values)
+        if isinstance(stage, RowDots):
+            matrix, vector = self._array(stage.matrix), self._array(stage.vector)
+            return lambda values: matrix(values) @ vector(values)
+        wide = includes.value("bfloat", "wide") if _has_bits(stage) else None
+        left, right = self._array(stage.left, wide), self._array(stage.right, wide)
+        return lambda values: left(values) @ right(values)
+
+    def _array(self, name: str, widened: Callable[..., Any] | None = None) -> Evaluator:
+        """Return what reads an input, of its absolute values where sizes are wanted."""
+
+        def read(values: Values) -> Any:
+            array = widened(values[name], values["xp"]) if widened else values[name]
+            return values["xp"].abs(array) if self.sized else array
+
+        return read
+
+    def _reduced(self, stage: Reduce, includes: Includes) -> Evaluator:
+        terms = evaluator(self.expressions[0], includes)
+        if stage.how == "sum":
+            return lambda values: terms(values).sum()
+        reduced = includes.value("grid_reduce", "reduced_size" if self.sized else "reduced")
+        return lambda values: reduced(terms(values), values["reduce"] if stage.chosen else stage.how, values["xp"])
+
+
+def _scanned(stage: Scan, includes: Includes) -> Evaluator:
+    def points(values: Values) -> tuple[Any, ...]:
+        return tuple(values[name] for name in stage.points)
+
+    if isinstance(stage, Nearest):
+        kth_distance = includes.value("neighbours", "kth_distance")
+        return lambda values: kth_distance(points(values), values["k"], values["xp"])
+    nearer_than = includes.value("neighbours", "nearer_than")
+    return lambda values: nearer_than(points(values), values[stage.radius], values["xp"])
+
+
+def _has_bits(stage: Product) -> bool:
+    """Return whether operands of some precision travel as bits."""
+    return bool(set(AS_BITS) & set(stage.precisions))
+
+
+def _modules(expressions: Iterable[Expression]) -> set[str]:
+    """Return the modules that the functions in the expressions ask for."""
+    expressions = tuple(expressions)
+    found = {"xp"} if any(isinstance(part, Absolute) for one in expressions for part in walk(one)) else set()
+    for call in calls_in(*expressions):
+        function = call.function
+        found |= set(NUMPY if isinstance(function, FunctionChoice) else function.value.asks)
+    return found
+
+
+def reference(plan: FusionPlan, includes: Includes) -> Callable[..., Any]:
+    """Return the reference of a spec: the anchors one after the other, then the outputs.
+
+    An output that an anchor takes further is computed once.
+    """
+    results = dict(plan.outputs)
+    steps: list[tuple[str, Evaluator]] = []
+    for anchor in plan.anchors:
+        expressions = anchor.expressions
         for output, result in results.items():
-            if result in value and result != output:
-                lines.append(f"    {output} = {result}")
-                value, results[output] = value.replace(result, output), output
-        lines.append(f"    {stage} = {value}")
-    if lines and list(results.values()) == [plan.anchors[-1].name]:
-        lines[-1] = lines[-1].replace(f"{plan.anchors[-1].name} =", "return", 1)
-    else:
-        lines.append(f"    return {', '.join(results.values())}")
-    return _function(plan, name, lines, plan.anchors, plan.outputs.values())
+            if result != Name(output) and any(result in walk(one) for one in expressions):
+                steps.append((output, evaluator(result, includes)))
+                expressions = tuple(substituted(one, {result: Name(output)}) for one in expressions)
+                results[output] = Name(output)
+        steps.append((anchor.name, StageValue(anchor, expressions).evaluator(includes)))
+    outputs = [evaluator(one, includes) for one in results.values()]
+
+    def referred(values: Values) -> Any:
+        known = dict(values)
+        for name, step in steps:
+            known[name] = step(known)
+        found = tuple(output(known) for output in outputs)
+        return found if len(found) > 1 else found[0]
+
+    asked = {module for one in plan.anchors for module in StageValue(one, one.expressions).asks}
+    asked |= _modules(plan.outputs.values())
+    return AskingForAll(_asked(plan, plan.anchors, plan.outputs.values(), asked), referred)
 
 
-def sizes(plan: Plan, suffix: str) -> dict[str, tuple[str, str]]:
-    """By output: the name and the text of the function that gives the absolute terms of each element."""
-    return {
-        output: (f"{output}_size{suffix}", _size(plan, output, f"{output}_size{suffix}")) for output in plan.outputs
-    }
+def sizes(plan: FusionPlan, includes: Includes) -> dict[str, Callable[..., Any]]:
+    """Return, by output, the function that gives the absolute terms of each element."""
+    return {output: _size(plan, output, includes) for output in plan.outputs}
 
 
-def _size(plan, output, name):
-    needed = _needed(plan, plan.outputs[output])
+def _size(plan: FusionPlan, output: str, includes: Includes) -> Callable[..., Any]:
+    expression = plan.outputs[output]
+    needed = _needed(plan, expression)
+    for one in (expression, *(e for anchor in needed for e in anchor.expressions)):
+        _refuse_unsized(plan, one)
     known = (*(one.name for one in needed), *extents(plan.program, plan.stages))
-    for expression in (plan.outputs[output], *(e for one in needed for e in one.expressions)):
-        _refuse_unsized(plan, expression)
-    result = absolute(plan.outputs[output], known)
-    lines = [f"    {one.name} = {_size_of(one, known)}" for one in needed]
-    if needed and python(result) == needed[-1].name:
-        lines[-1] = f"    return {_size_of(needed[-1], known)}"
-    else:
-        lines.append(f"    return {python(result)}")
-    return _function(plan, name, lines, needed, [plan.outputs[output]])
+    result = absolute(expression, known)
+    computed = [
+        StageValue(one, tuple(absolute(e, known) for e in one.expressions), not isinstance(one, Scan)) for one in needed
+    ]
+
+    steps, size = [(one.stage.name, one.evaluator(includes)) for one in computed], evaluator(result, includes)
+
+    def sized(values: Values) -> Any:
+        found = dict(values)
+        for name, step in steps:
+            found[name] = step(found)
+        return size(found)
+
+    asked = {module for one in computed for module in one.asks} | _modules([result])
+    return AskingForAll(_asked(plan, needed, [expression], asked), sized)
 
 
-def _refuse_unsized(plan, expression):
-    """The size of a function is taken at values; those of stages are not at hand where only their sizes are."""
+def _refuse_unsized(plan: FusionPlan, expression: Expression) -> None:
+    """Refuse a function whose size is taken at values where only the sizes of stages are at hand."""
     stages = {one.name for one in plan.anchors if not isinstance(one, Scan)}  # a scan's result is exact
-    for part in walk(expression):
-        unsized = isinstance(part, Call) and isinstance(part.function, Function) and part.function.stretch is None
-        if unsized and stages & set(names_in(part)):
+    for call in calls_in(expression):
+        unsized = isinstance(call.function, Function) and call.function.stretch is None
+        if isinstance(call.function, Function) and unsized and stages & set(names_in(call)):
             raise SpecError(
-                f"how far '{part.function.name}' of '{names_in(part)[0]}' is off cannot be derived: it has no stretch"
+                f"how far '{call.function.name}' of '{names_in(call)[0]}' is off cannot be derived: it has no stretch"
             )
 
 
-def _needed(plan, expression):
-    """The anchors that an expression goes back to, in order."""
+def _needed(plan: FusionPlan, expression: Expression) -> tuple[Anchor, ...]:
+    """Return the anchors that an expression goes back to, in order."""
     wanted, found = set(names_in(expression)), []
     for one in reversed(plan.anchors):
         if one.name in wanted:
@@ -80,105 +192,15 @@ def _needed(plan, expression):
     return tuple(found)
 
 
-def _value(stage):
-    return _text(stage, [python(e) for e in stage.expressions], lambda name: name, "reduced")
-
-
-def _size_of(stage, known):
-    return _text(
-        stage, [python(absolute(e, known)) for e in stage.expressions], lambda name: f"xp.abs({name})", "reduced_size"
-    )
-
-
-def _text(stage, expressions, array, reduced):
-    if isinstance(stage, Reduce):
-        (expression,) = expressions
-        if stage.how == "sum":
-            return f"({expression}).sum()" if isinstance(stage.expression, Binary) else f"{expression}.sum()"
-        return f"{reduced}({expression}, {'reduce' if stage.chosen else repr(stage.how)}, xp)".replace("'", '"')
-    if isinstance(stage, Nearest):
-        return f"kth_distance({_tuple(stage.points)}, k, xp)"
-    if isinstance(stage, Within):
-        return f"nearer_than({_tuple(stage.points)}, {stage.radius}, xp)"
-    if isinstance(stage, ColumnSums):
-        return f"{array(stage.matrix)}.T @ ({expressions[0]})"
-    if isinstance(stage, RowDots):
-        return f"{array(stage.matrix)} @ {array(stage.vector)}"
-    wide = (f"wide({name}, xp)" if set(AS_BITS) & set(stage.precisions) else name for name in (stage.left, stage.right))
-    return " @ ".join(array(one) for one in wide)
-
-
-def _tuple(names):
-    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
-
-
-def _function(plan, name, lines, anchors, expressions):
-    """The function around the lines, asking for what they hold, in the program's order."""
-    expressions = [*expressions, *(e for one in anchors for e in one.expressions)]
-    read = {operand for one in anchors for operand in operands(one)} | set(names_in(*expressions))
-    numbers = extents(plan.program, plan.stages)
-    given = [*(one.name for one in plan.program.inputs), *plan.program.scalars, *numbers]
+def _asked(
+    plan: FusionPlan, anchors: Sequence[Anchor], expressions: Iterable[Expression], modules: set[str]
+) -> tuple[str, ...]:
+    """Return what a function of these asks for: inputs, scalars and extents that they read, choices, and modules."""
+    every = [*expressions, *(e for one in anchors for e in one.expressions)]
+    read = {operand for one in anchors for operand in operands(one)} | set(names_in(*every))
     read |= {"k"} if any(isinstance(one, Nearest) for one in anchors) else set()
-    text = "\n".join(lines)
-    chosen = [f.parameter for f in functions_in(*expressions) if isinstance(f, Choice)]
+    given = [one.name for one in plan.program.inputs]
+    given += [*plan.program.scalars, *extents(plan.program, plan.stages)]
+    chosen = [one.parameter for one in choices_in(*every)]
     chosen += ["reduce"] if any(isinstance(one, Reduce) and one.chosen for one in anchors) else []
-    modules = [one for one in ("xp", "special") if re.search(rf"\b{one}\b", text)]
-    asks = [*(one for one in given if one in read), *(one for one in chosen if one in text), *modules]
-    return f"def {name}({', '.join(asks)}):\n{text}"
-
-
-def shared(plan: Plan) -> dict[str, set[str]]:
-    """What references and sizes use of kernels/include: names by module."""
-    found: dict[str, set[str]] = {}
-
-    def use(module, name):
-        if module:
-            found.setdefault(module, set()).add(name)
-
-    for function in functions_in(*plan.expressions):
-        for one in function.functions.values() if isinstance(function, Choice) else (function,):
-            for part in (one.value, one.size) if one.stretch is None else (one.value,):
-                use(*(("", "") if part is None else (part.module, part.name)))
-    if any(one.how != "sum" for one in plan.reduces):
-        found.setdefault("grid_reduce", set()).update(("reduced", "reduced_size"))
-    for one in plan.scans:
-        use("neighbours", "kth_distance" if isinstance(one, Nearest) else "nearer_than")
-    if isinstance(plan.tiled, Product) and set(AS_BITS) & set(plan.tiled.precisions):
-        use("bfloat", "wide")
-    return found
-
-
-def flops(plan: Plan) -> str:
-    """`lambda m, n: 2 * m * n + 3 * m`: a function call or an operator counts, a product's step counts two."""
-    counts: dict[tuple, int] = {}
-
-    def add(axes, count):
-        if axes and count:
-            counts[axes] = counts.get(axes, 0) + count
-
-    for one in plan.anchors:
-        if isinstance(one, Reduce):
-            add(_axes(plan, one.expression), operations(one.expression) + (2 if one.how == "squares" else 1))
-        elif isinstance(one, Scan):
-            _add_pairs(plan, one, add)
-        elif isinstance(one, Product):
-            add((*plan.axes[one.left], plan.axes[one.right][1]), 2)
-        else:
-            add(plan.axes[one.matrix], 2)
-            add(plan.axes[one.matrix][:1], sum(operations(e) for e in one.expressions))
-    for name, one in plan.outputs.items():
-        add(plan.axes[name], operations(one))
-    axes = tuple(dict.fromkeys(axis for term in counts for axis in term))
-    return f"lambda {', '.join(axes)}: {' + '.join(' * '.join([str(n), *term]) for term, n in counts.items())}"
-
-
-def _add_pairs(plan, scan, add):
-    """Two operations a coordinate, and a comparison with the k nearest, or with the radius in every array."""
-    along = plan.axes[scan.name]
-    for name in scan.points:
-        add((*along, *plan.axes[name]), 2)
-    add((*along, *along), 1 if isinstance(scan, Nearest) else len(scan.points))
-
-
-def _axes(plan, expression):
-    return next(plan.axes[name] for name in names_in(expression) if plan.axes[name])
+    return (*(one for one in given if one in read), *chosen, *(one for one in NUMPY if one in modules))

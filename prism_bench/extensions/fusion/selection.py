@@ -14,7 +14,7 @@ import numpy as np
 from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.errors import BackendUnavailable, CompilationFailed, MeasurementInvalid, UsageError, unknown
-from prism_bench.extensions.fusion.program import Program
+from prism_bench.extensions.fusion.program import FusionProgram
 from prism_bench.extensions.fusion.stages import Product
 from prism_bench.inputs import InputArray, given
 from prism_bench.kernel import KernelSpec
@@ -85,7 +85,7 @@ class Declared:
     operands: tuple[str, ...] = ()
 
 
-def declared(program: Program) -> Iterator[Declared]:
+def declared(program: FusionProgram) -> Iterator[Declared]:
     """The precisions to choose among: those of all stages' numbers, then those of a product's operands."""
     product = next((one for one in program.stages if isinstance(one, Product)), None)
     for number in program.numbers:
@@ -94,7 +94,7 @@ def declared(program: Program) -> Iterator[Declared]:
         yield Declared(one, product.name, one, (product.left, product.right))
 
 
-def select(program: Program, spec: KernelSpec, backend: Backend, question: Question) -> Selection:
+def select(program: FusionProgram, spec: KernelSpec, backend: Backend, question: Question) -> Selection:
     """Try all precisions of the program, whose kernel is `spec`; UsageError where there is nothing to choose by."""
     within = question.within or program.within
     if within is None:

@@ -1,123 +1,176 @@
 """The form of a program that fuses nothing: every stage, and every function before a sum, in a launch of its own.
 
-What one launch hands on to the next stands in memory meanwhile. It is what the fused kernel is held against.
+What one launch hands on to the next is in memory meanwhile. The fused kernel is compared with this form.
 """
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from prism_bench.arguments import Scalar, Scratch
 from prism_bench.extensions.fusion import columns, sums
-from prism_bench.extensions.fusion.expression import Name, cuda, names_in, replaced
+from prism_bench.extensions.fusion.asking import Asking
+from prism_bench.extensions.fusion.cuda_text import cuda
+from prism_bench.extensions.fusion.expression import Name, names_in, replaced
+from prism_bench.extensions.fusion.includes import Includes
+from prism_bench.extensions.fusion.kernel_code import EntryCall, KernelCode, packed
 from prism_bench.extensions.fusion.plan import planned
-from prism_bench.extensions.fusion.program import Input, Program
-from prism_bench.extensions.fusion.shapes import axes_of, extents, in_order, operands
-from prism_bench.extensions.fusion.stages import ColumnSums, Map, Reduce
-from prism_bench.extensions.fusion.written import Written, packed
+from prism_bench.extensions.fusion.program import FusionProgram, Input
+from prism_bench.extensions.fusion.shapes import Axes, axes_of, extents, in_order, operands
+from prism_bench.extensions.fusion.stages import ColumnSums, Map, Reduce, Stage
+from prism_bench.kernel import Launch
+
+VARIANT = "separate"
 
 
 @dataclass(frozen=True)
-class Step:
-    """One launch: the stage that it does, what its kind of launch wrote, and the names that it is passed."""
+class SeparateLaunch:
+    """The launch of one stage: its kernel, and the names that it is passed."""
 
     stage: str
-    written: Written
+    code: KernelCode
     passed: tuple[str, ...]
+
+    def launch(self, number: str, includes: Includes) -> Callable[..., Launch]:
+        """Return the `launch` of the stage for that type."""
+        return self.code.host.launch(EntryCall(number, self.code.entry, self.passed), includes)
 
 
 @dataclass(frozen=True)
-class Separate:
-    """All steps of a program, and the arrays `between` them with their axes (none for one number)."""
+class SeparateForm:
+    """The launches of all stages, and the arrays `between` them with their axes (none for one number)."""
 
-    steps: tuple[Step, ...]
+    launches: tuple[SeparateLaunch, ...]
     between: Mapping[str, tuple[str, ...]]
 
-    def texts(self, part: str) -> tuple[str, ...]:
-        """`scratch` or `sizes` of all steps, each text once."""
-        return tuple(dict.fromkeys(text for one in self.steps for text in getattr(one.written, part)))
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        """The sizes of all launches, each once: those of 64 bits have other names than those of 32."""
+        sizes = (size for one in self.launches for size in one.code.host.sizes)
+        return tuple(dict.fromkeys(replace(size, name=size_name(size)) for size in sizes))
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        """Return the workspace of all launches, each array once."""
+        return tuple(dict.fromkeys(a for one in self.launches for a in one.code.host.scratch(number, includes)))
+
+    def between_launches(self, number: str) -> tuple[Scratch, ...]:
+        """Return the arrays that launches hand on to later ones."""
+        return tuple(Scratch(name, " ".join(axes) or "1", number) for name, axes in self.between.items())
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        """Return the derived sizes of all launches; those of 64 bits follow from the axes."""
+        wide = [size.name for size in self.sizes if size.name.startswith("wide_")]
+        found: dict[str, Callable[..., int]] = {name: Asking((name.removeprefix("wide_"),), int) for name in wide}
+        for one in self.launches:
+            found |= one.code.host.derived(number, includes)
+        return found
+
+    def launch(self, number: str, includes: Includes) -> Callable[..., tuple[Launch, ...]]:
+        """Return the host plan: the launches one after the other."""
+        return includes.value("host_plan", "together")(*(one.launch(number, includes) for one in self.launches))
 
 
-def separated(program: Program, name: str) -> Separate | None:
-    """The program's steps; None where it has stages that come in one launch alone, or whose steps share no plan."""
+def separated(program: FusionProgram, name: str) -> SeparateForm | None:
+    """Return the program's launches; None where it has stages that come in one launch alone, or whose launches have
+    different workspaces of one name.
+    """
     stages = tuple(_alone(program.stages))
-    if len(stages) < 2 or not all(_can_stand_alone(one, program) for one in stages):
+    if len(stages) < 2 or not all(_can_be_alone(one, program) for one in stages):
         return None
     ordered = in_order(program, stages)
     axes = axes_of(program, ordered)
-    found = Separate(
-        tuple(_step(program, one, axes, f"{name}_alone_{one.name}") for one in ordered),
+    found = SeparateForm(
+        tuple(_launch(program, one, axes, f"{name}_alone_{one.name}") for one in ordered),
         {one.name: axes[one.name] for one in ordered if one.name not in program.outputs},
     )
-    return found if _alike(found) else None
+    return found if _workspaces_agree(found) else None
 
 
-def _alone(stages) -> Iterator:
-    """The stages, with a map before each sum of more than a name."""
+def _alone(stages: Sequence[Stage]) -> Iterator[Stage]:
+    """Yield the stages, with a map before each sum of more than a name."""
     for stage in stages:
-        part = {ColumnSums: "weights", Reduce: "expression"}.get(type(stage))
-        inner = getattr(stage, part) if part else None
+        inner = stage.expressions[0] if isinstance(stage, ColumnSums | Reduce) else None
         if inner is None or isinstance(inner, Name):
             yield stage
-        else:
-            terms = Map(f"{stage.name}_terms", inner)
-            yield from (terms, replace(stage, **{part: Name(terms.name)}))
+            continue
+        terms = Map(f"{stage.name}_terms", inner)
+        yield terms
+        if isinstance(stage, ColumnSums):
+            yield replace(stage, weights=Name(terms.name))
+        elif isinstance(stage, Reduce):
+            yield replace(stage, expression=Name(terms.name))
 
 
-def _can_stand_alone(stage, program):
-    """Whether a stage is of a kind that has launches of its own, and needs no more of the host than arrays."""
+def _can_be_alone(stage: Stage, program: FusionProgram) -> bool:
+    """Return whether a stage is of a kind that has launches of its own, and needs no more of the host than arrays."""
     plain = isinstance(stage, Map | ColumnSums) or (isinstance(stage, Reduce) and not stage.chosen)
     return plain and not set(operands(stage)) & set(extents(program, ()))
 
 
-def _alike(found):
-    """Whether working memory of one name is the same for all steps."""
-    names = [name for text in found.texts("scratch") for name in scratch_names(text)]
-    return len(names) == len(set(names))
+def _workspaces_agree(found: SeparateForm) -> bool:
+    """Return whether workspace of one name has one shape in all launches."""
+    arrays = {array for one in found.launches for array in one.code.host.workspace.items()}
+    return len(arrays) == len({name for name, _ in arrays})
 
 
-def scratch_names(text: str) -> tuple[str, ...]:
-    """The arrays that a text of a spec sets aside."""
-    return tuple(re.findall(r'Scratch\("(\w+)"', text)) or ("by_block", "arrived")
-
-
-def _step(program, stage, axes, entry):
-    """A program of that stage alone, whose inputs are what others have left in memory."""
+def _launch(program: FusionProgram, stage: Stage, axes: Axes, entry: str) -> SeparateLaunch:
+    """Return the launch of a program of that stage alone, whose inputs are what others have left in memory."""
     read = [name for name in operands(stage) if axes[name]]
-    into = getattr(stage, "into", None)
+    into = stage.into if isinstance(stage, Map) else None
     given = [one.name for one in program.inputs if one.name in {*read, into}]
     given += [name for name in dict.fromkeys(read) if name not in given]
-    if not given:
+    if not given and isinstance(stage, Map):
         return _of_numbers(program, stage, entry)
     alone = replace(
-        program, inputs=tuple(Input(name, " ".join(axes[name])) for name in given), stages=(stage,),
-        outputs=(stage.name,), forms={}, by_hand=None,
-    )  # fmt: skip
+        program,
+        inputs=tuple(Input(name, " ".join(axes[name])) for name in given),
+        stages=(stage,),
+        outputs=(stage.name,),
+        forms={},
+        by_hand=None,
+    )
     plan = planned(alone)
-    written = (columns if plan.tiled else sums).write(plan, entry)
+    tiled = plan.tiled
+    code = columns.write(plan, tiled, entry) if isinstance(tiled, ColumnSums) else sums.write(plan, entry)
     outputs = [name for name in plan.outputs if name not in plan.overwritten]
-    scratch = [name for text in written.scratch for name in scratch_names(text)]
-    sizes = [size_name(text) for text in written.sizes]
-    inputs = [one.name for one in plan.inputs]
-    return Step(stage.name, written, (*inputs, *outputs, *scratch, *plan.scalars, *sizes))
+    inputs, sizes = [one.name for one in plan.inputs], map(size_name, code.host.sizes)
+    return SeparateLaunch(stage.name, code, (*inputs, *outputs, *code.host.workspace, *plan.scalars, *sizes))
 
 
-def size_name(text: str) -> str:
-    """What a size is called in the form's arguments: one of 64 bits is not the one of 32."""
-    name = text.split('"')[1]
-    return f"wide_{name}" if "int64" in text else name
+def size_name(size: Scalar) -> str:
+    """Return what a size is called in the form's arguments: one of 64 bits is not the one of 32."""
+    return f"wide_{size.name}" if size.dtype == "int64" else size.name
 
 
-def _of_numbers(program, stage, entry):
-    """One thread for what follows from sums."""
+@dataclass(frozen=True)
+class OneThreadHost:
+    """One thread, which needs nothing but what it is passed."""
+
+    @property
+    def sizes(self) -> tuple[Scalar, ...]:
+        return ()
+
+    @property
+    def workspace(self) -> Mapping[str, str]:
+        return {}
+
+    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
+        return ()
+
+    def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
+        entry = call.entry.format(includes.value("map_arrays", "NUMBERS")[call.number])
+        return Asking((), lambda: Launch(1, 1, entry=entry, arguments=call.arguments))
+
+    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
+        return {}
+
+
+def _of_numbers(program: FusionProgram, stage: Map, entry: str) -> SeparateLaunch:
+    """Return the launch of one thread, for what follows from sums."""
     read = names_in(stage.expression)
     scalars = [name for name in read if name in program.scalars]
     sums_read = [name for name in read if name not in scalars]
     taken = [*(f"const T* {name}" for name in sums_read), f"T* {stage.name}", *(f"T {name}" for name in scalars)]
     text = cuda(replaced(stage.expression, {name: Name(f"*{name}") for name in sums_read}))
     head = packed(f"template <class T>\n__global__ void __launch_bounds__(1)\n    {entry}(", taken, ") {")
-    written = Written(
-        headers=(), kernels=f"{head}\n    *{stage.name} = {text};\n}}", entry=f"{entry}<{{}}>", scratch=(), sizes=(),
-        launch="return lambda: Launch(1, 1, entry=entry.format(NUMBERS[dtype]), arguments=passed)",
-        shared={"map_arrays": ("NUMBERS",)},
-    )  # fmt: skip
-    return Step(stage.name, written, (*sums_read, stage.name, *scalars))
+    code = KernelCode((), f"{head}\n    *{stage.name} = {text};\n}}", f"{entry}<{{}}>", OneThreadHost())
+    return SeparateLaunch(stage.name, code, (*sums_read, stage.name, *scalars))

@@ -1,18 +1,19 @@
 """What a stage of a program may be."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from prism_bench.errors import SpecError
 from prism_bench.extensions.fusion.expression import Expression
 
-REDUCTIONS = {"sum": "SumOf", "squares": "SquaresOf", "max": "LargestOf"}
+REDUCTIONS = {"sum": "SumOf", "squares": "SquaresOf", "max": "LargestOf"}  # and their functors in the headers
 PRECISIONS = ("float32", "tf32", "float16", "bfloat16", "float8")
 AS_BITS = ("bfloat16", "float8")  # which travel as unsigned integers
 
 
 @dataclass(frozen=True)
 class Map:
-    """`name` = the expression at every place of its axis, or of sums once they stand; kept in input `into`, if any."""
+    """`name` = the expression at every place of its axis, or of finished sums; stored in input `into`, if any."""
 
     name: str
     expression: Expression
@@ -20,6 +21,7 @@ class Map:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that the stage computes."""
         return (self.expression,)
 
 
@@ -34,13 +36,14 @@ class Reduce:
     how: str | tuple[str, ...]
     expression: Expression
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for one in self.hows:
             if one not in REDUCTIONS:
                 raise SpecError(f"stage '{self.name}': unknown reduction '{one}'; known: {', '.join(REDUCTIONS)}")
 
     @property
     def hows(self) -> tuple[str, ...]:
+        """All ways to reduce, the default first."""
         return (self.how,) if isinstance(self.how, str) else self.how
 
     @property
@@ -50,6 +53,7 @@ class Reduce:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
+        """The expressions that the stage computes."""
         return (self.expression,)
 
 
@@ -63,6 +67,7 @@ class ColumnSums:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
+        """What is computed before the stage takes it further."""
         return (self.weights,)
 
 
@@ -74,7 +79,7 @@ class RowDots:
     matrix: str
     vector: str
 
-    expressions = ()
+    expressions: ClassVar[tuple[Expression, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -90,9 +95,9 @@ class Product:
     right: str
     precisions: tuple[str, ...] = ("float32",)
 
-    expressions = ()
+    expressions: ClassVar[tuple[Expression, ...]] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for one in self.precisions:
             if one not in PRECISIONS:
                 raise SpecError(f"stage '{self.name}': unknown precision '{one}'; known: {', '.join(PRECISIONS)}")
@@ -111,7 +116,7 @@ class Nearest:
     points: tuple[str, ...]
     k: int = 4
 
-    expressions = ()
+    expressions: ClassVar[tuple[Expression, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -122,8 +127,10 @@ class Within:
     points: tuple[str, ...]
     radius: str
 
-    expressions = ()
+    expressions: ClassVar[tuple[Expression, ...]] = ()
 
 
 Scan = Nearest | Within
-Anchor = Reduce | ColumnSums | RowDots | Product | Scan
+Tiled = ColumnSums | RowDots | Product
+Anchor = Reduce | Tiled | Scan
+Stage = Map | Anchor

@@ -5,15 +5,23 @@ import pytest
 from prism_bench.errors import SpecError
 from prism_bench.extensions.fusion import ColumnSums, Input, Map, Nearest, Product, Reduce, RowDots, Within, names
 from prism_bench.extensions.fusion.functions import activation, divergence
-from prism_bench.extensions.fusion.generate import write
+from prism_bench.extensions.fusion.includes import Includes
 from prism_bench.extensions.fusion.plan import planned
 from prism_bench.extensions.fusion.references import sizes
 from prism_bench.extensions.fusion.refusals import refuse
 from prism_bench.extensions.fusion.shapes import operands
+from prism_bench.extensions.fusion.source import written
 from tests.extensions.fusion.toys import program
 
 x, y, z, v, w, a, b, total = names("x y z v w a b total")
 INPUTS = (Input("x", "n"), Input("y", "n"), Input("z", "m"), Input("w", "m n"), Input("v", "n k"))
+
+
+class NothingShared(Includes):
+    """What is refused is refused before anything is computed."""
+
+    def value(self, module, name):
+        return None
 
 
 def refusal(*stages, outputs=("a",), inputs=INPUTS, **more):
@@ -23,8 +31,8 @@ def refusal(*stages, outputs=("a",), inputs=INPUTS, **more):
     with pytest.raises(SpecError) as caught:
         plan = planned(made)
         refuse(plan)
-        sizes(plan, "")
-        write(plan, "toy")
+        sizes(plan, NothingShared(""))
+        written(plan, "toy")
     return str(caught.value)
 
 

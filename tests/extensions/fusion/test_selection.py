@@ -8,7 +8,7 @@ import pytest
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.extensions.fusion.generate import declarations
+from prism_bench.extensions.fusion.declarations import declarations
 from prism_bench.extensions.fusion.selection import Question, Selection, Tried, read_sample, select
 from prism_bench.files import default_folder
 from prism_bench.measurement import Sample

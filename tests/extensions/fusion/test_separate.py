@@ -17,7 +17,7 @@ x, y, total, n = names("x y total n")
 
 
 def steps(program):
-    return [one.stage for one in separated(program, "toy").steps]
+    return [one.stage for one in separated(program, "toy").launches]
 
 
 def test_what_a_sum_is_taken_of_stands_alone():
@@ -33,8 +33,8 @@ def test_what_stands_between_launches_is_no_output():
 
 def test_numbers_that_follow_from_sums_take_one_thread():
     found = separated(toys.SUMS, "toy")
-    step = next(one for one in found.steps if one.stage == "a")
-    assert "*a = T(-1.0) * *most * T(2.0) + *total;" in step.written.kernels
+    step = next(one for one in found.launches if one.stage == "a")
+    assert "*a = T(-1.0) * *most * T(2.0) + *total;" in step.code.kernels
     assert ("most", "total", "a") == step.passed
 
 

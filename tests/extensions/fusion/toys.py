@@ -3,11 +3,11 @@
 from prism_bench import Workload
 from prism_bench.extensions.fusion import (
     ColumnSums,
+    FusionProgram,
     Input,
     Map,
     Nearest,
     Product,
-    Program,
     Reduce,
     RowDots,
     Within,
@@ -22,9 +22,9 @@ LENGTHS = tuple(Workload(n=n) for n in (0, 1, 7, 1030))
 VECTORS = (Input("x", "n"), Input("y", "n"))
 
 
-def program(stages, outputs, inputs=VECTORS, edges=LENGTHS, **more) -> Program:
+def program(stages, outputs, inputs=VECTORS, edges=LENGTHS, **more) -> FusionProgram:
     """A program of these stages with all that is not of interest filled in."""
-    return Program("A toy.", inputs, tuple(stages), outputs, {"S0": Workload(**edges[-1])}, edges[:-1], **more)
+    return FusionProgram(inputs, tuple(stages), outputs, {"S0": Workload(**edges[-1])}, edges[:-1], **more)
 
 
 def tables(*sizes):

@@ -19,15 +19,15 @@ def command(
 ) -> None:
     """Write the fused kernels that a catalogue declares.
 
-    Those in kernels/<family>/fusions: source, spec and PTX, into <family>/generated.
+    Programs are spec files, kernels/<family>/<name>.py; their source and PTX go into <family>/generated.
     """
-    from prism_bench.extensions.fusion.generate import declarations
-    from prism_bench.extensions.fusion.keeping import keep, left_over
+    from prism_bench.extensions.fusion.declarations import declarations
+    from prism_bench.extensions.fusion.keeping import keep_source, left_over
     from prism_bench.files import default_folder
 
     folder = catalogue or default_folder()
     found = declarations(folder, programs or ())
-    kept = [one for declaration in found for one in keep(declaration, write=not check)]
+    kept = [keep_source(one, write=not check) for one in found]
     done = {declaration.name for declaration in found} - {one.program for one in kept if check and not one.is_same}
     without = _keep_ptx([one for one in found if one.name in done], folder, check, kept) if ptx else "not asked for"
     leftover = left_over(folder)

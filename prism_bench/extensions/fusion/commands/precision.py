@@ -29,7 +29,7 @@ def command(
     on a GPU, elsewhere the bytes that must move. Ends with 1 where no precision is good enough.
     """
     from prism_bench.errors import UsageError
-    from prism_bench.extensions.fusion.generate import declarations
+    from prism_bench.extensions.fusion.declarations import declarations
     from prism_bench.extensions.fusion.report.precision import precision_json, precision_table
     from prism_bench.extensions.fusion.selection import Question
     from prism_bench.files import default_folder

@@ -7,6 +7,7 @@ from prism_bench.analysis.checks import Check
 from prism_bench.analysis.reproduce import command
 from prism_bench.analysis.roofline import roofs
 from prism_bench.analysis.summary import number
+from prism_bench.files import spec_file
 from prism_bench.measurement import Measurement
 from prism_bench.metric import MEASURED
 from prism_bench.report.site.chronicle import Chronicle
@@ -61,7 +62,7 @@ def _meaning(spec):
     """The first paragraph of the spec's own words."""
     if spec is None or spec.source is None:
         return None
-    text = spec.source.with_suffix(".py").read_text("utf-8").lstrip()
+    text = spec_file(spec.source).read_text("utf-8").lstrip()
     quoted = text.split('"""')
     return inspect.cleandoc(quoted[1]).split("\n\n")[0].replace("\n", " ") if text.startswith('"""') else None
 
@@ -70,7 +71,7 @@ def _sources(spec):
     """Name and text of the kernel's two files."""
     if spec is None or spec.source is None:
         return []
-    paths = [spec.source, spec.source.with_suffix(".py")]
+    paths = [spec.source, spec_file(spec.source)]
     return [(f"{spec.family}/{path.name}", path.read_text("utf-8", "replace")) for path in paths if path.is_file()]
 
 

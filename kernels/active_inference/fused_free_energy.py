@@ -1,13 +1,13 @@
-"""Free energy of a Gaussian belief."""
+"""Free energy of a Gaussian belief, complexity - accuracy in nats, with both parts, in one launch."""
 
 from prism_bench import Workload
-from prism_bench.extensions.fusion import ByHand, Input, Map, Program, Reduce, Shared, names
+from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Reduce, fuse, names
 from prism_bench.extensions.fusion.functions import divergence, log_likelihood
 
-# Bound by memory: 16 bytes a state and 12 an observation at the rate of reading. S1 takes 72 us on an H200, 0.86 of a
-# copy's rate (81 with branches and divisions), by hand too: DRAM 77 %, issue slots 36 %; S2 0.98. In doubles 202 us,
-# 0.62: issue slots 68 %, DRAM 55 %.
-SPREADS = Shared("gaussian", "spreads")
+from ..include.gaussian import spreads
+
+# Memory-bound: 16 bytes a state and 12 an observation are read once. Terms without branches and divisions are faster,
+# the hand-written form as fast. In doubles issue slots limit it before DRAM does.
 mu_q, mu_p, var_q, var_p, o, g, precision = names("mu_q mu_p var_q var_p o g precision")
 error, complexity, accuracy = names("error complexity accuracy")
 
@@ -20,11 +20,10 @@ def torch_free_energy(torch, mu_q, mu_p, var_q, var_p, o, g, precision):
     return complexity - accuracy, complexity, accuracy
 
 
-program = Program(
-    summary="Free energy of a Gaussian belief, complexity - accuracy in nats, with both parts, in one launch.",
+program = FusionProgram(
     inputs=(
-        *(Input("mu_q", "n"), Input("mu_p", "n"), Input("var_q", "n", SPREADS), Input("var_p", "n", SPREADS)),
-        *(Input("o", "m"), Input("g", "m"), Input("precision", "m", SPREADS)),
+        *(Input("mu_q", "n"), Input("mu_p", "n"), Input("var_q", "n", spreads), Input("var_p", "n", spreads)),
+        *(Input("o", "m"), Input("g", "m"), Input("precision", "m", spreads)),
     ),
     stages=(
         Reduce("complexity", "sum", divergence(mu_q, mu_p, var_q, var_p)),
@@ -45,3 +44,4 @@ program = Program(
     by_hand=ByHand("fused_free_energy<{}>"),
     replaces=("fused_kl_complexity", "fused_accuracy_pipeline"),
 )
+spec = fuse(program, __name__)

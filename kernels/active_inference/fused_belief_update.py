@@ -1,10 +1,14 @@
-"""A step of belief."""
+"""A step of belief in one launch: mu + kappa (J^T (precision (o - g)) + (prior - mu) / variance).
+
+Without `prior` the last term is left out, as in the first published chain. J [m, n] is most of what moves.
+"""
 
 from prism_bench import Workload
-from prism_bench.extensions.fusion import ByHand, ColumnSums, Form, Input, Map, Program, Shared, names
+from prism_bench.extensions.fusion import ByHand, ColumnSums, FusionProgram, Input, Map, ProgramForm, fuse, names
 
-# S1 on an H200: 537 MB / 4.45 TB/s = 121 us: bound by memory. Fusion saves launches, not bytes, once J exceeds L2.
-SPREADS = Shared("gaussian", "spreads")
+from ..include.gaussian import spreads
+
+# Memory-bound by J. Fusion saves launches, not bytes, once J exceeds L2.
 mu, o, g, precision, prior, variance, kappa = names("mu o g precision prior variance kappa")
 weighted, gradient = names("weighted gradient")
 
@@ -15,13 +19,10 @@ def torch_step(torch, mu, jacobian, o, g, precision, prior, variance, kappa):
 
 likelihood = (Map("weighted", precision * (o - g)), ColumnSums("gradient", "jacobian", weighted))
 
-program = Program(
-    summary="""A step of belief in one launch: mu + kappa (J^T (precision (o - g)) + (prior - mu) / variance).
-
-Without `prior` the last term is left out, as in the first published chain. J [m, n] is most of what moves.""",
+program = FusionProgram(
     inputs=(
         *(Input("mu", "n"), Input("jacobian", "m n"), Input("o", "m"), Input("g", "m")),
-        *(Input("precision", "m", SPREADS), Input("prior", "n"), Input("variance", "n", SPREADS)),
+        *(Input("precision", "m", spreads), Input("prior", "n"), Input("variance", "n", spreads)),
     ),
     stages=(*likelihood, Map("next", mu + kappa * (gradient + (prior - mu) / variance), into="mu")),
     outputs=("next",),
@@ -36,7 +37,7 @@ Without `prior` the last term is left out, as in the first published chain. J [m
     edges=tuple(Workload(m=m, n=n) for m, n in ((0, 5), (5, 0), (1, 1), (10, 20), (20, 129), (70, 300), (257, 66))),
     peers={"torch": torch_step},
     forms={
-        "likelihood": Form(
+        "likelihood": ProgramForm(
             "without the prior's gradient", (*likelihood, Map("next", mu + kappa * gradient, into="mu"))
         )
     },
@@ -46,3 +47,4 @@ Without `prior` the last term is left out, as in the first published chain. J [m
     ),
     replaces=("ai_prediction_error", "gemv", "ai_belief_update"),
 )  # fmt: skip
+spec = fuse(program, __name__)

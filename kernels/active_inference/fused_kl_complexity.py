@@ -1,13 +1,13 @@
-"""Complexity of a Gaussian belief."""
+"""Complexity of a Gaussian belief, D(q || p) in nats: components and their sum in one pass and one launch."""
 
 from prism_bench import Workload
-from prism_bench.extensions.fusion import ByHand, Input, Program, Reduce, Shared, names
+from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Reduce, fuse, names
 from prism_bench.extensions.fusion.functions import divergence
 
-# Bound by memory: 16 bytes a state at the rate of reading; separate launches move 24. S1 takes 68 us on an H200 (85
-# with branches and divisions): DRAM 83 %, issue slots 35 %; in doubles 199 us, 0.63 of a copy's rate: issue slots 68 %,
-# DRAM 56 %.
-SPREADS = Shared("gaussian", "spreads")
+from ..include.gaussian import spreads
+
+# Memory-bound: 16 bytes a state are read once; separate launches move 24. Terms without branches and divisions are
+# faster. In doubles issue slots limit it before DRAM does.
 mu_q, mu_p, var_q, var_p = names("mu_q mu_p var_q var_p")
 
 
@@ -17,9 +17,8 @@ def torch_complexity(torch, mu_q, mu_p, var_q, var_p):
     return torch.distributions.kl_divergence(q, p).sum()
 
 
-program = Program(
-    summary="Complexity of a Gaussian belief, D(q || p) in nats: components and their sum in one pass and one launch.",
-    inputs=(Input("mu_q", "n"), Input("mu_p", "n"), Input("var_q", "n", SPREADS), Input("var_p", "n", SPREADS)),
+program = FusionProgram(
+    inputs=(Input("mu_q", "n"), Input("mu_p", "n"), Input("var_q", "n", spreads), Input("var_p", "n", spreads)),
     stages=(Reduce("complexity", "sum", divergence(mu_q, mu_p, var_q, var_p)),),
     outputs=("complexity",),
     numbers=("float32", "float64"),
@@ -30,3 +29,4 @@ program = Program(
     by_hand=ByHand("fused_kl_complexity<{}>"),
     replaces=("ai_kl_divergence", "ai_sum_reduction"),
 )
+spec = fuse(program, __name__)

@@ -1,9 +1,9 @@
-"""A product with a vector and a reduction of what comes out."""
+"""r = alpha A x + beta b and a reduction of r (its sum, the sum of its squares, its largest) in one launch."""
 
 from prism_bench import Golden, Workload
-from prism_bench.extensions.fusion import ByHand, Input, Map, Program, Reduce, RowDots, names
+from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Reduce, RowDots, fuse, names
 
-# Bound by memory: A is read once at the rate of reading; one vector leaves nothing for tensor cores.
+# Memory-bound: A is read once; one vector leaves nothing for tensor cores.
 b, alpha, beta, dots, r = names("b alpha beta dots r")
 
 
@@ -12,8 +12,7 @@ def torch_gemv_sum(torch, a, x, b, alpha, beta):
     return r, r.sum()
 
 
-program = Program(
-    summary="r = alpha A x + beta b and a reduction of r (its sum, the sum of its squares, its largest) in one launch.",
+program = FusionProgram(
     inputs=(Input("a", "rows cols"), Input("x", "cols"), Input("b", "rows")),
     stages=(
         RowDots("dots", "a", "x"),
@@ -51,3 +50,4 @@ program = Program(
     by_hand=ByHand("fused_gemv_operations<{}>"),
     replaces=("gemv", "axpby", "reduce_sum"),
 )
+spec = fuse(program, __name__)

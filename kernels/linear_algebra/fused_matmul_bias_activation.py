@@ -1,12 +1,14 @@
-"""A product of matrices with bias and activation."""
+"""Y = activation(X W + b) in one launch; the activation is gelu, identity, relu, sigmoid or tanh.
+
+Operands in float32 on the FMA units, in float16, TF32, bfloat16 or e4m3 on tensor cores; all else in float32.
+"""
 
 from prism_bench import Workload
-from prism_bench.extensions.fusion import ByHand, Input, Map, Product, Program, names
+from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Product, fuse, names
 from prism_bench.extensions.fusion.functions import activation
 
-# S1 on an H200: 275 GFLOP / 64.8 TFLOP/s = 4.2 ms on the FMA units; half operands are bound by the tensor cores' rate.
-# They take 504 us, PyTorch 411: tensor pipe 58 %, L1 and shared memory 43 %, DRAM 18 %. `tf32` takes 880 us, by
-# mma.sync 1.64 ms, PyTorch 890: tensor pipe 69 %, L1 and shared memory 50 %. `float8` takes 1.44 ms by mma.sync: 30 %.
+# Limited by the FMA units; operands of half, bfloat16 and TF32 by the tensor pipe, through warpgroup instructions on
+# compute capability 9.0, where mma.sync is slower. `float8` goes through mma.sync.
 bias, product = names("bias product")
 
 
@@ -18,10 +20,7 @@ def torch_linear(torch, x, w, bias, activation):
     return functions[activation](torch.addmm(bias.to(x.dtype), x, w))
 
 
-program = Program(
-    summary="""Y = activation(X W + b) in one launch; the activation is gelu, identity, relu, sigmoid or tanh.
-
-Operands in float32 on the FMA units, in float16, TF32, bfloat16 or e4m3 on tensor cores; all else in float32.""",
+program = FusionProgram(
     inputs=(Input("x", "batch inputs"), Input("w", "inputs outputs"), Input("bias", "outputs")),
     stages=(
         Product("product", "x", "w", ("float32", "float16", "tf32", "bfloat16", "float8")),
@@ -51,3 +50,4 @@ Operands in float32 on the FMA units, in float16, TF32, bfloat16 or e4m3 on tens
     ),
     replaces=("matmul", "broadcast_add", "gelu_activation"),
 )
+spec = fuse(program, __name__)

@@ -1,16 +1,16 @@
-"""Transfer entropy by nearest neighbours: radii, three counts of every point, terms and their mean."""
+"""Transfer entropy from x to y by nearest neighbours (Kraskov et al.) in one launch, in nats.
+
+    mean of psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1)
+"""
 
 from prism_bench import Golden, Workload
-from prism_bench.extensions.fusion import ByHand, Input, Map, Nearest, Program, Reduce, Within, names
+from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Nearest, Reduce, Within, fuse, names
 from prism_bench.extensions.fusion.functions import psi
 
-# Bound by arithmetic: two visits of all pairs, 13 instructions a distance of 5 coordinates.
+# Limited by arithmetic: two visits of all pairs, 13 instructions a distance of 5 coordinates.
 n, k, n_y, n_xz, n_z, total = names("n k n_y n_xz n_z total")
 
-program = Program(
-    summary="""Transfer entropy from x to y by nearest neighbours (Kraskov et al.) in one launch, in nats.
-
-    mean of psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1)""",
+program = FusionProgram(
     inputs=(Input("x_past", "n dx"), Input("y_past", "n dy"), Input("y_future", "n")),
     stages=(
         Nearest("eps", ("x_past", "y_future", "y_past"), k=4),
@@ -45,3 +45,4 @@ program = Program(
         "te_count_neighbors_z", "te_compute", "te_reduce_sum",
     ),
 )  # fmt: skip
+spec = fuse(program, __name__)
