@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal
 
 from prism_bench.errors import SpecError
+
+BudgetWord = Literal["met", "missed", "undecided", "expired", "unmeasured"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Budget:
     reason: str | None = None
     expires: date | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if (self.at_most is None) == (self.at_least is None):
             raise SpecError(f"Budget('{self.metric}'): give exactly one of at_most and at_least")
         if not self.limit >= 0:
@@ -31,11 +34,13 @@ class Budget:
     @property
     def limit(self) -> float:
         """The number that must not be crossed."""
-        return self.at_least if self.at_most is None else self.at_most
+        limit = self.at_least if self.at_most is None else self.at_most
+        assert limit is not None, "one of them is given"
+        return limit
 
     def verdict(
         self, value: float | None, today: date | None = None, interval: tuple[float, float] | None = None
-    ) -> str:
+    ) -> BudgetWord:
         """`met`, `missed`, `unmeasured` where there is no value, or `expired`; never silently met.
 
         With the value's `interval` it is `undecided` where the limit is inside of it: `missed` needs all of the

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 # A clock below this share of the best one of its session is throttled, or not yet awake.
 CLOCK_SHARE = 0.75
@@ -24,13 +25,13 @@ class Evidence:
 
     seconds: float
     readings: int
-    spans: Mapping[str, Span] = field(default_factory=dict)
-    reasons: Mapping[str, float] = field(default_factory=dict)
-    throttled: Mapping[str, float] = field(default_factory=dict)
+    spans: Mapping[str, Span] = field(default_factory=dict[str, Span])
+    reasons: Mapping[str, float] = field(default_factory=dict[str, float])
+    throttled: Mapping[str, float] = field(default_factory=dict[str, float])
     neighbours: tuple[str, ...] = ()
     busy_neighbours: bool = False
     events: tuple[str, ...] = ()
-    missing: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
     lost: str | None = None
 
     def highest(self, quantity: str) -> float | None:
@@ -54,21 +55,21 @@ class Energy:
     reason: str | None = None
 
 
-def plain_evidence(evidence: Evidence) -> dict:
+def plain_evidence(evidence: Evidence) -> dict[str, Any]:
     """The evidence as plain JSON values; what is empty is left out, and so is a span with a value that is no number."""
     known = {name: span for name, span in evidence.spans.items() if all(map(math.isfinite, span))}
     evidence = replace(evidence, spans=known)
     return {key: _plain(value) for key, value in vars(evidence).items() if value or key in ("seconds", "readings")}
 
 
-def _plain(value):
+def _plain(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(one) for key, one in cast("Mapping[str, object]", value).items()}
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(one) for one in cast("tuple[object, ...]", value)]
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def plain_energy(energy: Energy | None) -> dict | None:
+def plain_energy(energy: Energy | None) -> dict[str, Any] | None:
     """The energy as plain JSON values; None where nobody asked for it."""
     return {key: _plain(value) for key, value in vars(energy).items() if value is not None} if energy else None

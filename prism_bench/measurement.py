@@ -71,7 +71,7 @@ class Measurement:
         clocks = [clock for process in self.clocks for clock in process if clock]
         return median(clocks) if clocks else None
 
-    def __str__(self):
+    def __str__(self) -> str:
         from prism_bench.units import rate_text, share_text, time_text
 
         if self.median is None:

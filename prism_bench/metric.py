@@ -5,6 +5,7 @@ Lower is better unless `better` says `higher`.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Metric:
     unit: str
     clock: str
     meaning: str
-    better: str = "lower"
+    better: Literal["lower", "higher"] = "lower"
 
 
 MEASURED = {

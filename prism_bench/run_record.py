@@ -42,7 +42,7 @@ Only measured values are stored. Samples are counts of a decimal unit, so that y
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Any, get_args
 
 from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.measurement import Measurement
@@ -60,6 +60,9 @@ from prism_bench.record_schema import (
     Status,
 )
 
+# Tables of JSON whose keys a newer version may add to: `record_schema` lists those that readers rely on.
+JsonTable = dict[str, Any]
+
 IMPORTED = "imported"  # family and label of a case that another tool measured
 STATUSES = get_args(Status)
 _SMALLEST, _MOST_COUNTS = -30, 2**53
@@ -73,19 +76,19 @@ class CaseResult:
     kernel: str
     family: str
     label: str
-    workload: dict
+    workload: JsonTable
     bytes: int
     flops: int | None
-    status: str
+    status: Status
     variant: str | None = None
     ceiling: str | None = None
     arithmetic: str = "fp32"
     reason: str | None = None
-    code: dict = field(default_factory=dict)
-    verification: tuple[dict, ...] = ()
+    code: JsonTable = field(default_factory=dict[str, Any])
+    verification: tuple[JsonTable, ...] = ()
     measurements: tuple[Measurement, ...] = ()
-    profile: dict = field(default_factory=dict)
-    configuration: dict = field(default_factory=dict)
+    profile: JsonTable = field(default_factory=dict[str, Any])
+    configuration: JsonTable = field(default_factory=dict[str, Any])
 
     @property
     def workload_text(self) -> str:
@@ -113,18 +116,18 @@ class RunRecord:
 
     created: str
     backend: str
-    machine: dict
-    software: dict
-    protocol: dict
+    machine: JsonTable
+    software: JsonTable
+    protocol: JsonTable
     cases: tuple[CaseResult, ...]
     commit: str | None = None
     dirty: bool = False
     catalogue: str = "built-in"
     complete: bool = True
     duration: float = 0.0
-    monitor: tuple[dict, ...] = ()
-    tuning: dict = field(default_factory=dict)
-    parts: tuple[dict, ...] = ()
+    monitor: tuple[JsonTable, ...] = ()
+    tuning: JsonTable = field(default_factory=dict[str, Any])
+    parts: tuple[JsonTable, ...] = ()
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -147,13 +150,13 @@ class RunRecord:
         return next((case for case in self.cases if case.name == name), None)
 
 
-def uuids_of(machine: Mapping, parts: Iterable[Mapping]) -> tuple[str, ...]:
+def uuids_of(machine: Mapping[str, object], parts: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """The UUIDs of all devices that measured a record of this machine and these parts, sorted; those that are known."""
     found = {machine.get("uuid"), *(part.get("uuid") for part in parts)}
     return tuple(sorted(str(uuid) for uuid in found if uuid))
 
 
-def encode(record: RunRecord) -> dict:
+def encode(record: RunRecord) -> JsonTable:
     """The record as plain JSON values."""
     plain = {key: value for key, value in vars(record).items() if key not in ("cases", "parts")}
     plain |= {"parts": list(record.parts)} if record.parts else {}
@@ -161,7 +164,7 @@ def encode(record: RunRecord) -> dict:
     return {"schema": SCHEMA, **plain, "monitor": list(record.monitor), "cases": cases}
 
 
-def encode_case(case: CaseResult) -> dict:
+def encode_case(case: CaseResult) -> JsonTable:
     """One case as plain JSON values."""
     plain = {key: value for key, value in vars(case).items() if key not in ("measurements", "verification")}
     measurements = [encode_measurement(one) for one in case.measurements]
@@ -169,12 +172,12 @@ def encode_case(case: CaseResult) -> dict:
     return {**plain, "verification": verification, "measurements": measurements}
 
 
-def _finite(value):
+def _finite(value: object) -> object:
     """JSON has no NaN and no infinity: those become the words `nan` and `inf`."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def encode_measurement(measurement: Measurement) -> dict:
+def encode_measurement(measurement: Measurement) -> JsonTable:
     """The measurement as plain JSON values; samples keep four significant digits."""
     plain = {key: value for key, value in vars(measurement).items() if key not in ("evidence", "energy")}
     plain["processes"] = [_pack(process) for process in measurement.processes]
@@ -186,7 +189,7 @@ def encode_measurement(measurement: Measurement) -> dict:
     return plain | {key: value for key, value in watched.items() if value}
 
 
-def _pack(samples: Sequence[float]) -> dict:
+def _pack(samples: Sequence[float]) -> JsonTable:
     """Samples as integer counts of one decimal unit that leaves the smallest at least four digits.
 
     A sample that is no number becomes a count of 0, which no reader takes for a time.
@@ -274,8 +277,9 @@ def _measurement(file: MeasurementFile, fault: str | None = None) -> Measurement
 
 
 def _evidence(file: EvidenceFile) -> Evidence:
-    fields = {name: getattr(file, name) for name in Evidence.__dataclass_fields__}
-    return Evidence(**{**fields, "neighbours": tuple(file.neighbours), "events": tuple(file.events)})
+    fields: JsonTable = {name: getattr(file, name) for name in Evidence.__dataclass_fields__}
+    fields |= {"neighbours": tuple(file.neighbours), "events": tuple(file.events)}
+    return Evidence(**fields)
 
 
 def _energy(file: EnergyFile | None) -> Energy | None:

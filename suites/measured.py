@@ -79,13 +79,13 @@ def launched(cases, backend: str) -> list:
     """The cases by this machine's choices, unless PRISM_BENCH_TUNED is 0."""
     from prism_bench.backends import open_backend
     from prism_bench.identity import machine
-    from prism_bench.tuning.applied import Machine, applied
+    from prism_bench.tuning.applied import TuningMachine, applied
 
     if os.environ.get("PRISM_BENCH_TUNED") == "0":
         return cases
     opened = open_backend(backend)
     facts = opened.facts()
-    return list(applied(cases, Machine(machine(facts)["id"], facts, backend, opened.device)).cases)
+    return list(applied(cases, TuningMachine(machine(facts)["id"], facts, backend, opened.device)).cases)
 
 
 def _backend_and_labels():

@@ -84,7 +84,7 @@ def test_a_record_of_any_machine_is_found_again_by_it(machine, tmp_path):
     from tests.report.synthetic import gpu_record
 
     record = gpu_record()
-    path = store.Place(tmp_path).save(replace(record, machine={**record.machine, "id": machine}))
+    path = store.RecordPlace(tmp_path).save(replace(record, machine={**record.machine, "id": machine}))
     assert path.parent.parent == tmp_path
     if machine:
         assert [path] == [found for found, _ in store.readable(tmp_path, machine)]

@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from prism_bench import store
-from prism_bench.analysis.checks import WELL, Check, of_finding
+from prism_bench.analysis.checks import WELL, GateCheck, of_finding
 from prism_bench.analysis.comparable import device_of
-from prism_bench.analysis.comparison import Compared, Comparison, compare, comparison_findings
+from prism_bench.analysis.comparison import ComparedCase, RecordComparison, compare, comparison_findings
 from prism_bench.analysis.findings import metric_words
-from prism_bench.analysis.gate import Part
+from prism_bench.analysis.gate import GatePart
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
@@ -18,7 +18,7 @@ NAME = "baseline"
 _ANSWERS = {"not compared": "unmeasured"}
 
 
-def baseline_part(reading: Reading, path: Path, runs: Path, noise: Noise | None = None) -> Part:
+def baseline_part(reading: Reading, path: Path, runs: Path, noise: Noise | None = None) -> GatePart:
     """The part of the gate on the record at `path`; without a baseline nothing is met, and the part says why.
 
     The baseline's own record, where it is still kept, is compared with this one; a ResultsError where the two do not
@@ -26,15 +26,15 @@ def baseline_part(reading: Reading, path: Path, runs: Path, noise: Noise | None 
     """
     baseline = reading.promises.baseline
     if baseline is None:
-        return Part(NAME, silent=f"no baseline for {device_of(reading.record)}: 'prism-bench baseline' makes one")
+        return GatePart(NAME, silent=f"no baseline for {device_of(reading.record)}: 'prism-bench baseline' makes one")
     if Path(baseline.record).name == path.name:
-        return Part(NAME, silent="this record is the baseline itself")
+        return GatePart(NAME, silent="this record is the baseline itself")
     kept, reason = _record_of(baseline, runs, reading.record.machine.get("id"))
     compared = (
         compared_checks(compare(kept, reading.record, noise, names=("the baseline", "this record"))) if kept else []
     )
     checks = [*compared, *_degraded(reading, baseline, compared)]
-    return Part(NAME, tuple(replace(check, against=baseline.commit or None) for check in checks), reason)
+    return GatePart(NAME, tuple(replace(check, against=baseline.commit or None) for check in checks), reason)
 
 
 def _record_of(baseline, runs, machine):
@@ -49,7 +49,7 @@ def _record_of(baseline, runs, machine):
     return None, f"the baseline's record {name} is not kept here; only its medians were asked"
 
 
-def compared_checks(comparison: Comparison) -> list[Check]:
+def compared_checks(comparison: RecordComparison) -> list[GateCheck]:
     """A check for each case of the comparison, and what is to be known of the two records."""
     findings = comparison_findings(comparison)
     told = {(one.case, one.metric): one.message for one in findings if one.case}
@@ -57,7 +57,7 @@ def compared_checks(comparison: Comparison) -> list[Check]:
     return checks + [of_finding(one) for one in findings if not one.case]
 
 
-def _check(one: Compared, message: str) -> Check:
+def _check(one: ComparedCase, message: str) -> GateCheck:
     """A case without a time on one side is unmeasured here: that it went wrong is the run's own answer."""
     judgement = one.judgement
     if one.verdict == "same":
@@ -66,7 +66,7 @@ def _check(one: Compared, message: str) -> Check:
         message = one.reason or f"a change below {share_text(judgement.floor)} cannot be told from nothing"
     gravity = {"slower": "bad", "faster": WELL, "same": WELL}.get(one.verdict, "note")
     ratio = judgement.estimate.ratio if judgement else None
-    return Check(one.case, one.metric, _ANSWERS.get(one.verdict, one.verdict), gravity, message, ratio)
+    return GateCheck(one.case, one.metric, _ANSWERS.get(one.verdict, one.verdict), gravity, message, ratio)
 
 
 def _degraded(reading, baseline, compared):
@@ -77,7 +77,7 @@ def _degraded(reading, baseline, compared):
     here = [broken.get((one.case, one.metric)) or _steady(one, baseline) for one in asked]
     known = {case.name for case in reading.record.cases} | {check.case for check in compared}
     gone = dict.fromkeys(case for case, _ in baseline.seconds if case not in known)
-    return here + [Check(case, None, "unmeasured", "note", "in the baseline, not in this record") for case in gone]
+    return here + [GateCheck(case, None, "unmeasured", "note", "in the baseline, not in this record") for case in gone]
 
 
 def _steady(verdict, baseline):
@@ -86,5 +86,5 @@ def _steady(verdict, baseline):
         message = (
             f"{metric_words(verdict.metric)} {'is in the baseline and was not measured' if kept else 'has no baseline'}"
         )
-        return Check(verdict.case, verdict.metric, "unmeasured", "note", message)
-    return Check(verdict.case, verdict.metric, "steady", ratio=verdict.value)
+        return GateCheck(verdict.case, verdict.metric, "unmeasured", "note", message)
+    return GateCheck(verdict.case, verdict.metric, "steady", ratio=verdict.value)

@@ -1,7 +1,7 @@
 """The gate's question to all records of the machine: has a case left its level, and is it still there?"""
 
-from prism_bench.analysis.checks import WELL, Check, of_finding
-from prism_bench.analysis.gate import Part
+from prism_bench.analysis.checks import WELL, GateCheck, of_finding
+from prism_bench.analysis.gate import GatePart
 from prism_bench.analysis.trend import Floors, Trend, trend
 from prism_bench.analysis.trend.choice import chosen
 from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
@@ -15,24 +15,26 @@ _IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared t
 ENOUGH = SETTLED + CONFIRMED  # records before and after a step
 
 
-def trend_part(history: History, record: RunRecord, floors: Floors | None = None, known: Trend | None = None) -> Part:
+def trend_part(
+    history: History, record: RunRecord, floors: Floors | None = None, known: Trend | None = None
+) -> GatePart:
     """The part of the gate on the newest record of a machine: one check for each shift of the last RECENT records.
 
     `known` is the trend of its machine alone, for who has found it already. With fewer than ENOUGH records nothing can
     have left its level: the part is silent, and says so.
     """
-    problems = tuple(Check(None, None, "left out", "note", problem.reason) for problem in history.problems)
+    problems = tuple(GateCheck(None, None, "left out", "note", problem.reason) for problem in history.problems)
     own = _own(history, record)
     if len(own) < ENOUGH:
         count = "1 record" if len(own) == 1 else f"{len(own)} records"
-        return Part(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
+        return GatePart(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
     found = known or trend(chosen(history, machines=[own[0].machine]), floors)
     ours = [one for one in shifts(found.steps) if one.first.key.backend == record.backend and _recent(one)]
     measured = _measured(history, record)
     silent = None if measured else "this record is not among those that were asked"
     if measured is not None and not measured:
         silent = "this record has no time that can be trusted"
-    return Part(NAME, (*map(_check, ours), *_level(measured or set(), found.series, ours), *problems), silent)
+    return GatePart(NAME, (*map(_check, ours), *_level(measured or set(), found.series, ours), *problems), silent)
 
 
 def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | None:
@@ -59,12 +61,12 @@ def _recent(shift):
     return min(step.age for step in shift.steps) <= RECENT
 
 
-def _check(shift: Shift) -> Check:
+def _check(shift: Shift) -> GateCheck:
     """A step is the same one as long as its cause is; what is measured meanwhile is no new evidence for it."""
     step, check = shift.first, of_finding(shift.finding())
     direction = "worse" if step.worse else "better"
     old, new = step.commits
-    return Check(
+    return GateCheck(
         check.case, check.metric, check.answer, check.gravity, check.message, check.ratio, shift.cases,
         identity=(direction, step.cause.kind, step.cause.words),
         against=old if old != new and step.cause.kind in _IN_THE_SOURCES else None,
@@ -72,11 +74,11 @@ def _check(shift: Shift) -> Check:
     )  # fmt: skip
 
 
-def _level(measured: set[tuple[str, ...]], series: int, found: list[Shift]) -> list[Check]:
+def _level(measured: set[tuple[str, ...]], series: int, found: list[Shift]) -> list[GateCheck]:
     """What is well: the series of this record that kept their level; of others it is only a remark."""
     moved = {(step.key.case, step.key.metric, step.key.subject) for shift in found for step in shift.steps}
     count, left = (len(measured), len(moved & measured)) if measured else (series, len(moved))
     if not count:
         return []
     message = f"{count - left} of {count} series keep their level"
-    return [Check(None, None, "level", WELL, message, remark=not measured)]
+    return [GateCheck(None, None, "level", WELL, message, remark=not measured)]

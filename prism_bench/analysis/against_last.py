@@ -10,11 +10,11 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.against_baseline import compared_checks
-from prism_bench.analysis.checks import Check
+from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.comparable import value_settings
 from prism_bench.analysis.comparison import compare
 from prism_bench.analysis.findings import metric_words, value_text
-from prism_bench.analysis.gate import Part
+from prism_bench.analysis.gate import GatePart
 from prism_bench.analysis.guide import GuideRules
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.reading import Reading
@@ -38,13 +38,13 @@ class Earlier:
     name: str
 
 
-def last_part(reading: Reading, history: History, runs: Path, noise: Noise | None = None) -> Part:
+def last_part(reading: Reading, history: History, runs: Path, noise: Noise | None = None) -> GatePart:
     """The part of the gate that compares with the last comparable record below `runs`, case by case."""
     record, rules = reading.record, reading.promises.rules
     left = {case.name: case for case in reading.cases if _times(case)}
     if not left:
-        return Part(NAME, silent="no case of this record has a time to compare")
-    found: list[Check] = []
+        return GatePart(NAME, silent="no case of this record has a time to compare")
+    found: list[GateCheck] = []
     for earlier in _earlier(record, history, runs):
         checks = _against(earlier, replace(record, cases=tuple(left.values())), noise, rules)
         found += checks
@@ -52,11 +52,11 @@ def last_part(reading: Reading, history: History, runs: Path, noise: Noise | Non
         if not left:
             break
     if not found:
-        return Part(NAME, silent="no earlier record of this machine, backend and protocol")
+        return GatePart(NAME, silent="no earlier record of this machine, backend and protocol")
     gone = [
-        Check(name, None, "unmeasured", "note", "no earlier record that compares has a time of it") for name in left
+        GateCheck(name, None, "unmeasured", "note", "no earlier record that compares has a time of it") for name in left
     ]
-    return Part(NAME, (*found, *gone))
+    return GatePart(NAME, (*found, *gone))
 
 
 def _earlier(record: RunRecord, history: History, runs: Path) -> Iterator[Earlier]:
@@ -78,7 +78,7 @@ def _may_compare(facts: Facts, record: RunRecord) -> bool:
     return same and facts.created < utc(record.created)
 
 
-def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, rules: GuideRules) -> list[Check]:
+def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, rules: GuideRules) -> list[GateCheck]:
     """What the comparison says of the cases that both have, and what is slower by the guide's factor all the same."""
     names = {case.name for case in record.cases}
     older = replace(earlier.record, cases=tuple(case for case in earlier.record.cases if case.name in names))
@@ -96,7 +96,7 @@ def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, rules: Gu
     return [replace(check, against=earlier.record.commit) for check in checks]
 
 
-def _degraded(case: CaseResult, older: RunRecord, rules: GuideRules) -> Iterator[Check]:
+def _degraded(case: CaseResult, older: RunRecord, rules: GuideRules) -> Iterator[GateCheck]:
     """The kernel's own times that are longer by more than the factor for which the guide calls a kernel degraded.
 
     No error bar, control or number of processes makes such a difference a matter of chance.
@@ -108,7 +108,7 @@ def _degraded(case: CaseResult, older: RunRecord, rules: GuideRules) -> Iterator
         if ratio > rules.degraded:
             was, now = value_text(metric, times[metric]), value_text(metric, seconds)
             message = f"{metric_words(metric)} {now}, {was} before; the rule is at most {ratio_text(rules.degraded)}"
-            yield Check(case.name, metric, "degraded", "bad", message, ratio)
+            yield GateCheck(case.name, metric, "degraded", "bad", message, ratio)
 
 
 def _times(case: CaseResult) -> dict[str, float]:
@@ -117,15 +117,15 @@ def _times(case: CaseResult) -> dict[str, float]:
     return {metric: one.median for metric, one in found.items() if one and one.valid and one.median}
 
 
-def _told(name: str, checks: Sequence[Check]) -> bool:
+def _told(name: str, checks: Sequence[GateCheck]) -> bool:
     return any(check.case == name for check in checks)
 
 
-def _in(check: Check, known: Collection[tuple[str | None, str | None]]) -> bool:
+def _in(check: GateCheck, known: Collection[tuple[str | None, str | None]]) -> bool:
     return (check.case, check.metric) in known
 
 
-def once(part: Part, others: Sequence[Part]) -> Part:
+def once(part: GatePart, others: Sequence[GatePart]) -> GatePart:
     """The part, in which what another part found slower already is only a remark: nobody is told of it twice."""
     slower = {(one.case, one.metric) for other in others for one in other.checks if one.grave and one.case}
     checks = (replace(one, gravity="note", remark=True) if one.grave and _in(one, slower) else one

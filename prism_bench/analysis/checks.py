@@ -13,7 +13,7 @@ _ELSEWHERE = (*STATUSES, "missed", "undecided", "expired", "degraded")  # findin
 
 
 @dataclass(frozen=True)
-class Check:
+class GateCheck:
     """One question on `metric` of `case` (None where it is about more) and its `answer`, a word.
 
     `gravity` is `well`, or that of a finding; `ratio` is the new value over the old one or over the promise.
@@ -61,7 +61,7 @@ class Check:
         return max(self.ratio, 1 / self.ratio) if self.ratio and self.ratio > 0 else None
 
 
-def of_run(reading: Reading) -> list[Check]:
+def of_run(reading: Reading) -> list[GateCheck]:
     """Each case's status, and whatever else the record itself has to say."""
     cases = [_of_case(case) for case in reading.record.cases]
     others = [one for one in reading.findings if one.kind not in _ELSEWHERE]
@@ -72,15 +72,15 @@ def _of_case(case):
     gravity = {"ok": WELL, "skipped": "note"}.get(case.status, "bad")
     message = "" if case.status == "ok" else case.reason or "the record gives no reason"
     remark = gravity == WELL and case.ceiling is not None  # every run has them: they answer for no kernel
-    return Check(case.name, None, case.status, gravity, message, remark=remark)
+    return GateCheck(case.name, None, case.status, gravity, message, remark=remark)
 
 
-def of_finding(finding: Finding) -> Check:
+def of_finding(finding: Finding) -> GateCheck:
     """The check that a finding answers."""
-    return Check(finding.case, finding.metric, finding.kind, finding.gravity, finding.message, finding.ratio)
+    return GateCheck(finding.case, finding.metric, finding.kind, finding.gravity, finding.message, finding.ratio)
 
 
-def of_budgets(reading: Reading) -> list[Check]:
+def of_budgets(reading: Reading) -> list[GateCheck]:
     """Each promise on each case: missed, undecided, expired, unmeasured or met; unmeasured where it did not run."""
     told = [of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "undecided", "expired")]
     others = [one for one in reading.every_budget if one.verdict in ("met", "unmeasured")]
@@ -91,8 +91,10 @@ def _of_verdict(verdict):
     metric = verdict.budget.metric
     if verdict.verdict == "unmeasured":
         message = f"{metric_words(metric)} was not measured: the budget is neither met nor missed"
-        return Check(verdict.case, metric, "unmeasured", "note", message)
-    return Check(verdict.case, metric, "met", WELL, f"{metric_words(metric)} is {value_text(metric, verdict.value)}")
+        return GateCheck(verdict.case, metric, "unmeasured", "note", message)
+    return GateCheck(
+        verdict.case, metric, "met", WELL, f"{metric_words(metric)} is {value_text(metric, verdict.value)}"
+    )
 
 
 def states(record: RunRecord) -> dict[str | None, str]:

@@ -17,7 +17,7 @@ from prism_bench.analysis.findings import Finding, exit_code, metric_words, valu
 from prism_bench.analysis.medians import cycles, medians
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.analysis.verdict import CHANGED, RULES, Judgement, Pair, Rules, Shift, judged
+from prism_bench.analysis.verdict import CHANGED, RULES, Judgement, MachineShift, Pair, VerdictRules, judged
 from prism_bench.metric import ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import share_text
@@ -26,7 +26,7 @@ LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and i
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedCase:
     """One case on both sides. `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows
     it unless the code is `identical`, and is `not compared` where a side has no valid times. `seconds` are the medians
     of A and B as they were measured.
@@ -43,7 +43,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RecordComparison:
     """Every case of both records, the control, and what is to be known about the two records (`notes`).
 
     `complete` is False where measuring them was cut short. `software` are the versions of driver and
@@ -51,7 +51,7 @@ class Comparison:
     """
 
     names: tuple[str, str]
-    cases: tuple[Compared, ...]
+    cases: tuple[ComparedCase, ...]
     control: Control
     notes: tuple[str, ...] = ()
     complete: bool = True
@@ -87,12 +87,12 @@ def compare(
     a: RunRecord,
     b: RunRecord,
     noise: Noise | None = None,
-    rules: Rules = RULES,
+    rules: VerdictRules = RULES,
     *,
     metric: str | None = None,
     key: Callable[[CaseResult], str] = by_name,
     names: tuple[str, str] = ("A", "B"),
-) -> Comparison:
+) -> RecordComparison:
     """B against A in `metric` (cold time, or wall time where the cases ran on a CPU only), paired by `key`.
 
     ResultsError where backend, device or protocol differ: such times have nothing to say about each other.
@@ -107,7 +107,7 @@ def compare(
     pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
     surrounded = _Surroundings(a, b, software_changes(a, b))
     found, control = _judged(rows, pairs, rules, surrounded)
-    return Comparison(names, tuple(found), control, tuple(notes), software=surrounded.software)
+    return RecordComparison(names, tuple(found), control, tuple(notes), software=surrounded.software)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _alone(sides, names):
 
 def _row(name, pair, metric, names):
     metric = metric or clock_of(next((case for case in pair if case.measurements), pair[0]))
-    row = Compared(name, metric, "inconclusive")
+    row = ComparedCase(name, metric, "inconclusive")
     for case, side in zip(pair, names, strict=True):
         reason = missing(case, metric, side)
         if reason:
@@ -182,7 +182,7 @@ def _judged(rows, pairs, rules, surrounded):
     """Every row with its verdict, and the control that the rows of identical code make."""
     identical = [row.case for row, _ in rows if row.identical and rules.control]
     control = control_of({case: pairs[case] for case in identical})
-    shifts = [control.fit.at(pair.a.typical) if control.used else Shift() for pair in pairs.values()]
+    shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs.values()]
     final = dict(zip(pairs, judged(list(pairs.values()), rules, control.widening, shifts), strict=True))
     changed = tuple(case for case in identical if final[case].verdict in CHANGED)
     decided = [
@@ -218,7 +218,7 @@ STANDS_OUT = "identical machine code, and its times alone say"
 
 
 def undecided(
-    comparison: Comparison, records: tuple[RunRecord, RunRecord], key: Callable[[CaseResult], str]
+    comparison: RecordComparison, records: tuple[RunRecord, RunRecord], key: Callable[[CaseResult], str]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """The names, in either record, of the cases that more processes may decide."""
     left = {one.case for one in comparison.cases if one.verdict == "inconclusive"}
@@ -226,7 +226,7 @@ def undecided(
     return first, second
 
 
-def comparison_findings(comparison: Comparison) -> list[Finding]:
+def comparison_findings(comparison: RecordComparison) -> list[Finding]:
     """What the comparison has to say, the gravest first: broken and slower cases, a failed control, faster cases; then
     cases of identical code that stand out, and what the machine did to all of them.
     """

@@ -16,7 +16,7 @@ from scipy.special import bdtrc
 
 from prism_bench.analysis.estimate import Estimate, estimate, quantile
 from prism_bench.analysis.findings import Finding
-from prism_bench.analysis.verdict import Pair, Shift
+from prism_bench.analysis.verdict import MachineShift, Pair
 from prism_bench.units import time_text
 
 # The error of a median of n equal errors is 1.25 / sqrt(n) of one: with eight it makes the error of a difference 9 %
@@ -49,13 +49,17 @@ class Fit:
     range: tuple[float, float] = (0.0, float("inf"))
     scatter: float = 0.0
 
-    def at(self, seconds: float) -> Shift:
+    def at(self, seconds: float) -> MachineShift:
         """The shift of a case that takes that long in A."""
         inverse = 1 / min(max(seconds, self.range[0]), self.range[1]) if self.offset else 0.0
         ratio = self.factor + self.offset * inverse
         own, both, other = self.covariance
         variance = own + 2 * inverse * both + inverse**2 * other
-        return Shift(log(ratio), hypot(sqrt(max(variance, 0.0)) / ratio, self.scatter)) if ratio > 0 else Shift()
+        return (
+            MachineShift(log(ratio), hypot(sqrt(max(variance, 0.0)) / ratio, self.scatter))
+            if ratio > 0
+            else MachineShift()
+        )
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prism_bench.analysis import checks
-from prism_bench.analysis.checks import Check
+from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.reading import Reading
 from prism_bench.run_record import RunRecord
 
 
 @dataclass(frozen=True)
-class Part:
+class GatePart:
     """One kind of question: its `checks`, and where it could ask nothing, `silent` says why."""
 
     name: str
-    checks: tuple[Check, ...] = ()
+    checks: tuple[GateCheck, ...] = ()
     silent: str | None = None
 
     @property
@@ -30,7 +30,7 @@ class Gate:
 
     record: RunRecord
     path: Path
-    parts: tuple[Part, ...]
+    parts: tuple[GatePart, ...]
 
     @property
     def machine(self) -> str:
@@ -38,11 +38,11 @@ class Gate:
         return str(self.record.machine.get("id", "unnamed"))
 
     @property
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[GateCheck, ...]:
         return tuple(check for part in self.parts for check in part.checks)
 
     @property
-    def concerns(self) -> list[Check]:
+    def concerns(self) -> list[GateCheck]:
         """What keeps the gate shut, the gravest first."""
         return sorted((check for check in self.checks if check.grave), key=lambda check: check.order)
 
@@ -55,11 +55,11 @@ class Gate:
         return 0 if any(part.answered for part in self.parts) else 2
 
 
-def gate(reading: Reading, path: Path, more: Sequence[Part] = ()) -> Gate:
+def gate(reading: Reading, path: Path, more: Sequence[GatePart] = ()) -> Gate:
     """The gate on a reading: the run itself, its budgets, and the parts that need more than one record."""
     budgets = checks.of_budgets(reading)
     silent = None if budgets else "no budget applies to a case of this record"
-    run = Part("run", tuple(checks.of_run(reading)))
+    run = GatePart("run", tuple(checks.of_run(reading)))
     if not run.answered:
         run = replace(run, silent="no kernel was verified or timed, besides the machine's own")
-    return Gate(reading.record, path, (run, Part("budgets", tuple(budgets), silent), *more))
+    return Gate(reading.record, path, (run, GatePart("budgets", tuple(budgets), silent), *more))

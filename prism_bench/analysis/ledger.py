@@ -65,7 +65,7 @@ class LedgerRow:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class LaunchLedger:
     """The whole, the ranges that took longest, and what a reader must know of the capture."""
 
     total: LedgerRow
@@ -77,7 +77,7 @@ class Ledger:
     notes: tuple[str, ...] = ()
 
 
-def ledger(timeline: Timeline, most: int = 30) -> Ledger:
+def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
     """The ledger of a timeline; of its ranges at most those `most` names that hold the most work."""
     joined = _Joined(timeline)
     total = joined.row(None)
@@ -87,7 +87,7 @@ def ledger(timeline: Timeline, most: int = 30) -> Ledger:
     }  # fmt: skip
     found, left_out = _ranges(timeline, joined, most)
     notes = (*timeline.notes, *_notes(timeline, left_out))
-    return Ledger(total, found, devices, timeline.tool, timeline.version, timeline.source, notes)
+    return LaunchLedger(total, found, devices, timeline.tool, timeline.version, timeline.source, notes)
 
 
 def _notes(timeline, left_out):

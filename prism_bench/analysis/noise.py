@@ -8,7 +8,7 @@ from prism_bench.analysis.comparable import device_of, require_comparable
 from prism_bench.analysis.estimate import Spread, pooled, smallest_change
 from prism_bench.analysis.medians import cycles, medians
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.analysis.verdict import CHANGED, RULES, Pair, Rules, judged
+from prism_bench.analysis.verdict import CHANGED, RULES, Pair, VerdictRules, judged
 from prism_bench.run_record import RunRecord
 
 REPAIRINGS = 20
@@ -73,7 +73,7 @@ class Noise:
         return sum(floor.false_verdicts for floor in self.floors.values()) / verdicts if verdicts else None
 
 
-def noise_of(a: RunRecord, b: RunRecord, rules: Rules = RULES, seed: int = 0) -> Noise:
+def noise_of(a: RunRecord, b: RunRecord, rules: VerdictRules = RULES, seed: int = 0) -> Noise:
     """The floors that two interleaved records of one build show; of every case that was timed validly on both sides."""
     require_comparable(a, b, ("A", "B"))
     sides = {key: pair for key, pair in _measured(a, b).items() if len(pair.a.logs) > 1 and len(pair.b.logs) > 1}

@@ -2,7 +2,7 @@
 
 import shlex
 
-from prism_bench.analysis.checks import Check
+from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.summary import implementation
 from prism_bench.run_record import RunRecord
 from prism_bench.workload import LABELS
@@ -13,7 +13,7 @@ _SHORT = 12  # digits of a commit
 _MOST = 8
 
 
-def command(record: RunRecord, check: Check) -> str:
+def command(record: RunRecord, check: GateCheck) -> str:
     """Compare with the commit that the check is against; else check out its own, and measure or verify its cases."""
     verb = "verify" if check.answer in _VERIFIED else "run"
     compares = bool(check.against and record.commit)

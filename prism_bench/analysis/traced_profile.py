@@ -1,10 +1,10 @@
 """What a tracer (CUPTI, nsys) says of cases, as profiles: launches, gaps and copies of one call, and no counters."""
 
-from prism_bench.analysis.ledger import Ledger, LedgerRow
+from prism_bench.analysis.ledger import LaunchLedger, LedgerRow
 from prism_bench.profilers.metrics import LOGICAL
 
 
-def profiles(ledger: Ledger, repeats: int = 1, passes: int = 1) -> dict[str, dict]:
+def profiles(ledger: LaunchLedger, repeats: int = 1, passes: int = 1) -> dict[str, dict]:
     """The profile part by case, from the ledger's range of each case's name, in which it was called `repeats` times."""
     return {row.name: _profile(row, ledger, repeats, passes) for row in ledger.ranges}
 

@@ -6,7 +6,7 @@ from math import exp, log
 
 from prism_bench.analysis.estimate import Spread
 from prism_bench.analysis.medians import cycles, medians
-from prism_bench.analysis.verdict import RULES, Judgement, Pair, Rules, judged
+from prism_bench.analysis.verdict import RULES, Judgement, Pair, VerdictRules, judged
 from prism_bench.case import Case
 from prism_bench.measurement import Measurement
 from prism_bench.units import share_text
@@ -56,7 +56,7 @@ class Decided:
 
 def decided(
     searched: Sequence[Searched], again: Mapping[str, Measurement], known: Mapping[str, Spread] | None = None,
-    rules: Rules = RULES,
+    rules: VerdictRules = RULES,
 ) -> list[Decided]:  # fmt: skip
     """For each case the quickest candidate whose new times are a verdict `faster` against the default's.
 

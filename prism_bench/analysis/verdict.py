@@ -29,7 +29,7 @@ TICKS = 1.5  # a difference of one tick of the clock may come from any differenc
 
 
 @dataclass(frozen=True)
-class Rules:
+class VerdictRules:
     """How strict a verdict is: the `confidence` of intervals, the share of false `discoveries` among the changes
     called, the `least` relative change worth a word, the `most` that may hide under the word "same", and whether cases
     of identical code are a `control`. `looks` is how often the processes are judged while more are measured.
@@ -48,7 +48,7 @@ class Rules:
         return 1 - (1 - self.confidence) / self.looks
 
 
-RULES = Rules()
+RULES = VerdictRules()
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Shift:
+class MachineShift:
     """What a control says that the machine did to a pair: the `log` of its factor, known with `error`."""
 
     log: float = 0.0
@@ -88,7 +88,7 @@ class Judgement:
     in_cycles: Estimate | None
     floor: float
     within: float | None = None
-    shift: Shift = Shift()
+    shift: MachineShift = MachineShift()
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,15 @@ class _Evidence:
 
 
 def judged(
-    pairs: Sequence[Pair], rules: Rules = RULES, widening: float = 1.0, shifts: Sequence[Shift] | None = None
+    pairs: Sequence[Pair],
+    rules: VerdictRules = RULES,
+    widening: float = 1.0,
+    shifts: Sequence[MachineShift] | None = None,
 ) -> list[Judgement]:
     """One judgement per pair. `widening` multiplies every error, where a control showed that they are too small;
     `shifts`, one per pair, are divided out.
     """
-    shifts = shifts if shifts is not None else [Shift()] * len(pairs)
+    shifts = shifts if shifts is not None else [MachineShift()] * len(pairs)
     levels = level_floor(_witnesses(pairs)), stale_floor(_known(pairs))
     seen = [_evidence(pair, shift, rules, widening, levels=levels) for pair, shift in zip(pairs, shifts, strict=True)]
     in_time = adjusted([rules.looks * one.estimates[0].p for one in seen])
@@ -143,7 +146,9 @@ def adjusted(chances: Sequence[float]) -> np.ndarray:
     return found
 
 
-def _evidence(pair: Pair, shift: Shift, rules: Rules, widening: float, *, levels: tuple[float, float]) -> _Evidence:
+def _evidence(
+    pair: Pair, shift: MachineShift, rules: VerdictRules, widening: float, *, levels: tuple[float, float]
+) -> _Evidence:
     sides = [(pair.a, pair.b), *([pair.cycles] if pair.cycles else [])]
     found = tuple(estimate(*both, pair.known).widened(widening).without(shift.log, shift.error) for both in sides)
     least = max(rules.least, TICKS * max(pair.a.resolution, pair.b.resolution))
@@ -160,13 +165,15 @@ def _seen(sides: tuple[Medians, Medians], known: Spread | None, widening: float,
     return expm1(hypot(seen, reach(spread.freedom) * error) if error else seen)
 
 
-def _judgement(one: _Evidence, shift: Shift, significant: tuple[bool, bool], rules: Rules) -> Judgement:
+def _judgement(one: _Evidence, shift: MachineShift, significant: tuple[bool, bool], rules: VerdictRules) -> Judgement:
     verdict, reason, within = _verdict(one, significant, rules)
     found, in_cycles = (*one.estimates, None)[:2]
     return Judgement(verdict, reason, found, in_cycles, one.floors[0], within, shift)
 
 
-def _verdict(one: _Evidence, significant: tuple[bool, bool], rules: Rules) -> tuple[str, str | None, float | None]:
+def _verdict(
+    one: _Evidence, significant: tuple[bool, bool], rules: VerdictRules
+) -> tuple[str, str | None, float | None]:
     found, floor = one.estimates[0], one.floors[0]
     if not found.freedom:
         return "inconclusive", "one process a side says nothing of the spread between processes", None

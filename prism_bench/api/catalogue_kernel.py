@@ -9,7 +9,7 @@ from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import unknown
 from prism_bench.identity import machine
-from prism_bench.tuning.applied import Machine, applied
+from prism_bench.tuning.applied import TuningMachine, applied
 from prism_bench.tuning.kept import DEFAULT_FOLDER
 from prism_bench.tuning.online import OnlineTuner
 
@@ -43,4 +43,4 @@ def prepare(
 def _launched(case: Case, opened: Backend, tuned: Path | str | Literal[True]) -> Case:
     facts = opened.facts()
     folder = DEFAULT_FOLDER if tuned is True else Path(tuned)
-    return applied([case], Machine(machine(facts)["id"], facts, opened.name, opened.device), folder).cases[0]
+    return applied([case], TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), folder).cases[0]

@@ -13,8 +13,8 @@ from prism_bench.options import pairs
 from prism_bench.options.tuned import TunedOption
 
 if TYPE_CHECKING:
-    from prism_bench.analysis.comparison import Comparison
-    from prism_bench.analysis.verdict import Rules
+    from prism_bench.analysis.comparison import RecordComparison
+    from prism_bench.analysis.verdict import VerdictRules
     from prism_bench.run_record import CaseResult, RunRecord
 
 NAME = "compare"
@@ -72,9 +72,9 @@ def _end(found, save=None, *, everything, json):
 
 def _rules(least, *, control):
     """A change from `least` on is called, and nothing is the same that may hide one."""
-    from prism_bench.analysis.verdict import Rules
+    from prism_bench.analysis.verdict import VerdictRules
 
-    return Rules(control=control) if least is None else Rules(least=least, most=least, control=control)
+    return VerdictRules(control=control) if least is None else VerdictRules(least=least, most=least, control=control)
 
 
 def _looks(processes, most):
@@ -143,11 +143,11 @@ class _Judge:
     """What compares two records: where floors are kept, the rules, the metric, and what the sides are called."""
 
     noise: Path
-    rules: "Rules"
+    rules: "VerdictRules"
     metric: str | None
     names: tuple[str, str]
 
-    def compared(self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str]") -> "Comparison":
+    def compared(self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str]") -> "RecordComparison":
         from prism_bench.analysis.comparison import compare
         from prism_bench.analysis.noise_file import stored_noise
 

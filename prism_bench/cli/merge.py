@@ -28,7 +28,7 @@ def command(
     from prism_bench import store
     from prism_bench.run import merge
 
-    target = store.Place(runs, output)
+    target = store.RecordPlace(runs, output)
     read = [(str(path), store.read(path)) for path in parts]
     record = merge(read)
     cut_short = [origin for origin, part in read if not part.complete]

@@ -15,7 +15,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.options.limits import CASE_SECONDS, limited
 from prism_bench.profilers.failures import ProfilerFailed
 from prism_bench.saving import Saver
-from prism_bench.store import Place
+from prism_bench.store import RecordPlace
 from prism_bench.units import bytes_text, share_text, time_text
 
 _SHARES = ("dram_share", "l2_share", "fp32_share", "tensor_share", "sfu_share", "issue_share", "occupancy")
@@ -33,9 +33,9 @@ class Wanted:
     reports: Path
 
     @cached_property
-    def place(self) -> Place:
+    def place(self) -> RecordPlace:
         """Where the record goes, every version of it."""
-        return Place(self.reports)
+        return RecordPlace(self.reports)
 
 
 def profile(wanted: Wanted, tool: str, plan: dict, quiet: bool):
@@ -93,7 +93,7 @@ def _traced(wanted, tool, plan):
     return profiling.record_of_profiles(wanted.catalogue, wanted.backend, wanted.cases, found)
 
 
-def tell(record, place: Place, into: Path | None, json: bool) -> int:
+def tell(record, place: RecordPlace, into: Path | None, json: bool) -> int:
     """Keep the record and its table, print them, and say what the command ends with."""
     save, merge = Saver(lambda found: _keep(found, place)), Saver(lambda found: [_merged(found, into)])
     kept = [*(save.finish(record) or ()), *((merge.finish(record) or ()) if into else ())]

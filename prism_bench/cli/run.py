@@ -71,7 +71,7 @@ def _writing(output, runs, tuning):
     """What writes the record, with the choices that its launches were tuned by, to its place."""
     from prism_bench import store
 
-    place = store.Place(runs, output)
+    place = store.RecordPlace(runs, output)
     return lambda record: place.save(replace(record, tuning=tuning))
 
 

@@ -52,7 +52,7 @@ def read(path: Path) -> Imported:
 
 
 @dataclass(frozen=True)
-class _State:
+class _NvbenchState:
     """One measurement of a benchmark as the file has it, and where it is in the file."""
 
     benchmark: str
@@ -60,7 +60,7 @@ class _State:
     place: str
 
 
-def _states(benchmarks: list, path: Path, devices: list[int]) -> Iterator[_State]:
+def _states(benchmarks: list, path: Path, devices: list[int]) -> Iterator[_NvbenchState]:
     for benchmark in benchmarks:
         name = field(benchmark, "name", str, f"{path}: benchmarks")
         for index, state in enumerate(field(benchmark, "states", list, f"{path}: {name}")):
@@ -68,7 +68,7 @@ def _states(benchmarks: list, path: Path, devices: list[int]) -> Iterator[_State
             device = field(state, "device", int, place)
             if device not in devices:
                 raise ResultsError(f"{place}: device {device} is none of the file's: {devices}")
-            yield _State(name, state, place)
+            yield _NvbenchState(name, state, place)
 
 
 def _refuse_doubles(cases: list[CaseResult], path: Path) -> None:
@@ -77,7 +77,7 @@ def _refuse_doubles(cases: list[CaseResult], path: Path) -> None:
         raise ResultsError(f"{path}: {twice[0]:.80} is there twice on one device")
 
 
-def _case(found: _State, path: Path) -> CaseResult:
+def _case(found: _NvbenchState, path: Path) -> CaseResult:
     state, place = found.plain, found.place
     axes = _fields(state.get("axis_values") or (), "name", place)
     axes = {name: axis["value"] for name, axis in axes.items()}

@@ -1,4 +1,4 @@
-"""Counting: statistics, stopping, sampling, schedule. Knows floats and callables, nothing else."""
+"""Statistics, stopping rule, sampling and schedule of a measurement. Knows floats and callables, nothing else."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What the samples of a callable say against its time: nothing done, two levels, rates that no device has.
+"""Signs that the time of a callable is not that of its work: no work, two levels, rates that no device reaches.
 
 Floats in, sentences out.
 """
@@ -98,12 +98,12 @@ def too_many_bytes(moved: int | None, seconds: float, bus: float | None, cache: 
     """
     if not moved or seconds <= 0:
         return None
-    told = f"{bytes_text(moved)} in {time_text(seconds)} is {rate_text(moved / seconds, 'B/s')}"
+    rate = f"{bytes_text(moved)} in {time_text(seconds)} is {rate_text(moved / seconds, 'B/s')}"
     if bus and (moved - cache) / seconds > bus * (1 + RATE_ALLOWANCE):
-        held = f" besides the {bytes_text(cache)} that L2 holds" if cache else ""
-        return f"{told}; this device's memory moves {rate_text(bus, 'B/s')} at most{held}"
+        held = f" in addition to the {bytes_text(cache)} that L2 holds" if cache else ""
+        return f"{rate}; this device's memory moves {rate_text(bus, 'B/s')} at most{held}"
     if moved / seconds > cache_rate:
-        return f"{told}; this device's L2 gives {rate_text(cache_rate, 'B/s')} at most"
+        return f"{rate}; this device's L2 gives {rate_text(cache_rate, 'B/s')} at most"
     return None
 
 

@@ -1,8 +1,9 @@
-"""What the machine can do, as one run measured it: the floor of a launch and the ceilings of traffic and arithmetic."""
+"""Limits of the machine as one run measured them: launch overhead and the ceilings of traffic and arithmetic."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult
 from prism_bench.units import bytes_text, time_text
 
@@ -13,26 +14,26 @@ COLD_GAIN = 1.15  # cold over hot of a read from cache; an H200 shows 1.3
 
 @dataclass(frozen=True)
 class Limits:
-    """`floors`: seconds an empty kernel takes, by metric. `ceilings`: bytes or operations per second, by name.
+    """Launch overheads (`floors`: seconds an empty kernel takes, by metric) and `ceilings` (rates per second, by name).
 
-    `spreads` are the floors' relative spreads between processes; `sources` names the case behind each ceiling, and
-    behind the floor under `launch`. A limit that the run did not measure is absent. `peaks` are what the device's
-    clocks and widths allow at most, under the ceilings' names `bandwidth` and `fp32`, where its facts say;
-    `cache_bytes` is the size of its last cache. `warm` says why the caches were not cold although they should have
+    `spreads` are the relative spreads of the overheads between processes; `sources` names the case behind each ceiling,
+    and behind the overhead under `launch`. A limit that was not measured is absent. `peaks` are what the device's
+    clocks and widths allow at most, under the ceilings' names `bandwidth` and `fp32`, where they are known;
+    `cache_bytes` is the size of its last cache. `warm` is why the caches were not cold although they should have
     been, where the run shows that.
     """
 
-    floors: Mapping[str, float] = field(default_factory=dict)
-    spreads: Mapping[str, float] = field(default_factory=dict)
-    ceilings: Mapping[str, float] = field(default_factory=dict)
-    sources: Mapping[str, str] = field(default_factory=dict)
+    floors: Mapping[str, float] = field(default_factory=dict[str, float])
+    spreads: Mapping[str, float] = field(default_factory=dict[str, float])
+    ceilings: Mapping[str, float] = field(default_factory=dict[str, float])
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
     warm: str | None = None
-    peaks: Mapping[str, float] = field(default_factory=dict)
+    peaks: Mapping[str, float] = field(default_factory=dict[str, float])
     cache_bytes: int = 0
 
     @property
     def lowest(self) -> dict[str, float]:
-        """The floors less their spread between processes: nothing can take less time than this."""
+        """The launch overheads less their spread between processes: nothing can take less time than this."""
         return {metric: floor * (1 - self.spreads.get(metric, 0.0)) for metric, floor in self.floors.items()}
 
 
@@ -55,21 +56,23 @@ def _number(facts: Mapping[str, object], name: str) -> float:
 def measured_limits(
     cases: Iterable[CaseResult], cache_bytes: int = 0, peaks: Mapping[str, float] | None = None
 ) -> Limits:
-    """The limits that the `machine/` kernels among `cases` measured; only valid measurements count.
+    """Return the limits that the `machine/` kernels among `cases` measured; only valid measurements count.
 
-    A copy that fits in a cache of `cache_bytes` says nothing about memory and makes no ceiling; nor does a rate beyond
+    A copy that fits in a cache of `cache_bytes` shows nothing about memory and makes no ceiling; nor does a rate beyond
     the device's `peaks`.
     """
     peaks = peaks or {}
     cases = [case for case in cases if case.ceiling]
-    floors, spreads, sources = {}, {}, {}
+    floors: dict[str, float] = {}
+    spreads: dict[str, float] = {}
+    ceilings: dict[str, float] = {}
+    sources: dict[str, str] = {}
     for case in cases:
         if case.ceiling == "launch":
             _lower(case, floors, spreads, sources)
-    ceilings = {}
     for case in cases:
         rate = _rate(case, cache_bytes)
-        if rate and ceilings.get(case.ceiling, 0.0) < rate <= peak_of_ceiling(case.ceiling, peaks):
+        if case.ceiling and rate and ceilings.get(case.ceiling, 0.0) < rate <= peak_of_ceiling(case.ceiling, peaks):
             ceilings[case.ceiling] = rate
             sources[case.ceiling] = case.name
     warm = _warm(cases, floors, cache_bytes)
@@ -77,14 +80,13 @@ def measured_limits(
 
 
 def peak_of_ceiling(ceiling: str, peaks: Mapping[str, float]) -> float:
-    """Return the rate that nothing exceeds, with the clock's own error; infinite where the device's facts are
-    silent."""
+    """Return the rate that nothing exceeds, with the clock's own error; infinite where the facts do not bound it."""
     peak = peaks.get("bandwidth" if is_bandwidth(ceiling) else ceiling)
     return peak * (1 + PEAK_ALLOWANCE) if peak else float("inf")
 
 
-def _warm(cases, floors, cache_bytes):
-    """Reading what fits in half the cache must be slower after the caches were cleared, launches taken off."""
+def _warm(cases: Iterable[CaseResult], floors: Mapping[str, float], cache_bytes: int) -> str | None:
+    """Return why the caches were not cold: reads that fit in half of them are slower after they were cleared."""
     for case in cases:
         cold, hot = valid_median(case, "cold_time"), valid_median(case, "hot_time")
         fits = COLD_PROOF_BYTES <= case.bytes <= cache_bytes / 2
@@ -97,18 +99,19 @@ def _warm(cases, floors, cache_bytes):
     return None
 
 
-def _lower(case, floors, spreads, sources):
+def _lower(case: CaseResult, floors: dict[str, float], spreads: dict[str, float], sources: dict[str, str]) -> None:
+    """Lower the launch overheads to those of the case, where they are smaller."""
     for metric in ("cold_time", "hot_time"):
-        seconds = valid_median(case, metric)
-        if seconds and seconds < floors.get(metric, float("inf")):
-            floors[metric] = seconds
-            spreads[metric] = case.measurement(metric).spread or 0.0
+        found = valid(case, metric)
+        if found and found.median and found.median < floors.get(metric, float("inf")):
+            floors[metric] = found.median
+            spreads[metric] = found.spread or 0.0
             sources["launch"] = case.name
 
 
-def _rate(case, cache_bytes):
-    """Bytes or operations per second that a ceiling's case reached; None where it measured none."""
-    if case.ceiling == "launch":
+def _rate(case: CaseResult, cache_bytes: int) -> float | None:
+    """Return the rate, in bytes or operations per second, that a ceiling's case reached; None without one."""
+    if case.ceiling is None or case.ceiling == "launch":
         return None
     if is_bandwidth(case.ceiling):
         cold = valid_median(case, "cold_time")
@@ -118,11 +121,17 @@ def _rate(case, cache_bytes):
 
 
 def is_bandwidth(ceiling: str) -> bool:
-    """Whether a ceiling of that name is of bytes per second (`bandwidth`, `read_bandwidth`), not of operations."""
+    """Return whether a ceiling of that name counts bytes (`bandwidth`, `read_bandwidth`), not operations."""
     return ceiling.endswith("bandwidth")
 
 
 def valid_median(case: CaseResult, metric: str, subject: str = "kernel") -> float | None:
-    """The median of a measurement in seconds; None where it is missing, empty or invalid."""
+    """Return the median of a measurement in seconds; None where it is missing, empty or invalid."""
+    found = valid(case, metric, subject)
+    return found.median if found else None
+
+
+def valid(case: CaseResult, metric: str, subject: str = "kernel") -> Measurement | None:
+    """Return the measurement; None where it is missing or invalid."""
     found = case.measurement(metric, subject)
-    return found.median if found and found.valid else None
+    return found if found and found.valid else None

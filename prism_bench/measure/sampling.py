@@ -1,4 +1,4 @@
-"""The loop: take a sample, look at its clock, keep it, until the criterion is met."""
+"""Loop of a measurement: take a sample, check its clock, keep it, until the criterion is met."""
 
 import statistics
 import time
@@ -16,7 +16,7 @@ from prism_bench.originals import keep, refuse_replaced
 class Series:
     """The samples kept, and how many were repeated because the clock was throttled."""
 
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list[Sample])
     throttled: int = 0
     gave_up: bool = False
 
@@ -24,7 +24,13 @@ class Series:
 class ClockGate:
     """Knows the fastest clock of this session; a sample far below it ran throttled (or on a clock not yet awake)."""
 
-    def __init__(self, share: float = CLOCK_SHARE, patience: int = 20, rest: float = 0.05, pause: Callable = sleep):
+    def __init__(
+        self,
+        share: float = CLOCK_SHARE,
+        patience: int = 20,
+        rest: float = 0.05,
+        pause: Callable[[float], object] = sleep,
+    ) -> None:
         self.share, self._patience, self._rest, self._pause = share, patience, rest, pause
         self.fastest = 0.0
 
@@ -43,11 +49,13 @@ class ClockGate:
         return True
 
 
-def sample(once: Callable[[], Sample], criterion: Criterion, gate: ClockGate, clock: Callable = perf_counter) -> Series:
+def sample(
+    once: Callable[[], Sample], criterion: Criterion, gate: ClockGate, clock: Callable[[], float] = perf_counter
+) -> Series:
     """Call `once` until the criterion is met; throttled samples are repeated and counted, never dropped in silence.
 
-    When throttling outlasts the gate's patience, samples are kept as they are and the series says that it gave up.
-    MeasurementInvalid where a function that times are read or counted with was replaced.
+    When throttling outlasts the gate's patience, samples are kept as they are and the series has `gave_up` set.
+    Raise MeasurementInvalid where a function that times are read or counted with was replaced.
     """
     series, started = Series(), clock()
     while not criterion.finished([one.seconds for one in series.samples], clock() - started):
@@ -64,8 +72,8 @@ def sample(once: Callable[[], Sample], criterion: Criterion, gate: ClockGate, cl
     return series
 
 
-def _repeat_sleepers(series, gate):
-    """Samples from before the clock woke were accepted because nothing faster was known; they are repeated too."""
+def _repeat_sleepers(series: Series, gate: ClockGate) -> None:
+    """Drop samples from before the clock woke, so that they are repeated: they passed as nothing faster was known."""
     awake = [one for one in series.samples if gate.accepts(one)]
     series.throttled += len(series.samples) - len(awake)
     series.samples = awake

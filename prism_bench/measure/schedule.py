@@ -1,4 +1,4 @@
-"""The order of cases in one process: shuffled, so that drift does not always meet the same case."""
+"""Order of cases in one process: shuffled, so that drift does not always meet the same case."""
 
 from collections.abc import Sequence
 from random import Random
@@ -8,7 +8,7 @@ Item = TypeVar("Item")
 
 
 def shuffled(items: Sequence[Item], seed: int, process: int) -> list[Item]:
-    """The items in an order that depends on the run's seed and the process."""
+    """Return the items in an order that depends on the run's seed and the process."""
     order = list(items)
     Random(f"{seed}/{process}").shuffle(order)
     return order

@@ -8,7 +8,7 @@ from statistics import median
 
 @cache
 def _interval_ranks(count: int, confidence: float) -> tuple[int, int] | None:
-    """Ranks (from 0) of the order statistics that hold the median with `confidence`; None for too few samples.
+    """Return the ranks (from 0) of the order statistics around the median; None for too few samples.
 
     The number of samples below the median is binomial(count, 1/2): David and Nagaraja, Order Statistics, 7.1.
     """
@@ -23,7 +23,7 @@ def _interval_ranks(count: int, confidence: float) -> tuple[int, int] | None:
 
 
 def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
-    """A distribution-free interval for the median; None where there are too few samples for `confidence`."""
+    """Return a distribution-free interval for the median; None where there are too few samples for `confidence`."""
     ranks = _interval_ranks(len(samples), confidence) if samples else None
     if ranks is None:
         return None
@@ -32,7 +32,7 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple
 
 
 def relative_half_width(samples: Sequence[float], confidence: float = 0.95) -> float:
-    """Half the median's interval over the median; infinite where there is no interval yet."""
+    """Return half the median's interval over the median; infinite where there is no interval yet."""
     interval = median_interval(samples, confidence)
     centre = median(samples) if samples else 0.0
     if interval is None or centre <= 0:

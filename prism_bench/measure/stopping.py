@@ -1,4 +1,4 @@
-"""When to stop: the median is known well enough, or the limit of samples or time is reached."""
+"""Stopping rule: the median is known well enough, or the limit of samples or time is reached."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Criterion:
     seconds: float = 0.4
 
     def finished(self, samples: Sequence[float], elapsed: float) -> bool:
-        """Whether these samples, taken in `elapsed` seconds, are enough. At least one sample is always taken."""
+        """Return whether these samples, taken in `elapsed` seconds, are enough. At least one sample is always taken."""
         if not samples:
             return False
         if elapsed >= self.seconds or len(samples) >= self.max_samples:

@@ -57,7 +57,9 @@ def measured(builds, effort: Effort, growth=None):
     builds = tuple(replace(build, cases=one.cases) for build, one in zip(builds, chosen, strict=True))
     settings = pair_settings(Settings(processes=effort.processes))
 
-    places = {letter: store.Place(effort.keep, effort.keep / f"{letter}.json.gz") for letter in "ab" if effort.keep}
+    places = {
+        letter: store.RecordPlace(effort.keep, effort.keep / f"{letter}.json.gz") for letter in "ab" if effort.keep
+    }
 
     def named(records):
         return [replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True)]

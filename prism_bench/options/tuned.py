@@ -19,13 +19,13 @@ def configured(cases: Sequence[Case], backend, tuned: bool):
     """The cases as they are launched on the backend, open or named; remarks go to standard error."""
     from prism_bench.backends import open_backend
     from prism_bench.identity import machine
-    from prism_bench.tuning.applied import Machine, applied, untuned
+    from prism_bench.tuning.applied import TuningMachine, applied, untuned
 
     if not tuned:
         return untuned(cases)
     opened = open_backend(backend) if isinstance(backend, str) else backend
     facts = opened.facts()
-    found = applied(cases, Machine(machine(facts)["id"], facts, opened.name, opened.device), STORE)
+    found = applied(cases, TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), STORE)
     for note in found.notes:
         options.err().print(note, highlight=False, soft_wrap=True)
     return found

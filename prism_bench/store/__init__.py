@@ -2,7 +2,7 @@
 
 from prism_bench.store.history import History, all_points, read_history, unusable_newest
 from prism_bench.store.records import (
-    Place,
+    RecordPlace,
     add_once,
     load,
     newest,
@@ -16,6 +16,6 @@ from prism_bench.store.records import (
 )
 
 __all__ = [
-    "History", "Place", "add_once", "all_points", "load", "newest", "numbered", "path_for", "read", "read_history",
-    "readable", "records_in", "save", "table", "unusable_newest",
+    "History", "RecordPlace", "add_once", "all_points", "load", "newest", "numbered", "path_for", "read",
+    "read_history", "readable", "records_in", "save", "table", "unusable_newest",
 ]  # fmt: skip

@@ -2,21 +2,25 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
-from prism_bench.store.points import NUMBERS, WORDS, Facts
+from prism_bench.store.points import NUMBERS, WORDS, Columns, Facts
+
+Column = NDArray[Any]  # of integers or of floats
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """What one file gave: its `facts` and columns, or the `problem` that it has. `stamp` tells whether it changed."""
+class PointBlock:
+    """Content of one file: its `facts` and columns, or the `problem` that it has. `stamp` changes with the file."""
 
     file: str
     stamp: str
     facts: Facts | None
     problem: str | None
-    columns: Mapping[str, numpy.ndarray]
+    columns: Mapping[str, Column]
     vocabulary: Mapping[str, list[str]]
 
     @property
@@ -24,24 +28,29 @@ class Block:
         return len(self.columns["value"])
 
 
-def block(file: str, stamp: str, facts: Facts | None, columns: Mapping[str, list], problem: str | None = None) -> Block:
-    """The block of a file's points, each of its words numbered in the order in which it first comes."""
-    numbered, vocabulary = {}, {}
+def block(
+    file: str, stamp: str, facts: Facts | None, columns: Columns, problem: str | None = None
+) -> PointBlock:
+    """Return the block of a file's points, each of its words numbered in the order in which it first comes."""
+    numbered: dict[str, Column] = {}
+    vocabulary: dict[str, list[str]] = {}
     for word in WORDS:
-        vocabulary[word] = list(dict.fromkeys(columns.get(word, ())))
+        texts = columns.get(word, ())
+        vocabulary[word] = list(dict.fromkeys(texts))
         place = {text: index for index, text in enumerate(vocabulary[word])}
-        numbered[word] = numpy.array([place[text] for text in columns.get(word, ())], "i4")
+        numbered[word] = numpy.array([place[text] for text in texts], "i4")
     plain = {name: numpy.array(columns.get(name, ()), kind) for name, kind in NUMBERS.items()}
-    return Block(file, stamp, facts, problem, numbered | plain, vocabulary)
+    return PointBlock(file, stamp, facts, problem, numbered | plain, vocabulary)
 
 
-def together(blocks: Iterable[Block]) -> tuple[dict[str, numpy.ndarray], dict[str, list[str]]]:
-    """The columns of all blocks, one after the other, over one vocabulary.
+def together(blocks: Iterable[PointBlock]) -> tuple[dict[str, Column], dict[str, list[str]]]:
+    """Return the columns of all blocks, one after the other, over one vocabulary.
 
-    A column `block` says which of them a row comes from.
+    A column `block` is the place of the block that a row comes from.
     """
     blocks = list(blocks)
-    columns, vocabulary = {}, {}
+    columns: dict[str, Column] = {}
+    vocabulary: dict[str, list[str]] = {}
     for word in WORDS:
         columns[word], vocabulary[word] = _renumbered(blocks, word)
     for name, kind in NUMBERS.items():
@@ -50,11 +59,11 @@ def together(blocks: Iterable[Block]) -> tuple[dict[str, numpy.ndarray], dict[st
     return columns, vocabulary
 
 
-def _renumbered(blocks, word):
-    """The word's column over the vocabulary of all blocks; blocks that share a vocabulary share its translation."""
+def _renumbered(blocks: Iterable[PointBlock], word: str) -> tuple[Column, list[str]]:
+    """Return the word's column over all blocks' vocabulary; blocks that share a vocabulary share its translation."""
     places: dict[str, int] = {}
-    known: dict[int, numpy.ndarray] = {}
-    parts = [numpy.empty(0, "i4")]
+    known: dict[int, Column] = {}
+    parts: list[Column] = [numpy.empty(0, "i4")]
     for one in blocks:
         own = one.vocabulary[word]
         if id(own) not in known:

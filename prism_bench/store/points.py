@@ -1,13 +1,14 @@
-"""One record as points: per measurement its median and what tells whether, and with what, it may be compared.
+"""One record as points: per measurement its median, whether it is trusted, and what it may be compared with.
 
 The medians are read straight from the checked file. They are those of `Measurement.median`, in a fifth of the time
-that it takes to build its objects; a thousand records are read before a trend can be told.
+that it takes to build its objects; a trend may need a thousand records.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from prism_bench.record_ranges import impossible_beside_times, impossible_times
 from prism_bench.record_schema import CaseFile, CodeFile, MeasurementFile, RecordFile
@@ -15,15 +16,17 @@ from prism_bench.run_record import uuids_of
 from prism_bench.strict_json import json_line
 
 # Columns of text, which repeat, and of numbers with their types. `value` is the median in seconds; `code` sets the
-# case's machine code and launches apart from others; `doubt` says why the point cannot be trusted, empty if it can.
+# case's machine code and launches apart from others; `doubt` is why the point cannot be trusted, empty if it can.
 WORDS = ("case", "metric", "subject", "code", "doubt")
 NUMBERS = {"value": "f8", "clock": "f4", "samples": "i4", "throttled": "i4"}
+Columns = Mapping[str, Sequence[Any]]  # text or numbers, by column
+_Row = tuple[str, str, str, str, str, float, float, int, int]
 _MOST, _HIGHEST_CLOCK = 2**31 - 1, 1e30  # what the types of the columns hold
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a record says about itself: whose, when and under which circumstances its points were measured."""
+    """Facts of a record: whose, when and under which circumstances its points were measured."""
 
     file: str
     machine: str
@@ -33,18 +36,18 @@ class Facts:
     dirty: bool
     complete: bool
     device: str
-    software: dict
-    protocol: dict
+    software: dict[str, str]
+    protocol: dict[str, Any]
 
 
-def points_in(record: RecordFile, file: str) -> tuple[Facts, dict[str, list]]:
-    """The facts of a checked record, known as `file`, and its points as columns of equal length.
+def points_in(record: RecordFile, file: str) -> tuple[Facts, Columns]:
+    """Return the facts of a checked record, known as `file`, and its points as columns of equal length.
 
     Cases and measurements without samples are left out.
     """
     rows = [row for case in record.cases for row in _rows(case)]
-    columns = zip(*rows, strict=True) if rows else [()] * len((*WORDS, *NUMBERS))
-    return _facts(record, file), dict(zip((*WORDS, *NUMBERS), map(list, columns), strict=True))
+    columns: list[list[Any]] = list(map(list, zip(*rows, strict=True))) if rows else [[] for _ in (*WORDS, *NUMBERS)]
+    return _facts(record, file), dict(zip((*WORDS, *NUMBERS), columns, strict=True))
 
 
 def _facts(record: RecordFile, file: str) -> Facts:
@@ -64,12 +67,12 @@ def _facts(record: RecordFile, file: str) -> Facts:
 
 
 def utc(text: str) -> str:
-    """The time in ISO 8601 without a zone, so that times sort as text; one that names no zone is UTC already."""
+    """Return the time in ISO 8601 without a zone, so that times sort as text; without a zone it is UTC."""
     time = datetime.fromisoformat(text)
     return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
-def _rows(case: CaseFile) -> Iterator[tuple]:
+def _rows(case: CaseFile) -> Iterator[_Row]:
     code = _code(case.code)
     for one in case.measurements:
         ordered = [(sorted(group.counts), group.unit) for group in one.processes if group.counts]
@@ -83,25 +86,25 @@ def _rows(case: CaseFile) -> Iterator[tuple]:
 
 
 def _median(ordered: Sequence[float]) -> float:
-    """The median of ordered values, without the checks of `statistics.median`: there are millions to be found."""
+    """Return the median of ordered values without the checks of `statistics.median`: there are millions of them."""
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _clock(processes: Sequence[Sequence[float]]) -> float:
-    """The mean clock in hertz, 0 where none was read: as good as the median here, and ten times as quick."""
+    """Return the mean clock in hertz, 0 where none was read: as good as the median here, ten times as quick."""
     count = sum(map(len, processes))
     mean = sum(map(sum, processes)) / count * 1e6 if count else 0.0
     return mean if abs(mean) < _HIGHEST_CLOCK else 0.0
 
 
 def _code(code: CodeFile) -> str:
-    """What tells one machine code, and the way it is launched, from another; empty where the record does not know."""
+    """Return a text that is the same for equal machine code and launches; empty where the code is not known."""
     return json_line([code.sass, code.launches, code.shared_bytes]) if code.sass else ""
 
 
 def _doubt(case: CaseFile, one: MeasurementFile, ordered: Sequence[tuple[list[int], float]]) -> str:
-    """Why the measurement, whose samples are `ordered`, cannot be trusted; empty if it can. As `impossible` says it."""
+    """Return why the measurement, with samples `ordered`, is not trusted, as `impossible` does; empty if it is."""
     if case.status != "ok":
         return f"the case is {case.status}: {case.reason or 'the record gives no reason'}"
     if not one.valid:

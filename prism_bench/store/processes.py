@@ -1,4 +1,4 @@
-"""Work on many files, shared by several processes where there are enough of them."""
+"""Processes that share the work on many files, where there are enough of them."""
 
 import gc
 import os
@@ -11,11 +11,12 @@ from prism_bench.workers.child import end_with_parent
 
 FEW = 48  # files that one process has read before others have started
 
-_File, _Found = TypeVar("_File"), TypeVar("_Found")
+_File = TypeVar("_File")
+_Found = TypeVar("_Found")
 
 
 def in_processes(work: Callable[[_File], _Found], files: Sequence[_File]) -> Iterator[_Found]:
-    """What `work`, a function of a module, makes of each file, in their order."""
+    """Yield the result of `work`, a function of a module, for each file, in their order."""
     workers = min(os.cpu_count() or 1, len(files) // FEW)
     if workers < 2:
         yield from map(work, files)

@@ -1,28 +1,32 @@
 """One run record on disk: written whole or not at all, read as a record or as one tidy table.
 
-A record that somebody else wrote is never replaced: `add_once` and `Place` create files under free names. `save` is
-for a file that its caller owns.
+A record that somebody else wrote is never replaced: `add_once` and `RecordPlace` create files under free names. `save`
+is for a file that its caller owns.
 """
 
 import gzip
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prism_bench.documents import content_of
 from prism_bench.errors import ResultsError
 from prism_bench.files import OwnFile, create_file, path_part, write_atomically
-from prism_bench.run_record import RunRecord, decode, encode
+from prism_bench.run_record import CaseResult, RunRecord, decode, encode
 from prism_bench.strict_json import json_text
+
+if TYPE_CHECKING:
+    import pandas
 
 _NUMBERED = re.compile(r"(?P<first>\d{8}T\d{6}Z-[^-]+(-dirty)?)-(?P<number>\d{1,9})")
 
 
 def path_for(record: RunRecord, root: Path) -> Path:
-    """`<root>/<machine>/<UTC>-<commit>.json.gz`; what the record says becomes no more than a part of a path."""
+    """Return `<root>/<machine>/<UTC>-<commit>.json.gz`; no value of the record is more than one part of it."""
     stamp = record.created.replace("-", "").replace(":", "").split(".")[0].split("+")[0]
     commit = (record.commit or "nocommit")[:8]
     name = path_part(f"{stamp}Z-{commit}{'-dirty' if record.dirty else ''}")
@@ -30,17 +34,17 @@ def path_for(record: RunRecord, root: Path) -> Path:
 
 
 def numbered(first: Path) -> Iterator[Path]:
-    """`first`, then the same name with -2, -3 and so on: two records may begin in one second."""
+    """Yield `first`, then the same name with -2, -3 and so on: two records may begin in one second."""
     yield first
     name, dot, ending = first.name.partition(".json")
     for number in count(2):
         yield first.with_name(f"{name}-{number}{dot}{ending}")
 
 
-class Place:
-    """Where every version of one record goes: `output`, else below `root` by a name that no other record has.
+class RecordPlace:
+    """Path of every version of one record: `output`, else below `root` by a name that no other record has.
 
-    A ResultsError where `output` exists already: no record is replaced, except by a later version of itself.
+    Raise a ResultsError where `output` exists already: no record is replaced, except by a later version of itself.
     """
 
     def __init__(self, root: Path, output: Path | None = None) -> None:
@@ -50,7 +54,7 @@ class Place:
         self._file: OwnFile | None = None
 
     def save(self, record: RunRecord) -> Path:
-        """Write it over the version before, and over nothing else; returns the path."""
+        """Write the record over its version before, and over nothing else; return the path."""
         first = self._output or path_for(record, self.root)
         self._file = self._file or OwnFile(partial(numbered, first))
         with _writing(first):
@@ -58,7 +62,7 @@ class Place:
 
 
 def add_once(record: RunRecord, root: Path) -> Path:
-    """Create a new file for the record below `root`, unless there is one with its content; returns the path."""
+    """Create a new file for the record below `root`, unless there is one with its content; return the path."""
     first = path_for(record, root)
     data = packed(record, first)
     with _writing(first):
@@ -73,14 +77,14 @@ def add_once(record: RunRecord, root: Path) -> Path:
 
 
 def save(record: RunRecord, path: Path) -> Path:
-    """Write the record to `path` (gzip where the name ends so), over whatever is there; returns the path."""
+    """Write the record to `path` (gzip where the name ends so), over whatever is there; return the path."""
     with _writing(path):
         write_atomically(path, packed(record, path))
     return path
 
 
 def packed(record: RunRecord, path: Path) -> bytes:
-    """The content of the record's file, compressed where the path's name ends in `.gz`.
+    """Return the content of the record's file, compressed where the path's name ends in `.gz`.
 
     Raise a ResultsError for a record without cases: as the newest record it would hide the last real one.
     """
@@ -91,7 +95,7 @@ def packed(record: RunRecord, path: Path) -> bytes:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _writing(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
@@ -99,12 +103,12 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def read(path: Path | str) -> RunRecord:
-    """The record at `path`; a ResultsError names what is missing, cut, damaged, foreign or of a newer schema."""
+    """Read the record at `path`; a ResultsError names what is missing, cut, damaged, foreign or of a newer schema."""
     return decode(text_at(path), str(path))
 
 
 def text_at(path: Path | str) -> bytes | bytearray:
-    """The JSON text of the record at `path`; a ResultsError naming it where it is missing, cut or beyond a limit."""
+    """Read the JSON text of the record at `path`; a ResultsError names it where it is missing, cut or too large."""
     try:
         return content_of(Path(path), "a readable run record")
     except FileNotFoundError:
@@ -112,19 +116,19 @@ def text_at(path: Path | str) -> bytes | bytearray:
 
 
 def records_in(root: Path | str) -> list[Path]:
-    """The paths of all records below `root`, oldest first; of one second in the order of their numbers."""
+    """Return the paths of all records below `root`, oldest first; of one second in the order of their numbers."""
     return sorted(Path(root).glob("*/*.json.gz"), key=in_order)
 
 
 def in_order(path: Path) -> tuple[str, int]:
-    """What records are sorted by: when they began, and their number within a second."""
+    """Return the key that sorts records: when they began, and their number within a second."""
     name = path.name.removesuffix(".json.gz")
     found = _NUMBERED.fullmatch(name)
     return (found["first"], int(found["number"])) if found else (name, 1)
 
 
 def readable(root: Path | str, machine: str | None = None) -> Iterator[tuple[Path, RunRecord]]:
-    """The records below `root`, of one machine if it is named, newest first; one that cannot be read is passed over."""
+    """Read the records below `root`, newest first, only those of a given `machine`; skip unreadable ones."""
     for path in reversed(records_in(root)):
         if machine is None or path_part(machine) == path.parent.name:
             with suppress(ResultsError):
@@ -132,15 +136,15 @@ def readable(root: Path | str, machine: str | None = None) -> Iterator[tuple[Pat
 
 
 def newest(root: Path | str) -> Path:
-    """The newest record below `root`; a ResultsError where there is none."""
+    """Return the newest record below `root`; a ResultsError where there is none."""
     paths = records_in(root)
     if not paths:
         raise ResultsError(f"no run record below {root}; 'prism-bench run' makes one")
     return paths[-1]
 
 
-def table(record: RunRecord):
-    """One row per sample.
+def table(record: RunRecord) -> "pandas.DataFrame":
+    """Return a table with one row per sample.
 
     Columns: case, kernel, variant, family, label, metric, subject, process, sample, seconds, clock, valid.
     """
@@ -151,7 +155,7 @@ def table(record: RunRecord):
     return pandas.DataFrame(rows, columns=[*columns, "clock", "valid"])
 
 
-def _rows(case):
+def _rows(case: CaseResult) -> Iterator[tuple[object, ...]]:
     fixed = (case.name, case.kernel, case.variant, case.family, case.label)
     for one in case.measurements:
         for process, samples in enumerate(one.processes):
@@ -161,8 +165,8 @@ def _rows(case):
                 yield (*fixed, one.metric, one.subject, process, index, seconds, clock, one.valid)
 
 
-def load(path: Path | str):
-    """The record at `path` as a tidy pandas table, one row per sample, with the record's facts in `.attrs`."""
+def load(path: Path | str) -> "pandas.DataFrame":
+    """Return the record at `path` as a tidy pandas table, one row per sample, with the record's facts in `.attrs`."""
     record = read(path)
     frame = table(record)
     frame.attrs.update(machine=record.machine, commit=record.commit, created=record.created, backend=record.backend)

@@ -11,7 +11,7 @@ from prism_bench.analysis.control import control_of
 from prism_bench.analysis.estimate import pooled
 from prism_bench.analysis.medians import Medians, cycles, medians
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.analysis.verdict import CHANGED, RULES, VERDICTS, Pair, Shift, judged
+from prism_bench.analysis.verdict import CHANGED, RULES, VERDICTS, MachineShift, Pair, judged
 from prism_bench.run_record import RunRecord
 
 SIDE = 5  # processes a side, at most
@@ -73,7 +73,7 @@ def _row(number: int, pairs: Mapping[str, Pair], floor: str) -> dict[str, str]:
 
 def _standing_out(pairs: Mapping[str, Pair]) -> int:
     control = control_of(pairs)
-    shifts = [control.fit.at(pair.a.typical) if control.used else Shift() for pair in pairs.values()]
+    shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs.values()]
     found = judged(list(pairs.values()), RULES, control.widening, shifts)
     return sum(one.verdict in CHANGED for one in found)
 

@@ -26,8 +26,8 @@ def bench_in(folder: Path, source: RunRecord, profiled: RunRecord) -> Bench:
     cases = [replace(_short(case), profile=profiles.get(case.name, {})) for case in _chosen(source)]
     record = replace(source, cases=tuple(cases))
     runs = folder / "runs"
-    old = store.Place(runs).save(replace(_slower(record), created="2026-11-01T00:00:00"))
-    store.Place(runs).save(replace(_slower(record), created="2026-11-02T00:00:00"))
+    old = store.RecordPlace(runs).save(replace(_slower(record), created="2026-11-01T00:00:00"))
+    store.RecordPlace(runs).save(replace(_slower(record), created="2026-11-02T00:00:00"))
     part = store.save(_other_part(record), folder / "part.json.gz")
     outputs = folder / "outputs"
     outputs.mkdir()

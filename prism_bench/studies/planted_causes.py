@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import numpy
 
 from prism_bench.analysis.trend import Step, steps
-from prism_bench.store.columns import Block, block
+from prism_bench.store.columns import PointBlock, block
 from prism_bench.store.history import History, history_of
 from prism_bench.store.points import NUMBERS, WORDS, Facts
 from prism_bench.studies.generated_series import CLOCK, generated
@@ -121,7 +121,7 @@ def _elsewhere(events: Mapping[int, Plant], rng: numpy.random.Generator) -> int:
     return int(rng.choice(free))
 
 
-def _record(run: int, events: Mapping[int, Plant], idle: Mapping[str, int], points: list[dict]) -> Block:
+def _record(run: int, events: Mapping[int, Plant], idle: Mapping[str, int], points: list[dict]) -> PointBlock:
     past = [plant for event, plant in events.items() if event <= run]
     software = _SOFTWARE | ({"driver": "570.9"} if run >= idle["driver"] else {})
     protocol: dict[str, object] = {"version": 1, "criteria": {"cold_time": int(run >= idle["criteria"])}}

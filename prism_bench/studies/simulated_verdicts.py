@@ -13,7 +13,7 @@ from prism_bench.analysis.control import control_of
 from prism_bench.analysis.estimate import Spread, pooled
 from prism_bench.analysis.medians import Medians, medians_of_rows
 from prism_bench.analysis.sequential import following, looks_of
-from prism_bench.analysis.verdict import RULES, Judgement, Pair, Rules, Shift, judged
+from prism_bench.analysis.verdict import RULES, Judgement, MachineShift, Pair, VerdictRules, judged
 from prism_bench.studies.noise_forms import Floats, Form
 
 SAMPLES, WITHIN = 20, 0.02
@@ -95,7 +95,7 @@ def _plain(logs: Floats) -> list[Medians]:
     return [Medians(tuple(row), (0.0,) * len(row)) for row in logs.tolist()]
 
 
-def judged_suite(suite: Suite, design: Design, rules: Rules = RULES) -> tuple[list[Judgement], list[int]]:
+def judged_suite(suite: Suite, design: Design, rules: VerdictRules = RULES) -> tuple[list[Judgement], list[int]]:
     """The judgement of every case, and in how many processes a side it was measured."""
     cases, counts = len(suite.truth), [design.first] * len(suite.truth)
     looks = looks_of(design.first, design.most)
@@ -111,10 +111,10 @@ def judged_suite(suite: Suite, design: Design, rules: Rules = RULES) -> tuple[li
     return found, counts
 
 
-def _look(suite: Suite, counts: Sequence[int], stored: bool, rules: Rules) -> list[Judgement]:
+def _look(suite: Suite, counts: Sequence[int], stored: bool, rules: VerdictRules) -> list[Judgement]:
     pairs = [_pair(suite, case, count, stored) for case, count in enumerate(counts)]
     control = control_of({str(case): pairs[case] for case in suite.identical})
-    shifts = [control.fit.at(pair.a.typical) if control.used else Shift() for pair in pairs]
+    shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs]
     return judged(pairs, rules, control.widening, shifts)
 
 

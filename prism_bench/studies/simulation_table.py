@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.analysis.verdict import CHANGED, RULES, Rules
+from prism_bench.analysis.verdict import CHANGED, RULES, VerdictRules
 from prism_bench.files import write_atomically
 from prism_bench.studies.noise_forms import FORMS, Form
 from prism_bench.studies.simulated_verdicts import Design, Suite, generated, judged_suite
@@ -35,7 +35,7 @@ class Effort:
     jobs: int = 1
 
 
-def tally(suite: Suite, design: Design, rules: Rules = RULES) -> Counter[str]:
+def tally(suite: Suite, design: Design, rules: VerdictRules = RULES) -> Counter[str]:
     """One pair of runs, judged and counted."""
     found, counts = judged_suite(suite, design, rules)
     count: Counter[str] = Counter(pairs=1, judged=len(found), processes=sum(counts))

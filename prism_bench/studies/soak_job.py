@@ -50,7 +50,7 @@ class Journal:
 @interrupts.guarded
 def job(folder: Path, journal: Journal, catalogue: Path) -> None:
     """Measure the catalogue as `prism-bench run` does; ends with 2 where it was ended before its time."""
-    place, found = store.Place(folder), discover(catalogue)
+    place, found = store.RecordPlace(folder), discover(catalogue)
 
     def write(record: RunRecord) -> Path:
         path = place.save(replace(record, created=CREATED))

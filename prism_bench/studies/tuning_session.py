@@ -14,8 +14,8 @@ from prism_bench.case import Case, edges_task
 from prism_bench.errors import BackendUnavailable
 from prism_bench.run import Progress
 from prism_bench.studies.trials import Bench, Trials, timed_in_turn
-from prism_bench.tuning.choice import Choice, toolchain_of
-from prism_bench.tuning.kept import Kept, path_for, read_kept, write_kept
+from prism_bench.tuning.choice import TuningChoice, toolchain_of
+from prism_bench.tuning.kept import KeptChoices, path_for, read_kept, write_kept
 from prism_bench.tuning.launched import launched
 from prism_bench.tuning.search import best_few, require_strategy, search
 
@@ -170,13 +170,13 @@ def keep(session: Session, bench: Bench, folder: Path) -> Path | None:
     path = path_for(machine, folder)
     kept = read_kept(path)
     if kept is None or kept.misfit(device, bench.backend):
-        kept = Kept(machine, device, bench.backend)
+        kept = KeptChoices(machine, device, bench.backend)
     return write_kept(kept.with_choices(found), path)
 
 
 def _choice(one: Decided, facts, commit):
     case = one.searched.default
-    return Choice(
+    return TuningChoice(
         kernel=case.kernel,
         workload=dict(case.workload),
         configuration=one.chosen.configuration,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from prism_bench.case import Case, Device
 from prism_bench.errors import SpecError
-from prism_bench.tuning.choice import Choice, toolchain_of
-from prism_bench.tuning.kept import DEFAULT_FOLDER, Kept, path_for, read_kept
+from prism_bench.tuning.choice import TuningChoice, toolchain_of
+from prism_bench.tuning.kept import DEFAULT_FOLDER, KeptChoices, path_for, read_kept
 from prism_bench.tuning.launched import launched
 
 
@@ -34,7 +34,7 @@ class Applied:
 
 
 @dataclass(frozen=True)
-class Machine:
+class TuningMachine:
     """Whose choices are wanted: its `id`, the device's `facts`, the `backend`, and what launches may ask of it."""
 
     id: str
@@ -48,7 +48,7 @@ def untuned(cases: Sequence[Case]) -> Applied:
     return Applied(tuple(cases), {"asked": "untuned"})
 
 
-def applied(cases: Sequence[Case], machine: Machine, folder: Path = DEFAULT_FOLDER) -> Applied:
+def applied(cases: Sequence[Case], machine: TuningMachine, folder: Path = DEFAULT_FOLDER) -> Applied:
     """The cases by the choices kept in `folder` for the machine; defaults where there is none, or a stale one.
 
     A ResultsError where the store cannot be read.
@@ -70,7 +70,7 @@ def applied(cases: Sequence[Case], machine: Machine, folder: Path = DEFAULT_FOLD
     return Applied(tuple(case for case, _, _ in found), told)
 
 
-def _one(case, kept: Kept, machine):
+def _one(case, kept: KeptChoices, machine):
     """The case, what is told of the choice it is launched by, and why it is not launched by one that there is."""
     if not case.tunable or case.plan.refusal(machine.device):
         return case, None, None
@@ -91,6 +91,6 @@ def _one(case, kept: Kept, machine):
     return configured, told | {"created": choice.created}, None
 
 
-def _configured(case, choice: Choice):
+def _configured(case, choice: TuningChoice):
     usual = case.configuration
     return case.configured({name: value for name, value in choice.configuration.items() if usual.get(name) != value})

@@ -9,7 +9,7 @@ TOOLCHAIN = ("driver", "nvrtc", "compiler")
 
 
 @dataclass(frozen=True)
-class Choice:
+class TuningChoice:
     """One kernel (with its variant) at one workload, launched in `configuration` or by `default`.
 
     `seconds` are the medians of the default and of the configuration; `speedup` is the default's time over the

@@ -31,7 +31,7 @@ SHAPES = (
 
 
 @dataclass(frozen=True)
-class Row:
+class CrossoverRow:
     """One shape: seconds of each form on operands as it wants them, what turning operands into halves (`narrow`) or
     floats (`widen`) takes besides, and the error of each form from float32 operands, relative to the largest element.
     """
@@ -59,7 +59,7 @@ class Picked:
 
 
 def pick(
-    rows: Sequence[Row], shape: Mapping[str, int], *, operands: str = "float32", tolerance: float = 1e-3
+    rows: Sequence[CrossoverRow], shape: Mapping[str, int], *, operands: str = "float32", tolerance: float = 1e-3
 ) -> Picked:
     """The quickest form whose error stays within `tolerance`, by the nearest measured shape; fp32 where none is near.
 
@@ -113,7 +113,7 @@ POLICIES: Mapping[str, Callable[[int, int, int], str]] = {
 
 
 @dataclass(frozen=True)
-class Cost:
+class CrossoverCost:
     """What a policy would have cost over all shapes: its time over the quickest form's, as geometric mean and at worst,
     there by shape; `forms` are its picks in the order of the rows.
     """
@@ -125,7 +125,9 @@ class Cost:
     forms: tuple[str, ...]
 
 
-def cost(rows: Sequence[Row], policy: str, operands: str = "float32", tolerance: float = 1e-3) -> Cost:
+def cost(
+    rows: Sequence[CrossoverRow], policy: str, operands: str = "float32", tolerance: float = 1e-3
+) -> CrossoverCost:
     """The cost of a published rule, or of always taking one form (`always fp32`)."""
     rule = POLICIES.get(policy) or (lambda m, k, n: policy.removeprefix("always "))
     forms, ratios = [], []
@@ -135,4 +137,4 @@ def cost(rows: Sequence[Row], policy: str, operands: str = "float32", tolerance:
         forms.append(form)
         ratios.append(row.total(form, operands) / best.seconds)
     worst = max(range(len(rows)), key=ratios.__getitem__)
-    return Cost(policy, prod(ratios) ** (1 / len(ratios)), ratios[worst], rows[worst].shape, tuple(forms))
+    return CrossoverCost(policy, prod(ratios) ** (1 / len(ratios)), ratios[worst], rows[worst].shape, tuple(forms))

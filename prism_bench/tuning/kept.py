@@ -1,6 +1,6 @@
 """The choices of one machine on disk, and the look-up that measuring commands use.
 
-Kept in `reports/tuning/<machine>.json`, so that tuning a few cases again leaves the others alone:
+KeptChoices in `reports/tuning/<machine>.json`, so that tuning a few cases again leaves the others alone:
 
     schema, machine, device, backend     whose choices these are
     choices     list of objects with the fields of `choice.Choice`, sorted by kernel and workload
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from prism_bench.files import Schema, four_digits, path_part
 from prism_bench.tuning.bucket import REACH, bucket_of, distance
-from prism_bench.tuning.choice import Choice
+from prism_bench.tuning.choice import TuningChoice
 
 SCHEMA = Schema("a store of choices", 1, "prism-bench tune")
 DEFAULT_FOLDER = Path("reports/tuning")
@@ -20,13 +20,13 @@ _LISTS = ("seconds", "interval")
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptChoices:
     """All choices of one machine's device and backend."""
 
     machine: str
     device: str
     backend: str
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[TuningChoice, ...] = ()
 
     def misfit(self, device: str, backend: str) -> str | None:
         """Why these choices say nothing about that device; None where they do."""
@@ -35,7 +35,7 @@ class Kept:
                 return f"the stored choices are of {word} {own}, not {other}: none is used"
         return None
 
-    def nearest(self, kernel: str, workload: Mapping, toolchain: Mapping[str, str]) -> tuple[Choice | None, str]:
+    def nearest(self, kernel: str, workload: Mapping, toolchain: Mapping[str, str]) -> tuple[TuningChoice | None, str]:
         """The choice for a workload and how it was found: of its own size class, else of the nearest within `REACH`
         doublings on every axis. Among equals those of this toolchain come first, then the newest.
         """
@@ -50,11 +50,11 @@ class Kept:
         among = [one for apart, one in reached if apart == least]
         return max(among, key=lambda one: (dict(one.toolchain) == dict(toolchain), one.created)), "nearest size class"
 
-    def with_choices(self, found: Iterable[Choice]) -> "Kept":
+    def with_choices(self, found: Iterable[TuningChoice]) -> "KeptChoices":
         """These choices, each in place of the one with its key."""
         by_key = {one.key: one for one in [*self.choices, *found]}
         ordered = sorted(by_key.values(), key=lambda one: (one.kernel, str(one.workload), one.created))
-        return Kept(self.machine, self.device, self.backend, tuple(ordered))
+        return KeptChoices(self.machine, self.device, self.backend, tuple(ordered))
 
 
 def path_for(machine: str, folder: Path = DEFAULT_FOLDER) -> Path:
@@ -62,20 +62,20 @@ def path_for(machine: str, folder: Path = DEFAULT_FOLDER) -> Path:
     return folder / f"{path_part(machine)}.json"
 
 
-def read_kept(path: Path) -> Kept | None:
+def read_kept(path: Path) -> KeptChoices | None:
     """The choices at `path`, None where there is no such file; a ResultsError names what is damaged."""
     data = SCHEMA.read(path)
     if data is None:
         return None
     try:
         whose = {key: str(data[key]) for key in ("machine", "device", "backend")}
-        choices = SCHEMA.kind_of(data["choices"], tuple[Choice, ...], path)
+        choices = SCHEMA.kind_of(data["choices"], tuple[TuningChoice, ...], path)
     except KeyError as error:
         raise SCHEMA.damaged(path, error) from error
-    return Kept(**whose, choices=choices)
+    return KeptChoices(**whose, choices=choices)
 
 
-def write_kept(kept: Kept, path: Path) -> Path:
+def write_kept(kept: KeptChoices, path: Path) -> Path:
     """Keep the choices at `path`, whole or not at all; returns the path."""
     plain = {"machine": kept.machine, "device": kept.device, "backend": kept.backend}
     return SCHEMA.write(path, plain | {"choices": [_encoded(one) for one in kept.choices]})

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from prism_bench.files import Schema, four_digits, path_part
-from prism_bench.tuning.crossover import Row
+from prism_bench.tuning.crossover import CrossoverRow
 from prism_bench.tuning.guide import Batch, Window
 
 SCHEMA = Schema("measured policies", 1, "prism-bench select --measure")
-_PARTS = {"matmul": Row, "windows": Window, "batches": Batch}
+_PARTS = {"matmul": CrossoverRow, "windows": Window, "batches": Batch}
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Measured:
     backend: str
     toolchain: Mapping[str, str]
     created: str
-    matmul: tuple[Row, ...] = ()
+    matmul: tuple[CrossoverRow, ...] = ()
     windows: tuple[Window, ...] = ()
     batches: tuple[Batch, ...] = field(default=())
 

@@ -9,7 +9,7 @@ from prism_bench.analysis.gate import gate
 from prism_bench.analysis.gate_alerts import alerts
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.trend.shifts import RECENT
-from prism_bench.store.history import Problem
+from prism_bench.store.history import HistoryProblem
 from tests.analysis.test_gate import PATH
 from tests.analysis.trend.histories import history, night_facts, points, row, series
 from tests.report.synthetic import case_result, record_of
@@ -94,7 +94,9 @@ def test_the_level_of_older_records_is_no_answer_about_this_one():
 
 
 def test_a_record_that_cannot_be_read_harms_no_other():
-    told = replace(history(40, row(series(steps={34: 1.1}))), problems=(Problem("x", "x: not a readable run record"),))
+    told = replace(
+        history(40, row(series(steps={34: 1.1}))), problems=(HistoryProblem("x", "x: not a readable run record"),)
+    )
     found = trend_part(told, RECORD)
     assert 1 == len(grave(found))
     assert ("left out", "x: not a readable run record") in {(check.answer, check.message) for check in found.checks}

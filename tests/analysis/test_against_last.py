@@ -6,8 +6,8 @@ import pytest
 
 from prism_bench import store
 from prism_bench.analysis.against_last import last_part, once
-from prism_bench.analysis.checks import Check
-from prism_bench.analysis.gate import Part, gate
+from prism_bench.analysis.checks import GateCheck
+from prism_bench.analysis.gate import GatePart, gate
 from prism_bench.analysis.reading import read
 from tests.analysis.test_gate import PATH
 from tests.report.synthetic import MACHINE, PROTOCOL, case_result, measurement, record_of
@@ -126,6 +126,6 @@ def test_without_an_earlier_record_the_part_is_silent(asked):
 
 def test_what_the_baseline_found_is_not_told_twice(asked):
     last = asked(timed(), timed(2.0))
-    baseline = Part("baseline", (Check("softmax[n=100]", "cold_time", "slower", "bad"),))
+    baseline = GatePart("baseline", (GateCheck("softmax[n=100]", "cold_time", "slower", "bad"),))
     assert set() == grave(once(last, [baseline]))
-    assert grave(last) == grave(once(last, [Part("baseline")]))
+    assert grave(last) == grave(once(last, [GatePart("baseline")]))

@@ -8,7 +8,7 @@ from prism_bench.analysis.comparison import by_workload, compare, comparison_fin
 from prism_bench.analysis.estimate import Spread
 from prism_bench.analysis.findings import exit_code
 from prism_bench.analysis.noise import Noise
-from prism_bench.analysis.verdict import Rules
+from prism_bench.analysis.verdict import VerdictRules
 from prism_bench.errors import ResultsError
 from tests.analysis.measured_pairs import case, measured, records
 from tests.report.synthetic import MACHINE, case_result, record_of
@@ -113,7 +113,7 @@ def test_launches_that_an_older_record_does_not_tell_speak_against_nothing():
 
 
 def test_without_a_control_the_times_alone_decide():
-    found = compare(*records([1.2], sass=("aa", "aa")), rules=Rules(control=False))
+    found = compare(*records([1.2], sass=("aa", "aa")), rules=VerdictRules(control=False))
     assert {"k0": "slower"} == verdicts(found)
     assert 0 == found.control.cases
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.alerts.ledger import Ledger
-from prism_bench.analysis.checks import Check, of_budgets, of_run, states
-from prism_bench.analysis.gate import Part, gate
+from prism_bench.analysis.checks import GateCheck, of_budgets, of_run, states
+from prism_bench.analysis.gate import GatePart, gate
 from prism_bench.analysis.gate_alerts import MANY, alerts, occasion
 from prism_bench.analysis.promises import Promises
 from prism_bench.analysis.reading import read
@@ -92,8 +92,8 @@ def test_without_a_catalogue_no_budget_is_met():
 
 
 def test_other_parts_count_as_much():
-    step = Part(
-        "trend", (Check(None, "cold_time", "step", "bad", "12 cases became slower", 1.08, ("softmax[n=100]",)),)
+    step = GatePart(
+        "trend", (GateCheck(None, "cold_time", "step", "bad", "12 cases became slower", 1.08, ("softmax[n=100]",)),)
     )
     assert 1 == gated(FAST, more=[step]).exit_code
 
@@ -170,8 +170,8 @@ def test_a_machine_without_a_name_is_still_judged():
 def test_a_remark_is_no_answer():
     """A record that only says of itself that it was cut short has judged nothing."""
     for kind in ("incomplete", "evidence", "untuned", "left out", "records", "a kind that nobody has thought of yet"):
-        assert not Check(None, None, kind, "note", "a remark").answered
-    assert Check(None, None, "step", "note", "better").answered
+        assert not GateCheck(None, None, kind, "note", "a remark").answered
+    assert GateCheck(None, None, "step", "note", "better").answered
     assert 2 == gated(complete=False).exit_code
 
 
@@ -186,7 +186,10 @@ def test_machine_kernels_alone_pass_nothing():
 @pytest.mark.parametrize("cases", [[SKIPPED], [SKIPPED, NULL], [NULL]], ids=["skipped", "both", "machine"])
 def test_silent_parts_open_no_gate(cases):
     """Every part that can be silent is: notes, a budget on nothing, no baseline, too short a past."""
-    silent = Part("baseline", silent="no baseline"), Part("trend", (Check(None, None, "left out", "note", "x"),))
-    gone = Part("last", (Check("k[n=1]", "cold_time", "unmeasured", "note", "not in this record"),))
+    silent = (
+        GatePart("baseline", silent="no baseline"),
+        GatePart("trend", (GateCheck(None, None, "left out", "note", "x"),)),
+    )
+    gone = GatePart("last", (GateCheck("k[n=1]", "cold_time", "unmeasured", "note", "not in this record"),))
     found = gated(*cases, budgets=[Budget("hot_time", at_most=1.0)], more=[*silent, gone], complete=False)
     assert (2, []) == (found.exit_code, found.concerns)

@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.analysis.estimate import Spread, pooled
 from prism_bench.analysis.medians import Medians, medians
-from prism_bench.analysis.verdict import CHANGED, Pair, Rules, Shift, judged
+from prism_bench.analysis.verdict import CHANGED, MachineShift, Pair, VerdictRules, judged
 
 
 def side(ratio=1.0, spread=0.001, processes=5, **facts):
@@ -16,7 +16,7 @@ def side(ratio=1.0, spread=0.001, processes=5, **facts):
     return Medians(tuple(log(ratio) + spread * step for step in steps), (0.0,) * processes, **facts)
 
 
-def verdict(a, b, *, rules=Rules(), **facts):  # noqa: B008
+def verdict(a, b, *, rules=VerdictRules(), **facts):  # noqa: B008
     (found,) = judged([Pair(a, b, **facts)], rules)
     return found.verdict, found.reason
 
@@ -46,7 +46,7 @@ def test_what_takes_longer_by_more_than_is_worth_a_word_is_never_the_same():
 @pytest.mark.parametrize(("least", "expected"), [(0.002, "inconclusive"), (0.03, "same"), (0.1, "same")])
 def test_nothing_is_the_same_that_may_hide_a_change_worth_a_word(least, expected):
     a, b = side(spread=0.01), side(1.005, spread=0.01)
-    assert expected == verdict(a, b, rules=Rules(least=least, most=least))[0]
+    assert expected == verdict(a, b, rules=VerdictRules(least=least, most=least))[0]
 
 
 def test_a_change_below_the_floor_is_withheld_and_says_so():
@@ -168,13 +168,16 @@ def test_a_known_spread_and_thirteen_processes_exclude_unequal_placement():
 
 def test_more_looks_ask_for_more_evidence():
     pairs = [Pair(side(spread=0.016, processes=13), side(1.02, spread=0.016, processes=13))]
-    (once,), (often,) = judged(pairs, Rules(discoveries=0.0001)), judged(pairs, Rules(discoveries=0.0001, looks=4))
+    (once,), (often,) = (
+        judged(pairs, VerdictRules(discoveries=0.0001)),
+        judged(pairs, VerdictRules(discoveries=0.0001, looks=4)),
+    )
     assert "slower" == once.verdict
     assert often.verdict not in CHANGED
 
 
 def test_a_shift_is_divided_out_and_its_error_added():
-    (found,) = judged([Pair(side(), side(1.03))], shifts=[Shift(log(1.03), 0.001)])
+    (found,) = judged([Pair(side(), side(1.03))], shifts=[MachineShift(log(1.03), 0.001)])
     assert "same" == found.verdict
     assert (0.0, 1.03) == pytest.approx((found.estimate.log, found.shift.ratio), abs=1e-9)
     assert found.estimate.error > 0.001

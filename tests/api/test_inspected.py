@@ -66,7 +66,7 @@ def test_an_honest_call_has_its_time_and_no_notes(metric, seconds):
         (Played(cold=[20e-6]), "cold_time", {}, "the call does less when timed"),
         (Played(cold=[3e-6], hot=[64e-6]), "hot_time", {}, "the call does less when timed"),
         (Played(), "cold_time", {"bytes": 10**10}, "4.80 TB/s at most"),
-        (Played(), "hot_time", {"bytes": 10**10}, "besides the 50.0 MB"),
+        (Played(), "hot_time", {"bytes": 10**10}, "in addition to the 50.0 MB"),
         (Played(), "cold_time", {"flops": 10**15}, "at most, of any type"),
         (Played(), "hot_time", {"flops": 10**15}, "at most, of any type"),
         (Played(cold=[3e-6] * 9 + [180e-6], hot=[19e-6]), "hot_time", {}, "two levels"),

@@ -9,7 +9,7 @@ import prism_bench
 from prism_bench import identity
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError
-from prism_bench.tuning.kept import Kept, path_for, write_kept
+from prism_bench.tuning.kept import KeptChoices, path_for, write_kept
 from prism_bench.tuning.launched import launched
 from prism_bench.tuning.online import OnlineTuner
 from tests.tuning.choices import choice
@@ -54,7 +54,7 @@ def test_it_launches_by_the_choice_kept_here_unless_told_otherwise(tmp_path):
     spec = discover(TUNABLE).kernel("tripled")
     found = choice(workload={"n": 1000}, toolchain={}, source=launched(spec))
     machine = identity.machine({})["id"]
-    write_kept(Kept(machine, "no device (scripted times)", "null", (found,)), path_for(machine, tmp_path))
+    write_kept(KeptChoices(machine, "no device (scripted times)", "null", (found,)), path_for(machine, tmp_path))
     for tuned, block in ((tmp_path, 64), (False, 128)):
         with prism_bench.prepare("tripled", backend="null", catalogue=TUNABLE, tuned=tuned) as runnable:
             assert block == runnable.case.axes["block"]

@@ -7,7 +7,7 @@ from prism_bench.api.products import Matmul
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.errors import UsageError
 from prism_bench.identity import machine
-from prism_bench.tuning.crossover import Row
+from prism_bench.tuning.crossover import CrossoverRow
 from prism_bench.tuning.measured import Measured, path_for, write_measured
 
 BACKEND = NumpyBackend()
@@ -21,7 +21,7 @@ def product(tmp_path):
 
     def make(device=None, **how):
         facts = BACKEND.facts()
-        row = Row({"m": 16, "k": 16, "n": 16}, SECONDS, 0.5, 0.5, ERRORS)
+        row = CrossoverRow({"m": 16, "k": 16, "n": 16}, SECONDS, 0.5, 0.5, ERRORS)
         whose = (machine(facts)["id"], device or facts["device"], BACKEND.name, {}, "2026")
         write_measured(Measured(*whose, matmul=(row,)), path_for(whose[0], tmp_path))
         return Matmul(BACKEND, folder=tmp_path, **how)

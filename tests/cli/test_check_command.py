@@ -190,7 +190,7 @@ def test_machine_kernels_alone_pass_nothing(check):
 def test_what_is_physically_impossible_is_not_believed(shell, toys, tmp_path, monkeypatch, change, words):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
     case = case_result("triple", flops=300, measurements=(measurement("cold_time", 1e-5),))
-    path = store.Place(tmp_path / "reports" / "runs").save(record_of(case))
+    path = store.RecordPlace(tmp_path / "reports" / "runs").save(record_of(case))
     assert 3 != shell("check", *toys).code
     plain = json.loads(gzip.decompress(path.read_bytes()))
     change(plain["cases"][0], plain["cases"][0]["measurements"][0])

@@ -16,7 +16,7 @@ def runs(tmp_path):
 
 def kept(runs, day, seconds):
     record = record_of(case_result("k", times={"cold_time": seconds}), created=f"2026-01-0{day}T00:00:00")
-    return store.Place(runs).save(record)
+    return store.RecordPlace(runs).save(record)
 
 
 def seconds(told):

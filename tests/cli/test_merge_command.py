@@ -95,7 +95,7 @@ def test_a_part_is_not_written_over(shell, parts):
 def test_a_record_of_the_same_second_is_not_written_over(shell):
     runs = Path("reports/runs")
     records = [part(uuid, kernel) for uuid, kernel in zip(UUIDS, ("softmax", "matmul"), strict=True)]
-    other, *parts = (store.Place(runs).save(record) for record in (records[0], *records))
+    other, *parts = (store.RecordPlace(runs).save(record) for record in (records[0], *records))
     before = other.read_bytes()
     found = shell("merge", *parts, "--json").json
     assert str(other).replace(".json.gz", "-4.json.gz") == found["record"]

@@ -10,7 +10,7 @@ from prism_bench import identity, store
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.studies.trials import timed_in_turn
-from prism_bench.tuning.kept import Kept, path_for, write_kept
+from prism_bench.tuning.kept import KeptChoices, path_for, write_kept
 from prism_bench.tuning.launched import launched as launched_hash
 from tests.tuning.choices import choice
 
@@ -158,7 +158,7 @@ def launched(shell, script):
             workload={"n": 1000}, toolchain={}, source=launched_hash(discover(TUNABLE).kernel("tripled"))
         )  # fmt: skip
         machine = identity.machine({})["id"]
-        path = write_kept(Kept(machine, "no device (scripted times)", "null", (found,)), path_for(machine))
+        path = write_kept(KeptChoices(machine, "no device (scripted times)", "null", (found,)), path_for(machine))
         path.write_text(change(path.read_text()))
         where = ("-b", "null", "-l", "S0", "--processes", "1", "--catalogue", catalogue, "--output", "r.json.gz")
         return shell("run", "-f", "tripled", *where, *words)

@@ -79,7 +79,7 @@ def test_a_call_that_is_quick_only_when_caches_were_cleared_is_found():
     ("moved", "seconds", "cache", "words"),
     [
         (805e6, 150e-6, 0, "memory moves 4.80 TB/s at most"),
-        (805e6, 100e-6, 50_000_000, "memory moves 4.80 TB/s at most besides the 50.0 MB that L2 holds"),
+        (805e6, 100e-6, 50_000_000, "memory moves 4.80 TB/s at most in addition to the 50.0 MB that L2 holds"),
         (805e6, 1.47e-6, 50_000_000, "548 TB/s"),
         (40e6, 1.0e-6, 50_000_000, "L2 gives 33.0 TB/s at most"),
     ],

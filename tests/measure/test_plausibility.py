@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.measure.limits import Limits
-from prism_bench.measure.plausibility import Judgement, Work, is_fp32, judge, judged
+from prism_bench.measure.plausibility import LaunchWork, Plausibility, is_fp32, judge, judged
 from tests.report.synthetic import case_result
 
 FLOORS = {"cold_time": 4e-6, "hot_time": 5e-7}
@@ -16,7 +16,7 @@ H200 = Limits(floors=FLOORS, ceilings={**CEILINGS, "read_bandwidth": 4.4e12}, pe
 
 
 def reason(metric="cold_time", seconds=1e-3, bytes=None, flops=None, limits=LIMITS):
-    return judge(metric, seconds, Work(bytes and int(bytes), flops and int(flops)), limits).refusal
+    return judge(metric, seconds, LaunchWork(bytes and int(bytes), flops and int(flops)), limits).refusal
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_hot_times_say_nothing_about_memory_whose_bus_is_unknown():
 
 def test_without_bytes_operations_or_limits_nothing_is_refused():
     assert reason() is None
-    assert Judgement() == judge("cold_time", 1e-9, Work(10**12, 10**15), Limits())
+    assert Plausibility() == judge("cold_time", 1e-9, LaunchWork(10**12, 10**15), Limits())
 
 
 def test_the_reason_states_both_numbers():
@@ -74,7 +74,7 @@ def test_the_reason_states_both_numbers():
 def test_faster_than_the_read_ceiling_and_within_the_bus_is_a_remark(rate, ceiling, peak):
     """One case of an H200 and two of an H100 that were refused."""
     limits = Limits(ceilings={"bandwidth": 0.96 * ceiling, "read_bandwidth": ceiling}, peaks={"bandwidth": peak})
-    found = judge("cold_time", 1e-3, Work(int(rate * 1e-3), None, 4), limits)
+    found = judge("cold_time", 1e-3, LaunchWork(int(rate * 1e-3), None, 4), limits)
     assert found.refusal is None
     for number in (rate, ceiling, peak):
         assert f"{number / 1e12:.2f} TB/s" in found.remark
@@ -83,12 +83,12 @@ def test_faster_than_the_read_ceiling_and_within_the_bus_is_a_remark(rate, ceili
 
 @pytest.mark.parametrize("share", [0.9, 1.0, 1.029])
 def test_near_a_ceiling_there_is_nothing_to_remark(share):
-    assert Judgement() == judge("cold_time", 1e-3, Work(int(share * 4.4e9), None, 4), H200)
+    assert Plausibility() == judge("cold_time", 1e-3, LaunchWork(int(share * 4.4e9), None, 4), H200)
 
 
 @pytest.mark.parametrize(("bytes", "possible"), [(4.80e9, True), (4.84e9, True), (4.86e9, False)])
 def test_what_the_bus_cannot_carry_is_refused(bytes, possible):
-    found = judge("cold_time", 1e-3, Work(int(bytes), None, 4), H200)
+    found = judge("cold_time", 1e-3, LaunchWork(int(bytes), None, 4), H200)
     assert (found.refusal is None) == possible
     if not possible:
         assert "4.86 TB/s; the memory bus carries 4.80 TB/s" in found.refusal
@@ -97,13 +97,13 @@ def test_what_the_bus_cannot_carry_is_refused(bytes, possible):
 @pytest.mark.parametrize(
     ("work", "seconds", "possible"),
     [
-        (Work(40_000_000, None, 20_000_000), 5e-6, True),  # half of it is written, and may still be in the cache
-        (Work(40_000_000, None, 20_000_000), 4.0e-6, False),  # the other half cannot have been there
-        (Work(40_000_000, None, 4), 5e-6, False),
-        (Work(40_000_000, None, 4), 9e-6, True),
-        (Work(200_000_000, None, 200_000_000), 32e-6, True),  # a fill leaves no more than a cache behind
-        (Work(200_000_000, None, 200_000_000), 30e-6, False),
-        (Work(40_000_000), 4.1e-6, True),  # nobody knows what is written
+        (LaunchWork(40_000_000, None, 20_000_000), 5e-6, True),  # half of it is written, and may still be in the cache
+        (LaunchWork(40_000_000, None, 20_000_000), 4.0e-6, False),  # the other half cannot have been there
+        (LaunchWork(40_000_000, None, 4), 5e-6, False),
+        (LaunchWork(40_000_000, None, 4), 9e-6, True),
+        (LaunchWork(200_000_000, None, 200_000_000), 32e-6, True),  # a fill leaves no more than a cache behind
+        (LaunchWork(200_000_000, None, 200_000_000), 30e-6, False),
+        (LaunchWork(40_000_000), 4.1e-6, True),  # nobody knows what is written
     ],
 )
 def test_cold_caches_exclude_that_what_is_read_was_there(work, seconds, possible):
@@ -119,8 +119,8 @@ def test_a_hot_time_moves_what_cannot_be_in_the_cache(bytes, seconds, possible):
 
 
 def test_beyond_the_fp32_lanes_is_refused_and_beyond_the_ceiling_is_a_remark():
-    assert Judgement() == judge("hot_time", 1e-3, Work(None, int(62e9)), H200)
-    assert judge("hot_time", 1e-3, Work(None, int(66e9)), H200).remark == (
+    assert Plausibility() == judge("hot_time", 1e-3, LaunchWork(None, int(62e9)), H200)
+    assert judge("hot_time", 1e-3, LaunchWork(None, int(66e9)), H200).remark == (
         "66.0 TFLOP/s is more than 5 % above the FP32 ceiling of this run, 60.0 TFLOP/s; the device can do 66.9 TFLOP/s"
     )
     assert "68.0 TFLOP/s" in reason("hot_time", flops=68e9, limits=H200)

@@ -162,7 +162,7 @@ def test_ctrl_c_in_a_later_process_keeps_the_earlier_ones(play):
 
 
 def test_what_ends_a_run_before_anything_writes_no_record(play, tmp_path):
-    place = store.Place(tmp_path)
+    place = store.RecordPlace(tmp_path)
     with pytest.raises(ResultsError, match="nothing was measured: no record is written"):
         place.save(play(filters=["double"], report=interrupt_at("edges:double")))
     with pytest.raises(ZeroDivisionError):

@@ -8,7 +8,7 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import SCHEMA, encode
-from prism_bench.store import Place, add_once, load, newest, path_for, read, read_history, records_in, save, table
+from prism_bench.store import RecordPlace, add_once, load, newest, path_for, read, read_history, records_in, save, table
 from tests.report.synthetic import case_result, cpu_record, gpu_record, large_record, record_of
 
 LARGEST_RECORD = 500_000
@@ -160,7 +160,7 @@ def test_the_path_tells_machine_time_and_commit(tmp_path):
 
 
 def test_records_that_begin_in_one_second_have_places_of_their_own(tmp_path):
-    one, other, third = (Place(tmp_path) for _ in range(3))
+    one, other, third = (RecordPlace(tmp_path) for _ in range(3))
     first, second = one.save(gpu_record(complete=False)), other.save(gpu_record())
     assert [path.name for path in (first, second)] == [
         "20261120T221405Z-7471611d.json.gz", "20261120T221405Z-7471611d-2.json.gz"
@@ -171,7 +171,7 @@ def test_records_that_begin_in_one_second_have_places_of_their_own(tmp_path):
 
 
 def test_a_later_version_of_a_record_replaces_the_earlier_one(tmp_path):
-    place, named = Place(tmp_path), Place(tmp_path, tmp_path / "mine.json")
+    place, named = RecordPlace(tmp_path), RecordPlace(tmp_path, tmp_path / "mine.json")
     assert place.save(gpu_record(complete=False)) == place.save(gpu_record())
     assert (tmp_path / "mine.json", [True]) == (
         named.save(gpu_record()),
@@ -208,7 +208,7 @@ def test_records_are_compressed_the_same_way_every_time(tmp_path):
 
 
 def test_ten_records_of_one_second_are_in_the_order_of_their_numbers(tmp_path):
-    paths = [Place(tmp_path).save(gpu_record()) for _ in range(11)]
+    paths = [RecordPlace(tmp_path).save(gpu_record()) for _ in range(11)]
     assert paths == records_in(tmp_path)
     assert newest(tmp_path).name.endswith("-11.json.gz")
 
@@ -216,11 +216,11 @@ def test_ten_records_of_one_second_are_in_the_order_of_their_numbers(tmp_path):
 def test_a_file_that_exists_already_is_no_place_for_a_record(tmp_path):
     (tmp_path / "mine.json.gz").write_bytes(b"theirs")
     with pytest.raises(ResultsError, match="exists already"):
-        Place(tmp_path, tmp_path / "mine.json.gz")
+        RecordPlace(tmp_path, tmp_path / "mine.json.gz")
 
 
 def test_a_file_that_came_to_exist_meanwhile_is_not_replaced(tmp_path):
-    place = Place(tmp_path, tmp_path / "mine.json.gz")
+    place = RecordPlace(tmp_path, tmp_path / "mine.json.gz")
     (tmp_path / "mine.json.gz").write_bytes(b"theirs")
     assert tmp_path / "mine-2.json.gz" == place.save(gpu_record())
     assert b"theirs" == (tmp_path / "mine.json.gz").read_bytes()
@@ -230,14 +230,14 @@ def test_a_file_that_came_to_exist_meanwhile_is_not_replaced(tmp_path):
 def test_what_a_record_says_never_leads_out_of_the_folder(name, tmp_path):
     record = gpu_record(created=name, commit=name)
     hostile = replace(record, machine={**record.machine, "id": name})
-    path = Place(tmp_path / "runs").save(hostile)
+    path = RecordPlace(tmp_path / "runs").save(hostile)
     assert path.parent.parent == tmp_path / "runs"
     assert [path] == records_in(tmp_path / "runs")
 
 
 def test_a_record_without_cases_is_neither_written_nor_read(tmp_path, monkeypatch):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
-    for write in (save, Place(tmp_path / "runs").save, add_once):
+    for write in (save, RecordPlace(tmp_path / "runs").save, add_once):
         with pytest.raises(ResultsError, match="nothing was measured: no record is written"):
             write(record_of(complete=False), *([tmp_path / "runs"] if write in (save, add_once) else []))
     assert [] == list(tmp_path.iterdir())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from prism_bench import identity
 from prism_bench.catalogue import discover
-from prism_bench.tuning.kept import Kept, path_for, write_kept
+from prism_bench.tuning.kept import KeptChoices, path_for, write_kept
 from prism_bench.tuning.launched import launched as launched_hash
 from suites.measured import launched
 from tests.tuning.choices import choice
@@ -16,7 +16,7 @@ def test_choices_of_this_machine_are_used_and_may_be_left(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     machine = identity.machine({})["id"]
     found = choice(workload={"n": 1000}, toolchain={}, source=launched_hash(CATALOGUE.kernel("tripled")))
-    write_kept(Kept(machine, "no device (scripted times)", "null", (found,)), path_for(machine))
+    write_kept(KeptChoices(machine, "no device (scripted times)", "null", (found,)), path_for(machine))
     cases = CATALOGUE.cases(["tripled"], ["S0"])
     assert [{"block": 64}, {}] == [case.choice for case in launched(cases, "null")]
     monkeypatch.setenv("PRISM_BENCH_TUNED", "0")

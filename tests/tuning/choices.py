@@ -1,6 +1,6 @@
 """A choice with whatever a test changes."""
 
-from prism_bench.tuning.choice import Choice
+from prism_bench.tuning.choice import TuningChoice
 
 TOOLS = {"driver": "580.1", "nvrtc": "13.0"}
 
@@ -13,4 +13,4 @@ def choice(**changes):
         "reason": "faster", "tried": 5, "refused": 0, "source": "abc", "toolchain": TOOLS,
         "created": "2026-01-02T03:04:05",
     }  # fmt: skip
-    return Choice(**{**plain, **changes})
+    return TuningChoice(**{**plain, **changes})

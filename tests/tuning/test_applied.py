@@ -6,14 +6,14 @@ import pytest
 
 from prism_bench.case import Device
 from prism_bench.catalogue import discover
-from prism_bench.tuning.applied import Machine, applied, untuned
-from prism_bench.tuning.kept import Kept, path_for, write_kept
+from prism_bench.tuning.applied import TuningMachine, applied, untuned
+from prism_bench.tuning.kept import KeptChoices, path_for, write_kept
 from prism_bench.tuning.launched import launched
 from tests.tuning.choices import TOOLS, choice
 
 CATALOGUE = discover(Path(__file__).parent.parent / "tunable")
 FACTS = {"device": "NVIDIA H200", "software": TOOLS}
-HERE = Machine("h200", FACTS, "cuda", Device())
+HERE = TuningMachine("h200", FACTS, "cuda", Device())
 SOURCE = launched(CATALOGUE.kernel("tripled"))
 
 
@@ -22,7 +22,7 @@ def launch(tmp_path):
     """A function that keeps choices and applies them to S0, which has 1000 elements."""
 
     def run(*choices, machine=HERE, device="NVIDIA H200"):
-        write_kept(Kept("h200", device, "cuda", choices), path_for("h200", tmp_path))
+        write_kept(KeptChoices("h200", device, "cuda", choices), path_for("h200", tmp_path))
         return applied(CATALOGUE.cases(["tripled"], ["S0"]), machine, tmp_path)
 
     return run
@@ -50,7 +50,7 @@ def test_a_stale_choice_leaves_the_default_and_says_so(launch):
 
 
 def test_a_changed_driver_makes_every_choice_stale(launch):
-    newer = Machine("h200", {**FACTS, "software": {**TOOLS, "driver": "590.0"}}, "cuda", Device())
+    newer = TuningMachine("h200", {**FACTS, "software": {**TOOLS, "driver": "590.0"}}, "cuda", Device())
     assert {"tripled[n=1000]": "driver 580.1 became 590.0"} == launch(chosen(), machine=newer).told["stale"]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.tuning.crossover import CASTS, FORMS, POLICIES, Picked, Row, cost, pick
+from prism_bench.tuning.crossover import CASTS, FORMS, POLICIES, CrossoverRow, Picked, cost, pick
 from tests.built_in import CATALOGUE
 
 ERRORS = {"fp32": 1e-6, "tf32": 4e-4, "f16": 5e-4, "wmma": 5e-4}
@@ -11,7 +11,7 @@ ERRORS = {"fp32": 1e-6, "tf32": 4e-4, "f16": 5e-4, "wmma": 5e-4}
 
 def row(size, fp32, tf32, f16, wmma):
     seconds = {"fp32": fp32, "tf32": tf32, "f16": f16, "wmma": wmma}
-    return Row({"m": size, "k": size, "n": size}, seconds, 2.0, 1.0, ERRORS)
+    return CrossoverRow({"m": size, "k": size, "n": size}, seconds, 2.0, 1.0, ERRORS)
 
 
 ROWS = (row(64, 4.0, 5.0, 3.0, 3.5), row(512, 20.0, 12.0, 8.0, 9.0))

@@ -6,12 +6,12 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.tuning.choice import toolchain_of
-from prism_bench.tuning.kept import Kept, path_for, read_kept, write_kept
+from prism_bench.tuning.kept import KeptChoices, path_for, read_kept, write_kept
 from tests.tuning.choices import TOOLS, choice
 
 
 def kept(*choices):
-    return Kept("h200", "NVIDIA H200", "cuda", choices)
+    return KeptChoices("h200", "NVIDIA H200", "cuda", choices)
 
 
 def test_what_is_written_is_read_again(tmp_path):

@@ -13,11 +13,11 @@ import numpy
 
 from prism_bench.analysis.trend.causes import Causes, Change, breakpoints
 from prism_bench.analysis.trend.detection import level_changes
-from prism_bench.analysis.trend.series import Series, higher_is_better, series_of
+from prism_bench.analysis.trend.series import CaseSeries, higher_is_better, series_of
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, Key, Step
 from prism_bench.store import History
 
-__all__ = ["CAUSES", "Breakpoint", "Cause", "Key", "Series", "Step", "Trend", "steps", "trend"]
+__all__ = ["CAUSES", "Breakpoint", "Cause", "Key", "CaseSeries", "Step", "Trend", "steps", "trend"]
 
 SMALLEST = 0.02  # relative: a smaller change of level is not worth a word
 
@@ -48,7 +48,10 @@ def steps(history: History, floors: Floors | None = None, smallest: float = SMAL
 
 
 def trend(
-    history: History, floors: Floors | None = None, smallest: float = SMALLEST, known: Iterable[Series] | None = None
+    history: History,
+    floors: Floors | None = None,
+    smallest: float = SMALLEST,
+    known: Iterable[CaseSeries] | None = None,
 ) -> Trend:
     """The trend of every series of the history; see `steps`. `known` are those series, for who has them already."""
     every = list(series_of(history) if known is None else known)
@@ -63,7 +66,7 @@ def trend(
     return Trend(tuple(found), tuple(breakpoints(history.records)), len(every), aside)
 
 
-def _steps(series: Series, floor: float, causes: Causes, history: History) -> Iterator[Step]:
+def _steps(series: CaseSeries, floor: float, causes: Causes, history: History) -> Iterator[Step]:
     changes = level_changes(series.logs, log1p(floor))
     if not changes:
         return

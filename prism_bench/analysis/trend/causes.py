@@ -7,8 +7,8 @@ from math import expm1, log
 import numpy
 
 from prism_bench.analysis.comparable import value_settings
-from prism_bench.analysis.trend.series import Series
-from prism_bench.analysis.trend.shared import Shared
+from prism_bench.analysis.trend.series import CaseSeries
+from prism_bench.analysis.trend.shared import SharedMoves
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause
 from prism_bench.metric import MEASURED
 from prism_bench.store import History
@@ -42,16 +42,16 @@ class Change:
 class Causes:
     """Tells why, for the steps of one history. What two records differ in is worked out once."""
 
-    def __init__(self, history: History, series: Iterable[Series]) -> None:
+    def __init__(self, history: History, series: Iterable[CaseSeries]) -> None:
         self._records = history.records
         points = history.points
         self._bounds = numpy.searchsorted(points["record"].to_numpy(), range(len(self._records) + 1))
         self._cases, self._codes = (points[name].cat.codes.to_numpy() for name in ("case", "code"))
         self._unknown = list(points["code"].cat.categories).index("") if "" in points["code"].cat.categories else -1
         self._compared: dict[tuple[int, int], dict[str, str]] = {}
-        self._shared = Shared(series, self._unknown)
+        self._shared = SharedMoves(series, self._unknown)
 
-    def of(self, series: Series, change: Change) -> tuple[int, Cause]:
+    def of(self, series: CaseSeries, change: Change) -> tuple[int, Cause]:
         """The cause of the change of the series, and its place, moved to the cause if it is nearby."""
         for offset in NEARBY:
             place = change.place + offset

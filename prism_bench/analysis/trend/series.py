@@ -17,7 +17,7 @@ _KEY = ("case", "metric", "subject")
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class CaseSeries:
     """The trusted nights of one `key`, oldest first: `records` are their places in the history, `values` the medians.
 
     `clocks` are in hertz, 0 where none was read; `codes` tell machine codes apart. `aside` are the nights that
@@ -37,7 +37,7 @@ class Series:
         return numpy.log(self.values)
 
 
-def series_of(history: History) -> Iterator[Series]:
+def series_of(history: History) -> Iterator[CaseSeries]:
     """Every series of the history; a key without a single trusted night is one with empty arrays.
 
     Set aside is what its record does not trust, and a night on which the device ran at another clock than in the
@@ -78,7 +78,7 @@ def _series(key, columns, trusted, doubts):
     if visits.any():
         aside["the device ran at another clock than in the nights around"] = int(visits.sum())
     kept = {name: column[trusted][~visits] for name, column in columns.items()}
-    return Series(key, kept["record"], kept["value"], kept["clock"], kept["code"], aside)
+    return CaseSeries(key, kept["record"], kept["value"], kept["clock"], kept["code"], aside)
 
 
 def visiting(clocks: numpy.ndarray) -> numpy.ndarray:

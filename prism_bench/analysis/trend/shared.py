@@ -5,7 +5,7 @@ from math import copysign
 
 import numpy
 
-from prism_bench.analysis.trend.series import Series
+from prism_bench.analysis.trend.series import CaseSeries
 
 AROUND = 5  # runs before and after, by whose medians a move is told
 FEWEST = 3  # other cases: fewer tell nothing
@@ -14,18 +14,18 @@ COMMON = 0.75  # of the others, sorted by how far they moved; a quarter of them 
 _Owner = tuple[str, str, str]
 
 
-class Shared:
+class SharedMoves:
     """The moves of the cases whose machine code stayed the same, run by run, worked out when they are asked for."""
 
-    def __init__(self, series: Iterable[Series], unknown: int) -> None:
+    def __init__(self, series: Iterable[CaseSeries], unknown: int) -> None:
         self._unknown = unknown
-        self._series: dict[_Owner, list[Series]] = {}
+        self._series: dict[_Owner, list[CaseSeries]] = {}
         self._moves: dict[tuple[_Owner, int], Mapping[str, float]] = {}
         for one in series:
             if one.key.subject == "kernel":
                 self._series.setdefault(_owner(one), []).append(one)
 
-    def move(self, series: Series, place: int, change: float) -> float | None:
+    def move(self, series: CaseSeries, place: int, change: float) -> float | None:
         """The change of log time that other cases share with a `change` of the series at `place`, in its direction.
 
         Cases differ in what they use of a device, so it is enough that a quarter of them moved. None where fewer than
@@ -54,5 +54,5 @@ class Shared:
         return float(numpy.log(numpy.median(after) / numpy.median(before)))
 
 
-def _owner(series: Series) -> _Owner:
+def _owner(series: CaseSeries) -> _Owner:
     return series.key.machine, series.key.backend, series.key.metric

@@ -16,7 +16,7 @@ WINDOW = 31  # the newest nights of a piece, whose median is its present level
 
 
 @dataclass(frozen=True)
-class Run:
+class LevelRun:
     """Nights in a row, from place `began` of the series to before `ended`, that lie nearer to a level of their own."""
 
     began: int
@@ -37,7 +37,7 @@ class Walk:
         self._newest, self._rolling = _middle_of_three(self._values), median_filter(self._values, WINDOW)
         self._least = sigmas * jitter(self._values)
 
-    def runs(self, start: int) -> Iterator[Run]:
+    def runs(self, start: int) -> Iterator[LevelRun]:
         """The runs of a piece that begins at place `start`, in the order in which their last nights came."""
         settled = CONFIRMED if start else SETTLED
         start = int(numpy.searchsorted(self._kept, start))
@@ -48,7 +48,7 @@ class Walk:
             began = self._began(night, start + settled, float(levels[night - CONFIRMED]), change)
             length = night + 1 - began
             if length >= CONFIRMED and abs(change) >= self._least / sqrt(length):
-                yield Run(int(self._kept[began]), int(self._kept[night]) + 1)
+                yield LevelRun(int(self._kept[began]), int(self._kept[night]) + 1)
 
     def _levels(self, start):
         """At each night from `start` on: the median of it and those before it, WINDOW at most, none before `start`."""

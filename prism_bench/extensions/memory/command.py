@@ -137,7 +137,7 @@ def _writing(folder):
 
     def write(records):
         for name in records if folder else ():
-            places.setdefault(name, store.Place(folder / name))
+            places.setdefault(name, store.RecordPlace(folder / name))
         return [places[name].save(record) for name, record in records.items() if name in places]
 
     return write

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from prism_bench.analysis.comparison import Compared, compare
+from prism_bench.analysis.comparison import ComparedCase, compare
 from prism_bench.extensions.memory.names import ALLOCATORS
 from prism_bench.measure.limits import valid_median
 from prism_bench.run_record import RunRecord
@@ -28,7 +28,7 @@ class TraceRow:
     release: float | None
     tail: float | None
     values: Mapping[str, float | None]
-    compared: Compared | None
+    compared: ComparedCase | None
     reason: str | None = None
 
 
@@ -37,7 +37,7 @@ class Noticed:
     """A program on one allocator against the same program on CuPy's pool, in one metric."""
 
     allocator: str
-    compared: Compared
+    compared: ComparedCase
 
 
 @dataclass(frozen=True)

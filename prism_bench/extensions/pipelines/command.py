@@ -101,7 +101,7 @@ def _saver(folder, tuning):
     """What keeps every version of the record in the folder, if there is one."""
     from prism_bench import store
 
-    place = store.Place(folder) if folder else None
+    place = store.RecordPlace(folder) if folder else None
     return Saver(lambda record: place.save(replace(record, tuning=tuning)) if place else None)
 
 

@@ -10,7 +10,7 @@ from prism_bench.case import Case
 from prism_bench.run import Progress
 from prism_bench.studies.trials import Bench, Trial, Trials, timed_in_turn
 from prism_bench.tuning.choice import toolchain_of
-from prism_bench.tuning.crossover import CASTS, FORMS, HALVES, SHAPES, Row
+from prism_bench.tuning.crossover import CASTS, FORMS, HALVES, SHAPES, CrossoverRow
 from prism_bench.tuning.effect import entropies, window_row
 from prism_bench.tuning.guide import BATCHES, IMAGES, WINDOWS, Batch, Window
 from prism_bench.tuning.measured import Measured, path_for, write_measured
@@ -48,7 +48,7 @@ class Measuring:
             created=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", ""), **found,
         )  # fmt: skip
 
-    def matmul(self) -> tuple[Row, ...]:
+    def matmul(self) -> tuple[CrossoverRow, ...]:
         """A row for every shape."""
         shapes = SHAPES if self.on_device else SMALL_SHAPES
         cases = {(name, *_key(shape)): self._case(kernel, m=shape["m"], n=shape["n"], k=shape["k"])
@@ -129,7 +129,7 @@ def _row(shape, trials, seconds):
     key = _key(shape)
     by_casts = _error(trials["casts", *key])
     errors = {form: by_casts if form in HALVES else _error(trials[form, *key]) for form in FORMS}
-    return Row(
+    return CrossoverRow(
         shape=shape,
         seconds={form: seconds[form, *key] for form in FORMS},
         narrow=max(seconds["casts", *key] - seconds["f16", *key], 0.0),

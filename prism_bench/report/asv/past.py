@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from prism_bench import store
-from prism_bench.analysis.trend import Breakpoint, Key, Series, Step, Trend, trend
+from prism_bench.analysis.trend import Breakpoint, CaseSeries, Key, Step, Trend, trend
 from prism_bench.analysis.trend.floors import kept_floors
 from prism_bench.analysis.trend.series import series_of
 from prism_bench.analysis.trend.shifts import Shift, shifts
@@ -37,7 +37,7 @@ class Past:
         return shifts(self.trend.steps)
 
     @cached_property
-    def series(self) -> Mapping[Key, Series]:
+    def series(self) -> Mapping[Key, CaseSeries]:
         """The series that a step is drawn on: of each shift that of its largest step."""
         wanted = {largest(shift).key for shift in self._shifts}
         return {one.key: one for one in series_of(self.history) if one.key in wanted} if wanted else {}

@@ -8,8 +8,8 @@ import re
 from collections import Counter
 from xml.etree import ElementTree as Xml
 
-from prism_bench.analysis.checks import Check
-from prism_bench.analysis.gate import Gate, Part
+from prism_bench.analysis.checks import GateCheck
+from prism_bench.analysis.gate import Gate, GatePart
 from prism_bench.analysis.reproduce import command
 
 # What XML 1.0 cannot hold, not even escaped (section 2.2).
@@ -25,7 +25,7 @@ def document(gate: Gate) -> str:
     return Xml.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
-def _suite(gate: Gate, part: Part):
+def _suite(gate: Gate, part: GatePart):
     tests = [_test(gate, part, check) for check in part.checks] or [_silent(part)]
     kinds = Counter(child.tag for test in tests for child in test)
     counts = {"failures": kinds["failure"], "errors": kinds["error"], "skipped": kinds["skipped"]}
@@ -35,7 +35,7 @@ def _suite(gate: Gate, part: Part):
     return suite
 
 
-def _test(gate: Gate, part: Part, check: Check):
+def _test(gate: Gate, part: GatePart, check: GateCheck):
     test = _named(part, check.title)
     if check.grave:
         tag = "failure" if check.gravity == "bad" else "error"

@@ -6,8 +6,8 @@ characters: rows that do not fit are counted, never dropped in silence.
 
 import re
 
-from prism_bench.analysis.checks import Check
-from prism_bench.analysis.gate import Gate, Part
+from prism_bench.analysis.checks import GateCheck
+from prism_bench.analysis.gate import Gate, GatePart
 from prism_bench.analysis.reproduce import command
 from prism_bench.report.gate.words import answers, headline, origin, title
 from prism_bench.units import ratio_text
@@ -45,11 +45,11 @@ def _folded(gate: Gate):
             yield f"{title(part)}: {len(others)} more", [_row(check) for check in others]
 
 
-def _others(part: Part):
+def _others(part: GatePart):
     return [check for check in part.checks if check.message and not check.grave]
 
 
-def _row(check: Check, more: str = "") -> str:
+def _row(check: GateCheck, more: str = "") -> str:
     ratio = ratio_text(check.ratio) if check.ratio else ""
     return f"| {plain_text(check.answer)} | {plain_text(check.title)} | {ratio} | {plain_text(check.message)}{more} |"
 

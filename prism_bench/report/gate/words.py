@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from prism_bench.analysis.gate import Gate, Part
+from prism_bench.analysis.gate import Gate, GatePart
 from prism_bench.report.machine import machine_name
 
 _SENTENCES = {0: "All well", 1: "Something is bad", 2: "Nothing could be judged", 3: "Something cannot be trusted"}
@@ -27,13 +27,13 @@ def origin(gate: Gate) -> str:
     return f"{machine_name(record)}, {record.backend} backend, {record.created} UTC, {commit}, {gate.path.name}"
 
 
-def answers(part: Part) -> str:
+def answers(part: GatePart) -> str:
     """`142 met, 3 missed, 5 unmeasured`, the most frequent first; where nothing was asked, why not."""
     counts = Counter(check.answer for check in part.checks)
     told = ", ".join(f"{count} {answer}" for answer, count in counts.most_common())
     return "; ".join(words for words in (told, part.silent) if words) or "nothing to ask"
 
 
-def title(part: Part) -> str:
+def title(part: GatePart) -> str:
     """The part's name as a heading."""
     return PARTS.get(part.name, part.name.capitalize())

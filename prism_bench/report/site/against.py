@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.baselines import Baseline
-from prism_bench.analysis.comparison import Comparison, compare
+from prism_bench.analysis.comparison import RecordComparison, compare
 from prism_bench.analysis.noise import Noise
 from prism_bench.errors import ResultsError
 from prism_bench.report.site.places import Places
@@ -18,7 +18,7 @@ _WEEK = timedelta(days=7)
 
 def against(
     record: RunRecord, earlier: Sequence[Facts], places: Places, noise: Noise | None, baseline: Baseline | None
-) -> Iterator[tuple[Facts, Comparison | str]]:
+) -> Iterator[tuple[Facts, RecordComparison | str]]:
     """Each chosen earlier night with the comparison of `record` to it, or the reason why there is none."""
     for facts in chosen(record, earlier, baseline):
         try:

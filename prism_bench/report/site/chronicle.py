@@ -8,12 +8,12 @@ from pathlib import Path
 from prism_bench.analysis.against_baseline import baseline_part
 from prism_bench.analysis.against_history import trend_part
 from prism_bench.analysis.against_last import last_part, once
-from prism_bench.analysis.comparison import Comparison
-from prism_bench.analysis.gate import Gate, Part, gate
+from prism_bench.analysis.comparison import RecordComparison
+from prism_bench.analysis.gate import Gate, GatePart, gate
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.trend import Breakpoint, Series, Step, Trend, trend
+from prism_bench.analysis.trend import Breakpoint, CaseSeries, Step, Trend, trend
 from prism_bench.analysis.trend.choice import chosen
 from prism_bench.analysis.trend.floors import kept_floors
 from prism_bench.analysis.trend.series import series_of
@@ -41,7 +41,7 @@ class Chronicle:
     catalogue: Catalogue | None
     history: History
     trend: Trend
-    all_series: tuple[Series, ...]
+    all_series: tuple[CaseSeries, ...]
     own: tuple[Facts, ...]
     path: Path
     reading: Reading
@@ -79,9 +79,9 @@ class Chronicle:
         return [one for one in reversed(self.trend.breakpoints) if one.backend == self.record.backend]
 
     @cached_property
-    def series(self) -> Mapping[str, list[Series]]:
+    def series(self) -> Mapping[str, list[CaseSeries]]:
         """The series of each case, those with a trusted night."""
-        found: dict[str, list[Series]] = {}
+        found: dict[str, list[CaseSeries]] = {}
         for one in self.all_series:
             if one.key.backend == self.record.backend and len(one.values):
                 found.setdefault(one.key.case, []).append(one)
@@ -94,7 +94,7 @@ class Chronicle:
         return {place: night for night, place in enumerate(places)}
 
     @cached_property
-    def comparisons(self) -> list[tuple[Facts, Comparison | str]]:
+    def comparisons(self) -> list[tuple[Facts, RecordComparison | str]]:
         """The newest night against earlier ones, or why they do not compare."""
         return list(against(self.record, self.earlier, self.places, self.noise, self.reading.promises.baseline))
 
@@ -129,7 +129,7 @@ def chronicle_of(
     baseline = _baseline(reading, path, places, noise)
     last = once(last_part(reading, history, places.runs, noise), [baseline])
     parts = [baseline, last, trend_part(history, record, floors, found)]
-    passed = gate(reading, path, parts + ([Part("budgets of the device", silent=refusal)] if refusal else []))
+    passed = gate(reading, path, parts + ([GatePart("budgets of the device", silent=refusal)] if refusal else []))
     own = tuple(facts for facts in history.records if facts.backend == record.backend)
     told = all_told(reading, own, history, places, catalogue)
     return Chronicle(
@@ -152,4 +152,4 @@ def _baseline(reading, path, places, noise):
     try:
         return baseline_part(reading, path, places.runs, noise)
     except ResultsError as error:
-        return Part("baseline", silent=str(error))
+        return GatePart("baseline", silent=str(error))

@@ -12,7 +12,7 @@ import numpy
 import orjson
 
 from prism_bench.analysis.noise import Noise
-from prism_bench.analysis.trend import Series
+from prism_bench.analysis.trend import CaseSeries
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import file_name
 from prism_bench.store.points import Facts
@@ -61,7 +61,7 @@ def _columns(chronicle, case) -> Mapping[str, numpy.ndarray]:
     return {f"{one.key.metric} {one.key.subject}": _by_night(one, chronicle) for one in chronicle.series.get(case, ())}
 
 
-def _by_night(series: Series, chronicle: Chronicle):
+def _by_night(series: CaseSeries, chronicle: Chronicle):
     values = numpy.full(len(chronicle.own), numpy.nan)
     values[[chronicle.nights[place] for place in series.records.tolist()]] = _short(series.values)
     return values

@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.comparison import Compared, Comparison, comparison_findings
+from prism_bench.analysis.comparison import ComparedCase, RecordComparison, comparison_findings
 from prism_bench.analysis.control import ENOUGH, Control, shift_words
 from prism_bench.analysis.estimate import Estimate
 from prism_bench.analysis.findings import value_text
@@ -13,7 +13,7 @@ from prism_bench.units import share_text
 STYLES = {"slower": "bold red", "faster": "green", "same": "dim", "inconclusive": "yellow", "not compared": "yellow"}
 
 
-def comparison_view(comparison: Comparison, everything: bool = False) -> RenderableType:
+def comparison_view(comparison: RecordComparison, everything: bool = False) -> RenderableType:
     """What `compare` prints: the count, a table of all cases but those that are the same (`everything`: those too)."""
     shown = [one for one in comparison.cases if everything or one.verdict != "same"]
     parts = [_headline(comparison)]
@@ -23,7 +23,7 @@ def comparison_view(comparison: Comparison, everything: bool = False) -> Rendera
     return Group(*parts)
 
 
-def comparison_json(comparison: Comparison) -> dict:
+def comparison_json(comparison: RecordComparison) -> dict:
     """The comparison as plain JSON values; unknown ones are null."""
     control = comparison.control
     return {
@@ -66,7 +66,7 @@ def _table(shown, names):
     return grid
 
 
-def _cells(one: Compared):
+def _cells(one: ComparedCase):
     times = [value_text(one.metric, seconds) for seconds in one.seconds]
     if one.judgement is None:
         return (Text(one.case), one.metric, *times, "-", "-", "-", "-")
@@ -101,7 +101,7 @@ def _control(control):
     return Text(words, style="bold red" if control.excess else "dim")
 
 
-def _plain(one: Compared):
+def _plain(one: ComparedCase):
     plain = {"case": one.case, "metric": one.metric, "verdict": one.verdict, "reason": one.reason,
              "identical": one.identical, "seconds": list(one.seconds)}  # fmt: skip
     if one.judgement is None:

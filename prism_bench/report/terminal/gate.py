@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.checks import Check
+from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.gate import Gate
 from prism_bench.analysis.reproduce import command
 from prism_bench.report.gate.words import answers, headline, origin, title
@@ -33,7 +33,7 @@ def _parts(gate):
     return grid
 
 
-def _concern(gate, check: Check):
+def _concern(gate, check: GateCheck):
     yield Text.assemble((f"{check.answer}: ", _STYLES[check.gravity]), f"{_subject(check)}{check.message}")
     yield Text(f"    {command(gate.record, check)}", style="dim", no_wrap=True, overflow="ignore")  # to be copied
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.gate import Part
+from prism_bench.analysis.gate import GatePart
 from prism_bench.catalogue import discover
 from prism_bench.report.gate.annotations import lines
 from tests.report.gate.planted import AWKWARD, BAD, MET, NOTE, gate_of, many
@@ -48,7 +48,7 @@ def test_github_shows_ten_so_the_tenth_counts_the_rest(catalogue, count, shown, 
 
 
 def test_a_part_that_could_say_nothing_warns(catalogue):
-    silent = Part("baseline", silent="no baseline for box")
+    silent = GatePart("baseline", silent="no baseline for box")
     told = [line for line in lines(gate_of(MET, more=[silent]), catalogue, HOUSE) if line.startswith("::warning")]
     assert ["::warning title=Against the baseline%3A unmeasured::no baseline for box"] == told
     told = [line for line in lines(gate_of(NOTE), catalogue, HOUSE) if line.startswith("::warning")]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from xml.etree import ElementTree as Xml
 
-from prism_bench.analysis.gate import Part
+from prism_bench.analysis.gate import GatePart
 from prism_bench.report.gate.junit import document
 from tests.report.gate.planted import AWKWARD, BAD, DOUBT, MET, NOTE, gate_of
 
@@ -27,7 +27,7 @@ def test_a_failure_says_how_to_see_it_again():
 
 
 def test_a_part_that_asked_nothing_is_skipped_with_its_reason():
-    _, suite = suites(gate_of(MET, more=[Part("baseline", silent="no baseline for box")]))
+    _, suite = suites(gate_of(MET, more=[GatePart("baseline", silent="no baseline for box")]))
     assert ("1", "1") == (suite.get("tests"), suite.get("skipped"))
     assert "no baseline for box" == suite[0][0].get("message")
 

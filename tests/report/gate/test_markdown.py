@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from prism_bench.analysis.gate import Part
+from prism_bench.analysis.gate import GatePart
 from prism_bench.report.gate.markdown import MARK, document
 from tests.report.gate.planted import AWKWARD, BAD, DOUBT, MET, NOTE, OK, gate_of, many
 
@@ -28,7 +28,7 @@ def test_a_concern_has_its_command():
 
 
 def test_parts_say_what_they_answered_or_why_not():
-    text = document(gate_of(MET, MET, NOTE, more=[Part("baseline", silent="no baseline for box")]))
+    text = document(gate_of(MET, MET, NOTE, more=[GatePart("baseline", silent="no baseline for box")]))
     assert "| Budgets | 2 met, 1 unmeasured |" in text
     assert "| Against the baseline | no baseline for box |" in text
 

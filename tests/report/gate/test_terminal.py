@@ -5,7 +5,7 @@ import json
 import pytest
 from rich.console import Console
 
-from prism_bench.analysis.gate import Part
+from prism_bench.analysis.gate import GatePart
 from prism_bench.report.gate import json_view
 from prism_bench.report.terminal.gate import view
 from tests.report.gate.planted import BAD, DOUBT, MET, NOTE, gate_of, many
@@ -33,7 +33,7 @@ def test_notes_are_counted_beyond_the_first():
 
 
 def test_silence_has_its_reason():
-    assert "no baseline for box" in shown(gate_of(MET, more=[Part("baseline", silent="no baseline for box")]))
+    assert "no baseline for box" in shown(gate_of(MET, more=[GatePart("baseline", silent="no baseline for box")]))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from math import log
 
 from prism_bench.analysis import comparison, control, environment, estimate, medians, placements, verdict
-from prism_bench.analysis.comparison import Compared, Comparison
+from prism_bench.analysis.comparison import ComparedCase, RecordComparison
 from prism_bench.report.site.against import name_of
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page, kernel_page
@@ -36,7 +36,7 @@ def page(chronicle: Chronicle, shelves: Sequence[Mapping[str, object]]) -> Page:
     return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"))
 
 
-def _pair(chronicle, facts, found: Comparison | str):
+def _pair(chronicle, facts, found: RecordComparison | str):
     told = {**{key: value for key, value in asdict(facts).items() if key in ("file", "created", "commit")},
             "name": name_of(facts)}  # fmt: skip
     if isinstance(found, str):
@@ -48,7 +48,7 @@ def _pair(chronicle, facts, found: Comparison | str):
     return {**told, "reason": None, **plain, "cases": cases}
 
 
-def _rank(one: Compared):
+def _rank(one: ComparedCase):
     """Changes first, the largest ahead."""
     size = abs(one.judgement.estimate.log) if one.judgement else 0.0
     return _ORDER.index(one.verdict), -size

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 
-from prism_bench.analysis.checks import Check
+from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.reproduce import command
 from prism_bench.analysis.roofline import roofs
 from prism_bench.analysis.summary import number
@@ -91,7 +91,7 @@ def _case(chronicle, told: Told, counts):
         "measurements": [_measurement(one) for one in case.measurements],
         "verification": case.verification, "counters": counts,
         "steps": [_step(chronicle, step) for step in chronicle.steps.get(case.name, ())],
-        "reproduce": command(told.reading.record, Check(case.name, None, case.status)),
+        "reproduce": command(told.reading.record, GateCheck(case.name, None, case.status)),
     }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from prism_bench.analysis.checks import Check
+from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.reproduce import command
 from prism_bench.report.gate.words import answers, title
@@ -58,11 +58,11 @@ def lede(chronicle: Chronicle) -> list[str]:
     return [*parts, f"{count} record{'s' if count != 1 else ''}"]
 
 
-def _concern(chronicle, check: Check):
+def _concern(chronicle, check: GateCheck):
     return {**_note(chronicle, check), "reproduce": command(chronicle.record, check)}
 
 
-def _note(chronicle, check: Check):
+def _note(chronicle, check: GateCheck):
     return {
         "kind": check.answer, "gravity": check.gravity, "metric": check.metric, "ratio": check.ratio,
         "message": check.message, "cases": _cases(chronicle, check.cases or filter(None, [check.case])),
