@@ -41,7 +41,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # A backend is the thin layer between a case and one of these two.
 STANDS_ON = {("backends", "emulator"), ("backends", "compilation")}
 # Imports that still look up.
-TO_BE_MOVED = {("workers", "emulator"), ("studies", "extensions")}
+TO_BE_MOVED = {("studies", "extensions")}
 # The facade and the entry point are doors, not rooms: `import prism_bench` is held to account by what it loads.
 DOORS = ("__init__", "__main__")
 

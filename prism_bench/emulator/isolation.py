@@ -220,4 +220,4 @@ def _environment(guarded: bool) -> WorkerEnvironment:
     variables = {"OPENBLAS_NUM_THREADS": "1"}
     if guarded:
         variables |= {**_SANITIZER, "LD_PRELOAD": sanitizer_library()}
-    return WorkerEnvironment(variables=variables, program=f"{__package__}.child")
+    return WorkerEnvironment(f"{__package__}.child", variables=variables)

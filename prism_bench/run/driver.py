@@ -17,11 +17,13 @@ from prism_bench.measure.plausibility import judged
 from prism_bench.measurement import merged
 from prism_bench.monitor.executions import Execution, Journal
 from prism_bench.run.lanes import side_by_side, worth
+from prism_bench.run.places import HERE
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, to_plain
 from prism_bench.run_record import CaseResult, RunRecord, decode_case
 from prism_bench.saving import Due
-from prism_bench.workers.process import HERE, Place, WorkerDied, died_at_start, work
+from prism_bench.workers.handle import WorkerEnvironment
+from prism_bench.workers.process import WorkerDied, died_at_start, work
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Run:
         self, catalogue: Catalogue, backend: str, settings: Settings, report: Callable = lambda _: None, place=HERE
     ):
         self._catalogue, self._backend, self._settings, self._report = catalogue, backend, settings, report
-        self._place: Place = place
+        self._place: WorkerEnvironment = place
         self._results: dict[str, list[CaseResult]] = {}
         self._facts: dict = {}
         self._protocol: dict = {}

@@ -10,9 +10,10 @@ from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.run.driver import Progress, Run
+from prism_bench.run.places import HERE
 from prism_bench.run.settings import Settings
 from prism_bench.run_record import RunRecord
-from prism_bench.workers.process import HERE, Place
+from prism_bench.workers.handle import WorkerEnvironment
 
 DEVICE_METRICS = ("cold_time", "hot_time", "wall_time")
 
@@ -24,7 +25,7 @@ class Build:
     name: str
     catalogue: Catalogue
     cases: tuple[Case, ...]
-    place: Place = HERE
+    place: WorkerEnvironment = HERE
 
 
 def pair_settings(settings: Settings, metrics: Sequence[str] = DEVICE_METRICS) -> Settings:

@@ -7,8 +7,10 @@ from queue import SimpleQueue
 from threading import Event, Thread
 
 from prism_bench.run.measuring import lacks_memory
+from prism_bench.run.places import HERE
 from prism_bench.workers.conversation import Conversation
-from prism_bench.workers.process import HERE, Place, WorkerDied
+from prism_bench.workers.handle import WorkerEnvironment
+from prism_bench.workers.process import WorkerDied
 
 WORTH_A_START = 8  # tasks
 
@@ -27,7 +29,7 @@ def worth(lanes: int, tasks: Sequence[str]) -> int:
 
 
 def side_by_side(
-    order: dict, tasks: Sequence[str], lanes: int, timeout: float, place: Place = HERE
+    order: dict, tasks: Sequence[str], lanes: int, timeout: float, place: WorkerEnvironment = HERE
 ) -> Iterator[dict | WorkerDied]:
     """{"begin": task}, then its {"results": [...]} or how its process died, as they come; {"facts"} besides.
 

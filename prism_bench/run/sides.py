@@ -10,8 +10,8 @@ from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import UsageError
 from prism_bench.files import default_folder
 from prism_bench.run.interleave import Build
+from prism_bench.run.places import measuring
 from prism_bench.run.worktree import checked_out, full_hash
-from prism_bench.workers.process import Place
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _of_one(word, cases, catalogue):
 
 def _named(words, choice, shared):
     return tuple(
-        Build(word, choice.catalogue, tuple(cases), Place(None, environment))
+        Build(word, choice.catalogue, tuple(cases), measuring(None, environment))
         for word, cases, environment in zip(words, shared, choice.environments, strict=True)
     )
 
@@ -113,7 +113,7 @@ def _builds(words, sources, choice):
     notes = _alone(alone)
     notes += [f"{word}: {problem}" for word, (one, _) in zip(words, sources, strict=True) for problem in one.problems]
     builds = tuple(
-        Build(word, catalogue, tuple(cases), Place(root, environment))
+        Build(word, catalogue, tuple(cases), measuring(root, environment))
         for word, (catalogue, root), cases, environment in zip(words, sources, shared, choice.environments, strict=True)
     )
     return Sides(builds, "builds", tuple(notes))

@@ -30,7 +30,7 @@ from prism_bench.run.session import result_of
 from prism_bench.run_record import RunRecord
 from prism_bench.strict_json import json_line
 from prism_bench.studies.attribution import attributed, cut_short, launched, read_events, told_so_far
-from prism_bench.workers.process import HERE
+from prism_bench.workers.child import environment
 
 GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
 PART = 64  # cases that one program goes through: ncu writes its report when that ends, and not before
@@ -174,7 +174,7 @@ class _Profiling:
             program = [sys.executable, "-m", "prism_bench.studies.profile_worker", str(order), str(events)]
             command = ncu.capture(self._tool, self._counting(), report, program)
             log, watch = report.with_suffix(".log"), lambda: self._report(told_so_far(events))
-            ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=HERE.view()["PYTHONPATH"])
+            ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=environment()["PYTHONPATH"])
             told = read_events(events)
         launches = self._exported(report, ended, must=launched(told))
         kept = [str(report) if word == str(order) else word for word in command]

@@ -16,7 +16,7 @@ from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.sanitizer import CHECKS, SanitizerFinding
 from prism_bench.strict_json import json_line
 from prism_bench.studies.sanitize_worker import looked_at
-from prism_bench.workers.process import HERE
+from prism_bench.workers.child import environment
 
 GRACE = 30.0
 
@@ -103,7 +103,7 @@ class _Work:
 
     def _said(self, command, log, left):
         try:
-            ended = tools.run(command, log, left + GRACE, PYTHONPATH=HERE.view()["PYTHONPATH"])
+            ended = tools.run(command, log, left + GRACE, PYTHONPATH=environment()["PYTHONPATH"])
         except ProfilerFailed:
             return log.read_text(errors="replace")
         if sanitizer.BEGIN not in ended.text:

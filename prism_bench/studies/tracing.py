@@ -13,7 +13,7 @@ from prism_bench.profilers.cupti import injection_library
 from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.timeline import Timeline
 from prism_bench.strict_json import json_line
-from prism_bench.workers.process import HERE
+from prism_bench.workers.child import environment
 
 REPEATS = 20
 GRACE = 120.0  # seconds in which nsys may write its report after the program has ended
@@ -64,7 +64,7 @@ def _traced(order, seconds):
         ranges = {"NVTX_INJECTION64_PATH": library} if library else {}
         command = [sys.executable, "-m", "prism_bench.studies.trace_worker", str(place)]
         log = Path(folder) / "log"
-        ended = tools.run(command, log, seconds, PYTHONPATH=HERE.view()["PYTHONPATH"], **ranges)
+        ended = tools.run(command, log, seconds, PYTHONPATH=environment()["PYTHONPATH"], **ranges)
         if ended.status == 2 and not path.is_file():
             raise BackendUnavailable(last_words(ended.text, lines=1))
         if not path.is_file():
@@ -86,7 +86,7 @@ def trace_with_nsys(catalogue, backend: str, cases: Sequence[str], folder: Path,
         }))  # fmt: skip
         program = [sys.executable, "-m", "prism_bench.studies.profile_worker", str(order), str(Path(place) / "events")]
         command, log = nsys.capture(tools.find("nsys"), report, program), report.with_suffix(".log")
-        ended = tools.run(command, log, seconds + GRACE, PYTHONPATH=HERE.view()["PYTHONPATH"])
+        ended = tools.run(command, log, seconds + GRACE, PYTHONPATH=environment()["PYTHONPATH"])
     if not report.is_file():
         words = ended.text + ("\nImportation failed: only a .qdstrm is there" if _raw(report) else "")
         raise ProfilerFailed("nsys", classify(words, ended.status, produced=False), last_words(ended.text))

@@ -9,6 +9,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.measure import Criterion, shuffled
 from prism_bench.measurement import Measurement, merged
 from prism_bench.run.interleave import pair_settings
+from prism_bench.run.places import HERE
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, Watching, to_plain
 from prism_bench.run_record import CaseResult, decode_case
@@ -77,7 +78,7 @@ class Trials:
         criteria = Settings().criteria | dict.fromkeys(CLOCKS, QUICK)
         settings = Settings(seeds=(0,), criteria=criteria, watching=Watching(hertz=0))
         self._bench = bench
-        self._conversation = Conversation(bench.order(settings, verifies=True, ahead=ahead))
+        self._conversation = Conversation(bench.order(settings, verifies=True, ahead=ahead), HERE)
 
     @property
     def facts(self) -> dict:
@@ -139,7 +140,7 @@ def _round(bench, cases, report) -> Iterator[Trial]:
     if not cases:
         return
     settings = replace(Settings(), seeds=(0,))
-    with Conversation(bench.order(settings, verifies=False)) as conversation:
+    with Conversation(bench.order(settings, verifies=False), HERE) as conversation:
         for case in cases:
             report(case)
             try:

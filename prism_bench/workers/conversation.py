@@ -1,41 +1,35 @@
-"""A measuring process that gets one task after the other from who listens; another takes its place where it dies."""
+"""A measuring worker that receives one task after the other; another one takes its place where it ends."""
 
-import tempfile
+from collections.abc import Iterator, Mapping
 
 from prism_bench.strict_json import json_line
-from prism_bench.workers.process import (
-    HERE,
-    START_SECONDS,
-    Place,
-    WorkerDied,
-    end,
-    hand_over,
-    heard,
-    lines_of,
-    start,
-)
+from prism_bench.workers.events import JsonObject, WorkerEvent
+from prism_bench.workers.handle import START_SECONDS, WorkerEnvironment
+from prism_bench.workers.process import EventWorker, WorkerDied
 
 
 class Conversation:
-    """Use it in a `with` block. `facts` of the device are there after the first answer."""
+    """Tasks for a worker, which starts with the first one; use it in a `with` block.
 
-    def __init__(self, order: dict, place: Place = HERE):
+    `facts` of the device are known after the first answer.
+    """
+
+    def __init__(self, order: Mapping[str, object], place: WorkerEnvironment) -> None:
         self._order, self._place = {**order, "tasks": [], "open": True}, place
-        self._process = self._words = self._lines = None
+        self._process: EventWorker | None = None
         self._interrupted = False
-        self.facts: dict = {}
+        self.facts: JsonObject = {}
 
-    def ask(self, task: str, timeout: float) -> list[dict]:
-        """The task's results as plain values; WorkerDied where it takes longer than `timeout` seconds or crashes.
+    def ask(self, task: str, timeout: float) -> list[JsonObject]:
+        """Return the task's results; WorkerDied where it takes longer than `timeout` seconds or crashes.
 
-        A process that is lost after its last answer, before it begins with this task, is replaced once.
+        A worker that is lost after its last answer, before it begins this task, is replaced once.
         """
         fresh = self._process is None
-        if fresh:
-            self._start()
+        worker = self._process or self._started()
         try:
-            hand_over(self._process, task)
-            return next(event["results"] for event in self._events(task, timeout) if "results" in event)
+            worker.send(task)
+            return next(event["results"] for event in self._events(worker, task, timeout) if "results" in event)
         except WorkerDied as death:
             self._end()
             if fresh or death.task is not None or self._interrupted:
@@ -43,31 +37,32 @@ class Conversation:
         return self.ask(task, timeout)
 
     def interrupt(self) -> None:
-        """End the process from another thread than the one that asks; that one is told how it died."""
+        """End the worker from another thread than the one that asks, which gets WorkerDied."""
         self._interrupted, process = True, self._process
         if process is not None:
             process.kill()
 
-    def __enter__(self):
+    def __enter__(self) -> "Conversation":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._end()
 
-    def _start(self):
-        """A process is there once it has said where it runs; what it compiles ahead it says library by library."""
-        self._words = tempfile.TemporaryFile()
-        self._process = start(self._place, self._words)
+    def _started(self) -> EventWorker:
+        """Return a new worker, which has its order; its first event reports where it runs."""
+        worker = self._process = EventWorker(self._place)
         if self._interrupted:  # while it was being started
-            self._process.kill()
-        self._lines = lines_of(self._process)
-        hand_over(self._process, json_line(self._order))
+            worker.kill()
+        worker.send(json_line(self._order))
+        return worker
 
-    def _events(self, task, timeout):
-        begun, case, limit = None, None, START_SECONDS
+    def _events(self, worker: EventWorker, task: str, timeout: float) -> Iterator[WorkerEvent]:
+        begun: str | None = None
+        case: str | None = None
+        limit = START_SECONDS
         while True:
             try:
-                event = heard(self._process, self._lines, self._words, begun, limit)
+                event = worker.receive(begun, limit)
             except WorkerDied as death:
                 death.case = case
                 raise
@@ -77,9 +72,8 @@ class Conversation:
                 begun, limit = task, timeout
             yield event
 
-    def _end(self):
+    def _end(self) -> None:
         if self._process is None:
             return
-        end(self._process)
-        self._words.close()
+        self._process.end()
         self._process = None

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -21,12 +21,13 @@ class WorkerEnvironment:
     """What a worker runs and where: its module, the checkout it is imported from, and environment variables.
 
     Without a `root` the worker imports what this process does. Python looks into the current folder first, so the
-    worker of another checkout runs in that folder.
+    worker of another checkout runs in that folder. `explain` finds the cause of a death in the text of standard error.
     """
 
+    program: str
     root: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
-    program: str = "prism_bench.run.worker"
+    explain: Callable[[str], object | None] = lambda text: None
 
     def view(self) -> dict[str, str]:
         """Return all environment variables of the worker."""
@@ -53,7 +54,7 @@ class WorkerProcess:
     def __init__(
         self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]
     ) -> None:
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr, self._explain = tempfile.TemporaryFile(), where.explain
         if streams.get("stdout") == subprocess.STDOUT:
             streams["stdout"] = self._stderr.fileno()
         command = [sys.executable, "-m", where.program, *arguments]
@@ -89,6 +90,12 @@ class WorkerProcess:
     def ending(self, timeout: float | None = None) -> str:
         """Return how the process ended, with its last line of standard error, after waiting `timeout` seconds."""
         return ending(self.wait(timeout), self._stderr)
+
+    def last_words(self) -> str:
+        """Return why the process ended, after waiting for that: the cause that `explain` finds, or its last line."""
+        self.wait()
+        cause = self._explain(self.stderr_text())
+        return str(cause) if cause else f"the process {self.ending()}"
 
     def release(self) -> None:
         """Close this side's files; the process has ended or is of no more interest."""

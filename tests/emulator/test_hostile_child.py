@@ -24,7 +24,7 @@ def hostile(monkeypatch, tmp_path):
 
     def child(behaviour):
         variables = {"BEHAVIOUR": behaviour, "BOMB": str(tmp_path / "bomb")}
-        place = WorkerEnvironment(variables=variables, program="tests.emulator.hostile_child")
+        place = WorkerEnvironment("tests.emulator.hostile_child", variables=variables)
         monkeypatch.setattr(isolation, "_environment", lambda guarded: place)
         return Child(Path("library.so"), guarded=False)
 

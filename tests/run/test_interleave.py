@@ -12,8 +12,8 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
 from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings
+from prism_bench.run.places import measuring
 from prism_bench.workers import process
-from prism_bench.workers.process import Place
 
 TOYS = Path(__file__).parent.parent / "toys"
 QUICK = dict.fromkeys(("cold_time", "hot_time", "wall_time"), Criterion(min_samples=3, max_samples=3))
@@ -22,7 +22,7 @@ QUICK = dict.fromkeys(("cold_time", "hot_time", "wall_time"), Criterion(min_samp
 def placed(folder, name, script):
     path = folder / f"{name}.json"
     path.write_text(json.dumps(script))
-    return Place(None, {SCRIPT: str(path)})
+    return measuring(None, {SCRIPT: str(path)})
 
 
 def played(folder, a=None, b=None, *, processes=1, report=lambda _: None, **more):
@@ -40,7 +40,7 @@ def whole(tmp_path_factory):
     started, seen, really = [], [], process.work
 
     def work(order, timeout, place):
-        started.append((Path(place.environment[SCRIPT]).stem, order["process"], order["timed"]))
+        started.append((Path(place.variables[SCRIPT]).stem, order["process"], order["timed"]))
         yield from really(order, timeout, place)
 
     scripts = {"*": {"seconds": 1e-5, "noise": 0}}, {"*": {"seconds": 3e-5, "noise": 0}}
@@ -158,5 +158,5 @@ def test_a_process_of_another_checkout_runs_that_checkouts_package(tmp_path, mon
         (folder / "__init__.py").write_text("")
     worker.write_text('import os\nprint(\'{"facts": {"device": "\' + os.environ["WHO"] + \'"}}\\n{"end": true}\')\n')
     monkeypatch.chdir(Path(__file__).parent.parent.parent)
-    events = list(process.work({}, 20.0, Place(tmp_path / "tree", {"WHO": "theirs"})))
+    events = list(process.work({}, 20.0, measuring(tmp_path / "tree", {"WHO": "theirs"})))
     assert [{"facts": {"device": "theirs"}}, {"end": True}] == events

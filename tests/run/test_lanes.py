@@ -77,11 +77,11 @@ def test_what_lacked_memory_beside_others_is_tried_again_alone(abreast):
 def test_a_lane_that_never_starts_leaves_its_task_to_the_others(abreast, monkeypatch):
     started = []
 
-    def start(place, words):
+    def start(place):
         started.append(place)
-        return process.start(replace(place, program="prism_bench.nowhere") if len(started) == 1 else place, words)
+        return process.EventWorker(replace(place, program="prism_bench.nowhere") if len(started) == 1 else place)
 
-    monkeypatch.setattr("prism_bench.workers.conversation.start", start)
+    monkeypatch.setattr("prism_bench.workers.conversation.EventWorker", start)
     record = abreast()
     assert (True, {"ok"}) == (record.complete, {case.status for case in record.cases})
 
@@ -102,8 +102,8 @@ def test_a_process_that_dies_compiling_ahead_ends_no_run(abreast, monkeypatch):
 
 
 def test_where_no_lane_starts_the_run_says_so(abreast, monkeypatch):
-    elsewhere = lambda place, words: process.start(replace(place, program="prism_bench.nowhere"), words)  # noqa: E731
-    monkeypatch.setattr("prism_bench.workers.conversation.start", elsewhere)
+    elsewhere = lambda place: process.EventWorker(replace(place, program="prism_bench.nowhere"))  # noqa: E731
+    monkeypatch.setattr("prism_bench.workers.conversation.EventWorker", elsewhere)
     with pytest.raises(BackendUnavailable, match="backend null does not start: the process ended"):
         abreast()
 

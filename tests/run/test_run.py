@@ -1,6 +1,7 @@
 """A run through real processes: what crashes or hangs takes nothing else with it, and what was measured is kept."""
 
 import shutil
+import sys
 from importlib import import_module
 from pathlib import Path
 from threading import enumerate as threads
@@ -234,7 +235,7 @@ def test_a_choice_that_leaves_nothing_says_so(play):
 
 
 def test_a_process_that_does_not_start_says_which_backend(play, monkeypatch):
-    monkeypatch.setattr(process.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(BackendUnavailable, match=r"backend null does not start: the process ended \(exit status 1\)"):
         play()
 
@@ -242,7 +243,7 @@ def test_a_process_that_does_not_start_says_which_backend(play, monkeypatch):
 def test_a_process_gone_before_it_read_a_long_order_is_noticed():
     order = {"tasks": ["x" * 1000] * 2000}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process.sys, "executable", "/bin/false")
+        patch.setattr(sys, "executable", "/bin/false")
         with pytest.raises(process.WorkerDied, match="exit status 1"):
             list(process.work(order, timeout=5.0))
 
@@ -250,7 +251,7 @@ def test_a_process_gone_before_it_read_a_long_order_is_noticed():
 def test_a_backend_that_no_longer_opens_ends_the_run_and_keeps_what_was_measured(play, monkeypatch):
     def break_it(event):
         if event.process == 0 and event.task.startswith("triple"):
-            monkeypatch.setattr(process.sys, "executable", "/bin/false")
+            monkeypatch.setattr(sys, "executable", "/bin/false")
 
     record = play(filters=["triple"], processes=2, report=break_it)
     assert not record.complete

@@ -69,7 +69,7 @@ def test_a_checkout_is_measured_by_its_own_package(toys, copy):
 def test_each_side_has_its_environment(toys):
     choice = Choice(toys, ["double"], environments=({}, {"POOL": "1"}))
     with opened((str(TOYS), str(TOYS)), choice) as sides:
-        assert [{}, {"POOL": "1"}] == [build.place.environment for build in sides.builds]
+        assert [{}, {"POOL": "1"}] == [build.place.variables for build in sides.builds]
         assert ["double[n=1000]", "double:by_adding[n=1000]"] == names(sides.builds[0])
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
+from prism_bench.run.places import HERE
 from prism_bench.run.settings import Settings
 from prism_bench.studies.trials import Bench
 from prism_bench.workers.conversation import Conversation
@@ -17,7 +18,7 @@ TASK = "double[n=1000]"
 @pytest.fixture
 def talk():
     """A conversation with a process on the null backend that has answered once."""
-    with Conversation(Bench("null", TOYS).order(Settings(), verifies=True)) as talk:
+    with Conversation(Bench("null", TOYS).order(Settings(), verifies=True), HERE) as talk:
         assert ["ok"] == [one["status"] for one in talk.ask(TASK, 20.0)]
         yield talk
 
@@ -36,7 +37,7 @@ def test_one_that_was_ended_on_purpose_is_not(talk):
 
 
 def test_one_that_is_ended_before_it_starts_answers_nothing():
-    with Conversation(Bench("null", TOYS).order(Settings(), verifies=True)) as talk:
+    with Conversation(Bench("null", TOYS).order(Settings(), verifies=True), HERE) as talk:
         talk.interrupt()
         with pytest.raises(WorkerDied):
             talk.ask(TASK, 20.0)

@@ -14,7 +14,7 @@ from prism_bench.workers.handle import START_SECONDS, FrameWorker, WorkerEnviron
 from prism_bench.workers.refusal import Refusal
 
 END_SECONDS = 30.0
-_WORKER = WorkerEnvironment(program="prism_bench.extensions.persistent.worker")
+_WORKER = WorkerEnvironment("prism_bench.extensions.persistent.worker")
 _Expected = TypeVar("_Expected", bound=WorkerMessage)
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from prism_bench import identity, interrupts
 from prism_bench.catalogue import Catalogue
+from prism_bench.emulator.last_words import crash_in
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.pipelines.forms import require_form
 from prism_bench.extensions.pipelines.pipeline import Pipeline, placed
@@ -15,9 +16,10 @@ from prism_bench.files import default_folder
 from prism_bench.run import Progress
 from prism_bench.run.driver import combined
 from prism_bench.run_record import CaseResult, RunRecord, decode_case
-from prism_bench.workers.process import Place, WorkerDied, died_at_start, work
+from prism_bench.workers.handle import WorkerEnvironment
+from prism_bench.workers.process import WorkerDied, died_at_start, work
 
-PLACE = Place(program="prism_bench.extensions.pipelines.worker")
+PLACE = WorkerEnvironment("prism_bench.extensions.pipelines.worker", explain=crash_in)
 TIMEOUT = 300.0  # seconds of one task; a catalogue is recorded in one
 
 

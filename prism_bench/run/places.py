@@ -1,0 +1,19 @@
+"""Where the workers that measure a catalogue run: in this process's installation, or in another checkout."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from prism_bench.emulator.last_words import crash_in
+from prism_bench.workers.handle import WorkerEnvironment
+
+MEASURING = "prism_bench.run.worker"
+_BEFORE = "prism_bench.workbench.worker"  # the same program in checkouts of version 0.1
+
+
+def measuring(root: Path | None = None, variables: Mapping[str, str] | None = None) -> WorkerEnvironment:
+    """Return the environment of a measuring worker, of the checkout at `root` where one is given."""
+    is_older = root is not None and (root / f"{_BEFORE.replace('.', '/')}.py").is_file()
+    return WorkerEnvironment(_BEFORE if is_older else MEASURING, root, variables or {}, crash_in)
+
+
+HERE = measuring()

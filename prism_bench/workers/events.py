@@ -1,0 +1,41 @@
+"""What a measuring worker reports: one event a line, as JSON, in which infinities and NaN are allowed."""
+
+import json
+from typing import Any, TypedDict
+
+import msgspec
+
+JsonObject = dict[str, Any]
+
+
+class WorkerEvent(TypedDict, total=False):
+    """One event; its keys say what happened, and keys of other versions are ignored.
+
+    In the order in which they come: `facts` and `protocol` once the backend is open, `compiled` for each library that
+    was compiled ahead, for each task `begin`, a `case` for each edge where the task is a kernel's edges, then `results`
+    or `recorded`, and at the end `end` with `monitor` or `allocator`. `task` is added where several workers report.
+    """
+
+    facts: JsonObject
+    protocol: JsonObject
+    compiled: int
+    begin: str
+    case: str
+    results: list[JsonObject]
+    recorded: str
+    task: str
+    end: bool
+    monitor: JsonObject
+    allocator: JsonObject
+
+
+class NoEvent(Exception):
+    """A worker wrote a line that is no event."""
+
+
+def decode_event(line: bytes) -> WorkerEvent:
+    """Return the event of a line; NoEvent where a key has a value of another type, or the line is no JSON object."""
+    try:
+        return msgspec.convert(json.loads(line), WorkerEvent)
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise NoEvent(f"{error}: {line[:100].decode(errors='replace')}") from error
