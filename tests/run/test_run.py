@@ -12,6 +12,7 @@ from prism_bench import store
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
 from prism_bench.measure import shuffled
+from prism_bench.run.places import HERE
 from prism_bench.workers import process
 
 NOISY = """
@@ -245,7 +246,7 @@ def test_a_process_gone_before_it_read_a_long_order_is_noticed():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", "/bin/false")
         with pytest.raises(process.WorkerDied, match="exit status 1"):
-            list(process.work(order, timeout=5.0))
+            list(process.work(order, 5.0, HERE))
 
 
 def test_a_backend_that_no_longer_opens_ends_the_run_and_keeps_what_was_measured(play, monkeypatch):
