@@ -126,7 +126,7 @@ class Case:
         """Return the case in every different way that it can be launched on `device`, its default first.
 
         Two configurations are the same if their launches and the shapes of their buffers are. The list has one case
-        if nothing varies. A SpecError is raised if the default breaks the rules of its own spec.
+        if nothing varies. A SpecError is raised if the default breaks a rule of its spec.
         """
         default, names, tune = replace(self, choice={}), self.tunable, self.spec.tune
         default.plan.require_default(device)
