@@ -34,9 +34,8 @@ from ..include.gemv import splits as product_splits
 from ..include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, sum_launch
 from ..include.torch_peers import compiled
 
-# S1 on an H200: J alone is 537 MB, 121 us at the rate of reading: there fusion saves a sixth, at S0 all but one launch.
-# Thirteen launches take 162 us, 0.77 of a copy's rate, five (`partial`) 150, 0.83, one (`full`) 136, 0.92; DRAM is 69,
-# 75 and 82 % busy, issue slots 8, 11 and 14 %.
+# Memory-bound by J, which is most of the bytes at S1: there fusion saves little but launches, at S0 all but one launch.
+# Thirteen launches, five (`partial`) and one (`full`) come closer to the memory's rate in this order.
 
 
 def arguments(dtype):

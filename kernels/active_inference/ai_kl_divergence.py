@@ -8,8 +8,8 @@ from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, red
 from ..include.gaussian import STATES, divergence, edges, spreads
 from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
 
-# Bound by memory: 20 bytes a state at the copy rate. In doubles S1 takes 202 us on an H200, 0.78 of that rate: issue
-# slots 76 %, DRAM 69 %, at half of an SM's warps (58 registers).
+# Memory-bound: 20 bytes a state at the copy rate. Doubles as well, close to the limit of instruction issue, with half
+# of an SM's warps (58 registers).
 launch = launch_map("ai_kl_divergence<{}>")
 
 

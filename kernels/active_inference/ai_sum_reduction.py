@@ -5,9 +5,8 @@ from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, red
 from ..include.gaussian import STATES, edges
 from ..include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
 
-# S1 on an H200: 67 MB / 4.29 TB/s = 16 us. It took 27 us, DRAM 60 %, issue slots 19 %: a thread had one load on its
-# way, six times over. Whole batches of four, eight to a thread, take 23 us, 0.68 of a copy's rate, 2.7 us of it the
-# launch, and PyTorch's as long: DRAM 66 %, issue slots 16 %. Doubles take 37 us, 0.84 (DRAM 76 %), S2 0.90.
+# Memory-bound at S2, latency-bound at S1: a thread had one load in flight, six times over. Whole batches of four, eight
+# to a thread, are faster; the launch is a good part of what remains.
 
 
 def arguments(dtype):

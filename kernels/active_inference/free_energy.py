@@ -25,8 +25,7 @@ from prism_bench.inputs import Fill
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
-# S1 on an H200: 805 MB / 4.45 TB/s = 181 us; 26 instructions a state = 59 us: bound by memory. `scalar` takes 152 us,
-# 0.83 of a copy's rate: DRAM 75 %, issue slots 51 %, at half of an SM's warps (46 registers).
+# Memory-bound: 26 instructions a state. `scalar` as well, with half of an SM's warps (46 registers) to wait for it.
 weights = Fill(
     lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
 )

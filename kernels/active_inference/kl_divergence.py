@@ -26,7 +26,7 @@ from prism_bench.inputs import Fill
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
-# S1 on an H200: 537 MB / 4.45 TB/s = 121 us; 26 instructions a pair = 59 us: bound by memory.
+# Memory-bound: 26 instructions a pair.
 weights = Fill(
     lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
 )

@@ -6,7 +6,7 @@ from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Rule, Size, 
 
 from ..include.vector_load import map_tune, spread
 
-# Bound by memory: 8 bytes an element at the copy rate (125 us of S1 on an H200), two instructions an element.
+# Memory-bound: 8 bytes an element at the copy rate, two instructions an element.
 FUNCTORS = {"propagate": "Relu", "zero": "ReluZeroingNan"}
 
 

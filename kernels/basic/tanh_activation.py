@@ -6,7 +6,7 @@ from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Varian
 
 from ..include.vector_load import map_tune, spread
 
-# Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside some 30 instructions (about 70 us).
+# Memory-bound: 8 bytes an element next to some 30 instructions.
 
 
 def launch_of(entry):

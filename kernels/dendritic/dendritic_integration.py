@@ -1,6 +1,6 @@
 """Soma potentials of neurons with nonlinear dendrites: a warp per neuron, several branches loaded ahead.
 
-Floors of S2 on an H200: 2.15 GB / 4.28 TB/s = 502 us, 0.55 GFLOP / 67 TFLOP/s = 8 us: nothing but loads matters.
+Memory-bound: nothing but loads matters.
 Branch d of neuron n is driven by s = sum_i w x + coupling v, and y = mean over d of g(s), where `kind` chooses g:
   sigmoid          1 / (1 + exp(-slope (s - threshold)))
   nmda             gain (sum_i w x) B(v) (reversal - v) with Jahr and Stevens' block by magnesium,
@@ -9,8 +9,7 @@ Branch d of neuron n is driven by s = sum_i w x + coupling v, and y = mean over 
   saturating       gain tanh(s)
   nmda_compat      gain (reversal - s) / (1 + magnesium exp(-0.062 s)): the older form, the drive for a potential
   sigma_pi         gain tanh(s) with s = sum over neighbouring pairs of (w x)(w x) + coupling v
-The variant `shared` has one set of inputs for all neurons: half the bytes. S1 takes 38 us, 0.81 of a copy's rate, S2
-248 us, 1.00. Of S1 DRAM is 77 % busy, issue slots 33 %, at a third of an SM's warps (80 registers).
+The variant `shared` has one set of inputs for all neurons: half the bytes. 80 registers leave a third of an SM's warps.
 """
 
 import numpy as np

@@ -1,10 +1,8 @@
 """O = softmax(scale Q K^T + mask) V per head, the scores never in memory: online softmax, half operands, FP32 sums.
 
-Floors of S1 on an H200: 550 GFLOP / 990 TFLOP/s = 0.56 ms on the tensor cores, 2.1 G exponentials at 16 a clock and
-multiprocessor = 0.57 ms. Warpgroup instructions on compute capability 9.0, for heads of whole 16-byte pieces up to 128
-wide, which run ahead of each other over a ring of three tiles (1.21 ms; 1.56 ms in step). Elsewhere mma.sync. S2 takes
-17.5 ms, PyTorch 13.2; it was not counted (S1: tensor pipe 49 %, special functions 51 %). `float32` takes 19.7 ms,
-PyTorch 15.5: issue slots 74 %, FP32 pipe 53 %.
+The tensor cores and the exponentials take about as long as each other, so both limit it. Warpgroup instructions on
+compute capability 9.0, for heads of whole 16-byte pieces up to 128 wide; the warpgroups run ahead of each other over a
+ring of three tiles, which is faster than in step. Elsewhere mma.sync. Instruction issue limits `float32`.
 A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
 """
 

@@ -1,11 +1,10 @@
 """C = max(A B, 0) in FP32, no TF32: the tiles of `matmul`, the maximum taken in registers; NaN stays.
 
-Floors of S1 on an H200: 137 GFLOP / 67 TFLOP/s = 2.05 ms, 0.2 GB / 4.28 TB/s = 0.05 ms: the FMA rate bounds it
-(issue slots 81 %, FP32 pipe 73 %). The 16-bit forms are those of `tensor_core_matmul` (tensor pipe 71 %). Warpgroup
-instructions take tf32 from shared memory only with the depth contiguous, which B [k, n] has not: `tf32` computes the
-tile turned over, with B' from registers: 409 us where mma.sync took 888, tensor pipe 77 %, L1 and shared memory 56 %,
-which copies, reads for B' and the matrix pipe share. With B straight from memory it took 506 us: that answers too late.
-Of A the bits beyond TF32 are cut off, B is rounded.
+The FMA rate limits it: a product of this size moves few bytes for its operations. The 16-bit forms are those of
+`tensor_core_matmul`. Warpgroup instructions take tf32 from shared memory only with the depth contiguous, which B [k, n]
+has not: `tf32` computes the tile turned over, with B' from registers. Copies, reads for B' and the matrix pipe share
+shared memory. Reading B straight from memory was slower: its loads arrive too late. Of A the bits beyond TF32 are cut
+off, B is rounded.
 """
 
 import numpy as np

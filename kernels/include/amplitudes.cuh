@@ -43,8 +43,8 @@ __device__ inline float2 beside(float2 value, float2 other, unsigned int nothing
 
 /// element = f(element, partner, upper) for the `count` chosen ones; partners differ in bit `bit` of the position among
 /// the chosen, `upper` is that bit. Partners in one warp change by shuffles, one element per thread; others are a
-/// thread's two elements, written when both have arrived: a store into a line that is still on its way costs a swap a
-/// sixth of its time on an H200. Either way a warp asks for whole lines.
+/// thread's two elements, written when both have arrived: a store into a line that is still on its way makes a swap
+/// slower. Either way a warp asks for whole lines.
 template <class V, class Index, class F>
 __device__ void map_partners(V* psi, long long count, int bit, Index index, F f) {
     const long long i = grid_thread();

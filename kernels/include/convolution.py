@@ -218,8 +218,8 @@ def channels(name, reference, peer, note="images of several channels, with bias"
 
 
 def on_tensor_cores(name, reference, peer):
-    """The same with operands rounded to TF32. Rectified, S2 takes 2.25 ms on an H200, PyTorch 1.45: copies are of 4
-    bytes, as planes of shifted pixels are not aligned, and fragments are read by single words."""
+    """The same with operands rounded to TF32. Copies are of 4 bytes, as planes of shifted pixels are not aligned, and
+    fragments are read by single words; both make it slower than PyTorch's."""
     return channels(
         name, reference, peer, "on the tensor cores: operands rounded to TF32, FP32 sums", launch=launch_tf32(name),
         tolerance=normwise(1e-3), arithmetic="tensor", budgets=(),

@@ -1,8 +1,7 @@
 """Mutual information of tables whose margins are given: launch, reference and traps of given_margins.cuh.
 
-Its floors are those of mutual_information, 16 us at S1 and 96 us at S2. S1 took 48 us on an H200: a branch between the
-loads left one of them on its way, in the sum of the margins too; without, it takes 38 us, 0.41 of a copy's rate:
-issue slots 56 %, DRAM 39 %, at 32 % of an SM's warps (80 registers), so latency. S2 341 us, 0.30; it was not counted.
+Latency-bound: a branch between the loads left one of them in flight, in the sum of the margins too; loads without a
+branch are faster, with 80 registers and so a third of an SM's warps.
 """
 
 import numpy as np

@@ -86,9 +86,7 @@ def torch_halves(torch, x, taps, bias, stride, padding, dilation, groups):
 
 
 def in_halves(name, reference, peer):
-    """Floors of S2 on an H200: 411 MB / 4.29 TB/s = 96 us; 118 GFLOP / 777 TFLOP/s = 152 us, and by warp-wide
-    instructions, which reach 60 % of that rate in products, about 220 us. It takes 493 us (rectified 499; PyTorch 523
-    and 623); S2 was not counted."""
+    """Bound by arithmetic: warp-wide matrix instructions, whose rate is below that of warpgroups."""
     return channels(
         name, reference, peer, "half precision, channels last, on the tensor cores", entry=f"{name}<ManyPixels>",
         arguments=ARGUMENTS, launch=launch_of(name), tolerance=normwise(1e-3), arithmetic="tensor",

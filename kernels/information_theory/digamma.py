@@ -22,10 +22,9 @@ from prism_bench.domain import real
 
 from ..include.vector_load import map_tune, spread
 
-# S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 4 special functions = 75 us. Of 177 us issue slots were 79 % busy, DRAM
-# 61 %, special functions 37 %, with 47 instructions and 5 branches an element; four elements without a branch, at 31
-# instructions each, take 135 us: DRAM 79 %, issue slots 71 %, special functions 50 %. In double precision 150
-# operations an element bound it, 769 us: issue slots 81 %, DRAM 28 %.
+# Memory and instruction issue take similar times. Four elements at a time without a branch need 31 instructions each
+# instead of 47 and five branches; before, instruction issue was the bottleneck. In double precision 150 operations an
+# element limit it.
 EULER = 0.5772156649015329
 
 

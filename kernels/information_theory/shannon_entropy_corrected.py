@@ -24,11 +24,9 @@ from prism_bench import (
 from prism_bench.domain import nonnegative, whole
 from prism_bench.inputs import Fill
 
-# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 12 instructions and a look-up a bin = 32 us. It takes 94 us, 0.66 of a
-# copy's rate, S2 408, 0.61: DRAM 61 %, issue slots 41 %, L1 34 %, at half of an SM's warps (46 registers).
-# `probabilities` takes 75 us, 0.84: DRAM 79 %, issue slots 44 %, at all warps; int64 142 us. Counts tallied without a
-# branch, in whole batches and at 3/4 of the warps, took 94 us and 395 at S2, but int64 156 us and, with eight loads
-# ahead, `probabilities` 315 instead of 285 us at S2: taken back.
+# Memory-bound, but 46 registers leave half of an SM's warps to wait for it: 12 instructions and a look-up a bin.
+# `probabilities` has all warps. Tallying counts without a branch, in whole batches and with more warps, was no faster
+# and made int64 slower; eight loads ahead made `probabilities` slower.
 MOST_BLOCKS = 8192
 tallies = Fill(lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5", whole(0, 2**20))
 weights = Fill(

@@ -43,10 +43,9 @@ from ..include.row_sums import MOST_BLOCKS
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
 from ..include.torch_peers import compiled
 
-# S1 on an H200: 275 GFLOP / 64.8 TFLOP/s = 4.2 ms in FP32, 0.35 ms on the tensor cores; all else moves 0.27 GB, 63 us,
-# once fused, and 1.6 GB, 0.38 ms, in separate launches: fusion is worth a tenth in FP32, half in half precision.
-# `half` takes 764 us in eight launches (tensor pipe 43 %, DRAM 43 %), 654 in four (47 %, 34 %), 571 in two (53 %, 25
-# %). The best of PyTorch's forms took 495 in one record and 744 in the next: torch.compile chooses anew in each.
+# The FMA rate limits it in FP32; on the tensor cores the product and the rest of the traffic take similar times.
+# Separate launches move six times the bytes of the fused form, which matters in half precision. The best of PyTorch's
+# forms varies from run to run: torch.compile chooses anew in each.
 IN_REGISTERS = 16_384  # columns of a row that a block holds
 SHORT_ROWS = 1024  # columns that the last block of a row of tiles takes on
 ROW_TILE = (16, 256, 256)  # rows, columns and bytes of depth of a tile of whole rows, 256 threads
@@ -150,8 +149,8 @@ def by_rows(product):
 def full(rows, cols, inputs, activation, tile, device):
     """One launch for short rows, two for rows that keep a block busy.
 
-    At S1 on an H200 the kernels of one launch took 6.73 ms, those of two 5.81 ms and of eight 6.31 ms under a profiler:
-    few blocks finish the last rows of tiles while all others have ended.
+    Under a profiler the kernels of one launch took longer than those of two or of eight: few blocks finish the last
+    rows of tiles while all others have ended.
     """
     if SHORT_ROWS < cols <= IN_REGISTERS:
         return by_rows(layer)(rows, cols, inputs, activation, tile, device)

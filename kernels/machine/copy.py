@@ -1,7 +1,6 @@
 """y = x: the bandwidth that any kernel which reads and writes can hope for on this machine.
 
-On an H200 one 16-byte access per thread in blocks of 128 copies 4.29 TB/s; every form with more of them, or with
-streaming hints, was slower, down to 3.3 TB/s.
+One 16-byte access per thread in blocks of 128: every form with more of them, or with streaming hints, was slower.
 """
 
 from prism_bench import In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, exact

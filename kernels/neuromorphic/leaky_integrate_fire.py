@@ -1,8 +1,8 @@
 """One exact step of leaky integrate-and-fire neurons: V' = rest + (V - rest) d + R I (1 - d), d = e^(-dt / tau).
 
-Spike where V' >= threshold: then V' = reset, held for t_ref. Units mV, ms, MOhm, nA. Floor of S1 on an H200: 21 bytes a
-neuron, 1.41 GB / 4.28 TB/s = 329 us. Inputs lie on a grid, so that no V' is within float32's rounding of the threshold
-and spikes compare exactly; equality has golden data.
+Spike where V' >= threshold: then V' = reset, held for t_ref. Units mV, ms, MOhm, nA. Memory-bound: 21 bytes a neuron.
+Inputs are on a grid, so that no V' is within float32's rounding of the threshold and spikes compare exactly; equality
+has golden data.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Pair-based spike-timing-dependent plasticity, in place: with D = t_post - t_pre, dw = A+ e^(-D / tau+) where D > 0,
 -A- e^(D / tau-) where D < 0; w = clip(w + eta dw, low, high). Times in ms.
 
-A pair takes part where both neurons are flagged as having a last spike. `bound="soft"` scales dw by the room left.
-Floor of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; one exponential a weight = 18 us. `sparse` takes 21 us, 0.60 of a
-copy's rate, 2.7 us of it the launch: issue slots 55 %, DRAM 26 %.
+A pair takes part where both neurons are flagged as having a last spike. `bound="soft"` scales dw by what is left to the
+bound. Memory-bound: one exponential a weight. `sparse` is bound by instruction issue, and its launch is a good part of
+it.
 """
 
 import math

@@ -24,12 +24,10 @@ from ..include.convolution import (
 )
 from ..include.half_convolution import correlated_halves, in_halves, torch_halves
 
-# Floors of S1 on an H200: 537 MB / 4.29 TB/s = 125 us; 3.3 G FMA + 17 % other instructions at 1.9 GHz = 121 us.
-# Bursts of rows in the grid's order: 149 us, 0.84 of a copy's rate (separable 0.91, S2 0.98), issue slots 81 %, FP32
-# pipe 75 %, DRAM 73 %, at a fifth of an SM's warps: both floors at once. Rows one by one or through cp.async stay at
-# 0.76 to 0.86. Tiles short enough for 0.92 cost 7 x 7 more in products than they bring.
-# Of channels:S2 118 GFLOP / 64.8 TFLOP/s = 1.83 ms; 2.94 ms: beside 512 FMA a thread and depth tile stand 10 copies of
-# 4 bytes with their addresses and bounds, as shifted rows are not aligned.
+# Memory and the FMA rate take about the same time. Bursts of rows in the grid's order are fastest although few warps
+# fit on an SM; rows one by one or through cp.async move fewer bytes a second. Tiles short enough for more bandwidth
+# cost more in 7 x 7 products than they bring. `channels` is bound by arithmetic: next to 512 FMA a thread and depth
+# tile there are 10 copies of 4 bytes with their addresses and bounds, as shifted rows are not aligned.
 
 
 def outer(function):

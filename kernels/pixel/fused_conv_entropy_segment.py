@@ -21,12 +21,11 @@ from ..include.image_segments import (
     segments,
 )
 
-# Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 31 shared-memory words a pixel for the windows (2 w table reads,
-# w + 3 counters, 4 for codes and levels) and 4 loads for the convolution at 32 a clock and SM = 281 us, with the 1.48
-# wavefronts a request that `traffic` counts 400; 700 instructions of a warp for a row of 128 windows, 376 us. It took
-# 1.09 ms, issue slots 51 %, L1 and shared memory 50 %, and takes 676 us now, S2 2.65 ms: L1 and shared memory 76 %,
-# issue slots 63 %, DRAM 16 %, at 24 % of an SM's warps (128 registers, and what counters leave of shared memory). S0
-# waits, as of the 13 rows that enter a warp's windows 4 have labels.
+# L1 and shared memory are the bottleneck: the windows take 31 shared-memory words a pixel (2 w table reads, w + 3
+# counters, 4 for codes and levels), the convolution 4 loads, and requests need more than one wavefront each, as
+# `traffic` counts. Instruction issue comes next, at 700 instructions of a warp for a row of 128 windows; 128 registers,
+# and the shared memory that counters leave, limit the warps. S0 is latency-bound: of the 13 rows that enter a warp's
+# windows 4 have labels.
 
 
 def arguments(label, *more):

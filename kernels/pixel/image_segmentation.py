@@ -32,11 +32,10 @@ TILE_ROWS, TILE_COLUMNS = 64, 128  # of a block that finds regions
 MOST_OPEN = 2 * (TILE_ROWS + TILE_COLUMNS)  # regions at the border of a tile
 
 
-# Floors of S1 on an H200: 537 MB / 4.28 TB/s = 125 us; 25 integer operations a pixel = 60 us: four counts in one word.
-# `regions`: 1.14 GB = 266 us; 130 instructions a pixel = 290 us of issue slots. A launch that joined pixels in memory
-# took 2.2 of 3.8 ms, issue slots 38 %; with a tile's regions found in shared memory all take 0.90 ms, 0.30 of a copy's
-# rate: issue slots 49 %, L1 and shared memory 40 %, DRAM 35 %, half of an SM's warps. Labels take 131 us, `bytes` 106,
-# 0.73: 5 bytes a pixel at the same instructions; issue slots 59 %, DRAM 65 %, at 39 % of an SM's warps (72 registers).
+# Memory-bound for labels: four counts share one word, at 25 integer operations a pixel; 72 registers limit the warps.
+# `bytes` has the same instructions for fewer bytes, so both matter. Instruction issue limits `regions`, at 130
+# instructions a pixel: joining pixels in memory took most of the time until a tile's regions were found in shared
+# memory.
 def reference(x, threshold, rule, majority, xp):
     return vote(labels_of(x, threshold, rule, xp.where), majority, xp).astype("int32")
 

@@ -25,10 +25,8 @@ from prism_bench.inputs import integers
 
 from ..include.window_entropy import entropies, launch_naive, slide
 
-# Floors of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; 57 shared-memory words a pixel at 32 a clock and SM = 129 us:
-# 2 w table reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w), 6 for codes and the result.
-# It takes 360 us, S2 2.74 ms: L1 and shared memory 40 %, issue slots 41 %, at 15 % of an SM's warps, whose counters
-# fill its shared memory.
+# Latency-bound by its few warps, whose counters fill an SM's shared memory: 57 shared-memory words a pixel, 2 w table
+# reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w), 6 for codes and the result.
 
 
 def launch_of(pixel):

@@ -2,12 +2,10 @@
 
 A label is one more than the index of the component's first pixel. Union-find by atomic minimum: in tiles in shared
 memory, then along their borders; roots in a last pass. Holes = components - Euler characteristic, which 2x2 windows
-give. Floor of S1 on an H200: 134 MB / 4.28 TB/s = 31 us; the passes move 200 MB = 47 us. The tiles took 174 of 249 us,
-issue slots 69 %, while runs of 32 columns' bits were joined by atomics; now pixels hang on a neighbour first, and all
-take 189 us, S2 2.6 ms: issue slots 52 %, L1 and shared memory 32 %, DRAM 21 %, half of an SM's warps. The map takes 36
-us, DRAM 67 %, the Euler characteristic 25 us, DRAM 60 %, issue slots 28 %, S2 303 us, 0.82 of a copy's rate, both at
-half of an SM's warps (58 to 64 registers). Of sizes, atomics to the largest component's took 51 of 325 us; a warp's go
-at once now: with both changes 233 us. The pairs of `diagram` cost one reading more than `persistence`.
+give. The tiles are bound by instruction issue; pixels hang on a neighbour first, since joining runs of 32 columns' bits
+by atomics took most of the time. The map and the Euler characteristic are memory-bound, at half of an SM's warps (58 to
+64 registers). Of sizes, the atomics to the largest component's counter were slow: a warp's go there at once now. The
+pairs of `diagram` cost one reading more than `persistence`.
 """
 
 from importlib import import_module

@@ -4,7 +4,7 @@ import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, exact
 
-# Floor of S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; with control 0 or 1 every 32-byte sector moves, twice that.
+# Memory-bound: half of the state moves; with control 0 or 1 every 32-byte sector does, which is twice that.
 
 
 def launch(states, control, target):

@@ -6,7 +6,7 @@ from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, V
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
-# Floor of S1 on an H200: 2.1 GB / 4.28 TB/s = 502 us for one read and one write of the state.
+# Memory-bound: one read and one write of the state.
 
 STATE = Fill(
     lambda rng, count, axes: rng.normal(0, (2 * axes["states"]) ** -0.5, count),

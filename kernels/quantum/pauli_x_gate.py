@@ -4,7 +4,7 @@ import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, exact
 
-# Floor of S1 on an H200: 2.1 GB / 4.28 TB/s = 502 us. Renaming the basis states would cost nothing; this moves them.
+# Memory-bound. Renaming the basis states would cost nothing; this moves them.
 
 
 def launch(states, qubit):

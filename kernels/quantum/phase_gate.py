@@ -8,7 +8,7 @@ from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Scalar,
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
-# Floor of S1 on an H200: 1.07 GB / 4.28 TB/s = 251 us; with qubit 0 or 1 every 32-byte sector moves, twice that.
+# Memory-bound: half of the state moves; with qubit 0 or 1 every 32-byte sector does, which is twice that.
 
 STATE = Fill(
     lambda rng, count, axes: rng.normal(0, (2 * axes["states"]) ** -0.5, count),

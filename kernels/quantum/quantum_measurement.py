@@ -29,9 +29,8 @@ from prism_bench.inputs import Fill
 
 from ..include.philox import uniforms
 
-# S1 on an H200: 1.6 GB / 4.28 TB/s = 376 us, 3 operations a state: bound by memory. Of shots:S1 407 us, 499 us in
-# fact: DRAM 73 %, L2 36 %, issue slots 32 %: running sums of 4 MB in a launch of its own and five loads of a shot that
-# wait for each other; at S2 0.97.
+# Memory-bound: three operations a state. `shots` is partly latency-bound: a separate launch sums small pieces, and the
+# five loads of a shot wait for each other.
 PART, SCANNED = 256, 1024
 normalised = Fill(
     lambda rng, count, axes: rng.normal(0, 2 ** (-(axes["qubits"] + 1) / 2), count),

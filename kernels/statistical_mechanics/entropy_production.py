@@ -26,7 +26,7 @@ from prism_bench.domain import nonnegative, positive
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
-# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 4 instructions a particle = 9 us: bound by memory.
+# Memory-bound: four instructions a particle.
 BOLTZMANN = 1.380649e-23  # J/K
 
 

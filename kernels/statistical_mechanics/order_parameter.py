@@ -26,11 +26,9 @@ from prism_bench.domain import interval, real
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
-# S1 on an H200: 268 MB / 4.45 TB/s = 60 us; 13 instructions a phase = 29 us, 2 hardware functions = 36 us; of
-# `accurate` 24 instructions = 54 us. 74 us in fact, 0.85 of a copy's rate: DRAM 78 %, issue slots 57 %, special
-# functions 51 %, with 40 registers and so 3/4 of the warps that an SM can hold; all of them (32 registers: `resident`
-# 4) in whole waves took 77 us, `accurate` 93: taken back. `accurate` takes 88 us, 0.71: issue slots 73 %; `fast` 76 us,
-# 0.83: DRAM 76 %, special functions 48 %.
+# Memory-bound: 13 instructions a phase and two hardware functions, at 40 registers and so 3/4 of an SM's warps. All
+# warps (32 registers: `resident` 4) in whole waves were slower, `accurate` too. Instruction issue limits `accurate`,
+# which takes 24 instructions.
 
 
 def launch_of(phasor):

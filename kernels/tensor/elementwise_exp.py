@@ -19,7 +19,7 @@ from prism_bench.domain import real
 
 from ..include.vector_load import map_tune, spread
 
-# Bound by memory: 8 bytes an element (125 us of S1 on an H200) beside some ten instructions (20 us).
+# Memory-bound: 8 bytes an element next to some ten instructions.
 
 
 def launch_of(entry):

@@ -26,9 +26,8 @@ from prism_bench.inputs import Fill
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
-# S1 on an H200: 268 MB / 4.45 TB/s = 60 us. It took 81 us, DRAM 69 %, issue slots 57 %, at half of the warps that an
-# SM can hold, while each term branched on its size; terms without branches in 32 registers take 69 us, 0.90 of a
-# copy's rate. `counts` takes 166 us, 0.75: DRAM 68 %, issue slots 50 %, at 58 % of the warps (57 registers).
+# Memory-bound. While each term branched on its size, registers left half of an SM's warps; terms without branches in 32
+# registers are faster. `counts` has 57 registers.
 weights = Fill(
     lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
 )

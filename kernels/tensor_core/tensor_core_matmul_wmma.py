@@ -1,9 +1,8 @@
 """C = A B through the WMMA interface: half operands, FP32 sums, 16 x 16 x 16 fragments from a ring of shared tiles.
 
-Floors of S1 on an H200: 137 GFLOP / 990 TFLOP/s = 0.14 ms, 0.13 GB / 4.28 TB/s = 0.03 ms. What bounds it is
-the warp-wide matrix instruction: of 371 us the tensor pipe is 59 % busy, shared memory 47 %, nothing else more, at
-12 % of an SM's warps; the warpgroup form that cuBLAS and `tensor_core_matmul` use keeps that pipe 70 % busy for 226 us.
-`layout` says for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
+The bottleneck is the warp-wide matrix instruction: it keeps the tensor pipe less busy than the warpgroup form that
+cuBLAS and `tensor_core_matmul` use, and neither memory is full. `layout` says for A and B in turn whether it is stored
+transposed: nn, nt, tn or tt.
 """
 
 from prism_bench import Budget, KernelSpec, Rule, normwise

@@ -1,12 +1,11 @@
 """Forecasts of many series by one AR(p) model: a thread per series keeps the last p values in registers.
 
-Floors of S2 on an H200: 2.7 GB / 4.29 TB/s = 626 us, 34 GFLOP / 65 TFLOP/s = 528 us: 95 % of the inner loop is FFMA.
-What bounds it now is where the rows of a warp's 32 series lie: the same accesses without arithmetic take 721 us
-(S1: 102 us), a plain stream of them 658 us (S1: 88 us). Longer pieces of rows are better, so chunks of 64 steps.
-y[T+h] = c + sum of phi[i-1] y[T+h-i], lag 1 first; beyond T the forecasts themselves. `each` has a model for every
-series, `serial` is for a few series of many steps: chunks begin at once, by powers of the companion matrix. At S1
-`each` takes 124 us, 0.76 of a copy's rate: DRAM 64 %, at 16 % of an SM's warps (138 registers, a model for each series
-among them). `serial` takes 133 us for a million steps in two launches, of which nothing is busy: issue slots 1 %.
+DRAM and the FMA rate are close to each other here; nearly all of the inner loop is FFMA. The bottleneck is the access
+pattern: the rows of a warp's 32 series are far apart in memory, and the same accesses without arithmetic take nearly as
+long. Longer pieces of rows are better, so chunks of 64 steps. y[T+h] = c + sum of phi[i-1] y[T+h-i], lag 1 first;
+beyond T the forecasts themselves. `each` has a model for every series, `serial` is for a few series of many steps:
+chunks begin at once, by powers of the companion matrix. Registers limit the warps of `each`, since each thread holds a
+model. `serial` is latency-bound: few threads have work.
 """
 
 import numpy as np

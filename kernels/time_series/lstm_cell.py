@@ -1,7 +1,7 @@
 """LSTM cell: one product [x h] [W_ih W_hh]^T whose tiles hold all four gates of a unit, finished in registers.
 
-Floors of S1 on an H200: 17.2 GFLOP / 67 TFLOP/s = 257 us, 50 MB / 4.28 TB/s = 12 us; 128 large tiles for 132 SMs.
-Gate order i, f, g, o as in PyTorch; bias = b_ih + b_hh.
+The FMA rate limits it. The large tiles of S1 are a few fewer than the multiprocessors of a large device. Gate order i,
+f, g, o as in PyTorch; bias = b_ih + b_hh.
 """
 
 from functools import cache

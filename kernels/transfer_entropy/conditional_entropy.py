@@ -25,10 +25,9 @@ from prism_bench import (
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
-# S2 on an H200: 538 MB / 4.29 TB/s = 125 us; 9 instructions a cell = 37 us: bound by memory, 94 %. S1 is 67 MB, 16 us:
-# it took 29 us, 33 `y_last`, and nothing was busy (DRAM 56 %, issue slots 32 %): a block had one batch of loads, and
-# `y_last` one load on its way. One wave of blocks with several batches each, of eight loads, takes 23 us, either form,
-# 0.69 of a copy's rate, 2.7 us of it the launch: DRAM 65 %, issue slots 24 %. No budget there.
+# Memory-bound at S2: nine instructions a cell. S1 is latency-bound: with one batch of loads a block, and one load in
+# flight for `y_last`, nothing was busy. One wave of blocks with several batches each, of eight loads, is faster in
+# either form; the launch is a good part of what remains, so S1 has no budget.
 MOST_BLOCKS = 8192
 cell_mass = Fill(
     lambda rng, count, axes: rng.exponential(size=count) / (axes["ys"] * axes["cells"] or 1),

@@ -22,14 +22,11 @@ from prism_bench import (
     exact,
 )  # fmt: skip
 
-# S1 on an H200: 537 MB / 4.29 TB/s = 125 us; an atomic in shared memory 70 us. It took 166 us with 34 instructions a
-# sample (77 us of issue slots), clamped 210 us; with 22 and no branch for each sample 166 us and 170, 0.75 of a copy's
-# rate and 0.74: fewer instructions helped only the clamped form. DRAM 69 %, issue slots 57 %, L1 and shared memory
-# 35 %, at half of an SM's warps (64 registers, one block): no one of them is full.
-# S2: its 1,048,576 bins are more than shared memory holds, and atomics in the L2 cache take 4 ms (64 G/s). Sorted by
-# group first, samples are 2.15 GB to read and 0.5 GB of keys to write and to read: 750 us. It took 1.2 ms while sorting
-# had 69 instructions a sample (620 us of issue slots) and a branch for each; with 42 and none it takes 1.21 ms: they
-# did not bound it; S2 was not counted.
+# No resource is full at S1: memory, instruction issue and shared-memory atomics take similar times, at half of an SM's
+# warps (64 registers, one block). Fewer instructions and no branch for each sample helped only the clamped form. The
+# 1,048,576 bins of S2 are more than shared memory holds, and atomics in the L2 cache are slower than sorting samples by
+# group first, although keys are then written and read again. Sorting with fewer instructions and without a branch for
+# each sample took as long: instruction issue is not its bottleneck.
 PRIVATE = 227 * 512  # bins that 16-bit counters in shared memory hold
 SORTED, MOST_GROUPS, MOST_BLOCKS = 8192, 256, 264
 

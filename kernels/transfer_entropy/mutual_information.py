@@ -26,11 +26,10 @@ from prism_bench.inputs import Fill
 
 from ..include.given_margins import ONE_OR_MORE, with_margins
 
-# S1 on an H200: 67 MB / 4.29 TB/s = 16 us, S2: 410 MB = 96 us. About 13 instructions a cell = 40 us at S2, and four
-# cache lines of the table of logarithms for 32 of them = 51 us; cells that are no whole numbers below 1024 take a
-# logarithm in double precision each, after a first pass that found them: `probabilities` at S1 115 us, S2 543. Counts
-# take 41 us in three launches, 0.38 of a copy's rate (three blocks on an SM, not two, and loads without a branch, made
-# it 43), S2 118, 0.81. At S1 nothing is busy: DRAM 34 %, L1 31 %, issue slots 26 %, at 19 % of an SM's warps.
+# Memory-bound at S2, for counts: about 13 instructions a cell, and a table of logarithms that costs four cache lines
+# for 32 cells. Cells that are no whole numbers below 1024 take a logarithm in double precision each, after a first pass
+# that found them; that limits `probabilities`. S1 is latency-bound: three short launches, in which three blocks on an
+# SM instead of two, and loads without a branch, help.
 STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 128, 8192, 1024, 512
 SIDE, IN_TURN = 32, 8  # of square tables that stay in registers; of them a warp takes so many
 tallies = Fill(

@@ -4,8 +4,8 @@ from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Size, Workloa
 
 from ..include.te_points import term
 
-# Four digammas of integers a point, each a logarithm and a short series in double precision. S2 takes 486 us on an
-# H200, 0.13 of a copy's rate: memory does not bound it; it was not counted. S1 is a launch: 6 us, issue slots 8 %.
+# Four digammas of integers a point, each a logarithm and a short series in double precision: that arithmetic limits S2,
+# not memory. S1 is one short launch.
 COUNTS = tuple(In(name, "n", "int32", fill=integers(0, 200)) for name in ("n_y", "n_xz", "n_z"))
 
 

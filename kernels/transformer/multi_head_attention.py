@@ -1,9 +1,9 @@
 """Attention whose heads are columns of the same rows, read in place: online softmax, half operands, FP32 sums.
 
-Floors of S1 on an H200: 550 GFLOP / 990 TFLOP/s = 0.56 ms on the tensor cores, 2.1 G exponentials at 16 a clock and
-multiprocessor = 0.57 ms. Warpgroup instructions on compute capability 9.0, for heads of whole 16-byte pieces up to 128
-wide, which run ahead of each other over a ring of three tiles (1.21 ms; 1.56 ms in step). Elsewhere mma.sync.
-A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
+The tensor cores and the exponentials take about as long as each other, so both limit it. Warpgroup instructions on
+compute capability 9.0, for heads of whole 16-byte pieces up to 128 wide; the warpgroups run ahead of each other over a
+ring of three tiles, which is faster than in step. Elsewhere mma.sync. A query to which no key is open gives zeros.
+`scaling=None` is 1 / sqrt(width).
 """
 
 from prism_bench import Budget, KernelSpec, Out, Rule, Variant, Workload, normwise

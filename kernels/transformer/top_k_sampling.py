@@ -27,11 +27,9 @@ from prism_bench.inputs import Fill
 
 from ..include.philox import uniforms
 
-# S1 on an H200: 1.05 GB / 4.45 TB/s = 236 us, S2 4.3 GB = 965 us, each logit is read once. They took 384 us and 1.43 ms
-# while each logit was tested for itself and the bar stayed as low as the first 4096 left it: issue of instructions, not
-# memory. Since a thread tests its largest, and those that pass are walked bit by bit (at S2 some lane of nearly every
-# warp has one in the first half of a row), they take 321 us and 1.21 ms, 0.76 and 0.83 of a copy's rate: DRAM
-# 68 %, issue slots 57 %, at 47 % of an SM's warps (64 registers).
+# Memory-bound: each logit is read once. Testing each logit for itself, with the bar as low as the first 4096 left it,
+# was bound by instruction issue. Now a thread tests its largest, and those that pass are walked bit by bit (at S2 some
+# lane of nearly every warp has one in the first half of a row). 64 registers leave half of an SM's warps.
 MOST = 4096  # entries to be kept: sorted in shared memory
 
 
