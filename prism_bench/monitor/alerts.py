@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 from prism_bench.errors import UsageError, unknown
 
@@ -79,7 +80,7 @@ class _State:
 class AlertWatch:
     """Feeds values to the rules and knows which alerts stand."""
 
-    def __init__(self, rules: Mapping[str, AlertRule] = RULES, clock: Callable[[], float] = time.time):
+    def __init__(self, rules: Mapping[str, AlertRule] = RULES, clock: Callable[[], float] = time.time) -> None:
         self._rules, self._clock = rules, clock
         self._states: dict[tuple[str, str | None], _State] = {}
         self._raised: list[float] = []
@@ -111,7 +112,7 @@ class AlertWatch:
         self._raised = [at for at in self._raised if at > self._clock() - 86400]
         return len(self._raised)
 
-    def _next(self, state, rule, device, value):
+    def _next(self, state: _State, rule: AlertRule, device: str | None, value: float) -> ActiveAlert | None:
         now = self._clock()
         if state.active:
             if value < rule.clear or value <= rule.above == rule.clear:
@@ -150,11 +151,11 @@ def configured(path: Path | None) -> dict[str, AlertRule]:
     return rules
 
 
-def _without(rules, name):
+def _without(rules: Mapping[str, AlertRule], name: str) -> dict[str, AlertRule]:
     return {key: rule for key, rule in rules.items() if key != name}
 
 
-def _changed(rule, table, path):
+def _changed(rule: AlertRule, table: Mapping[str, Any], path: Path) -> AlertRule:
     kinds = {field.name: type(getattr(rule, field.name)) for field in fields(rule)} | {"enabled": bool}
     for key, value in table.items():
         if key in ("name", "metric") or key not in kinds:

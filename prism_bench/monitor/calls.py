@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from time import perf_counter, thread_time
+from types import ModuleType
 
 from prism_bench.monitor.nvml import is_permanent, why_missing
 
@@ -49,7 +50,7 @@ class Call:
         """Whether it was read last before `since`, and can be read."""
         return self._last < since and self._due < _NEVER
 
-    def make(self, pynvml, now: float) -> None:
+    def make(self, pynvml: ModuleType, now: float) -> None:
         """Read at `now`; DeviceLost where the device does not answer any more."""
         wall, cpu = perf_counter(), thread_time()
         forever = self._asked(pynvml)
@@ -62,7 +63,7 @@ class Call:
         cpu, wall = (median(one) for one in zip(*self._costs, strict=True)) if self._costs else (0.0, 0.0)
         return CallCost(self._count, cpu, wall)
 
-    def _asked(self, pynvml):
+    def _asked(self, pynvml: ModuleType) -> bool:
         """Whether the answer, a refusal, will always be the same."""
         try:
             found = self.read()
@@ -73,7 +74,7 @@ class Call:
         self.missing = {name: value for name, value in found.items() if isinstance(value, str)}
         return False
 
-    def _pause(self):
+    def _pause(self) -> float:
         if self.share is None:
             return self.period
         return max(self.period, min(self.cost().cpu / self.share, self.longest))

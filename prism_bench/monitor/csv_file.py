@@ -2,8 +2,10 @@
 
 import csv
 import io
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from prism_bench.errors import ResultsError
 from prism_bench.monitor.quantities import QUANTITIES
@@ -18,7 +20,7 @@ class CsvFile:
     With more than `largest` bytes the file becomes `<name>.1` and begins anew, so both together stay below twice that.
     """
 
-    def __init__(self, path: Path, largest: int = LARGEST):
+    def __init__(self, path: Path, largest: int = LARGEST) -> None:
         self._path, self._largest = path, largest
         self._header = not (path.is_file() and path.stat().st_size)
         self._write("")
@@ -34,26 +36,26 @@ class CsvFile:
         self._write(text.getvalue())
         self._header = False
 
-    def _turn(self):
+    def _turn(self) -> None:
         """Put a full file aside, over the one before."""
         if self._path.is_file() and self._path.stat().st_size > self._largest:
             with self._told():
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
             self._header = True
 
-    def _write(self, text):
+    def _write(self, text: str) -> None:
         with self._told(), self._path.open("a") as file:
             file.write(text)
 
     @contextmanager
-    def _told(self):
+    def _told(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise ResultsError(f"cannot write {self._path}: {error.strerror}") from None
 
 
-def _row(timestamp, device):
+def _row(timestamp: str, device: Mapping[str, Any]) -> list[object]:
     words = " ".join(reason.replace(" ", "-") for reason in device["reasons"] or ())
     others = "" if device["processes"] is None else len(device["processes"])
     facts = [timestamp, device["index"], device["uuid"], device["name"], device["lost"] or "", words, others]

@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 
 from prism_bench.errors import BackendUnavailable, unknown
 
@@ -25,7 +26,7 @@ class Device:
     is_slice: bool = False
 
 
-def devices(pynvml) -> list[Device]:
+def devices(pynvml: ModuleType) -> list[Device]:
     """Every GPU, each followed by its MIG slices; one that does not answer any more is left out.
 
     BackendUnavailable where NVML itself does not answer.
@@ -45,7 +46,7 @@ def devices(pynvml) -> list[Device]:
     return found
 
 
-def _slices(pynvml, whole):
+def _slices(pynvml: ModuleType, whole: Device) -> list[Device]:
     found = []
     try:
         if not pynvml.nvmlDeviceGetMigMode(whole.handle)[0]:
@@ -103,12 +104,12 @@ def chosen(found: list[Device], words: list[str] | None) -> list[Device]:
     return list(dict.fromkeys(picked))
 
 
-def by_uuid(found: list[Device], uuid: str) -> Device | None:
+def by_uuid(found: Sequence[Device], uuid: str) -> Device | None:
     """The device of that UUID, whether it is written as NVML does or as CUDA does, without prefix and dashes."""
     return next((one for one in found if _digits(one.uuid) == _digits(uuid)), None)
 
 
-def _named(found, word):
+def _named(found: Sequence[Device], word: str) -> Device | None:
     if re.fullmatch(r"\d+", word):
         return next((one for one in found if not one.is_slice and one.index == int(word)), None)
     if not word.startswith(("GPU-", "MIG-")):
@@ -116,5 +117,5 @@ def _named(found, word):
     return next((one for one in found if one.uuid.startswith(word)), None)
 
 
-def _digits(uuid):
+def _digits(uuid: str) -> str:
     return re.sub(r"^(GPU|MIG)-|-", "", uuid).lower()

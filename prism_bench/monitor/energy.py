@@ -6,7 +6,7 @@ own uncertainty. The sensor behind it is another matter: on some boards it looks
 (Z. Yang, K. Adamek, W. Armour, "Part-time power measurements", SC 2024).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -63,15 +63,17 @@ def energy_per_launch(
             edges.append(_Edge(last_at, now, joules, launches))
         last_at, last = now, joules
         found = _between(edges, patience.steps)
-        if found and found.uncertainty <= patience.precision * found.joules:
+        if found and _is_within(found, patience.precision):
             return found
         if now - began >= patience.seconds:
             found = found or _between(edges, 1)
-            return found if _is_worth(found, patience) else Energy(reason=_too_short(edges, now - began))
+            if found and _is_within(found, patience.worst):
+                return found
+            return Energy(reason=_too_short(edges, now - began))
     return Energy(reason="the kernel could not be repeated")
 
 
-def _between(edges, steps):
+def _between(edges: Sequence[_Edge], steps: int) -> Energy | None:
     """The energy between the first edge and the last; None while there are too few steps.
 
     An edge lies anywhere between two looks at the counter, so the window is uncertain by half of both gaps.
@@ -88,11 +90,14 @@ def _between(edges, steps):
     return Energy(joules=each, uncertainty=each * share, window=window, launches=round(launches))
 
 
-def _is_worth(found, patience):
-    return found is not None and found.uncertainty <= patience.worst * found.joules
+def _is_within(found: Energy, share: float) -> bool:
+    """Return whether the uncertainty is at most that share of the energy."""
+    if found.joules is None or found.uncertainty is None:
+        return False
+    return found.uncertainty <= share * found.joules
 
 
-def _too_short(edges, seconds):
+def _too_short(edges: Sequence[_Edge], seconds: float) -> str:
     times = "once" if len(edges) == 1 else f"{len(edges)} times"
     moved = f"moved {times}" if edges else "did not move"
     return f"the energy counter {moved} in {seconds:.2g} s of repetition, too coarse for one launch"

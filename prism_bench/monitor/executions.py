@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -63,14 +63,14 @@ class KernelStatistics:
 class Executions:
     """A ring of executions; the oldest make room for the newest."""
 
-    def __init__(self, size: int = RING, clock: Callable[[], float] = time.time):
+    def __init__(self, size: int = RING, clock: Callable[[], float] = time.time) -> None:
         self._ring: deque[Execution] = deque(maxlen=size)
         self._clock, self.began = clock, clock()
 
     def __iter__(self) -> Iterator[Execution]:
         return iter(tuple(self._ring))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._ring)
 
     def add(self, execution: Execution) -> None:
@@ -102,8 +102,8 @@ class Executions:
         return sorted((_statistics(name, ones) for name, ones in groups.items()), key=lambda one: -one.last)
 
 
-def _statistics(kernel, ones):
-    times = [one.seconds for one in ones if one.succeeded]
+def _statistics(kernel: str, ones: Sequence[Execution]) -> KernelStatistics:
+    times = [one.seconds for one in ones if one.seconds is not None]
     return KernelStatistics(
         kernel=kernel,
         calls=len(ones),
@@ -120,7 +120,7 @@ def _statistics(kernel, ones):
 class Journal:
     """Executions on disk, one JSON object a line, for a reader in another process."""
 
-    def __init__(self, path: Path | None = None, largest: int = LARGEST_JOURNAL):
+    def __init__(self, path: Path | None = None, largest: int = LARGEST_JOURNAL) -> None:
         self.path = path or cache_folder("monitor") / "executions.jsonl"
         self._largest = largest
 
@@ -151,14 +151,14 @@ class Journal:
             part.close()
 
     @property
-    def _older(self):
+    def _older(self) -> Path:
         return self.path.with_suffix(".old.jsonl")
 
 
 class _Part:
     """One file of a journal, read from where it was left; it is the same file after it was put aside."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path) -> None:
         self._path, self._place = path, 0
         self._file = None
 
@@ -186,7 +186,7 @@ class _Part:
             self._file.close()
 
 
-def _parsed(lines):
+def _parsed(lines: Iterable[bytes]) -> Iterator[Execution]:
     for line in lines:
         try:
             plain = json.loads(line)

@@ -14,15 +14,17 @@
 Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name says percent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean
+from typing import Any
 
 from prism_bench.errors import unknown
 from prism_bench.monitor.alerts import AlertWatch
 from prism_bench.monitor.executions import Executions, KernelStatistics
 from prism_bench.monitor.quantities import QUANTITIES, reasons_in
+from prism_bench.monitor.reading import Reading
 from prism_bench.monitor.sampler import Sampler
 
 _ORDERS = {
@@ -41,7 +43,7 @@ class KernelQuery:
     limit: int = 20
     min_calls: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.sort_by not in _ORDERS:
             raise unknown("order of kernels", self.sort_by, _ORDERS)
 
@@ -108,8 +110,8 @@ def kernels(executions: Executions, query: KernelQuery | None = None) -> list[di
 def report(executions: Executions) -> dict:
     """What all executions in the ring add up to; null where there is none to speak of."""
     ones = list(executions)
-    times = [one.seconds for one in ones if one.succeeded]
-    recent = sum(one.seconds for one in ones if one.succeeded and one.at >= executions.began)
+    times = [one.seconds for one in ones if one.seconds is not None]
+    recent = sum(one.seconds for one in ones if one.seconds is not None and one.at >= executions.began)
     uptime = executions.uptime()
     return {
         "total_kernel_calls": len(ones),
@@ -142,14 +144,14 @@ def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
     }
 
 
-def _processes(reading, lost):
+def _processes(reading: Reading | None, lost: str | None) -> list[dict[str, Any]] | None:
     if reading is None or reading.processes is None or lost:
         return None
     return [{"pid": one.pid, "name": one.name, "memory": one.memory, "ours": one.ours, "busy": one.busy}
             for one in reading.processes]  # fmt: skip
 
 
-def _row(one: KernelStatistics):
+def _row(one: KernelStatistics) -> dict[str, Any]:
     return {
         "name": one.kernel,
         "total_calls": one.calls,
@@ -163,7 +165,7 @@ def _row(one: KernelStatistics):
     }
 
 
-def _statistics(one: KernelStatistics):
+def _statistics(one: KernelStatistics) -> dict[str, Any]:
     return {
         "call_count": one.calls,
         "total_time_us": _micro(one.total),
@@ -174,7 +176,7 @@ def _statistics(one: KernelStatistics):
     }
 
 
-def _cost(sampler):
+def _cost(sampler: Sampler) -> dict[str, Any]:
     cost = sampler.cost()
     return {
         "hertz": round(cost.beats / cost.seconds, 3) if cost.seconds and sampler.beats_by_itself else None,
@@ -184,28 +186,28 @@ def _cost(sampler):
     }
 
 
-def _scaled(value, factor):
+def _scaled(value: float | None, factor: float) -> float | None:
     return None if value is None else float(f"{value * factor:.6g}")
 
 
-def _exact(value):
+def _exact(value: float | None) -> float | None:
     """Without what scaling left behind the twelfth digit."""
     return None if value is None else float(f"{value:.12g}")
 
 
-def _mega(count: float | None):
+def _mega(count: float | None) -> float | None:
     return _scaled(count, 1e-6)
 
 
-def _percent(share: float | None):
+def _percent(share: float | None) -> float | None:
     return _scaled(share, 100)
 
 
-def _milli(seconds: float | None):
+def _milli(seconds: float | None) -> float | None:
     return _scaled(seconds, 1e3)
 
 
-def _micro(seconds: float | None):
+def _micro(seconds: float | None) -> float | None:
     return _scaled(seconds, 1e6)
 
 
@@ -214,7 +216,7 @@ def headline(shown: Sequence[dict]) -> str:
     return "  ".join(_line(one) for one in shown)
 
 
-def _line(one):
+def _line(one: Mapping[str, Any]) -> str:
     if one["lost"]:
         return f"{one['index']}: {one['lost']}"
     values = one["values"]
@@ -228,5 +230,5 @@ def _line(one):
     return f"{one['index']}: " + ", ".join([*parts, *(one["reasons"] or [])])
 
 
-def _words(value, scale, unit):
+def _words(value: float | None, scale: float, unit: str) -> str:
     return "-" if value is None else f"{value * scale:.3g} {unit}" if unit != "MHz" else f"{value * scale:.0f} {unit}"

@@ -13,10 +13,11 @@ A quantity that a device does not offer is absent: Prometheus has no null.
 """
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from errno import EADDRINUSE
 from threading import Thread
+from typing import Any
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.monitor import export
@@ -44,21 +45,23 @@ class Told:
 class Collector:
     """Gives Prometheus the present state whenever it asks; `told` gives the newest record's part."""
 
-    def __init__(self, sampler: Sampler | None, executions: Executions, told: Callable[[], Told] = Told):
+    def __init__(self, sampler: Sampler | None, executions: Executions, told: Callable[[], Told] = Told) -> None:
         self._sampler, self._executions, self._told = sampler, executions, told
 
     def collect(self) -> Iterator:
         """Every metric family."""
         if self._sampler:
-            yield from self._devices()
+            yield from self._devices(self._sampler)
         yield from self._kernels()
         yield from self._record()
 
-    def _devices(self):
+    def _devices(self, sampler: Sampler) -> Iterator[Any]:
         from prometheus_client.core import GaugeMetricFamily, UnknownMetricFamily
 
-        shown = [export.device(self._sampler, place) for place in range(len(self._sampler.probes))]
+        shown = [export.device(sampler, place) for place in range(len(sampler.probes))]
         for quantity in QUANTITIES.values():
+            if quantity.dcgm is None:
+                continue
             # DCGM's counters carry no `_total`, which the client would put behind every counter's name.
             kind = UnknownMetricFamily if quantity.kind == "counter" else GaugeMetricFamily
             family = kind(quantity.dcgm, quantity.meaning, labels=_DEVICE)
@@ -66,23 +69,23 @@ class Collector:
                 if one["values"][quantity.name] is not None:
                     family.add_metric(_labels(one), one["values"][quantity.name] * quantity.scale)
             yield family
-        yield from self._faults(shown)
+        yield from self._faults(sampler, shown)
 
-    def _faults(self, shown):
+    def _faults(self, sampler: Sampler, shown: Sequence[dict[str, Any]]) -> Iterator[Any]:
         from prometheus_client.core import GaugeMetricFamily
 
         lost = GaugeMetricFamily("prism_bench_device_lost", "1 while the device does not answer", labels=_DEVICE)
         xids = GaugeMetricFamily("DCGM_FI_DEV_XID_ERRORS", "the last Xid error", labels=_DEVICE)
-        events = self._sampler.xids(0.0, float("inf"))
+        events = sampler.xids(0.0, float("inf"))
         for one in shown:
             lost.add_metric(_labels(one), float(one["lost"] is not None))
-            if self._sampler.xids_missing is None:
+            if sampler.xids_missing is None:
                 own = [number for uuid, number in events if uuid == one["uuid"]]
                 xids.add_metric(_labels(one), own[-1] if own else 0)
         yield lost
         yield xids
 
-    def _kernels(self):
+    def _kernels(self) -> Iterator[Any]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         counts = CounterMetricFamily("prism_bench_kernel_executions", "executions seen", labels=("kernel", "result"))
@@ -96,7 +99,7 @@ class Collector:
         yield counts
         yield times
 
-    def _record(self):
+    def _record(self) -> Iterator[Any]:
         from prometheus_client.core import GaugeMetricFamily
 
         told = self._told()
@@ -114,7 +117,7 @@ class Collector:
             yield family
 
 
-def _labels(device):
+def _labels(device: Mapping[str, Any]) -> tuple[str, ...]:
     return (str(device["index"]), device["uuid"], f"nvidia{device['index']}", device["name"], platform.node())
 
 

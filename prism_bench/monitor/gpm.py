@@ -1,5 +1,8 @@
 """GPM, Hopper and later: means over the time between two samples, without ncu and without its lock on the counters."""
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench.monitor.devices import Device
 
 PERIOD = 0.25  # the driver wants a tenth of a second at least between two samples
@@ -10,7 +13,7 @@ METRICS = {"sm_active": 2, "sm_occupancy": 3, "tensor_active": 5, "dram_active":
 class Gpm:
     """Two samples of one device, taken in turn."""
 
-    def __init__(self, pynvml, device: Device):
+    def __init__(self, pynvml: ModuleType, device: Device) -> None:
         self._pynvml, self._device = pynvml, device
         self._samples: list = []
         self._taken = 0
@@ -28,7 +31,7 @@ class Gpm:
             return dict.fromkeys(METRICS, "a mean needs a second sample")
         return self._between(self._samples[self._taken % 2], self._samples[(self._taken - 1) % 2])
 
-    def _between(self, earlier, later):
+    def _between(self, earlier: Any, later: Any) -> dict[str, float | str]:
         nvml = self._pynvml
         asked = nvml.c_nvmlGpmMetricsGet_t()
         asked.version, asked.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(METRICS)
@@ -38,7 +41,7 @@ class Gpm:
         nvml.nvmlGpmMetricsGet(asked)
         return {name: self._value(asked.metrics[place]) for place, name in enumerate(METRICS)}
 
-    def _value(self, metric):
+    def _value(self, metric: Any) -> float | str:
         if metric.nvmlReturn != self._pynvml.NVML_SUCCESS:
             return str(self._pynvml.NVMLError(metric.nvmlReturn))
         return metric.value / 100

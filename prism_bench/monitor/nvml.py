@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
 
 from prism_bench.errors import BackendUnavailable
 
@@ -12,7 +14,7 @@ class DeviceLost(Exception):
     """The device, its driver or the library stopped answering; the words say why."""
 
 
-def library():
+def library() -> ModuleType:
     """pynvml with NVML opened; BackendUnavailable says in one sentence what is missing. Close it with `close`."""
     try:
         import pynvml
@@ -25,7 +27,7 @@ def library():
     return pynvml
 
 
-def close(pynvml) -> None:
+def close(pynvml: ModuleType) -> None:
     """Shut NVML down; a library that is gone already needs no farewell."""
     try:
         pynvml.nvmlShutdown()
@@ -43,7 +45,7 @@ def opened() -> Iterator:
         close(pynvml)
 
 
-def why_missing(pynvml, error) -> str:
+def why_missing(pynvml: ModuleType, error: Any) -> str:
     """Why a quantity is null. DeviceLost where the error says that nothing will be read any more."""
     if error.value in _gone(pynvml):
         raise DeviceLost(_said(error)) from None
@@ -54,7 +56,7 @@ def why_missing(pynvml, error) -> str:
     }.get(error.value, _said(error))
 
 
-def is_permanent(pynvml, error) -> bool:
+def is_permanent(pynvml: ModuleType, error: Any) -> bool:
     """Whether asking again will give the same answer."""
     return error.value in (
         pynvml.NVML_ERROR_NOT_SUPPORTED,
@@ -64,7 +66,7 @@ def is_permanent(pynvml, error) -> bool:
     )
 
 
-def _gone(pynvml):
+def _gone(pynvml: ModuleType) -> tuple[int, ...]:
     return (
         pynvml.NVML_ERROR_GPU_IS_LOST,
         pynvml.NVML_ERROR_RESET_REQUIRED,
@@ -74,6 +76,6 @@ def _gone(pynvml):
     )
 
 
-def _said(error):
+def _said(error: Any) -> str:
     """NVML's own words, which carry a full stop in places."""
     return str(error).rstrip(".")

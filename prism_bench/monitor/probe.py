@@ -1,6 +1,8 @@
 """Reads one device. What it does not offer is left out with the reason, and not asked for again."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import ModuleType
+from typing import Any
 
 from prism_bench.monitor import gpm
 from prism_bench.monitor.calls import Call, CallCost
@@ -22,9 +24,9 @@ class Probe:
     """
 
     def __init__(
-        self, pynvml, device: Device,
+        self, pynvml: ModuleType, device: Device,
         *, full: bool = True, ours: frozenset[int] = frozenset(), budget: float | None = None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         self.device, self._pynvml = device, pynvml
         processes = Processes(pynvml, device.handle, ours)
         self._calls = [
@@ -61,7 +63,7 @@ class Probe:
         """What each call costs, by the quantities that it reads."""
         return {", ".join(call.names): call.cost() for call in self._calls}
 
-    def _made(self, calls, now):
+    def _made(self, calls: Sequence[Call], now: float) -> Reading:
         for call in calls:
             call.make(self._pynvml, now)
         values, missing = {}, {}
@@ -71,7 +73,7 @@ class Probe:
         return Reading(now, values, missing, values.pop("processes", None))
 
 
-def _share_out(budget, calls):
+def _share_out(budget: float, calls: Sequence[Call]) -> None:
     """The budget: two fifths for the clock, which is read at every beat and slows the beat where that is too little.
 
     A sixth each for what else is wanted at every beat, and the rest in equal parts.
@@ -84,7 +86,7 @@ def _share_out(budget, calls):
         call.share = budget * (3 / 5 - len(quick) / 6) / len(slow)
 
 
-def _quick(pynvml, device):
+def _quick(pynvml: ModuleType, device: Device) -> list[Call]:
     """What changes within milliseconds."""
     board, power = device.board, {pynvml.NVML_FI_DEV_POWER_INSTANT: ("power", 1e-3)}
     clock = pynvml.nvmlDeviceGetClockInfo
@@ -95,7 +97,7 @@ def _quick(pynvml, device):
     ]
 
 
-def _slow(pynvml, device):
+def _slow(pynvml: ModuleType, device: Device) -> list[Call]:
     """What lags behind, and what only grows."""
     board, handle, memory = device.board, device.handle, ("memory_used", "memory_free", "memory_total")
     lagging = {
@@ -116,7 +118,7 @@ def _slow(pynvml, device):
     ]
 
 
-def _whole(pynvml, device):
+def _whole(pynvml: ModuleType, device: Device) -> list[Call]:
     """The rest: what only a view, an export or the doctor asks for."""
     board, pcie = device.board, pynvml.nvmlDeviceGetPcieThroughput
     lagging = {
@@ -139,11 +141,11 @@ def _whole(pynvml, device):
     ]
 
 
-def _one(name, read, period=0.0):
+def _one(name: str, read: Callable[[], Any], period: float = 0.0) -> Call:
     return Call((name,), lambda: {name: read()}, period)
 
 
-def _fields(pynvml, handle, fields):
+def _fields(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, float]]) -> dict[str, float | str]:
     """Field values of one call, each with a return code of its own: numbers, or why there is none."""
     found = {}
     for one in pynvml.nvmlDeviceGetFieldValues(handle, list(fields)):
@@ -155,7 +157,7 @@ def _fields(pynvml, handle, fields):
     return found
 
 
-def _lagging(pynvml, handle, fields):
+def _lagging(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, float]]) -> dict[str, float | str]:
     """The fields; the mean of the power by its older name where the field is not offered."""
     found = _fields(pynvml, handle, fields)
     if isinstance(found["power_average"], str):
@@ -166,7 +168,7 @@ def _lagging(pynvml, handle, fields):
     return found
 
 
-def _number(pynvml, one):
+def _number(pynvml: ModuleType, one: Any) -> float:
     member = {
         pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
         pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
@@ -178,7 +180,7 @@ def _number(pynvml, one):
     return float(getattr(one.value, member))
 
 
-def _clock_reasons(pynvml, handle):
+def _clock_reasons(pynvml: ModuleType, handle: Any) -> float:
     """The bits by their present name, or by the one that drivers before 535 knew."""
     try:
         return float(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
@@ -186,12 +188,12 @@ def _clock_reasons(pynvml, handle):
         return float(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
 
-def _utilization(pynvml, handle):
+def _utilization(pynvml: ModuleType, handle: Any) -> dict[str, float]:
     rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
     return {"utilization": rates.gpu / 100, "memory_utilization": rates.memory / 100}
 
 
-def _memory(pynvml, handle):
+def _memory(pynvml: ModuleType, handle: Any) -> dict[str, float]:
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     return {
         "memory_used": float(memory.used),
@@ -200,10 +202,10 @@ def _memory(pynvml, handle):
     }
 
 
-def _ecc(pynvml, device, kind):
+def _ecc(pynvml: ModuleType, device: Device, kind: int) -> float:
     return float(pynvml.nvmlDeviceGetTotalEccErrors(device.board, kind, pynvml.NVML_VOLATILE_ECC))
 
 
-def _remapped(pynvml, handle):
+def _remapped(pynvml: ModuleType, handle: Any) -> dict[str, float]:
     corrected, uncorrected, _, failed = pynvml.nvmlDeviceGetRemappedRows(handle)
     return {"rows_remapped": float(corrected + uncorrected), "remap_failed": float(failed)}

@@ -7,7 +7,10 @@ neighbour all the same, because a measuring process starts no other.
 
 import os
 import time
+from collections.abc import Set
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from prism_bench.monitor.nvml import why_missing
 from prism_bench.monitor.reading import Process
@@ -22,7 +25,7 @@ def family() -> frozenset[int]:
     return frozenset(found)
 
 
-def _parent(pid):
+def _parent(pid: int) -> int:
     try:
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
         return int(after_name.split()[1])
@@ -33,7 +36,7 @@ def _parent(pid):
 class Processes:
     """The processes with compute contexts on one device, looked at again and again; `ours` are ids of our own."""
 
-    def __init__(self, pynvml, handle, ours: frozenset[int] = frozenset()):
+    def __init__(self, pynvml: ModuleType, handle: Any, ours: frozenset[int] = frozenset()) -> None:
         self._pynvml, self._handle, self._ours = pynvml, handle, ours
         self._first: frozenset[int] | None = None
         self._since = _microseconds()
@@ -51,7 +54,7 @@ class Processes:
         self._since = _microseconds()
         return tuple(self._process(one, pids, busy) for one in listed)
 
-    def _process(self, one, pids, busy):
+    def _process(self, one: Any, pids: Set[int], busy: Set[int] | None) -> Process:
         ours = one.pid in self._ours
         if self._ours and not self._ours & pids:
             ours = None if one.pid in self._first else False
@@ -59,11 +62,11 @@ class Processes:
         return Process(one.pid, _name(self._pynvml, one.pid), one.usedGpuMemory, ours, working)
 
 
-def _microseconds():
+def _microseconds() -> int:
     return time.time_ns() // 1000
 
 
-def _busy(pynvml, handle, since):
+def _busy(pynvml: ModuleType, handle: Any, since: int) -> set[int] | None:
     """The ids that worked on the device since then; None where the driver does not say."""
     try:
         samples = pynvml.nvmlDeviceGetProcessUtilization(handle, since)
@@ -75,7 +78,7 @@ def _busy(pynvml, handle, since):
     return {one.pid for one in samples if one.smUtil or one.memUtil}
 
 
-def _name(pynvml, pid):
+def _name(pynvml: ModuleType, pid: int) -> str:
     """Without its folder: a path may say more than it should."""
     try:
         return Path(pynvml.nvmlSystemGetProcessName(pid).split(" ")[0]).name or "a process"

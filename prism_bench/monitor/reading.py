@@ -14,7 +14,7 @@ class Process:
     ours: bool | None = None
     busy: bool | None = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.name} (pid {self.pid})"
 
 

@@ -29,7 +29,7 @@ class Rules:
         """
         return (*_throttled(evidence), *self._slow(evidence, best_clock), *_neighbours(evidence), *_errors(evidence))
 
-    def _slow(self, evidence, best) -> Iterator[str]:
+    def _slow(self, evidence: Evidence, best: float | None) -> Iterator[str]:
         highest = evidence.highest("sm_clock")
         if best and highest and highest < self.clock_share * best:
             yield (
@@ -38,18 +38,18 @@ class Rules:
             )
 
 
-def _throttled(evidence) -> Iterator[str]:
+def _throttled(evidence: Evidence) -> Iterator[str]:
     throughout = [word for word in HARMFUL if evidence.reasons.get(word, 0.0) >= 1.0]
     if throughout:
         yield f"throttled throughout: {', '.join(throughout)}"
 
 
-def _neighbours(evidence) -> Iterator[str]:
+def _neighbours(evidence: Evidence) -> Iterator[str]:
     if evidence.busy_neighbours:
         yield f"another process worked on the GPU: {', '.join(evidence.neighbours)}"
 
 
-def _errors(evidence) -> Iterator[str]:
+def _errors(evidence: Evidence) -> Iterator[str]:
     """What ECC corrected cost no value and hardly any time; the rest casts doubt on both."""
     grave = [event for event in evidence.events if " corrected " not in event]
     if grave:

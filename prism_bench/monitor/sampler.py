@@ -64,7 +64,7 @@ class Sampler:
         kept_seconds: float = KEPT_SECONDS,
         xids: XidWatch | None = None,
         clock: Callable[[], float] = perf_counter,
-    ):
+    ) -> None:
         self._prepare, self._period, self._clock, self._xids = prepare, 1 / hertz, clock, xids
         self.probes = list(prepare())
         self._rings = [deque(maxlen=max(2, round(hertz * kept_seconds))) for _ in self.probes]
@@ -82,7 +82,7 @@ class Sampler:
         self._thread.start()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._ending.set()
         self._thread.join(PATIENCE)
         self._stopped = self._clock()
@@ -101,7 +101,7 @@ class Sampler:
         self._last.append(thread_time() - spent)
         self._longest = max(self._longest, self._clock() - began)
 
-    def _take(self, place, read):
+    def _take(self, place: int, read: Callable[[Probe, float], Reading | None]) -> None:
         """Add what `read` gives for a probe and a moment; what goes wrong is told by `lost`."""
         if not self._reading.acquire(timeout=PATIENCE):
             self._lose(place, f"the driver did not answer within {PATIENCE:g} s")
@@ -177,7 +177,7 @@ class Sampler:
         finally:
             watch.evidence = self._evidence(begin, place, lost_before)
 
-    def _evidence(self, begin, place, lost_before):
+    def _evidence(self, begin: float, place: int, lost_before: str | None) -> Evidence:
         seconds = self._clock() - begin
         if not self._lost[place]:
             self._take(place, lambda probe, now: probe.completed(now, begin))
@@ -189,18 +189,18 @@ class Sampler:
         lost = self._lost[place] or lost_before
         return evidence_in(readings, earlier[-1] if earlier else None, seconds, xids=xids, lost=lost)
 
-    def _work(self):
+    def _work(self) -> None:
         due = self._clock()
         while not self._ending.is_set():
             self.beat()
             due = max(due + pace(self._last, self._period), self._clock())
             self._ending.wait(max(0.0, due - self._clock()))
 
-    def _lose(self, place, why):
+    def _lose(self, place: int, why: object) -> None:
         self._lost[place] = f"lost at {datetime.now(UTC):%H:%M:%S} UTC: {why}"
         self._retry = self._clock() + _RETRY_SECONDS
 
-    def _look_again(self, now):
+    def _look_again(self, now: float) -> None:
         self._retry = now + _RETRY_SECONDS
         try:
             fresh = {probe.device.uuid: probe for probe in self._prepare()}
@@ -216,6 +216,6 @@ def pace(costs: deque[float], period: float) -> float:
 
     The first beat reads everything, and some later ones more than others: two seconds' worth of them is waited for.
     """
-    if len(costs) < costs.maxlen:
+    if len(costs) < (costs.maxlen or 1):
         return period
     return max(period, sum(costs) / len(costs) / BUDGET)

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from prism_bench.alerts import Alert
 from prism_bench.errors import UsageError
 from prism_bench.files import cache_folder
 from prism_bench.monitor import devices as listing
 from prism_bench.monitor import export, gpm
 from prism_bench.monitor.alerts import ActiveAlert, AlertRule, AlertWatch
+from prism_bench.monitor.devices import Device
 from prism_bench.monitor.executions import Executions, Journal
 from prism_bench.monitor.sampler import Sampler
 from prism_bench.monitor.watching import sampling
@@ -32,7 +34,7 @@ class Moment:
 class Station:
     """Looks at a sampler, at the journal of executions and at the alert rules whenever it is asked."""
 
-    def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], query: export.KernelQuery | None = None):
+    def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], query: export.KernelQuery | None = None) -> None:
         self.sampler, self.executions, self.alerts, self._query = sampler, Executions(), AlertWatch(rules), query
         self._followed = Journal().follow(time.time() - EARLIER)
         self._before: list[dict] = [{} for _ in sampler.probes]
@@ -77,7 +79,7 @@ def station(
     BackendUnavailable without NVML; a UsageError for an unknown device, or where none is visible.
     """
 
-    def choose(found):
+    def choose(found: list[Device]) -> Sequence[Device]:
         picked = listing.chosen(found, list(words or ()))
         if not picked:
             said = os.environ.get(listing.VISIBLE)
@@ -108,10 +110,8 @@ def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[s
     return [str(outcome) for outcome in outcomes if outcome.reason]
 
 
-def _alert(one: ActiveAlert, machine):
+def _alert(one: ActiveAlert, machine: str) -> Alert:
     """When it was raised is its state: the same alert raised again is news again."""
-    from prism_bench.alerts import Alert
-
     return Alert(
         source="monitor", machine=machine, kind=one.rule.name, subject=one.device, gravity=one.rule.severity,
         message=one.message, identity=(one.rule.metric,), state=f"{one.since:.0f}", severity=one.value,

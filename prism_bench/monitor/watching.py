@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from time import perf_counter
+from types import ModuleType
+from typing import Any
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.evidence import Evidence
@@ -20,7 +22,7 @@ _UNHURRIED = 2.0  # hertz: so slow a beat reads everything, for somebody who loo
 class Blind:
     """Stands where a sampler would: every window says why nothing was seen; without a reason, nothing at all."""
 
-    def __init__(self, reason: str | None = None):
+    def __init__(self, reason: str | None = None) -> None:
         self._reason = reason
         self.probes: list[Probe] = []
 
@@ -78,20 +80,20 @@ def sampling(
 class _Preparing:
     """Probes of the chosen devices; by a library opened anew where the one that was open outlived its driver."""
 
-    def __init__(self, pynvml, choose, **options):
-        self._pynvml, self._choose, self._options = pynvml, choose, options | {"ours": family()}
+    def __init__(self, pynvml: ModuleType, choose: Callable[[list[Device]], Sequence[Device]], **options: Any) -> None:
+        self._pynvml, self._choose, self._options, self._ours = pynvml, choose, options, family()
 
-    def __call__(self):
+    def __call__(self) -> list[Probe]:
         try:
             found = listing.devices(self._pynvml)
         except BackendUnavailable:
             close(self._pynvml)
             self._pynvml.nvmlInit()
             found = listing.devices(self._pynvml)
-        return [Probe(self._pynvml, one, **self._options) for one in self._choose(found)]
+        return [Probe(self._pynvml, one, ours=self._ours, **self._options) for one in self._choose(found)]
 
 
-def _found(found, uuid):
+def _found(found: Sequence[Device], uuid: str) -> Device:
     device = listing.by_uuid(found, uuid)
     if device is None:
         raise BackendUnavailable(f"NVML lists no device {uuid}; its measurements carry no evidence")

@@ -1,6 +1,6 @@
 """From the readings that fell into a window to its evidence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from prism_bench.evidence import Evidence
@@ -15,7 +15,12 @@ COMPARED = (*_THROTTLED, *_ERRORS, "processes")
 
 
 def evidence_in(
-    readings: Sequence[Reading], before: Reading | None, seconds: float, *, xids: Iterable[int] = (), lost=None
+    readings: Sequence[Reading],
+    before: Reading | None,
+    seconds: float,
+    *,
+    xids: Iterable[int] = (),
+    lost: str | None = None,
 ) -> Evidence:
     """What the readings say about a window of `seconds`; `before` is the last one ahead of it, for what only grows.
 
@@ -40,12 +45,12 @@ def evidence_in(
     )
 
 
-def _span(readings, name):
+def _span(readings: Sequence[Reading], name: str) -> tuple[float, float, float] | None:
     values = [reading.values[name] for reading in readings if name in reading.values]
     return (min(values), float(median(values)), max(values)) if values else None
 
 
-def _reasons(readings):
+def _reasons(readings: Sequence[Reading]) -> dict[str, float]:
     """The share of the readings in which each reason was given; a clock at its highest has none."""
     known = [reading for reading in readings if "clock_reasons" in reading.values]
     counts: dict[str, int] = {}
@@ -55,25 +60,25 @@ def _reasons(readings):
     return {word: count / len(known) for word, count in counts.items()}
 
 
-def _neighbours(readings):
+def _neighbours(readings: Sequence[Reading]) -> tuple[tuple[str, ...], bool]:
     """Other processes, and whether one of them worked; who does not say is taken to work."""
     others = [process for reading in readings for process in reading.processes or () if process.ours is False]
     return tuple(dict.fromkeys(map(str, others))), any(process.busy is not False for process in others)
 
 
-def _growth(chain, name):
+def _growth(chain: Sequence[Reading], name: str) -> float:
     values = [reading.values[name] for reading in chain if name in reading.values]
     return values[-1] - values[0] if len(values) > 1 else 0.0
 
 
-def _memory_errors(chain):
+def _memory_errors(chain: Sequence[Reading]) -> Iterator[str]:
     for name, words in _ERRORS.items():
         grown = _growth(chain, name)
         if grown > 0:
             yield f"{grown:.0f} {words}{'s' if grown > 1 else ''}"
 
 
-def _missing(readings, spans):
+def _missing(readings: Sequence[Reading], spans: Mapping[str, object]) -> dict[str, str]:
     if not readings:
         return {"readings": "none fell into the window"}
     found = {}

@@ -4,6 +4,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Event, Thread
 from time import perf_counter, thread_time
+from types import ModuleType
+from typing import Any
 
 from prism_bench.monitor.devices import Device
 from prism_bench.monitor.nvml import DeviceLost, why_missing
@@ -18,7 +20,9 @@ class XidWatch:
     Its thread has taken `cpu_seconds` of a core.
     """
 
-    def __init__(self, pynvml, devices: Sequence[Device], clock: Callable[[], float] = perf_counter):
+    def __init__(
+        self, pynvml: ModuleType, devices: Sequence[Device], clock: Callable[[], float] = perf_counter
+    ) -> None:
         self._pynvml, self._clock = pynvml, clock
         self._devices = [device for device in devices if not device.is_slice]
         self._seen: deque[tuple[float, str, int]] = deque(maxlen=_KEPT)
@@ -49,7 +53,7 @@ class XidWatch:
         """(UUID, Xid) of the events in that stretch of the clock."""
         return [(uuid, number) for at, uuid, number in list(self._seen) if begin <= at <= end]
 
-    def _listen(self):
+    def _listen(self) -> None:
         nvml = self._pynvml
         while not self._ending.is_set():
             self.cpu_seconds = thread_time()
@@ -66,14 +70,14 @@ class XidWatch:
         except nvml.NVMLError:
             return
 
-    def _uuid(self, handle):
+    def _uuid(self, handle: Any) -> str:
         try:
             return self._pynvml.nvmlDeviceGetUUID(handle)
         except self._pynvml.NVMLError:
             return "a device that does not answer"
 
 
-def _words(nvml, error):
+def _words(nvml: ModuleType, error: Any) -> str:
     try:
         return why_missing(nvml, error)
     except DeviceLost as lost:
