@@ -27,7 +27,7 @@ _NAMES = re.compile(r"`[^`\n]*`|\S*/\S*|\b\w+\.\w+\b|\b\w*_\w*\b|--\w[\w-]*")
 
 def private_words(text: str) -> Iterator[tuple[str, str]]:
     """Yield each private word of the text with the standard word; code between backticks and paths are no words."""
-    words = _NAMES.sub(lambda name: "." * len(name[0]), text)
+    words = _NAMES.sub(lambda name: "." * len(name[0]), " ".join(text.split()))
     for pattern, standard in PRIVATE.items():
         for found in re.finditer(pattern, words, re.IGNORECASE):
             yield found[0], standard
