@@ -1,6 +1,7 @@
 """The bodies that a webhook is sent: a plain JSON document, and the form that Slack shows."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from prism_bench.alerts.alert import Alert
 
@@ -26,7 +27,7 @@ def slack(heading: str, alerts: Sequence[Alert]) -> dict:
     return {"text": _escaped(heading), "blocks": [_block(text) for text in texts]}
 
 
-def _slack_text(alert):
+def _slack_text(alert: Alert) -> str:
     subject = f"`{_escaped(alert.subject)}` " if alert.subject else ""
     said = f"*{_escaped(alert.kind)}* {subject}{_escaped(alert.message)}"
     command = f"\n```{_escaped(alert.reproduce)}```" if alert.reproduce else ""
@@ -34,11 +35,11 @@ def _slack_text(alert):
     return said[: _LONGEST_BLOCK - len(command)] + command
 
 
-def _block(text):
+def _block(text: str) -> dict[str, Any]:
     return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
 
 
-def _escaped(text):
+def _escaped(text: str) -> str:
     """Slack's three: a name with `<!channel>` in it must not wake a channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from prism_bench.alerts.alert import Alert
 from prism_bench.documents import json_of
@@ -19,14 +20,14 @@ _VERSION = 1
 class Ledger:
     """`entries`: fingerprint -> {source, subject, told: {form: {when, state, severity}}}."""
 
-    entries: Mapping[str, dict] = field(default_factory=dict)
+    entries: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     def news(self, alerts: Iterable[Alert], form: str) -> list[Alert]:
         """Those never told there, told in another state of the world, or grown clearly worse; each once."""
         alone = {alert.fingerprint: alert for alert in alerts}
         return [alert for alert in alone.values() if self._is_news(alert, form)]
 
-    def _is_news(self, alert, form):
+    def _is_news(self, alert: Alert, form: str) -> bool:
         told = self.entries.get(alert.fingerprint, {}).get("told", {}).get(form)
         if told is None or told["state"] != alert.state:
             return True
@@ -57,7 +58,7 @@ class Ledger:
         return replace(self, entries=kept)
 
 
-def _changed(entry, states):
+def _changed(entry: Mapping[str, Any], states: Mapping[str | None, str]) -> bool:
     state = states.get(entry["subject"])
     return state is not None and all(told["state"] != state for told in entry["told"].values())
 
@@ -65,7 +66,7 @@ def _changed(entry, states):
 def read(path: Path) -> Ledger:
     """The ledger at `path`; an empty one where there is none, a ResultsError where it cannot be read."""
     try:
-        plain = json_of(path, "a readable ledger of alerts")
+        plain: Any = json_of(path, "a readable ledger of alerts")
         if plain["version"] != _VERSION:
             raise ResultsError(f"{path}: a ledger of version {plain['version']}; this program knows {_VERSION}")
         return Ledger({fingerprint: _entry(entry) for fingerprint, entry in plain["entries"].items()})
@@ -75,7 +76,7 @@ def read(path: Path) -> Ledger:
         raise ResultsError(f"{path}: not a readable ledger of alerts ({type(error).__name__}: {error})") from error
 
 
-def _entry(plain):
+def _entry(plain: Mapping[str, Any]) -> dict[str, Any]:
     told = {form: {key: one[key] for key in ("when", "state", "severity")} for form, one in plain["told"].items()}
     return {**{key: plain[key] for key in ("source", "kind", "subject", "message")}, "told": told}
 

@@ -21,7 +21,7 @@ class Outcome:
     known: int = 0
     reason: str | None = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.reason:
             return f"alerts: {self.place}: {self.reason}"
         return f"alerts: {self.place}: {self.told} told, {self.known} known before"
@@ -60,13 +60,13 @@ def tell(
     return outcomes + (_kept(ledger, path) if ledger != before else [])
 
 
-def _outcome(destination, news, known, reason):
+def _outcome(destination: Destination, news: int, known: int, reason: str | None) -> Outcome:
     if reason:
         return Outcome(destination.place, 0, known, f"{news} not delivered: {reason}")
     return Outcome(destination.place, news, known)
 
 
-def _opened(path):
+def _opened(path: Path) -> tuple[ledgers.Ledger, list[Outcome]]:
     try:
         return ledgers.read(path), []
     except ResultsError as error:
@@ -77,7 +77,7 @@ def _opened(path):
         return ledgers.Ledger(), [Outcome(str(path), reason=f"{error}; put aside, everything is told anew")]
 
 
-def _kept(ledger, path):
+def _kept(ledger: ledgers.Ledger, path: Path) -> list[Outcome]:
     try:
         ledgers.write(ledger, path)
     except ResultsError as error:

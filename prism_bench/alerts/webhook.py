@@ -13,6 +13,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from email.message import Message
+from typing import Any
 from urllib.parse import urlsplit
 
 from prism_bench.strict_json import json_text
@@ -76,19 +78,23 @@ def post(
     return f"{reason}, {patience.attempts} attempts"
 
 
-def _attempt(destination, body, timeout):
+# Why it failed (None if it did not), whether to try again, and after how many seconds, where the receiver says.
+_Answer = tuple[str | None, bool, float | None]
+
+
+def _attempt(destination: Destination, body: Any, timeout: float) -> _Answer:
     """Why it failed (None when it did not), whether to try again, and after how many seconds where the receiver says.
 
     In a thread, because a socket's timeout covers neither the look-up of the name nor an answer that comes in drops.
     """
-    answer = [(f"no answer within {timeout:g} s", True, None)]
+    answer: list[_Answer] = [(f"no answer within {timeout:g} s", True, None)]
     thread = threading.Thread(target=lambda: answer.append(_send(destination, body, timeout)), daemon=True)
     thread.start()
     thread.join(timeout)
     return answer[-1]
 
 
-def _send(destination, body, timeout):
+def _send(destination: Destination, body: Any, timeout: float) -> _Answer:
     headers = {"Content-Type": "application/json", "User-Agent": "prism-bench"}
     if destination.token:
         headers["Authorization"] = f"Bearer {destination.token}"
@@ -107,14 +113,14 @@ def _send(destination, body, timeout):
         return type(error).__name__, False, None
 
 
-def _words(reason, timeout):
+def _words(reason: object, timeout: float) -> str:
     """The system's words for an error of the network, which hold no secret; else its kind."""
     if isinstance(reason, TimeoutError):
         return f"no answer within {timeout:g} s"
     return getattr(reason, "strerror", None) or type(reason).__name__
 
 
-def _seconds(headers):
+def _seconds(headers: Message) -> float | None:
     """What `Retry-After` asks for, where it is a number."""
     asked = (headers.get("Retry-After") or "").strip()
     return float(asked) if asked.isdigit() else None
@@ -123,9 +129,9 @@ def _seconds(headers):
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A redirected POST becomes a GET, and would take the token along to another host."""
 
-    def redirect_request(self, *_):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
-def _opener():
+def _opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(_NoRedirect)

@@ -1,6 +1,8 @@
 """The two ways to NVRTC: CuPy's bindings (the GPU extras) or `cuda.bindings` (the `compile` extra)."""
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from typing import Any, Protocol
 
 from prism_bench.errors import BackendUnavailable
 
@@ -10,8 +12,28 @@ MISSING = (
 )
 
 
+# Machine code or PTX (None if the compiler refused), mangled names by entry, and the compiler's log.
+Compilation = tuple[bytes | None, dict[str, str], str]
+
+
+class Bindings(Protocol):
+    """What both ways to NVRTC offer."""
+
+    def version(self) -> tuple[int, ...]:
+        """Return the version of NVRTC."""
+        ...
+
+    def compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
+        """Compile to machine code."""
+        ...
+
+    def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
+        """Compile to PTX."""
+        ...
+
+
 @cache
-def load():
+def load() -> Bindings:
     """An object with `version()`, `compile(text, name, entries, flags)` and `ptx` of the same arguments.
 
     BackendUnavailable where there is none.
@@ -25,26 +47,26 @@ def load():
 
 
 class _CupyBindings:
-    def __init__(self):
+    def __init__(self) -> None:
         from cupy.cuda import nvrtc
 
         self._nvrtc = nvrtc
         self.version()
 
-    def version(self):
+    def version(self) -> tuple[int, ...]:
         return tuple(self._nvrtc.getVersion())
 
-    def compile(self, text, name, entries, flags):
+    def compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
         """(cubin, mangled names, log); the cubin is None where the compiler refused."""
         cubin, lowered, log = self._compile(text, name, entries, flags, "getCUBIN")
         # CuPy takes the last byte for a text's end: drivers do not mind that it is gone, nvdisasm does.
         return cubin and cubin + b"\0", lowered, log
 
-    def ptx(self, text, name, entries, flags):
+    def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
         """The same with PTX, as text in bytes, in the cubin's place."""
         return self._compile(text, name, entries, flags, "getPTX")
 
-    def _compile(self, text, name, entries, flags, result):
+    def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
         nvrtc = self._nvrtc
         program = nvrtc.createProgram(text, name, [], [])
         try:
@@ -60,29 +82,29 @@ class _CupyBindings:
             nvrtc.destroyProgram(program)
 
 
-def _as_bytes(found):
+def _as_bytes(found: str | bytes) -> bytes:
     return found.encode() if isinstance(found, str) else bytes(found)
 
 
 class _CudaBindings:
-    def __init__(self):
-        from cuda.bindings import nvrtc
+    def __init__(self) -> None:
+        from cuda.bindings import nvrtc  # pyright: ignore[reportAttributeAccessIssue]  # a compiled module without stubs
 
         self._nvrtc = nvrtc
         self.version()
 
-    def version(self):
+    def version(self) -> tuple[int, ...]:
         return tuple(self._checked(self._nvrtc.nvrtcVersion()))
 
-    def compile(self, text, name, entries, flags):
+    def compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
         """(cubin, mangled names, log); the cubin is None where the compiler refused."""
         return self._compile(text, name, entries, flags, "CUBIN")
 
-    def ptx(self, text, name, entries, flags):
+    def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
         """The same with PTX, as text in bytes, in the cubin's place."""
         return self._compile(text, name, entries, flags, "PTX")
 
-    def _compile(self, text, name, entries, flags, result):
+    def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
         nvrtc = self._nvrtc
         (program,) = self._checked(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
         try:
@@ -98,13 +120,13 @@ class _CudaBindings:
         finally:
             nvrtc.nvrtcDestroyProgram(program)
 
-    def _text(self, size_of, fill, program, trailing=1):
+    def _text(self, size_of: Callable[..., Any], fill: Callable[..., Any], program: Any, trailing: int = 1) -> bytes:
         (size,) = self._checked(size_of(program))
         buffer = b" " * (size + 1)  # written to: a single byte would be Python's own one and only b" "
         self._checked(fill(program, buffer))
         return buffer[: size - trailing]
 
-    def _checked(self, result):
+    def _checked(self, result: Iterable[Any]) -> list[Any]:
         status, *values = result
         if status != self._nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise RuntimeError(str(status))

@@ -47,6 +47,6 @@ def resources(log: str) -> dict[str, Resources]:
     return found
 
 
-def _number(pattern, text):
+def _number(pattern: re.Pattern[str], text: str) -> int:
     match = pattern.search(text)
     return int(match.group(1)) if match else 0

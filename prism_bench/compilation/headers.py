@@ -19,21 +19,21 @@ def include_folders() -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(folder) for folder in [*folders, *cccl, *_cupy_folders()]))
 
 
-def _wheel_folders():
+def _wheel_folders() -> list[Path]:
     spec = find_spec("nvidia")
-    roots = [Path(root) for root in spec.submodule_search_locations] if spec else []
+    roots = [Path(root) for root in (spec.submodule_search_locations or ())] if spec else []
     return [root / folder for root in roots for folder in _WHEEL_FOLDERS]
 
 
-def _toolkit_folders():
+def _toolkit_folders() -> list[Path]:
     named = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
     return [Path(root) / "include" for root in [*named, "/usr/local/cuda"]]
 
 
-def _cupy_folders():
+def _cupy_folders() -> list[Path]:
     """CuPy ships the part of CCCL that `cooperative_groups.h` needs."""
     spec = find_spec("cupy")
-    if not spec:
+    if not spec or not spec.submodule_search_locations:
         return []
     root = Path(spec.submodule_search_locations[0]) / "_core" / "include" / "cupy" / "_cccl"
     return [root / name for name in ("libcudacxx", "cub", "thrust") if (root / name).is_dir()]

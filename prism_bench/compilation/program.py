@@ -4,8 +4,10 @@ import hashlib
 import json
 import re
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from prism_bench.compilation import bindings
 from prism_bench.compilation.code import Resources, resources
@@ -46,7 +48,9 @@ def nvrtc_version() -> str:
     return ".".join(str(part) for part in bindings.load().version())
 
 
-def compile_source(source: Path, entries, architecture: str, options=(), cache: bool = True) -> Compiled:
+def compile_source(
+    source: Path, entries: Sequence[str], architecture: str, options: Sequence[str] = (), cache: bool = True
+) -> Compiled:
     """Compile `source` for `architecture` (`90`) with the given entries (names or template instances).
 
     CompilationFailed holds NVRTC's log with file and line; BackendUnavailable says that NVRTC is missing.
@@ -72,7 +76,7 @@ def compile_source(source: Path, entries, architecture: str, options=(), cache: 
     return Compiled(path, lowered, resources(log), log, seconds, cached=False)
 
 
-def compile_to_ptx(source: Path, entries, architecture: str) -> str:
+def compile_to_ptx(source: Path, entries: Sequence[str], architecture: str) -> str:
     """The PTX of `source` for a compute capability; it holds no path and no line, and is the same wherever it is made.
 
     CompilationFailed and BackendUnavailable as for compile_source.
@@ -94,31 +98,31 @@ def source_hash(source: Path) -> str:
     return digest.hexdigest()
 
 
-def _flags(source, architecture, options, version):
+def _flags(source: Path, architecture: str, options: Sequence[str], version: tuple[int, ...]) -> tuple[str, ...]:
     """NVRTC's own cache (since 12.9) is off: what comes out of it has no log, and its time is not the compiler's."""
     own = ("-no-cache",) if version >= (12, 9) else ()
     target = OWN_FEATURES.get(architecture, architecture)
     return (f"-arch=sm_{target}", *BASE_OPTIONS, *own, *options, *_folders(source))
 
 
-def _folders(source):
+def _folders(source: Path) -> tuple[str, ...]:
     folders = (str(source.parent), *map(str, shared_with(source)), *include_folders())
     return tuple(f"-I{folder}" for folder in folders)
 
 
-def _key(source, text, entries, flags, version):
+def _key(source: Path, text: str, entries: Sequence[str], flags: Sequence[str], version: tuple[int, ...]) -> str:
     digest = hashlib.sha256(repr((tuple(entries), flags, version)).encode())
     for part in (text, *_included(source, text)):
         digest.update(part.encode())
     return digest.hexdigest()[:20]
 
 
-def _included(source, text):
+def _included(source: Path, text: str) -> Iterator[str]:
     """The texts of the catalogue's own files that the source, with that text, includes, directly or not."""
     return _reached(source, text, (source.parent, *shared_with(source)), set())
 
 
-def _reached(path, text, folders, seen):
+def _reached(path: Path, text: str, folders: Sequence[Path], seen: set[Path]) -> Iterator[str]:
     for name in _INCLUDE.findall(text):
         found = first_in((path.parent, *folders), name)
         header = found and found.resolve()
@@ -129,7 +133,7 @@ def _reached(path, text, folders, seen):
             yield from _reached(header, body, folders, seen)
 
 
-def _from_cache(path):
+def _from_cache(path: Path) -> Compiled | None:
     """What was kept, or None where nothing was or it cannot be read."""
     try:
         facts = json.loads(path.with_suffix(".json").read_text())
@@ -139,7 +143,7 @@ def _from_cache(path):
     return kept if path.is_file() else None
 
 
-def _to_cache(path, cubin, facts):
+def _to_cache(path: Path, cubin: bytes, facts: Mapping[str, Any]) -> None:
     with cache_errors(path.parent):
         write_atomically(path, cubin)
         write_atomically(path.with_suffix(".json"), json_text(facts).encode())

@@ -26,7 +26,7 @@ def checks() -> Iterator[Check]:
     yield from _backend()
 
 
-def _cupy():
+def _cupy() -> Check:
     found = installed(*_CUPY)
     if not found:
         return missing(
@@ -48,7 +48,7 @@ def installed(*packages: str) -> list[str]:
     return found
 
 
-def _nvrtc():
+def _nvrtc() -> Check:
     try:
         from prism_bench.compilation import nvrtc_version
 
@@ -57,7 +57,7 @@ def _nvrtc():
         return missing("NVRTC", _first_line(error), "install prism-bench[compile], or [cuda13] where there is a GPU")
 
 
-def _headers():
+def _headers() -> Iterator[Check]:
     folders = [Path(folder) for folder in include_folders()]
     for header, package in HEADERS.items():
         where = next((folder for folder in folders if (folder / header).is_file()), None)
@@ -67,7 +67,7 @@ def _headers():
             yield missing(header, "neither a wheel nor a toolkit has it", f"install {package}, or set CUDA_PATH")
 
 
-def _backend():
+def _backend() -> Iterator[Check]:
     """The whole road at once: context, compile, load, allocate."""
     try:
         facts = open_backend("cuda").facts()
@@ -88,5 +88,5 @@ def _backend():
     yield works("CUDA backend", f"compiles and loads on {facts['device']}, sm_{facts['compute_capability']}")
 
 
-def _first_line(error):
+def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

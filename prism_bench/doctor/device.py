@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 from prism_bench.doctor.check import Check, broken, missing, note, works
 from prism_bench.errors import BackendUnavailable
@@ -10,6 +11,7 @@ from prism_bench.monitor.nvml import DeviceLost, opened
 from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.processes import family
 from prism_bench.monitor.quantities import HARMFUL, reasons_in
+from prism_bench.monitor.reading import Reading
 from prism_bench.units import bytes_text, rate_text
 
 NODES = Path("/dev/nvidiactl")
@@ -32,7 +34,7 @@ def checks() -> Iterator[Check]:
         yield _no_nvml(str(error))
 
 
-def _no_nvml(said):
+def _no_nvml(said: str) -> Check:
     """Where the kernel driver has made its device node, a missing library or a refusal is a fault, else just no GPU."""
     if NODES.exists():
         return broken("NVML", said, "a GPU driver is loaded and its library does not answer",
@@ -42,14 +44,14 @@ def _no_nvml(said):
                    "compile check and reports work")  # fmt: skip
 
 
-def _driver(version):
+def _driver(version: str) -> Check:
     major = int(version.split(".")[0])
     if major < OLDEST_DRIVER:
         return broken("driver", version, f"CUDA 12 needs {OLDEST_DRIVER} or newer", "upgrade the driver")
     return works("driver", version)
 
 
-def _seen(found):
+def _seen(found: list[Device]) -> Check:
     names = ", ".join(f"{one.index}: {one.name}" for one in visible(found))
     if not found:
         return missing(
@@ -60,7 +62,7 @@ def _seen(found):
     return works("GPUs", names)
 
 
-def _device(pynvml, device: Device) -> Iterator[Check]:
+def _device(pynvml: ModuleType, device: Device) -> Iterator[Check]:
     """What one GPU says of itself now."""
     try:
         reading = Probe(pynvml, device, ours=family()).read(0.0)
@@ -77,7 +79,7 @@ def _device(pynvml, device: Device) -> Iterator[Check]:
     yield _gpm(device, reading)
 
 
-def _persistence(pynvml, device):
+def _persistence(pynvml: ModuleType, device: Device) -> Check:
     name = f"persistence mode of GPU {device.index}"
     try:
         on = pynvml.nvmlDeviceGetPersistenceMode(device.board)
@@ -89,7 +91,7 @@ def _persistence(pynvml, device):
                 "'nvidia-smi --persistence-mode=1' as root, or nvidia-persistenced")  # fmt: skip
 
 
-def _mig(device, reading):
+def _mig(device: Device, reading: Reading) -> Check:
     name = f"MIG of GPU {device.index}"
     if device.is_slice:
         return note(name, f"a slice: {device.name}", "clocks, power and energy are the whole GPU's",
@@ -98,7 +100,7 @@ def _mig(device, reading):
     return works(name, "off" if not on else "on") if on is not None else works(name, reading.missing["mig"])
 
 
-def _clocks(device, reading):
+def _clocks(device: Device, reading: Reading) -> Check:
     name, values = f"clocks of GPU {device.index}", reading.values
     clock, best = rate_text(values.get("sm_clock"), "Hz"), rate_text(values.get("max_sm_clock"), "Hz")
     reasons = reasons_in(values.get("clock_reasons"))
@@ -112,7 +114,7 @@ def _clocks(device, reading):
     return works(name, f"{clock} of {best}, not locked: every sample carries its own clock")
 
 
-def _temperature(device, reading):
+def _temperature(device: Device, reading: Reading) -> Check:
     name, heat = f"temperature of GPU {device.index}", reading.values.get("temperature")
     if heat is None:
         return note(name, "unknown", reading.missing["temperature"], "nothing to do")
@@ -123,7 +125,7 @@ def _temperature(device, reading):
     return works(name, f"{heat:.0f} C")
 
 
-def _errors(device, reading):
+def _errors(device: Device, reading: Reading) -> Check:
     name, values = f"memory errors of GPU {device.index}", reading.values
     lost, failed = values.get("ecc_uncorrected"), values.get("remap_failed")
     if lost or failed:
@@ -136,7 +138,7 @@ def _errors(device, reading):
     return works(name, "none uncorrected")
 
 
-def _neighbours(device, reading):
+def _neighbours(device: Device, reading: Reading) -> Check:
     name = f"other processes on GPU {device.index}"
     if reading.processes is None:
         return note(name, "unknown", reading.missing["processes"], "make sure that nothing else runs there")
@@ -149,7 +151,7 @@ def _neighbours(device, reading):
                 "end them, or choose another GPU with CUDA_VISIBLE_DEVICES")  # fmt: skip
 
 
-def _gpm(device, reading):
+def _gpm(device: Device, reading: Reading) -> Check:
     """Read once, GPM has no mean yet: that it says so means that it answers."""
     name, reason = f"GPM of GPU {device.index}", reading.missing.get("sm_active")
     if reason is None or "second sample" in reason:

@@ -26,7 +26,7 @@ def checks() -> Iterator[Check]:
     yield _load()
 
 
-def _compiler():
+def _compiler() -> Iterator[Check]:
     try:
         compiler = find_compiler()
     except BackendUnavailable as error:
@@ -40,16 +40,17 @@ def _compiler():
         yield missing("sanitizers", str(error), "install the compiler's sanitizers")
 
 
-def _cache():
+def _cache() -> Check:
     folder = cache_folder("doctor")
     try:
         return works("cache", writable_cache("doctor").parent)
     except CacheUnavailable as error:
-        cause = error.__cause__.strerror if isinstance(error.__cause__, OSError) else str(error)
-        return broken("cache", str(folder.parent), cause, "set PRISM_BENCH_CACHE to a folder that can be written")
+        reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else None
+        fix = "set PRISM_BENCH_CACHE to a folder that can be written"
+        return broken("cache", str(folder.parent), reason or str(error), fix)
 
 
-def _load():
+def _load() -> Check:
     """Host times (launch cost, end to end) suffer from neighbours on the CPU."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > _BUSY * cores:

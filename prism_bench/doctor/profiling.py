@@ -24,7 +24,7 @@ def checks() -> Iterator[Check]:
     yield _locale()
 
 
-def _tool(name):
+def _tool(name: str) -> Check:
     try:
         tool = find(name)
     except ProfilerFailed as error:
@@ -34,7 +34,7 @@ def _tool(name):
     return works(name, f"{tool.version}, {tool.program}")
 
 
-def _permission():
+def _permission() -> Check:
     restricted = _restricted()
     if restricted is None:
         return note("counters", "unknown", f"{PARAMETERS} does not say", "'prism-bench profile' will, when it is tried")
@@ -44,7 +44,7 @@ def _permission():
     return works("counters", "for administrators, and this process is one" if restricted else "open to all")
 
 
-def _restricted():
+def _restricted() -> bool | None:
     try:
         lines = PARAMETERS.read_text().splitlines()
     except OSError:
@@ -53,7 +53,7 @@ def _restricted():
     return None if value is None else value != "0"
 
 
-def _is_administrator():
+def _is_administrator() -> bool:
     """Whether this process may do what the driver keeps for administrators: a container's root often may not."""
     try:
         line = next(line for line in STATUS.read_text().splitlines() if line.startswith("CapEff:"))
@@ -62,7 +62,7 @@ def _is_administrator():
     return bool(int(line.split()[1], 16) & _CAP_SYS_ADMIN)
 
 
-def _locale():
+def _locale() -> Check:
     """ncu writes numbers as the locale does; ours runs it in C, yours by hand may not."""
     point = locale.localeconv()["decimal_point"]
     chosen = os.environ.get("LC_ALL") or os.environ.get("LC_NUMERIC") or os.environ.get("LANG") or "C"

@@ -26,7 +26,7 @@ class Chip:
         """Whether the chip counts it."""
         return counter in self.counters
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.name} (compute capability {self.capability})"
 
 

@@ -8,10 +8,12 @@ benchmark.
 import ctypes
 import os
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Self
 
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
@@ -28,7 +30,7 @@ class Collector:
     start.
     """
 
-    def __init__(self, runtime: bool = False, api=None):
+    def __init__(self, runtime: bool = False, api: Any = None) -> None:
         self._api = api or _load()
         kinds = self._api.ActivityKind
         self._readers = {
@@ -45,19 +47,19 @@ class Collector:
         self._failure = None
         self._api.activity_register_callbacks(lambda: (_BUFFER_BYTES, 0), self._take)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         for kind in self._kinds:
             self._api.activity_enable(kind)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         """The device must be idle: records of unfinished work would be missing."""
         self._api.activity_flush_all(1)
         for kind in self._kinds:
             self._api.activity_disable(kind)
 
     @contextmanager
-    def range(self, name: str):
+    def range(self, name: str) -> Iterator[None]:
         """A named range of this thread, without NVTX."""
         start = self._api.get_timestamp()
         try:
@@ -67,7 +69,7 @@ class Collector:
             self._ranges.append((start, end, self._name(name), 0, _thread(threading.get_ident())))
 
     @contextmanager
-    def warm_up(self):
+    def warm_up(self) -> Iterator[None]:
         """What happens inside is watched, so that CUPTI's own buffers are there, but is no part of the timeline."""
         start = self._api.get_timestamp()
         yield
@@ -86,16 +88,16 @@ class Collector:
         facts = {"source": f"process {os.getpid()}", "tool": "cupti", "version": _version()}
         return timeline_of(work, calls, self._ranges, self._names, **facts)
 
-    def _told(self, records):
+    def _told(self, records: Iterable[Any]) -> list[tuple[int, ...]]:
         """Those that do not begin in a warm-up."""
         return [one for one in records if not any(start <= one[0] <= end for start, end in self._warm_ups)]
 
-    def _dropped(self):
+    def _dropped(self) -> int:
         count = ctypes.c_size_t()
         self._api.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
         return count.value
 
-    def _take(self, records):
+    def _take(self, records: Iterable[Any]) -> None:
         """Called by CUPTI, which swallows exceptions: the first one is kept for who asks for the timeline."""
         try:
             for record in records:
@@ -105,27 +107,27 @@ class Collector:
         except Exception as error:
             self._failure = self._failure or error
 
-    def _name(self, text):
+    def _name(self, text: str) -> int:
         return self._names.setdefault(text, len(self._names))
 
-    def _kernel(self, one):
+    def _kernel(self, one: Any) -> None:
         name, device = self._name(one.name), one.device_id
         self._work.append((one.start, one.end, device, KERNEL, name, 0, one.correlation_id, 0))
 
-    def _transfer(self, kind):
-        def read(one):
+    def _transfer(self, kind: int) -> Callable[[Any], None]:
+        def read(one: Any) -> None:
             self._work.append((one.start, one.end, one.device_id, kind, -1, one.bytes, one.correlation_id, 0))
 
         return read
 
-    def _call(self, numbering):
-        def read(one):
+    def _call(self, numbering: str) -> Callable[[Any], None]:
+        def read(one: Any) -> None:
             name = self._name(_call_name(getattr(self._api, numbering), one.cbid))
             self._calls.append((one.start, one.end, name, one.correlation_id, 0, _thread(one.thread_id)))
 
         return read
 
-    def _marker(self, one):
+    def _marker(self, one: Any) -> None:
         """A range's end comes without its name: both carry the same id."""
         if one.flags_ & _START_FLAG:
             self._open[one.id] = one.timestamp, one.name, one.object_id.pt.thread_id
@@ -134,28 +136,28 @@ class Collector:
             self._ranges.append((start, one.timestamp, self._name(name), 0, _thread(thread)))
 
 
-def _call_name(numbering, number):
+def _call_name(numbering: Callable[[int], Any], number: int) -> str:
     try:
         return numbering(number).name
     except ValueError:
         return f"call {number}"
 
 
-def _thread(number):
+def _thread(number: int) -> int:
     """CUPTI's ids are those of pthreads, cut to 32 bits; the lower 31 tell threads of one process apart."""
     return number & 0x7FFFFFFF
 
 
-def _version():
+def _version() -> str | None:
     try:
         return metadata.version("cupti-python")
     except metadata.PackageNotFoundError:
         return None
 
 
-def _load():
+def _load() -> Any:
     try:
-        from cupti import cupti
+        from cupti import cupti  # pyright: ignore[reportAttributeAccessIssue]  # a compiled module without stubs
     except ImportError as error:
         raise BackendUnavailable(
             f"CUPTI is not there ({error}); 'pip install prism-bench[cupti]' on a machine with an NVIDIA driver; "

@@ -20,7 +20,7 @@ class Failure:
 class ProfilerFailed(ProfilerError):
     """`failure` says which class of failure it was."""
 
-    def __init__(self, tool: str, failure: Failure, words: str = ""):
+    def __init__(self, tool: str, failure: Failure, words: str = "") -> None:
         said = f" It said: {words}" if words else ""
         super().__init__(f"{tool}: {failure.cause} {failure.cure}{said}")
         self.tool, self.failure, self.exit_code = tool, failure, failure.exit_code

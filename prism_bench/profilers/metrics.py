@@ -6,6 +6,7 @@ Names of counters are `unit__what.rollup.submetric`. Which base names a chip has
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prism_bench.profilers.chips import Chip
 from prism_bench.profilers.launches import ProfiledLaunch
@@ -111,7 +112,7 @@ def combined(launches: Sequence[ProfiledLaunch], chip: Chip, chosen: str = "core
     return {name: _one(metric, launches, chip, chosen) for name, metric in LOGICAL.items()}
 
 
-def _one(metric, launches, chip, chosen):
+def _one(metric: LogicalMetric, launches: Sequence[ProfiledLaunch], chip: Chip, chosen: str) -> dict[str, Any]:
     source = source_on(metric, chip)
     if source is None:
         return _none(metric, f"{chip} has none of {', '.join(metric.sources)}")
@@ -120,18 +121,18 @@ def _one(metric, launches, chip, chosen):
     present = [name for name in metric.sources if any(name in one.metrics for one in launches)]
     if not present:
         return _none(metric, f"{source} was not collected")
-    values = [one.value(present[0]) for one in launches]
-    if None in values:
+    values = [value for one in launches if (value := one.value(present[0])) is not None]
+    if len(values) < len(launches):
         words = next(one.metrics[present[0]].text for one in launches if one.value(present[0]) is None)
         return _none(metric, f"the profiler answers '{words}' to {present[0]}")
     return {"value": _together(metric, values, launches), "unit": metric.unit, "source": present[0]}
 
 
-def _none(metric, reason):
+def _none(metric: LogicalMetric, reason: str) -> dict[str, Any]:
     return {"value": None, "unit": metric.unit, "reason": reason}
 
 
-def _together(metric, values: list[float], launches: Sequence[ProfiledLaunch]) -> float:
+def _together(metric: LogicalMetric, values: list[float], launches: Sequence[ProfiledLaunch]) -> float:
     if metric.combine != "mean":
         return {"sum": sum, "max": max}[metric.combine](values)
     weights = [one.value("gpu__time_duration.sum") or 0.0 for one in launches]

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def parse(text: str, origin: str) -> list[ProfiledLaunch]:
     return launches
 
 
-def _wide(header, body, origin):
+def _wide(header: Sequence[str], body: Sequence[list[str]], origin: str) -> list[ProfiledLaunch]:
     """A row per launch and a column per metric; the row without an ID holds the units."""
     units = next((row for row in body if row and not row[0] and len(row) == len(header)), None)
     if units is None:
@@ -67,7 +68,7 @@ def _wide(header, body, origin):
     return list(launches.values())
 
 
-def _long(header, body, origin):
+def _long(header: Sequence[str], body: Sequence[list[str]], origin: str) -> list[ProfiledLaunch]:
     """A row per metric of a launch, shorter than the header, and a row per rule, where the page has rules."""
     fields = header.index("Metric Value") + 1
     rows = [row for row in body if _is_launch(row)]
@@ -94,11 +95,11 @@ def _long(header, body, origin):
     ]
 
 
-def _is_launch(row):
+def _is_launch(row: Sequence[str]) -> bool:
     return bool(row) and row[0].isascii() and row[0].isdigit()
 
 
-def _refuse_columns(header, needed, origin):
+def _refuse_columns(header: Sequence[str], needed: Iterable[str], origin: str) -> None:
     """The columns that are read must be there, and once."""
     missing = [name for name in needed if name not in header]
     if missing:
@@ -108,24 +109,24 @@ def _refuse_columns(header, needed, origin):
         raise ResultsError(f"{origin}: the table has two columns {twice[0]!r:.80}")
 
 
-def _refuse_cut(rows, least, most, origin):
+def _refuse_cut(rows: Sequence[Sequence[str]], least: int, most: int, origin: str) -> None:
     for row in rows:
         if not least <= len(row) <= most:
             raise ResultsError(f"{origin}: the row of launch {row[0]} is cut: {len(row)} of {least} fields")
 
 
-def _is_range(column):
+def _is_range(column: str) -> bool:
     """The columns that `--nvtx` adds, such as `Id:Domain:Push/Pop_Range:PL_Type:...`."""
     return "_Range:" in column or column.startswith(("NVTX", "Id:Domain"))
 
 
-def _key(row):
+def _key(row: Mapping[str, str]) -> str:
     """Metric names are unique, labels are not: `Memory Throughput` is a share and a rate in one report."""
     name = row["Metric Name"]
     return name if "__" in name else f"{row.get('Section Name', '')}: {name} [{row['Metric Unit']}]"
 
 
-def _launch(row, origin):
+def _launch(row: Mapping[str, str], origin: str) -> ProfiledLaunch:
     place = f"{origin}: launch {row['ID']:.20}"
     return ProfiledLaunch(
         id=whole_number(row["ID"], f"{origin}: ID of a launch"),
@@ -140,16 +141,16 @@ def _launch(row, origin):
     )
 
 
-def _optional(text, place):
+def _optional(text: str | None, place: str) -> int | None:
     """A number that older layouts have not; words such as a device's name are none."""
     return whole_number(text, place) if text and text.isascii() and text.isdigit() else None
 
 
-def _extent(text, place):
+def _extent(text: str, place: str) -> tuple[int, ...]:
     return tuple(whole_number(part, place) for part in _EXTENT.findall(text))
 
 
-def _quantity(text, unit, mark, place):
+def _quantity(text: str, unit: str, mark: str, place: str) -> Quantity:
     if not numbers.is_number(text):
         return Quantity(None, unit, text)
     try:
@@ -159,7 +160,7 @@ def _quantity(text, unit, mark, place):
     return Quantity(value, unit, text)
 
 
-def _rule(row):
+def _rule(row: Mapping[str, str]) -> Rule:
     speedup = row.get("Estimated Speedup") or ""
     return Rule(
         name=row.get("Rule Name") or "",

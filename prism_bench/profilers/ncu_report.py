@@ -1,6 +1,8 @@
 """ncu's own report files (.ncu-rep), read by NVIDIA's `ncu-report` where that is installed: no ncu, no GPU."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.profilers.launches import ProfiledLaunch, Quantity, Rule
@@ -22,7 +24,7 @@ def read(path: Path | str) -> list[ProfiledLaunch]:
     if not Path(path).is_file():
         raise ResultsError(f"{path}: no such report")
     try:
-        context = ncu_report.load_report(str(path))
+        context = ncu_report.load_report(str(path))  # pyright: ignore[reportAttributeAccessIssue]  # without stubs
     except (RuntimeError, OSError) as error:
         raise ResultsError(f"{path}: not a readable report ({error})") from error
     ranges = [context.range_by_idx(i) for i in range(context.num_ranges())]
@@ -35,7 +37,7 @@ def read(path: Path | str) -> list[ProfiledLaunch]:
         raise ResultsError(f"{path}: damaged report ({type(error).__name__}: {error})") from error
 
 
-def _launch(number, action):
+def _launch(number: int, action: Any) -> ProfiledLaunch:
     metrics = {name: _quantity(action.metric_by_name(name)) for name in action.metric_names()}
     extent = lambda what: tuple(int(_plain(metrics, f"launch__{what}_dim_{axis}", 1)) for axis in "xyz")  # noqa: E731
     major, minor = (_plain(metrics, f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
@@ -52,12 +54,12 @@ def _launch(number, action):
     )
 
 
-def _plain(metrics, name, otherwise=None):
+def _plain(metrics: Mapping[str, Quantity], name: str, otherwise: Any = None) -> Any:
     found = metrics.get(name)
     return otherwise if found is None or found.value is None else found.value
 
 
-def _quantity(metric):
+def _quantity(metric: Any) -> Quantity:
     unit = metric.unit() or ""
     if metric.kind() == metric.ValueKind_STRING or not metric.has_value():
         return Quantity(None, unit, metric.as_string() or "")
@@ -65,7 +67,7 @@ def _quantity(metric):
     return Quantity(value, unit, str(value))
 
 
-def _ranges(action):
+def _ranges(action: Any) -> tuple[str, ...]:
     """Push/pop ranges around the launch, written as ncu's CSV writes them: `domain:range`."""
     state = action.nvtx_state()
     if state is None:
@@ -74,7 +76,7 @@ def _ranges(action):
     return tuple(f"{domain.name()}:{name}:" for domain in domains for name in domain.push_pop_ranges())
 
 
-def _rule(result):
+def _rule(result: Mapping[str, Any]) -> Rule:
     said, speedup = result["rule_message"], result.get("speedup_estimation", {})
     return Rule(
         name=result["rule_identifier"],

@@ -55,7 +55,7 @@ _STRINGS = (
 class Checks:
     """The tables of one export, by name with their columns, and what is checked of them; errors name the file."""
 
-    def __init__(self, database: sqlite3.Connection, columns: Mapping[str, set[str]], origin: str):
+    def __init__(self, database: sqlite3.Connection, columns: Mapping[str, set[str]], origin: str) -> None:
         self._database, self._columns, self._origin = database, columns, origin
 
     def spans(self, table: str, needed: Iterable[str] = (), condition: str = "") -> None:

@@ -7,8 +7,10 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from prism_bench.errors import ResultsError
 from prism_bench.foreign_files import table_text_of, whole_number
@@ -16,7 +18,7 @@ from prism_bench.profilers import numbers
 from prism_bench.profilers.nsys_checks import MOST_DEVICES
 from prism_bench.profilers.timeline import COPY, KERNEL, SET, Timeline, timeline_of
 
-_COLUMN = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^)]*)\))?")
+_COLUMN = re.compile(r"(?P<name>.*?)\s*(?:\((?P<unit>[^)]*)\))?", re.DOTALL)
 # What a column is called here, by what it was ever called there.
 _NAMES = {
     "time": "share", "total time": "total", "total": "total", "instances": "count", "num calls": "count",
@@ -91,12 +93,12 @@ def timeline(table: StatsTable, origin: str) -> Timeline:
     missing = {"start", "duration", "name"} - set(table.rows[0] if table.rows else ("start", "duration", "name"))
     if missing:
         raise ResultsError(f"{origin}: the trace has no column '{sorted(missing)[0]}'")
-    names = {name: i for i, name in enumerate(dict.fromkeys(row["name"] for row in table.rows))}
+    names = {name: i for i, name in enumerate(dict.fromkeys(str(row["name"]) for row in table.rows))}
     work = [_work(row, names, f"{origin}: row {number}") for number, row in enumerate(table.rows, 1)]
     return timeline_of(work, (), (), names, source=origin, tool="nsys", notes=("a trace of the device has no calls",))
 
 
-def _work(row, names, place):
+def _work(row: Mapping[str, Any], names: Mapping[str, int], place: str) -> tuple[int, ...]:
     """(start, end, device, kind, name, bytes, correlation, process), in nanoseconds."""
     kind = COPY if "memcpy" in row["name"] else SET if "memset" in row["name"] else KERNEL
     device = _DEVICE.search(str(row.get("device", "")))
@@ -108,18 +110,19 @@ def _work(row, names, place):
     return start, start + round(row["duration"] * 1e9), number, kind, names[row["name"]], round(size), 0, 0
 
 
-def _is_header(line):
+def _is_header(line: str) -> bool:
     words = {_column(title)[0] for title in line.split(",")}
     return "name" in words and bool(words & {"total", "duration"})
 
 
-def _column(title):
+def _column(title: str) -> tuple[str, str]:
     found = _COLUMN.fullmatch(title.strip().strip('"'))
+    assert found, "every title matches"
     name = _NAMES.get(found["name"].lower(), found["name"])
     return name, found["unit"] or ("ns" if name in _TIMES else "%" if name == "share" else "")
 
 
-def _kind(header):
+def _kind(header: Iterable[str]) -> str:
     """`kernels`, `calls`, `transfers`, `sizes`, `ranges`, or a trace of device or host, by columns only they have."""
     titles = {title.strip('"') for title in header}
     if any(title.startswith("Start") for title in titles):
@@ -131,14 +134,14 @@ def _kind(header):
     return "calls" if titles & {"Num Calls", "Calls"} else "kernels"
 
 
-def _row(columns, cells, mark, place):
+def _row(columns: Sequence[tuple[str, str]], cells: Sequence[str], mark: str, place: str) -> dict[str, float | str]:
     return {
         name: _cell(name, unit, cell, mark, f"{place}: {name}")
         for (name, unit), cell in zip(columns, cells, strict=True)
     }
 
 
-def _cell(name, unit, cell, mark, place):
+def _cell(name: str, unit: str, cell: str, mark: str, place: str) -> float | str:
     if name == "name":
         return _operation(cell)
     if not numbers.is_number(cell):
@@ -156,7 +159,7 @@ def _cell(name, unit, cell, mark, place):
     return value
 
 
-def _operation(name):
+def _operation(name: str) -> str:
     """`[CUDA memcpy HtoD]` of older versions as newer ones write it."""
     for old, new in _OPERATIONS.items():
         name = name.replace(f"[CUDA memcpy {old}]", f"[CUDA memcpy {new}]")

@@ -6,9 +6,11 @@ part of `globalTid`: the lower 24 bits are the thread's. Columns take the smalle
 
 import re
 import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,14 +52,15 @@ def _opened(path: Path) -> sqlite3.Connection:
 class _Export:
     """One open file: which tables and columns it has, and what process and string ids in it stand for."""
 
-    def __init__(self, path: Path, database: sqlite3.Connection):
+    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
         self._path, self._db = path, database
         listed = [row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         self._columns = {name: {row[1] for row in self._db.execute(f'PRAGMA table_info("{name}")')} for name in listed}
         self._processes, self._threads = {}, {}
+        self._caller: Caller | None = None
         self._checks = Checks(database, self._columns, str(path))
 
-    def timeline(self):
+    def timeline(self) -> Timeline:
         version = self._schema()
         self._check()
         self._refuse_mixed()
@@ -70,7 +73,7 @@ class _Export:
         facts = {"untraced_graphs": graphs, "overhead": overhead, "notes": _untried(version)}
         return Timeline(work, calls, ranges, tuple(self._names), str(self._path), "nsys", version, **facts)
 
-    def _schema(self):
+    def _schema(self) -> str:
         if "META_DATA_EXPORT" not in self._columns:
             raise ResultsError(f"{self._path}: not an export of nsys: it has no META_DATA_EXPORT")
         row = self._db.execute("SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_SCHEMA_VERSION'").fetchone()
@@ -90,7 +93,7 @@ class _Export:
             self._checks.spans(_OVERHEAD)
         self._checks.strings((*_WORK, _CALLS))
 
-    def _refuse_mixed(self):
+    def _refuse_mixed(self) -> None:
         """Where kernels do not say whose they are there must be but one process, whatever its number."""
         kernels = self._columns.get("CUPTI_ACTIVITY_KIND_KERNEL", {"globalPid"})
         self._anonymous = "globalPid" not in kernels
@@ -100,7 +103,7 @@ class _Export:
                 raise ResultsError(f"{self._path}: {processes} processes, and kernels that do not say whose they are; "
                                    "export again with a newer nsys")  # fmt: skip
 
-    def _know_names(self):
+    def _know_names(self) -> None:
         """Every string of the file by its place in `_names`; `_place` finds those of ids.
 
         Texts that ranges have of their own get ids below -1.
@@ -125,17 +128,17 @@ class _Export:
             raise ResultsError(f"{self._path}: a row refers to name {lost[0]}, which StringIds lacks; export it again")
         return np.where(known, self._name_order[found], -1).astype(np.int32) if known.any() else np.full(len(ids), -1)
 
-    def _count(self, table, condition=""):
+    def _count(self, table: str, condition: str = "") -> int:
         if table not in self._columns:
             return 0
         return self._db.execute(f"SELECT COUNT(*) FROM {table} {condition}").fetchone()[0]
 
-    def _overhead(self):
+    def _overhead(self) -> int:
         if not {"start", "end"} <= self._columns.get(_OVERHEAD, set()):
             return 0
         return self._db.execute(f'SELECT COALESCE(SUM("end" - start), 0) FROM {_OVERHEAD}').fetchone()[0]
 
-    def _calls(self):
+    def _calls(self) -> Calls:
         """The calls in the order of their start; `_caller` finds those of work from then on."""
         count = self._count(_CALLS)
         found = self._empty(_CALL, count, [_CALLS] if count else [])
@@ -151,7 +154,7 @@ class _Export:
         self._caller = Caller(found["process"], found.pop("correlation"))
         return Calls(**found, outer=self._caller.outer())
 
-    def _work(self):
+    def _work(self) -> Work:
         counts = {table: self._count(table) for table in _WORK}
         present = [table for table, count in counts.items() if count]
         found, sizes, first = self._empty(_PIECE_OF_WORK, sum(counts.values()), present), [], 0
@@ -167,7 +170,7 @@ class _Export:
             sized = sized[np.searchsorted(before, order[found["kind"] != KERNEL])]
         return Work(**found, bytes=sized)
 
-    def _fill_work(self, found, table, first):
+    def _fill_work(self, found: dict[str, np.ndarray], table: str, first: int) -> Iterator[np.ndarray]:
         """Put the table's rows into the columns from `first` on; gives the bytes of each piece where it has any."""
         owner = "globalPid" if "globalPid" in self._columns[table] else "globalTid"
         name = self._term(table, "shortName", self._term(table, "demangledName", "-1"))
@@ -179,11 +182,12 @@ class _Export:
             found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
             found["device"][where], found["name"][where] = piece[:, 2], self._place(piece[:, 3])
             process = self._process(piece[:, 5] >> 24)
+            assert self._caller is not None, "calls are read before work"
             found["call"][where] = self._caller.of(process, piece[:, 4] & 0x7FFFFFFF)
             if sized:
                 yield piece[:, 6].copy()
 
-    def _ranges(self):
+    def _ranges(self) -> Ranges:
         count = self._count(_RANGES, _PUSHED)
         found = self._empty(_RANGE, count, [])
         if count:
@@ -199,14 +203,14 @@ class _Export:
                 found["thread"][where] = _small(piece[:, 3], self._threads)
         return Ranges(**found)
 
-    def _pieces(self, table, terms):
+    def _pieces(self, table: str, terms: Sequence[str]) -> Iterator[tuple[slice, np.ndarray]]:
         """The rows of integers, some at a time, with the places they belong to."""
         rows = self._db.execute(f"SELECT {', '.join(terms)} FROM {table}")
         for first, some in _batches(rows):
             flat = np.fromiter(chain.from_iterable(some), np.int64, len(some) * len(terms))
             yield slice(first, first + len(some)), flat.reshape(-1, len(terms))
 
-    def _empty(self, types, count, tables):
+    def _empty(self, types: Mapping[str, str], count: int, tables: Iterable[str]) -> dict[str, np.ndarray]:
         """Columns to be filled; lengths take four bytes where the longest fits in them."""
         longest = [self._db.execute(f'SELECT MAX("end" - start) FROM {table}').fetchone()[0] for table in tables]
         small = {
@@ -215,14 +219,14 @@ class _Export:
         }
         return {name: np.zeros(count, small.get(kind, kind)) for name, kind in types.items()}
 
-    def _process(self, numbers):
+    def _process(self, numbers: np.ndarray) -> np.ndarray:
         return np.zeros(len(numbers), np.int16) if self._anonymous else _small(numbers, self._processes)
 
-    def _term(self, table, column, otherwise="0"):
+    def _term(self, table: str, column: str, otherwise: str = "0") -> str:
         return f"COALESCE({column}, {otherwise})" if column in self._columns[table] else otherwise
 
 
-def _small(numbers, known):
+def _small(numbers: np.ndarray, known: dict[int, int]) -> np.ndarray:
     """The numbers as small ones, in the order in which they are met; `known` remembers them."""
     if (numbers == numbers[0]).all():
         return np.full(len(numbers), known.setdefault(int(numbers[0]), len(known)), np.int16)
@@ -232,7 +236,7 @@ def _small(numbers, known):
     return np.array([known.setdefault(int(one), len(known)) for one in distinct], np.int16)[where]
 
 
-def _batches(rows):
+def _batches(rows: sqlite3.Cursor) -> Iterator[tuple[int, list[Any]]]:
     """The cursor's rows, some at a time, with the number of the first."""
     first = 0
     for some in iter(lambda: rows.fetchmany(_PIECE), []):
@@ -240,7 +244,7 @@ def _batches(rows):
         first += len(some)
 
 
-def _sort(found):
+def _sort(found: dict[str, np.ndarray]) -> np.ndarray | None:
     """Bring the columns into the order of their start, one after the other; the order, None where it was that."""
     start = found["start"]
     if len(start) < 2 or (start[1:] >= start[:-1]).all():
@@ -251,7 +255,7 @@ def _sort(found):
     return order
 
 
-def _untried(version):
+def _untried(version: str) -> tuple[str, ...]:
     number = tuple(int(part) for part in re.findall(r"[0-9]{1,6}", version)[:2])
     if OLDEST <= number <= NEWEST:
         return ()

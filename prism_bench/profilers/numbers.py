@@ -46,7 +46,7 @@ def decimal_mark(texts: Iterable[str], origin: str) -> str:
     return next(iter(shown), ".")
 
 
-def _shown_mark(text):
+def _shown_mark(text: str) -> str | None:
     """The decimal mark that this number alone proves; None where it has no separator or could be read both ways."""
     body = text.lower().split("e")[0]
     dots, commas = body.count("."), body.count(",")

@@ -41,7 +41,7 @@ def overlap(timeline: Timeline, name: str) -> Overlap:
     return Overlap(int((kind == KERNEL).sum()), int((kind == COPY).sum()), float(span), busy * 1e-9, shared * 1e-9)
 
 
-def _inside(timeline, name):
+def _inside(timeline: Timeline, name: str) -> np.ndarray:
     chosen = np.zeros(len(timeline.work), bool)
     words = np.array(timeline.names, object)
     for place in np.flatnonzero(words[timeline.ranges.name] == name) if len(timeline.ranges) else ():

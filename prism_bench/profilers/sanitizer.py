@@ -8,6 +8,7 @@ kernel.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prism_bench.profilers.tools import Tool
 
@@ -79,12 +80,14 @@ def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checke
     return Checked(check, tuple(_finding(check, one, done, entries) for one in found), tuple(done), counted)
 
 
-def _file(source):
+def _file(source: str) -> str:
     """`softmax.cu:12` of a path that only this machine has."""
     return source and source.rsplit("/", 1)[-1]
 
 
-def _finding(check, one, done, entries):
+def _finding(
+    check: str, one: Mapping[str, Any], done: Sequence[str], entries: Mapping[str, Sequence[str]]
+) -> SanitizerFinding:
     """The finding, in the case whose lines it stands in or, where that has no such kernel, in the last one that has."""
     kernel = one.get("kernel", "")
     place = _PLACE.search(one["message"])

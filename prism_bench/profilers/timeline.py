@@ -5,7 +5,9 @@ Times are nanoseconds on one clock. Work and calls stand in the order of their s
 correlation id AND process agree: two processes number their calls alike (`Caller` joins them).
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +29,7 @@ class Work:
     call: np.ndarray
     bytes: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.start)
 
     @property
@@ -47,7 +49,7 @@ class Calls:
     thread: np.ndarray
     outer: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.start)
 
 
@@ -61,7 +63,7 @@ class Ranges:
     process: np.ndarray
     thread: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.start)
 
 
@@ -91,7 +93,7 @@ class Timeline:
 class Caller:
     """Finds the call that brought a piece of work, by process and correlation id; of several with one id, the outer."""
 
-    def __init__(self, process: np.ndarray, correlation: np.ndarray):
+    def __init__(self, process: np.ndarray, correlation: np.ndarray) -> None:
         """Of calls in the order of their start, so that a runtime call comes before the driver call inside it."""
         self._keys, self._order = _keys(process, correlation), None
         if len(self._keys) > 1 and not (self._keys[1:] >= self._keys[:-1]).all():
@@ -119,29 +121,35 @@ class Caller:
         return outer
 
 
-def _keys(process, correlation):
+def _keys(process: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     return (process.astype(np.int64) << 32) | correlation
 
 
-def columns(rows, names: str) -> dict[str, np.ndarray]:
+def columns(rows: Iterable[Sequence[int]], names: str) -> dict[str, np.ndarray]:
     """Columns of those names from rows of integers, in the order of the first column."""
     table = np.array(list(rows), np.int64).reshape(-1, len(names.split()))
     table = table[np.argsort(table[:, 0], kind="stable")]
     return {name: table[:, i] for i, name in enumerate(names.split())}
 
 
-def timeline_of(work, calls, ranges, names, **facts) -> Timeline:
+def timeline_of(
+    work: Iterable[Sequence[int]],
+    calls: Iterable[Sequence[int]],
+    ranges: Iterable[Sequence[int]],
+    names: Iterable[str],
+    **facts: Any,
+) -> Timeline:
     """A timeline from rows: work as (start, end, device, kind, name, bytes, correlation, process), calls as (start,
     end, name, correlation, process, thread), ranges as (start, end, name, process, thread); end exclusive, nanoseconds.
     """
-    calls = columns(calls, "start end name correlation process thread")
-    work = columns(work, "start end device kind name bytes correlation process")
-    caller = Caller(calls["process"], calls["correlation"])
-    sized = work["bytes"][work["kind"] != KERNEL]
+    called = columns(calls, "start end name correlation process thread")
+    done = columns(work, "start end device kind name bytes correlation process")
+    caller = Caller(called["process"], called["correlation"])
+    sized = done["bytes"][done["kind"] != KERNEL]
     return Timeline(
-        Work(work["start"], work["end"] - work["start"], work["device"], work["kind"], work["name"],
-             caller.of(work["process"], work["correlation"]), sized),
-        Calls(calls["start"], calls["end"] - calls["start"], calls["name"], calls["process"], calls["thread"],
+        Work(done["start"], done["end"] - done["start"], done["device"], done["kind"], done["name"],
+             caller.of(done["process"], done["correlation"]), sized),
+        Calls(called["start"], called["end"] - called["start"], called["name"], called["process"], called["thread"],
               caller.outer()),
         Ranges(**columns(ranges, "start end name process thread")), tuple(names), **facts,
     )  # fmt: skip

@@ -5,7 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def find(name: str) -> Tool:
     return Tool(name, program, _version(program))
 
 
-def _version(program):
+def _version(program: str | Path) -> str | None:
     try:
         said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, env=environment())
     except (OSError, subprocess.TimeoutExpired):
@@ -57,7 +57,9 @@ def environment() -> dict[str, str]:
     return {**os.environ, "LC_ALL": "C", "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
 
 
-def run(command: Sequence[str], log: Path, seconds: float, watch=lambda: None, **variables: str) -> Ended:
+def run(
+    command: Sequence[str], log: Path, seconds: float, watch: Callable[[], object] = lambda: None, **variables: str
+) -> Ended:
     """Run the command, all it says in `log`; `watch` is called twice a second. ProfilerFailed at the limit."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as words:
@@ -72,7 +74,7 @@ def run(command: Sequence[str], log: Path, seconds: float, watch=lambda: None, *
     return Ended(process.returncode, log.read_text(errors="replace"))
 
 
-def _wait(process, seconds, watch):
+def _wait(process: subprocess.Popen[bytes], seconds: float, watch: Callable[[], object]) -> None:
     left = seconds
     while left > 0:
         try:
@@ -85,7 +87,7 @@ def _wait(process, seconds, watch):
     raise subprocess.TimeoutExpired(process.args, seconds)
 
 
-def _end(process):
+def _end(process: subprocess.Popen[bytes]) -> None:
     """Nothing that the profiler started stays behind, whatever ended the waiting."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)
