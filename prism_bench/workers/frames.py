@@ -28,7 +28,9 @@ _PREFIX = struct.Struct("<4sIQ")
 _DTYPE = re.compile(r"[<>|][biufcV][1-9][0-9]{0,4}")
 
 Message = TypeVar("Message")
-Fill = Callable[[memoryview], None]  # fills the whole view; EOFError where the data ends before
+Fill = Callable[
+    [memoryview], None
+]  # fills the whole view; EOFError where there is no data, FrameError where too little
 
 
 class FrameError(Exception):
@@ -85,9 +87,8 @@ def read_frame(fill: Fill, decoder: msgspec.json.Decoder[Message], largest: int 
     first byte.
     """
     prefix = bytearray(_PREFIX.size)
-    fill(memoryview(prefix)[:1])
+    fill(memoryview(prefix))
     try:
-        fill(memoryview(prefix)[1:])
         header_bytes, payload = _checked_prefix(prefix, largest)
         encoded = bytearray(header_bytes)
         fill(memoryview(encoded))

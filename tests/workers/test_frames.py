@@ -59,8 +59,11 @@ def received(data, largest=LIMIT):
     stream = io.BytesIO(data)
 
     def fill(view):
-        if stream.readinto(view) != len(view):
+        count = stream.readinto(view)
+        if not count and len(view):
             raise EOFError
+        if count < len(view):
+            raise FrameError("the data ends within a frame")
 
     return read_frame(fill, DECODER, largest), stream.read()
 
