@@ -32,12 +32,16 @@ class Extension:
 
     `commands` are modules with a `NAME` and a `command`; `pages` are pages of the site, whose templates are in the
     extension's folder `templates/site`; `checks` are functions (`module:function`) that yield checks of the doctor.
+    `programs` (`module:class`) offers whole programs to other extensions (`run.task_worker.Programs`), and `readers`
+    (`module:name`) are readers of files, as subjects of the study that damages such files.
     """
 
     name: str
     commands: tuple[str, ...] = ()
     pages: tuple[SitePage, ...] = ()
     checks: tuple[str, ...] = ()
+    programs: str | None = None
+    readers: str | None = None
 
     @property
     def package(self) -> str:

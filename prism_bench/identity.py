@@ -5,6 +5,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,11 @@ def machine(facts: Mapping[str, Any]) -> dict[str, Any]:
     host = {"system": platform.system(), "release": platform.release(), "processor": platform.machine()}
     rest = {key: value for key, value in facts.items() if key != "software"}
     return {"id": slug(name), "host": {**host, "cores": os.cpu_count()}, **rest}
+
+
+def timestamp(moment: datetime) -> str:
+    """Return the time as records keep it: ISO 8601 in UTC, to the second, without a zone."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 def slug(name: str) -> str:

@@ -40,8 +40,6 @@ FLOORS = [
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # A backend is the thin layer between a case and one of these two.
 STANDS_ON = {("backends", "emulator"), ("backends", "compilation")}
-# Imports that still look up.
-TO_BE_MOVED = {("studies", "extensions")}
 # The facade and the entry point are doors, not rooms: `import prism_bench` is held to account by what it loads.
 DOORS = ("__init__", "__main__")
 
@@ -116,7 +114,7 @@ def _room_of(name: str) -> str | None:
 
 def _may_know(room: str, other: str) -> bool:
     one_room = room == other or {room, other} <= set(NOUNS) or {room, other} <= set(FLOORS[0])
-    return one_room or (room, other) in TO_BE_MOVED or FLOOR[other] < FLOOR[room] or (room, other) in STANDS_ON
+    return one_room or FLOOR[other] < FLOOR[room] or (room, other) in STANDS_ON
 
 
 def test_every_room_has_a_floor():

@@ -12,7 +12,7 @@ from pathlib import Path
 from prism_bench.errors import ResultsError
 from prism_bench.files import confined
 from prism_bench.foreign_files import bytes_of
-from prism_bench.identity import slug
+from prism_bench.identity import slug, timestamp
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import IMPORTED, CaseResult, RunRecord
 
@@ -79,9 +79,8 @@ def record(
 ) -> RunRecord:
     """A record of what another tool measured; `facts` are further facts of the machine, `software` and `version`."""
     software, version = facts.pop("software", {}), facts.pop("version")
-    stamp = created.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
     return RunRecord(
-        created=stamp, backend=backend, machine={"id": slug(machine), **facts}, software=software,
+        created=timestamp(created), backend=backend, machine={"id": slug(machine), **facts}, software=software,
         protocol={"version": f"{backend} {version}"}, cases=tuple(cases), commit=commit, catalogue=backend,
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
-"""The hall where case, backend and loop meet: verify a case, measure it, run the catalogue in several processes."""
+"""Runs: verify and measure cases in worker processes, and build run records of the results."""
 
-from prism_bench.run.driver import Progress, run
+from prism_bench.run.catalogue_run import run
+from prism_bench.run.driver import Progress
 from prism_bench.run.lanes import lanes_for
 from prism_bench.run.merge import merge
 from prism_bench.run.settings import PROTOCOL, Settings, Watching

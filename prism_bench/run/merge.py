@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.run.driver import combined, shelf
+from prism_bench.run.record_builder import combined, record_order
 from prism_bench.run_record import CaseResult, RunRecord
 
 Part = tuple[str, RunRecord]  # where it comes from, for whoever has to look there
@@ -120,7 +120,7 @@ def _cases(records) -> tuple[CaseResult, ...]:
     for record in records:
         for case in record.cases:
             found.setdefault(case.name, []).append(case)
-    return tuple(sorted(map(_joined, found.values()), key=shelf))
+    return tuple(sorted(map(_joined, found.values()), key=record_order))
 
 
 def _joined(results):

@@ -16,4 +16,9 @@ def measuring(root: Path | None = None, variables: Mapping[str, str] | None = No
     return WorkerEnvironment(_BEFORE if is_older else MEASURING, root, variables or {}, crash_in)
 
 
+def worker_of(program: str) -> WorkerEnvironment:
+    """Return the environment of the worker of an extension: the module `program` of this installation."""
+    return WorkerEnvironment(program, explain=crash_in)
+
+
 HERE = measuring()

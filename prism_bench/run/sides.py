@@ -8,9 +8,9 @@ from pathlib import Path
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import UsageError
-from prism_bench.files import default_folder
 from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
+from prism_bench.run.record_builder import catalogue_name
 from prism_bench.run.worktree import checked_out, full_hash
 
 
@@ -122,5 +122,5 @@ def _builds(words, sources, choice):
 def of_itself(choice: Choice) -> Sides:
     """The catalogue against itself: A/A."""
     cases = tuple(choice.catalogue.cases(choice.filters, choice.labels))
-    word = "built-in" if choice.catalogue.folder == default_folder() else str(choice.catalogue.folder)
+    word = catalogue_name(choice.catalogue.folder)
     return Sides(tuple(Build(f"{word} ({side})", choice.catalogue, cases) for side in "AB"), "builds")

@@ -9,25 +9,25 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-from prism_bench import identity, interrupts
+from prism_bench import interrupts
+from prism_bench.backends import Backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.files import default_folder
 from prism_bench.profilers import metrics, ncu, ncu_csv, tools
 from prism_bench.profilers.chips import Chip, chip_of
 from prism_bench.profilers.chips import counters as chip_counters
 from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run.ahead import compile_ahead
-from prism_bench.run.driver import ceiling_cases
+from prism_bench.run.catalogue_run import ceiling_cases
+from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.session import result_of
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.strict_json import json_line
 from prism_bench.studies.attribution import attributed, cut_short, launched, read_events, told_so_far
 from prism_bench.workers.child import environment
@@ -84,14 +84,14 @@ def profile(
     for name in plan.extra:
         if metrics.base(name) in metrics.REPLACED:
             raise UsageError(metrics.advice(name, chip_counters()))
-    started = datetime.now(UTC)
+    clock = RunClock()
     if backend.name == "cuda":
         empty = [case for case in ceiling_cases(catalogue) if case.spec.ceiling == "launch"]
         cases = list(dict.fromkeys([*empty[:1], *cases]))  # what is bound by launching is told by an empty kernel
         compile_ahead(cases, backend.device)
     profiling = _Profiling(catalogue, backend, plan, report)
-    results = profiling.results(cases, lambda found: keep(_record(catalogue, backend, found, started)))
-    return _record(catalogue, backend, results, started)
+    results = profiling.results(cases, lambda found: keep(_record(catalogue, backend, found, clock)))
+    return _record(catalogue, backend, results, clock)
 
 
 def record_of_profiles(catalogue: Catalogue, backend, cases: list[Case], profiles: dict[str, dict]) -> RunRecord:
@@ -102,25 +102,12 @@ def record_of_profiles(catalogue: Catalogue, backend, cases: list[Case], profile
                 profile=profiles.get(case.task, {}))
         for case in cases
     ]  # fmt: skip
-    return _record(catalogue, backend, results, datetime.now(UTC))
+    return _record(catalogue, backend, results, RunClock())
 
 
-def _record(catalogue, backend, results, started):
-    facts = backend.facts()
-    commit, dirty = identity.commit_of(catalogue.folder)
-    return RunRecord(
-        created=started.isoformat(timespec="seconds").replace("+00:00", ""),
-        backend=backend.name,
-        machine=identity.machine(facts),
-        software=identity.software(facts.get("software", {})),
-        protocol={},
-        cases=tuple(results),
-        commit=commit,
-        dirty=dirty,
-        catalogue="built-in" if catalogue.folder == default_folder() else str(catalogue.folder),
-        complete=all(result.status != "skipped" for result in results),
-        duration=round((datetime.now(UTC) - started).total_seconds(), 1),
-    )
+def _record(catalogue: Catalogue, backend: Backend, results: Sequence[CaseResult], clock: RunClock) -> RunRecord:
+    span = clock.span(complete=all(result.status != "skipped" for result in results))
+    return RecordBuilder(catalogue, backend.name, backend.facts()).build(span, results, protocol={})
 
 
 class _Profiling:

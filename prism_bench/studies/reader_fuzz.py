@@ -12,7 +12,7 @@ from random import Random
 from time import perf_counter
 
 from prism_bench.errors import PrismBenchError
-from prism_bench.studies.reader_subjects import SUBJECTS, Facts, Subject
+from prism_bench.studies.reader_subjects import Facts, Subject, subjects
 
 SEED, FILES = 17, 10_000
 _SLOW = 10.0  # seconds; every file here is small
@@ -31,11 +31,12 @@ class Verdict:
     seconds: float
 
 
-def verdicts(count: int = FILES, seed: int = SEED, subjects: Sequence[Subject] = SUBJECTS) -> Iterator[Verdict]:
-    """Bend `count` files, of each subject in turn, and judge how each is read."""
-    intact = {subject.name: _intact(subject) for subject in subjects}
+def verdicts(count: int = FILES, seed: int = SEED, chosen: Sequence[Subject] = ()) -> Iterator[Verdict]:
+    """Bend `count` files, of each of the subjects (all without `chosen`) in turn, and judge how each is read."""
+    chosen = chosen or subjects()
+    intact = {subject.name: _intact(subject) for subject in chosen}
     for number in range(count):
-        subject = subjects[number % len(subjects)]
+        subject = chosen[number % len(chosen)]
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="error"):
             yield _judged(subject, Path(folder), Random(f"{seed} {subject.name} {number}"), intact[subject.name])
 

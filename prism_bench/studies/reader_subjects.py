@@ -19,7 +19,7 @@ from random import Random
 from prism_bench import store
 from prism_bench.analysis.ledger import ledger
 from prism_bench.exchange import asv_out, read_foreign
-from prism_bench.extensions.memory import trace
+from prism_bench.extension import installed
 from prism_bench.measurement import Measurement
 from prism_bench.profilers import ncu_csv, nsys_csv, nsys_sqlite, sanitizer, timeline_file
 from prism_bench.profilers.chips import chips_in
@@ -141,11 +141,6 @@ def _listed(path: Path) -> Facts:
     return _imported(asv_out.write(record, path.parent))
 
 
-def _trace(path: Path) -> Facts:
-    found = trace.read(path)
-    return {f"{i} {name}": value for i, one in enumerate(found.events) for name, value in one._asdict().items()}
-
-
 def _counters(path: Path) -> Facts:
     return {f"{chip.capability} {counter}": 1.0 for chip in chips_in(path).values() for counter in chip.counters}
 
@@ -173,14 +168,6 @@ def numbers_in(path: Path) -> set[float]:
 
 def _anything(_: Path) -> None:
     return None
-
-
-def _bend_packed(path: Path, draw: Random) -> Bent:
-    """Bend the JSON in a gzip file."""
-    path.write_bytes(gzip.decompress(path.read_bytes()))
-    bent = bend_json(path, draw)
-    path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
-    return bent
 
 
 def _bend_samples(path: Path, draw: Random) -> Bent:
@@ -228,8 +215,13 @@ SUBJECTS = (
     Subject("asv, list to write into", _asv_list, _JSON, _listed, _anything),
     Subject("nvbench", small_captures.nvbench, (*_JSON, _bend_samples), _imported, numbers_in),
     Subject("Google Benchmark", small_captures.google_benchmark, _JSON, _imported, numbers_in),
-    Subject("trace of allocations", small_captures.memory_trace, (_bend_packed, bend_bytes), _trace, _anything),
 )  # fmt: skip
+
+
+def subjects() -> tuple[Subject, ...]:
+    """Return the readers of the core and of every installed extension."""
+    added = [extension.function(extension.readers) for extension in installed() if extension.readers]
+    return (*SUBJECTS, *(subject for subjects in added for subject in subjects))
 
 
 def sample_subjects(folder: Path) -> tuple[Subject, ...]:

@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from prism_bench.extensions.memory import trace
 from prism_bench.profilers import nsys_sqlite, timeline_file
 from prism_bench.strict_json import json_text
 
@@ -167,12 +166,6 @@ def _json(path: Path, plain: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json_text(plain))
     return path
-
-
-def memory_trace(folder: Path) -> Path:
-    """A trace of allocations."""
-    events = (trace.Event(1, 4096, 0), trace.Event(2, 1 << 20, 1), trace.Event(1, 0, 0), trace.Event(2, 0, 1))
-    return trace.save(trace.Trace("small", events, {"host": "bench-1"}), folder / "trace.json.gz")
 
 
 def counters(folder: Path) -> Path:

@@ -189,6 +189,6 @@ def _choice(one: Decided, facts, commit):
         refused=len(one.searched.refused),
         source=launched(case.spec),
         toolchain=toolchain_of(facts),
-        created=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", ""),
+        created=identity.timestamp(datetime.now(UTC)),
         commit=commit,
     )

@@ -80,7 +80,7 @@ def test_a_time_below_the_floor_of_the_run_cannot_be_trusted_and_ends_with_3(run
     assert 3 == found.code
     cold = only_record().case("triple[n=1000]").measurement("cold_time")
     assert not cold.valid
-    assert "below the floor" in cold.reason
+    assert "below the launch overhead" in cold.reason
 
 
 def test_a_problem_of_the_catalogue_ends_with_1_and_the_rest_is_measured(shell, toys, tmp_path):
@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_still_shows_what_was_measured(run):
 
 
 def test_ctrl_c_keeps_what_was_measured(run, monkeypatch):
-    module = import_module("prism_bench.run.driver")
+    module = import_module("prism_bench.run.catalogue_run")
     begun = []
 
     def interrupt(progress):

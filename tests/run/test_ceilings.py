@@ -1,6 +1,6 @@
 """Which kernels measure the machine in every run."""
 
-from prism_bench.run.driver import ceiling_cases
+from prism_bench.run.catalogue_run import ceiling_cases
 from tests.built_in import CATALOGUE
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.run import merge
-from prism_bench.run.driver import shelf
+from prism_bench.run.record_builder import record_order
 from prism_bench.run_record import decode, encode
 from tests.report.synthetic import MACHINE, PROTOCOL, SOFTWARE, case_result, record_of
 
@@ -28,7 +28,7 @@ def part(uuid, *kernels, floor=1e-6, **changes):
     """A part of the GPU with those kernels, each at a workload and an edge, beside the ceiling."""
     own = [case_result(kernel, times={"cold_time": 1e-5}) for kernel in kernels]
     edges = [case_result(kernel, "edge", workload={"n": 1}) for kernel in kernels]
-    cases = sorted([ruler(floor), ruler_edge(), *own, *edges], key=shelf)
+    cases = sorted([ruler(floor), ruler_edge(), *own, *edges], key=record_order)
     return record_of(*cases, **{"machine": {**MACHINE, "uuid": uuid}, **changes})
 
 
@@ -211,7 +211,7 @@ def test_what_filtered_runs_have_in_common_is_joined(play):
 
 
 def test_whatever_every_part_measures_is_known_as_a_ceiling():
-    from prism_bench.run.driver import ceiling_cases
+    from prism_bench.run.catalogue_run import ceiling_cases
     from prism_bench.run.session import result_of
     from tests.built_in import CATALOGUE
 

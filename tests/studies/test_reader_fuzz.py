@@ -6,10 +6,10 @@ from prism_bench.errors import ResultsError
 from prism_bench.studies import reader_fuzz
 from prism_bench.studies.bending import Bent
 from prism_bench.studies.reader_fuzz import BAD, table, verdicts
-from prism_bench.studies.reader_subjects import SUBJECTS, Subject, sample_subjects
+from prism_bench.studies.reader_subjects import Subject, sample_subjects, subjects
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+@pytest.mark.parametrize("subject", subjects(), ids=lambda subject: subject.name)
 def test_bent_files_are_refused_by_name_or_read_rightly(subject):
     found = list(verdicts(60, 3, [subject]))
     assert [] == [one.words for one in found if one.outcome in BAD]
@@ -62,5 +62,5 @@ def test_the_same_seed_bends_the_same_files():
 
 def test_the_table_counts_every_file_once():
     rows = table(verdicts(26, 9))
-    assert [2] * len(SUBJECTS) + [26] == [row["files"] for row in rows]
+    assert [2] * len(subjects()) + [26] == [row["files"] for row in rows]
     assert 26 == sum(rows[-1][name] for name in reader_fuzz.OUTCOMES)

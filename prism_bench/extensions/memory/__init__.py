@@ -1,4 +1,4 @@
-"""Device memory: who asks for how much how often (tracker), blocks that are used again (pool), and traces of both."""
+"""Device memory: counts of allocations (tracker), a pool that reuses blocks, and traces to compare allocators on."""
 
 from prism_bench.extension import Extension, SitePage
 from prism_bench.extensions.memory.limits import Limits
@@ -10,4 +10,9 @@ from prism_bench.extensions.memory.tracker import Tracker
 
 __all__ = ["EXTENSION", "Event", "Lease", "Limits", "PoolState", "SizeClassPool", "Source", "Trace", "Tracker"]
 
-EXTENSION = Extension("memory", commands=("command",), pages=(SitePage("memory", "Memory", "page:page"),))
+EXTENSION = Extension(
+    "memory",
+    commands=("command",),
+    pages=(SitePage("memory", "Memory", "page:page"),),
+    readers="reader_subjects:SUBJECTS",
+)

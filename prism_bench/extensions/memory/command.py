@@ -1,9 +1,11 @@
-"""`prism-bench memory`: what programs ask memory for, and which allocator serves them best."""
+"""`prism-bench memory`: counts what programs allocate, and compares allocators."""
 
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,10 +13,27 @@ from prism_bench import interrupts, options
 from prism_bench.errors import UsageError
 from prism_bench.options import pairs
 from prism_bench.options.progress import progress_bar
+from prism_bench.run.places import worker_of
 from prism_bench.saving import Saver
 
+if TYPE_CHECKING:  # these take long to load
+    from prism_bench.catalogue import Catalogue
+    from prism_bench.extensions.memory.contest import Contest
+    from prism_bench.run.task_worker import Programs
+    from prism_bench.run_record import RunRecord
+
 NAME = "memory"
-PROGRAMS = ("time_series:allocating", "image:allocating", "together:allocating")
+PLACE = worker_of("prism_bench.extensions.memory.worker")
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """What is measured on which backend, in how many processes, and when the last round may begin."""
+
+    catalogue: "Catalogue"
+    backend: str
+    processes: int
+    end: float | None
 
 
 def command(
@@ -44,41 +63,40 @@ def command(
         _count(demo, trace or [], json)
         return
     if source:
-        _tell(_read(source), json)
+        _print(_read(source), json)
         return
     from prism_bench.extensions.memory.contest import contest
 
     begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
-    save = Saver(_writing(keep))
+    save = Saver(_writer(keep))
     with interrupts.held():
+        effort = _Effort(options.open_catalogue(catalogue), opened, processes, limit_seconds and begun + limit_seconds)
         with tempfile.TemporaryDirectory() as folder:
-            rest = options.open_catalogue(catalogue), opened, processes, limit_seconds and begun + limit_seconds
-            records, missing = _measured(trace, allocator, rest, keep or Path(folder), save=save)
-        _name(save.finish(records))
-        _tell(contest(records, missing), json)
+            records, missing = _measured(trace or [], allocator or [], effort, keep or Path(folder), save=save)
+        _print_paths(save.finish(records) or [])
+        _print(contest(records, missing), json)
         raise SystemExit(save.exit_code(0 if all(record.complete for record in records.values()) else 2))
 
 
-def _count(demo, paths, json):
+def _count(demo: bool, paths: list[Path], json: bool) -> None:
     if not (demo or paths):
         raise UsageError("--count: which traces? Name them with --trace FILE; 'prism-bench memory --keep' makes some")
     from prism_bench.extensions.memory import trace as traces
-    from prism_bench.extensions.memory.books import planned
+    from prism_bench.extensions.memory.planning import planned
     from prism_bench.extensions.memory.report import traces_json, tracked_view
     from prism_bench.extensions.memory.tracker import published_demo
 
-    read = [traces.read(path) for path in paths]
-    found = [(one, one.tracked(), planned(one)) for one in read]
+    found = [(trace, trace.tracked(), planned(trace)) for trace in map(traces.read, paths)]
     if json:
         options.print_json({**({"published_demo": published_demo().plain()} if demo else {}), **traces_json(found)})
         return
     if demo:
         options.out().print(tracked_view("published demo", published_demo()))
-    for one, tracked, plan in found:
-        options.out().print(tracked_view(one.name, tracked, plan))
+    for trace, tracked, plan in found:
+        options.out().print(tracked_view(trace.name, tracked, plan))
 
 
-def _read(folder):
+def _read(folder: Path) -> "Contest":
     from prism_bench import store
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.memory.contest import contest
@@ -91,59 +109,63 @@ def _read(folder):
     return contest(records, {name: "not measured in these records" for name in ALLOCATORS if name not in kept})
 
 
-def _measured(paths, allocators, rest, folder, *, save):
-    """Records by allocator, and by allocator why there is none; the time that recording takes counts too."""
+def _measured(
+    paths: list[Path], allocators: list[str], effort: _Effort, folder: Path, *,
+    save: "Callable[[dict[str, RunRecord]], None]",
+) -> "tuple[dict[str, RunRecord], dict[str, str]]":  # fmt: skip
+    """Return records by allocator, and by allocator why there is none; the time that recording takes counts too."""
     from prism_bench.extensions.memory.contest import BASE
     from prism_bench.extensions.memory.names import ALLOCATORS
-    from prism_bench.extensions.pipelines.run import Plan, Side, measure
+    from prism_bench.extensions.memory.programs import installed_programs
+    from prism_bench.run import task_run
 
-    catalogue, backend, processes, end = rest
-    traces = paths or _recorded(catalogue, backend, folder)
-    names = list(dict.fromkeys([BASE, *(allocators or ALLOCATORS)]))
-    sides = [Side(name, name) for name in names]
-    tasks = (*(f"replay:{path}" for path in traces), *PROGRAMS)
-    left = None if end is None else end - time.perf_counter()
+    programs = installed_programs()
+    traces = paths or _recorded(effort, folder, programs)
+    sides = [task_run.ComparisonSide(name, name) for name in dict.fromkeys([BASE, *(allocators or ALLOCATORS)])]
+    tasks = (*(f"replay:{path}" for path in traces), *(programs.names if programs else ()))
+    left = None if effort.end is None else effort.end - time.perf_counter()
+    plan = task_run.TaskPlan(effort.catalogue, effort.backend, tasks, PLACE, processes=effort.processes, limit=left)
     with progress_bar() as report:
-        records = measure(Plan(catalogue, backend, tasks, "S0", processes, limit=left), sides, report, save)
+        records = task_run.measure_sides(plan, sides, report, save)
     return records, {side.name: side.missing for side in sides if side.missing}
 
 
-def _recorded(catalogue, backend, folder):
-    """The traces of the pipelines and of a catalogue run, with one made at random beside them."""
+def _recorded(effort: _Effort, folder: Path, programs: "Programs | None") -> list[Path]:
+    """Record traces of the installed programs and of a catalogue run; add one made at random."""
     from prism_bench.extensions.memory import trace
     from prism_bench.extensions.memory.synthetic import random_trace
-    from prism_bench.extensions.pipelines.run import Plan, Side, measure
+    from prism_bench.run import task_run
 
     kept = (folder / "traces").resolve()
-    side = Side("recording")
-    tasks = (f"record:pipelines={kept}", f"record:catalogue={kept}")
+    side = task_run.ComparisonSide("recording")
+    tasks = tuple(f"record:{what}={kept}" for what in (*(["programs"] if programs else []), "catalogue"))
     with interrupts.allowed(), options.err().status("recording traces"):
-        measure(Plan(catalogue, backend, tasks, timed=False), [side])
-    for failed in (one for results in side.results.values() for one in results):
+        task_run.measure_sides(task_run.TaskPlan(effort.catalogue, effort.backend, tasks, PLACE, timed=False), [side])
+    for failed in side.failures:
         options.err().print(f"not recorded: {failed.name}: {failed.reason}", soft_wrap=True)
     return [*map(Path, side.recorded), trace.save(random_trace(), kept / "random.json.gz")]
 
 
-def _name(paths):
-    for path in paths or ():
-        options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
-
-
-def _writing(folder):
-    """What keeps every version of the records below the folder, if there is one; it returns their paths."""
+def _writer(folder: Path | None) -> "Callable[[dict[str, RunRecord]], list[Path]]":
+    """Return what saves each version of the records below the folder, if there is one, and returns their paths."""
     from prism_bench import store
 
-    places = {}
+    places: dict[str, store.RecordPlace] = {}
 
-    def write(records):
+    def write(records: "dict[str, RunRecord]") -> list[Path]:
         for name in records if folder else ():
-            places.setdefault(name, store.RecordPlace(folder / name))
+            places.setdefault(name, store.RecordPlace(Path(folder or ".") / name))
         return [places[name].save(record) for name, record in records.items() if name in places]
 
     return write
 
 
-def _tell(found, json):
+def _print_paths(paths: list[Path]) -> None:
+    for path in paths:
+        options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
+
+
+def _print(found: "Contest", json: bool) -> None:
     from prism_bench.extensions.memory.report import contest_json, contest_view
 
     if json:

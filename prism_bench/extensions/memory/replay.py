@@ -18,7 +18,7 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class Books:
+class DeviceUse:
     """Where to look: bytes `used` for what is in use and `held` of the device as the allocator tells, bytes that the
     `device` has given away by its own account, and the share of the free memory outside its largest piece (`external`);
     None where that is not told.
@@ -84,7 +84,7 @@ def _by_lane(trace):
         yield number, stretch
 
 
-def footprint(trace: Trace, allocate: Callable, books: Books) -> Footprint:
+def footprint(trace: Trace, allocate: Callable, books: DeviceUse) -> Footprint:
     """The same on one stream, without a clock, looking at the books after every allocation.
 
     What was in use before, of others, does not count.

@@ -1,4 +1,4 @@
-"""Pipelines of the catalogue's kernels: what they are, how they run, whether they are right, what they take."""
+"""Pipelines of the catalogue's kernels: definitions, forms to run them in, verification and times."""
 
 from prism_bench.extension import Extension
 from prism_bench.extensions.pipelines.known import INTEGRATION, KNOWN, MEASURED, pipelines
@@ -6,4 +6,4 @@ from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
 
 __all__ = ["EXTENSION", "INTEGRATION", "KNOWN", "MEASURED", "Pipeline", "Stage", "pipelines"]
 
-EXTENSION = Extension("pipelines", commands=("command",))
+EXTENSION = Extension("pipelines", commands=("command",), programs="worker:PipelinePrograms")

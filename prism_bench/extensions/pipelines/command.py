@@ -86,15 +86,16 @@ def _launched(names, catalogue, label, backend, tuned):
 
 def _measured(names, forms, backend, launched, effort, *, save):
     from prism_bench.extensions.pipelines import pipelines
-    from prism_bench.extensions.pipelines.run import Plan, Side, measure, tasks_of
+    from prism_bench.extensions.pipelines.worker import PLACE, tasks_of
+    from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
 
     catalogue, _ = launched
     label, processes, timed, limit = effort
     tasks = tasks_of(pipelines(names or ()), forms or _forms(backend), label, catalogue)
     with progress_bar() as report:
-        plan = Plan(catalogue, backend, tasks, label, processes, timed, limit)
+        plan = TaskPlan(catalogue, backend, tasks, PLACE, label, processes, timed, limit)
         keep = lambda records: save(records["pipelines"]) if records else None  # noqa: E731
-        return measure(plan, [Side("pipelines")], report, keep)["pipelines"]
+        return measure_sides(plan, [ComparisonSide("pipelines")], report, keep)["pipelines"]
 
 
 def _saver(folder, tuning):

@@ -17,7 +17,7 @@ FAMILY = "pipelines"
 ON_CPU = "one_stream"  # the form beside which the CPU is timed
 
 
-class Session:
+class PipelineSession:
     """A backend that stays open. The first process verifies, traces and times the CPU, and nothing else: a tracer stays
     in its process when it has done its work. The others only time.
     """

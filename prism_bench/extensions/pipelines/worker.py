@@ -1,91 +1,80 @@
-"""A process that measures pipelines, or replays traces, with one allocator; spoken to as the workbench's own worker.
+"""Worker that measures pipelines. A task is a `pipeline:form`."""
 
-The order holds backend, catalogue, label, process (0 verifies and traces), timed, tasks, and where one is asked for the
-allocator. Tasks are `pipeline:form`, `replay:PATH`, `record:pipelines=FOLDER` and `record:catalogue=FOLDER`.
-"""
+from collections.abc import Sequence
 
-import json
-import sys
-from dataclasses import dataclass, replace
-from pathlib import Path
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue
+from prism_bench.extensions.pipelines.forms import form, require_form
+from prism_bench.extensions.pipelines.known import INTEGRATION, KNOWN
+from prism_bench.extensions.pipelines.pipeline import Pipeline, placed
+from prism_bench.extensions.pipelines.prepared import Prepared
+from prism_bench.extensions.pipelines.session import PipelineSession
+from prism_bench.run.places import worker_of
+from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
 
-from prism_bench.backends import Backend, open_backend
-from prism_bench.catalogue import Catalogue, discover
-from prism_bench.extensions.pipelines.known import KNOWN
-from prism_bench.extensions.pipelines.pipeline import placed
-from prism_bench.extensions.pipelines.session import Session
-from prism_bench.run.ahead import compile_ahead
-from prism_bench.run.settings import PROTOCOL
-from prism_bench.run.worker import private_output
-from prism_bench.run_record import encode_case
-from prism_bench.workers.child import end_with
+PLACE = worker_of("prism_bench.extensions.pipelines.worker")
+EVALUATIONS = 5
 
 
-def main() -> None:
-    """Work through the order on standard input."""
-    end_with(sys.stdin.fileno())
-    order = json.loads(sys.stdin.readline())
-    tell = private_output()
-    opened = _install(order.get("allocator"))
-    catalogue = replace(discover(order["catalogue"]), choices=order.get("choices", {}))
-    hall = _Hall(order, open_backend(order["backend"]), catalogue)
-    tell({"facts": hall.backend.facts(), "protocol": {"version": PROTOCOL}})
-    if hall.backend.name == "cuda" and hall.first:
-        compile_ahead(_cases(order, hall.catalogue), hall.backend.device)
-    session = Session(hall.backend, hall.catalogue, order["label"], first=hall.first, timed=order["timed"])
-    for task in order["tasks"]:
-        tell({"begin": task})
-        tell(_done(task, hall, session))
-    tell({"end": True, **({"allocator": opened.facts()} if opened else {})})
+def tasks_of(pipelines: Sequence[Pipeline], forms: Sequence[str], label: str, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return a task for each form of each pipeline.
+
+    UsageError for an unknown form or label, SpecError where stages do not fit together.
+    """
+    for name in forms:
+        require_form(name)
+    for pipeline in pipelines:
+        placed(pipeline, label, catalogue)
+    return tuple(f"{pipeline.name}:{form}" for pipeline in pipelines for form in forms)
 
 
-@dataclass(frozen=True)
-class _Hall:
-    """What tasks need: the order, and the backend and catalogue it names."""
+class PipelineTasks:
+    """The tasks of one worker."""
 
-    order: dict
-    backend: Backend
-    catalogue: Catalogue
+    def __init__(self, context: TaskContext) -> None:
+        order = context.order
+        self._context = context
+        self._session = PipelineSession(
+            context.backend, context.catalogue, order["label"], first=context.first, timed=order["timed"]
+        )
 
-    @property
-    def first(self) -> bool:
-        return self.order["process"] == 0
+    def cases(self, tasks: Sequence[str]) -> list[Case]:
+        """Return the cases of every stage of the pipelines; a task of another kind has none."""
+        names = dict.fromkeys(task.partition(":")[0] for task in tasks)
+        return _cases([KNOWN[name] for name in names if name in KNOWN], self._context)
 
-
-def _cases(order, catalogue):
-    """Everything that the tasks will launch, as far as it is known beforehand."""
-    recorded = [task for task in order["tasks"] if task.startswith("record:")]
-    measured = [task.partition(":")[0] for task in order["tasks"] if task.partition(":")[0] in KNOWN]
-    found = [one.case for name in {*measured, *(KNOWN if recorded else ())}
-             for one in placed(KNOWN[name], order["label"], catalogue)]  # fmt: skip
-    return found + (catalogue.cases(labels=(order["label"],)) if recorded else [])
+    def __call__(self, task: str) -> TaskOutcome:
+        """Verify the task in the first process, time it in the others."""
+        return TaskOutcome([self._session.task(task)])
 
 
-def _install(name):
-    """CuPy's allocator is from now on the one of that name; without a name it stays what it was."""
-    if not name:
-        return None
-    from prism_bench.extensions.memory.allocators import install
-
-    return install(name)
+def _cases(pipelines: Sequence[Pipeline], context: TaskContext) -> list[Case]:
+    label, catalogue = context.order["label"], context.catalogue
+    return [stage.case for pipeline in pipelines for stage in placed(pipeline, label, catalogue)]
 
 
-def _done(task, hall, session):
-    kind, _, rest = task.partition(":")
-    if kind == "replay":
-        from prism_bench.extensions.memory.allocators import open_allocator
-        from prism_bench.extensions.pipelines.replays import replayed
+class PipelinePrograms:
+    """The pipelines as programs that allocate their outputs anew, to be measured under an allocator."""
 
-        fresh = open_allocator(hall.order["allocator"])  # the backend's own buffers are in the one that is installed
-        return {"results": [encode_case(replayed(Path(rest), fresh, hall.backend, hall.first))]}
-    if kind == "record":
-        from prism_bench.extensions.pipelines import replays
+    names = ("time_series:allocating", "image:allocating", "together:allocating")
 
-        what, _, folder = rest.partition("=")
-        make = {"pipelines": replays.record_pipelines, "catalogue": replays.record_catalogue}[what]
-        return {"recorded": str(make(hall.catalogue, hall.backend, hall.order["label"], Path(folder)))}
-    return {"results": [encode_case(session.task(task))]}
+    def open(self, context: TaskContext) -> PipelineTasks:
+        """Return the pipelines as tasks of a worker."""
+        return PipelineTasks(context)
+
+    def cases(self, context: TaskContext) -> list[Case]:
+        """Return the cases that `evaluate` launches."""
+        return _cases(INTEGRATION, context)
+
+    def evaluate(self, context: TaskContext) -> None:
+        """Run every integration pipeline a few times."""
+        for pipeline in INTEGRATION:
+            with Prepared(pipeline, context.order["label"], context.catalogue, context.backend) as prepared:
+                evaluate = form("allocating", prepared)
+                for _ in range(EVALUATIONS):
+                    evaluate()
+                prepared.flow.synchronize()
 
 
 if __name__ == "__main__":
-    main()
+    work_through(PipelineTasks)

@@ -45,7 +45,7 @@ class Measuring:
         return Measured(
             machine=identity.machine(self.facts)["id"], device=self.facts.get("device", ""),
             backend=self._bench.backend, toolchain=toolchain_of(self.facts),
-            created=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", ""), **found,
+            created=identity.timestamp(datetime.now(UTC)), **found,
         )  # fmt: skip
 
     def matmul(self) -> tuple[CrossoverRow, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.extensions.memory.contest import contest
-from tests.extensions.memory.planted_allocators import program, record, trace
+from tests.extensions.planted_programs import program, record, trace
 
 
 def side(allocation=1e-6, steady=1e-4, **values):

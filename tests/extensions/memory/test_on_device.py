@@ -104,7 +104,7 @@ def test_every_allocator_serves_a_trace(cupy):
     from prism_bench.errors import BackendUnavailable
     from prism_bench.extensions.memory.allocators import device_used, open_allocator
     from prism_bench.extensions.memory.names import ALLOCATORS
-    from prism_bench.extensions.memory.replay import Books, footprint, replay
+    from prism_bench.extensions.memory.replay import DeviceUse, footprint, replay
     from prism_bench.extensions.memory.synthetic import random_trace
 
     trace, served = random_trace(300), 0
@@ -115,7 +115,7 @@ def test_every_allocator_serves_a_trace(cupy):
             continue
         replayed = replay(trace, opened.allocate)
         with opened.watched() as external:
-            held = footprint(trace, opened.allocate, Books(opened.used, opened.held, device_used, external))
+            held = footprint(trace, opened.allocate, DeviceUse(opened.used, opened.held, device_used, external))
         assert 300 == len(replayed.allocations) == len(replayed.releases)
         assert trace.tracked().peak == held.asked
         served += 1

@@ -1,7 +1,7 @@
 """Traces replayed: on a scripted clock, on the pool's books, and at random."""
 
-from prism_bench.extensions.memory import Event, Limits, SizeClassPool, Trace, books
-from prism_bench.extensions.memory.replay import Books, footprint, replay, summary
+from prism_bench.extensions.memory import Event, Limits, SizeClassPool, Trace, planning
+from prism_bench.extensions.memory.replay import DeviceUse, footprint, replay, summary
 from prism_bench.extensions.memory.synthetic import IN_USE, random_trace
 
 TOY = Trace(
@@ -55,12 +55,12 @@ def test_lanes_are_entered_where_the_stream_changes():
 
 
 def test_the_footprint_is_what_was_held_at_most():
-    source = books.Books()
+    source = planning.CountingSource()
     pool = SizeClassPool(source, Limits(slack=0.0))
     found = footprint(
         TOY,
         lambda size: Held(pool, size),
-        Books(
+        DeviceUse(
             used=lambda: 5 + pool.state().live, held=lambda: 6 + pool.state().held,
             device=lambda: 7 + sum(source.held.values()), external=lambda: pool.state().external_fragmentation,
         ),
@@ -70,17 +70,17 @@ def test_the_footprint_is_what_was_held_at_most():
 
 
 def test_an_empty_trace_holds_nothing():
-    found = footprint(Trace("empty", ()), lambda size: object(), Books(lambda: 1, lambda: 1, lambda: 7))
+    found = footprint(Trace("empty", ()), lambda size: object(), DeviceUse(lambda: 1, lambda: 1, lambda: 7))
     assert (0, None) == (found.asked, found.overhead)
 
 
 def test_an_allocator_that_tells_nothing_is_judged_by_the_device():
-    found = footprint(TOY, lambda size: object(), Books(lambda: None, lambda: None, lambda: 7))
+    found = footprint(TOY, lambda size: object(), DeviceUse(lambda: None, lambda: None, lambda: 7))
     assert (None, None, 0, 0.0) == (found.used, found.held, found.device, found.overhead)
 
 
 def test_the_pools_books_of_a_trace():
-    state = books.planned(TOY)
+    state = planning.planned(TOY)
     assert (1, 2, 9216, 0) == (state.hits, state.misses, state.peak_held, state.live)
 
 
@@ -100,7 +100,7 @@ def _in_use(trace):
 
 
 def test_on_a_random_trace_the_pool_stays_near_what_is_in_use():
-    state = books.planned(random_trace(5000))
+    state = planning.planned(random_trace(5000))
     assert state.peak_held <= 1.25 * state.peak_live
     assert state.hit_rate > 0.5
 

@@ -1,18 +1,16 @@
-"""Allocators and pipelines in the terminal and as JSON."""
+"""Allocators in the terminal and as JSON."""
 
 import io
 import json
 
 from rich.console import Console
 
-from prism_bench.extensions.memory.books import planned
 from prism_bench.extensions.memory.contest import contest
+from prism_bench.extensions.memory.planning import planned
 from prism_bench.extensions.memory.report import contest_json, contest_view, traces_json, tracked_view
 from prism_bench.extensions.memory.synthetic import random_trace
 from prism_bench.extensions.memory.tracker import published_demo
-from prism_bench.extensions.pipelines.report import pipelines_json, pipelines_view
-from prism_bench.extensions.pipelines.results import phases, rows
-from tests.extensions.memory.planted_allocators import program, record, trace
+from tests.extensions.planted_programs import program, record, trace
 
 
 def shown(view):
@@ -60,22 +58,3 @@ def test_a_trace_with_the_pools_books():
     assert "the size-class pool, by its books:" in text
     plain = json.loads(json.dumps(traces_json([(found, found.tracked(), planned(found))]), allow_nan=False))
     assert 200 == plain["random"]["tracked"]["total_allocations"] == plain["random"]["size_class"]["allocate_requests"]
-
-
-def test_pipelines_beside_what_was_asked():
-    found = rows(record(program("together", "graph", steady=1e-4, overlap=0.5), program("lstm", "one_stream", cpu=4e-2),
-                        program("image", "graph", status="wrong")))  # fmt: skip
-    text = shown(pipelines_view(found, phases(found, 16)))
-    assert "(asked 2,000)" in text and "50 %" in text
-    assert "image:graph: scripted" in text
-    assert "200x (asked 50.0x)" in text
-    assert "ask for 50 operations a second and report 191 frames" in text
-
-
-def test_pipelines_as_json():
-    found = rows(record(program("lstm", "one_stream", cpu=4e-2)))
-    plain = json.loads(json.dumps(pipelines_json(found, phases(found, 16)), allow_nan=False))
-    assert ("lstm", 50, 191) == (
-        plain["pipelines"][0]["pipeline"], plain["asked_per_second"], plain["published_frames_per_second"],
-    )  # fmt: skip
-    assert "lstm:one_stream" == plain["lstm_phases"][0]["form"]

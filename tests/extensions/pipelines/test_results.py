@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.extensions.pipelines.results import exit_code, phases, rows
-from tests.extensions.memory.planted_allocators import program, record
+from tests.extensions.planted_programs import program, record
 
 LSTM = record(
     program("lstm", "per_call", latency=3.2e-3),

@@ -5,7 +5,7 @@ import pytest
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.pipelines import session as sessions
-from prism_bench.extensions.pipelines.session import Session
+from prism_bench.extensions.pipelines.session import PipelineSession
 from tests.built_in import CATALOGUE
 from tests.extensions.pipelines.watched_flow import WatchedFlow
 
@@ -31,7 +31,7 @@ def session(monkeypatch):
     monkeypatch.setattr(sessions, "Tracer", NoCupti)
 
     def make(first=True, backend=None):
-        return Session(backend or Pretended(), CATALOGUE, "small", first=first)
+        return PipelineSession(backend or Pretended(), CATALOGUE, "small", first=first)
 
     return make
 

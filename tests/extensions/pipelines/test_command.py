@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench import store
-from tests.extensions.memory.planted_allocators import program, record, trace
+from tests.extensions.planted_programs import program, record, trace
 
 
 def test_pipelines_on_numpy(shell, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from prism_bench import options, store
 from prism_bench.extensions.memory import trace as traces
 from prism_bench.extensions.memory.synthetic import random_trace
-from tests.extensions.memory.planted_allocators import program, record, trace
+from tests.extensions.planted_programs import program, record, trace
 
 
 def test_the_demo(shell):
@@ -52,10 +52,10 @@ def measured(monkeypatch):
     def measure(plan, sides, report=None, keep=None):
         plans.append(plan)
         for side in sides:
-            side.recorded = []
+            side.recorded = ()
         return {side.name: record(trace(), program()) for side in sides if side.name in ("cupy", "size_class")}
 
-    monkeypatch.setattr("prism_bench.extensions.pipelines.run.measure", measure)
+    monkeypatch.setattr("prism_bench.run.task_run.measure_sides", measure)
     monkeypatch.setattr(options, "choose_backend", lambda *_, **__: SimpleNamespace(name="cuda"))
     return plans
 

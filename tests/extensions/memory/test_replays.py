@@ -8,12 +8,12 @@ import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
-from prism_bench.extensions.memory import SizeClassPool, trace
-from prism_bench.extensions.memory.books import Books
+from prism_bench.extensions.memory import SizeClassPool, replays, trace
+from prism_bench.extensions.memory.planning import CountingSource
+from prism_bench.extensions.memory.replays import replayed
 from prism_bench.extensions.memory.synthetic import random_trace
 from prism_bench.extensions.memory.tracker import Tracker
-from prism_bench.extensions.pipelines import replays
-from prism_bench.extensions.pipelines.replays import replayed
+from prism_bench.run.task_worker import TaskContext
 
 pytest.importorskip("cupy")
 
@@ -35,7 +35,7 @@ class Held:
 @pytest.fixture
 def opened(monkeypatch):
     """Our pool on books, and a device that tells what they hold."""
-    source = Books()
+    source = CountingSource()
     pool = SizeClassPool(source)
     monkeypatch.setattr(allocators, "device_used", lambda: sum(source.held.values()))
     return allocators.Opened(
@@ -94,7 +94,7 @@ def recorded(monkeypatch, tmp_path):
                 raise error
 
         monkeypatch.setattr(replays, "verify", run)
-        replays.record_catalogue(discover(TOYS), NumpyBackend(), "S0", tmp_path)
+        replays.record_catalogue(TaskContext({"label": "S0"}, NumpyBackend(), discover(TOYS)), tmp_path)
         return seen
 
     told = SimpleNamespace(trace=lambda **facts: random_trace(10), tracker=Tracker())

@@ -2,15 +2,16 @@
 
 import pytest
 
-from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.extensions.pipelines import pipelines
-from prism_bench.extensions.pipelines import run as runs
-from prism_bench.extensions.pipelines.run import Plan, Side, measure, tasks_of
+from prism_bench.errors import BackendUnavailable
 from prism_bench.measurement import Measurement
+from prism_bench.run import driver
+from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
 from prism_bench.run_record import CaseResult, encode_case
+from prism_bench.workers.handle import WorkerEnvironment
 from prism_bench.workers.process import WorkerDied
 from tests.built_in import CATALOGUE
 
+PLACE = WorkerEnvironment("a_worker")
 TASKS = ("image:graph", "image:streams")
 
 
@@ -27,7 +28,7 @@ class Workers:
         self.orders, self._dies = [], dies
 
     def __call__(self, order, timeout, place):
-        assert "prism_bench.extensions.pipelines.worker" == place.program
+        assert PLACE is place
         self.orders.append((order["allocator"], order["process"], tuple(order["tasks"])))
         if self._dies(order, None):
             raise WorkerDied(None, "crashed", "RMM is not installed here")
@@ -44,23 +45,25 @@ class Workers:
 def workers(monkeypatch):
     def make(*given):
         found = Workers(*given)
-        monkeypatch.setattr(runs, "work", found)
+        monkeypatch.setattr(driver, "work", found)
         return found
 
     return make
 
 
 def plan(**changes):
-    return Plan(**{"catalogue": CATALOGUE, "backend": "cuda", "tasks": TASKS, "processes": 2} | changes)
+    return TaskPlan(
+        **{"catalogue": CATALOGUE, "backend": "cuda", "tasks": TASKS, "place": PLACE, "processes": 2} | changes
+    )
 
 
 def sides(*names):
-    return [Side(name, name) for name in names]
+    return [ComparisonSide(name, name) for name in names]
 
 
 def test_sides_take_turns_and_the_second_begins_the_next_round(workers):
     found = workers()
-    records = measure(plan(), sides("a", "b"))
+    records = measure_sides(plan(), sides("a", "b"))
     assert [("a", 0), ("b", 0), ("b", 1), ("a", 1), ("a", 2), ("b", 2)] == [order[:2] for order in found.orders]
     assert ["a", "b"] == list(records)
     case = records["a"].cases[0]
@@ -70,14 +73,14 @@ def test_sides_take_turns_and_the_second_begins_the_next_round(workers):
 
 def test_verified_alone_takes_one_process(workers):
     found = workers()
-    measure(plan(timed=False), sides("a"))
+    measure_sides(plan(timed=False), sides("a"))
     assert [("a", 0)] == [order[:2] for order in found.orders]
 
 
 def test_a_side_that_cannot_begin_keeps_its_reason(workers):
     workers(lambda order, task: order["allocator"] == "rmm")
     rmm, other = sides("rmm", "cupy")
-    records = measure(plan(), [rmm, other])
+    records = measure_sides(plan(), [rmm, other])
     assert ["cupy"] == list(records)
     assert "RMM is not installed here" in rmm.missing
 
@@ -85,12 +88,12 @@ def test_a_side_that_cannot_begin_keeps_its_reason(workers):
 def test_where_no_side_can_begin_that_is_an_error(workers):
     workers(lambda order, task: True)
     with pytest.raises(BackendUnavailable, match="RMM is not installed here"):
-        measure(plan(), sides("rmm"))
+        measure_sides(plan(), sides("rmm"))
 
 
 def test_a_task_that_hangs_costs_itself_alone(workers):
     found = workers(lambda order, task: task == "image:graph")
-    record = measure(plan(), sides("a"))["a"]
+    record = measure_sides(plan(), sides("a"))["a"]
     assert {"image:graph": "timed out", "image:streams": "ok"} == {
         f"{case.kernel}:{case.variant}": case.status for case in record.cases
     }
@@ -104,32 +107,25 @@ def test_an_interrupted_run_is_kept_as_incomplete(workers):
             raise KeyboardInterrupt
 
     workers(interrupt)
-    record = measure(plan(), sides("a"))["a"]
+    record = measure_sides(plan(), sides("a"))["a"]
     assert (False, 2) == (record.complete, len(record.cases))
 
 
 def test_no_round_begins_that_would_end_too_late(workers):
     found = workers()
-    measure(plan(limit=0.0), sides("a"))
+    measure_sides(plan(limit=0.0), sides("a"))
     assert 1 == len(found.orders)
 
 
 def test_progress_counts_all_sides(workers):
     workers()
     seen = []
-    measure(plan(), sides("a", "b"), seen.append)
+    measure_sides(plan(), sides("a", "b"), seen.append)
     assert (12, 12, 11) == (len(seen), seen[0].total, seen[-1].done)
 
 
 def test_what_the_allocator_told_stays_with_its_side(workers):
     workers()
     (one,) = chosen = sides("a")
-    measure(plan(), chosen)
-    assert {"hits": 2} == one.told
-
-
-def test_tasks_are_forms_of_pipelines():
-    toy = pipelines(["image", "dendritic"])
-    assert ("image:graph", "dendritic:graph") == tasks_of(toy, ("graph",), "S0", CATALOGUE)
-    with pytest.raises(UsageError, match="unknown form 'fast'"):
-        tasks_of(toy, ("fast",), "S0", CATALOGUE)
+    measure_sides(plan(), chosen)
+    assert {"hits": 2} == one.allocator_facts

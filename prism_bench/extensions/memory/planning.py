@@ -12,7 +12,7 @@ from prism_bench.extensions.memory.state import PoolState
 from prism_bench.extensions.memory.trace import Trace
 
 
-class Books:
+class CountingSource:
     """Counts bytes; time stands still."""
 
     def __init__(self):
@@ -47,7 +47,7 @@ class Books:
 
 def planned(trace: Trace, limits: Limits | None = None) -> PoolState:
     """What the pool's books say after the trace, were all of it on one stream and in no time."""
-    pool, live = SizeClassPool(Books(), limits), {}
+    pool, live = SizeClassPool(CountingSource(), limits), {}
     for event in trace.events:
         if event.size:
             live[event.id] = pool.allocate(event.size)

@@ -1,0 +1,212 @@
+"""Run of a catalogue: its cases go through several fresh processes into one run record."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from prism_bench import interrupts
+from prism_bench.case import Case, edges_task
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.measure import shuffled
+from prism_bench.measure.limits import is_bandwidth, measured_limits, peaks_of
+from prism_bench.measure.plausibility import judged
+from prism_bench.monitor.executions import Execution, Journal
+from prism_bench.run.driver import Progress, TaskDriver
+from prism_bench.run.lanes import side_by_side, worth
+from prism_bench.run.places import HERE
+from prism_bench.run.record_builder import RunClock, RunSpan, combined, record_order
+from prism_bench.run.session import result_of
+from prism_bench.run.settings import Settings, to_plain
+from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.saving import Due
+from prism_bench.workers.handle import WorkerEnvironment
+from prism_bench.workers.process import WorkerDied
+
+
+class Run(TaskDriver):
+    """The run of a catalogue's cases: results arrive case by case, so that an interrupted run keeps what it has."""
+
+    def __init__(
+        self, catalogue: Catalogue, backend: str, settings: Settings,
+        report: Callable[[Progress], object] = lambda _: None, place: WorkerEnvironment = HERE,
+    ) -> None:  # fmt: skip
+        super().__init__(catalogue, backend, settings.timeout, place)
+        self._settings, self._report = settings, report
+        self._journal = Journal()
+        self._done = self._total = 0
+
+    def measure(self, cases: list[Case], timed: bool = True, others: Iterable[str] = ()) -> None:
+        """Verify the edges of the cases' kernels (and of `others`) and the cases, time the right ones in every process.
+
+        With several lanes everything is verified before anything is timed; with one, the first process does both.
+        """
+        edges = list(dict.fromkeys([*(edges_task(case) for case in cases), *(f"edges:{kernel}" for kernel in others)]))
+        processes = self._settings.processes if timed else 1
+        apart = timed and self._settings.lanes > 1
+        self._total = len(edges) + len(cases) * (processes + apart)
+        if self._settings.lanes > 1:
+            self._compile_ahead([*edges, *(case.task for case in cases)])
+        self._work(0, edges, timed=False)
+        if apart:
+            self.go_through(cases, 0, timed=False)
+        for process in range(processes):
+            self.go_through(cases, process, timed, verified=apart)
+
+    def go_through(self, cases: list[Case], process: int, timed: bool = True, verified: bool = False) -> None:
+        """Send those cases that are right so far through one process.
+
+        The process numbered 0 verifies them, if they are not `verified`.
+        """
+        wrong = self._wrong_at_edges()
+        right = [case for case in cases if self._still_right(case, wrong.get((case.spec.name, case.variant)))]
+        self._work(process, self._shuffled(right, process), timed, verifies=process == 0 and not verified)
+
+    def begin(self, task: str, process: int) -> None:
+        """Report the progress."""
+        self._report(Progress(process, self._done, self._total, task))
+
+    def keep(self, task: str, results: Sequence[CaseResult]) -> None:
+        """Keep each result under its own name, since a task may be all edges of a kernel."""
+        for result in results:
+            self.results.setdefault(result.name, []).append(result)
+            if self.facts.get("uuid"):
+                self._journal.append(executions_of(result))
+        self._done += 1
+
+    def lose(self, death: WorkerDied, task: str) -> None:
+        """Keep the failure as the result of the case, or of the edge that the worker began last (else the first)."""
+        self._done += 1
+        if task.startswith("edges:"):
+            edges = self._catalogue.edges_of(task.removeprefix("edges:"))
+            lost = [edge for edge in edges if edge.name == death.case] or edges[:1]
+        else:
+            lost = [self._catalogue.anywhere(task)]
+        for case in lost:
+            result = result_of(case, death.status, f"{case.name}: {death.reason}")
+            self.results.setdefault(case.name, []).append(result)
+
+    def _shuffled(self, cases: Iterable[Case], process: int) -> list[str]:
+        """Return the tasks of the cases: ceiling benchmarks first, since they raise the clocks; the rest shuffled."""
+        cases = list(cases)
+        ceilings = [case.task for case in cases if case.spec.ceiling]
+        return ceilings + shuffled([case.task for case in cases if not case.spec.ceiling], self._settings.seed, process)
+
+    def _wrong_at_edges(self) -> dict[tuple[str, str | None], CaseResult]:
+        """Return by kernel and variant the first edge that is worse than skipped."""
+        edges = [r for results in self.results.values() for r in results if r.label in ("edge", "golden")]
+        bad = [edge for edge in edges if edge.status not in ("ok", "skipped")]
+        return {(edge.kernel, edge.variant): edge for edge in reversed(bad)}
+
+    def _still_right(self, case: Case, bad: CaseResult | None) -> bool:
+        """Return whether every result of the case so far is ok, and there is no `bad` edge of its kernel."""
+        if bad and case.name not in self.results:
+            self.results[case.name] = [result_of(case, "wrong", f"not timed, because {bad.reason}")]
+        return bad is None and self.is_right(case.name)
+
+    def _compile_ahead(self, tasks: list[str]) -> None:
+        """Let one process compile the code of all tasks on all cores, before several processes need it at once."""
+        order = self._order_for(0, [], timed=False, verifies=False)
+        order["ahead"] = tasks
+        with suppress(BackendUnavailable):  # what it did not compile is compiled when needed; the next one reports why
+            self.send(order, 0)
+
+    def _work(self, process: int, tasks: list[str], timed: bool, verifies: bool = True) -> None:
+        """Send the tasks to one process, or to several where nothing is timed."""
+        lanes = 1 if timed else worth(self._settings.lanes, tasks)
+        if lanes > 1:
+            order = self._order_for(process, [], timed, verifies)
+            self.follow(side_by_side(order, tasks, lanes, self._timeout, self._place), process, [])
+        else:
+            self.drive(lambda left: self._order_for(process, left, timed, verifies), tasks, process)
+
+    def _order_for(self, process: int, tasks: list[str], timed: bool, verifies: bool) -> dict[str, Any]:
+        return {
+            "backend": self._backend,
+            "catalogue": str(self._catalogue.folder.resolve()),
+            "settings": to_plain(self._settings),
+            "process": process,
+            "timed": timed,
+            "verifies": verifies,
+            "tasks": tasks,
+            "ahead": tasks if process == 0 and self._settings.lanes == 1 else [],
+        }
+
+    def _written(self, cases: Iterable[CaseResult]) -> dict[str, int]:
+        """Return the bytes that each timed case writes, by name."""
+        known = {case.name: self._catalogue.anywhere(case.name) for case in cases if case.measurements}
+        return {name: sum(case.sizes.nbytes(array.name) for array in case.spec.outputs) for name, case in known.items()}
+
+    def record(self, span: RunSpan) -> RunRecord:
+        """Return the record of everything measured so far; impossible measurements are marked."""
+        cases = tuple(sorted((combined(results) for results in self.results.values()), key=record_order))
+        limits = measured_limits(cases, self.facts.get("l2_bytes", 0), peaks_of(self.facts))
+        judged_cases = judged(cases, limits, self._written(cases))
+        protocol = {**self._settings.protocol(), **self.protocol}
+        return self.builder.build(span, judged_cases, protocol=protocol, monitor=self.monitor)
+
+
+def run(
+    catalogue: Catalogue, backend: str, cases: list[Case], settings: Settings,
+    report: Callable[[Progress], object] = lambda _: None, *, timed: bool = True, others: Iterable[str] = (),
+    keep: Callable[[RunRecord], object] = lambda _: None,
+) -> RunRecord:  # fmt: skip
+    """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
+
+    An interrupt, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked
+    incomplete. `keep` gets such a record every PRISM_BENCH_SAVE_SECONDS too, in case the machine itself is lost, and
+    where an unexpected error ends the run.
+    """
+    if backend == "numpy_reference":  # a variant's reference is its kernel's
+        cases, others = [case for case in cases if not case.variant], [name for name in others if ":" not in name]
+    if not cases:
+        raise PrismBenchError("no case is left to run: every filter and label together exclude all of them")
+    clock, due, complete = RunClock(), Due(), True
+
+    def reported(progress: Progress) -> None:
+        report(progress)
+        if driven.has_results and due():
+            keep(driven.record(clock.span(complete=False)))
+
+    driven = Run(catalogue, backend, settings, reported)
+    ceilings = ceiling_cases(catalogue) if timed and backend == "cuda" else []
+    try:
+        with interrupts.allowed():
+            driven.measure(list(dict.fromkeys([*ceilings, *cases])), timed, others)
+    except KeyboardInterrupt:
+        complete = False
+    except BackendUnavailable:
+        if not driven.has_results:
+            raise
+        complete = False
+    except Exception:
+        if driven.has_results:
+            keep(driven.record(clock.span(complete=False)))
+        raise
+    return driven.record(clock.span(complete))
+
+
+def ceiling_cases(catalogue: Catalogue) -> list[Case]:
+    """Return the kernels that measure the machine: launch overhead, ceilings, and the proof that caches were cold.
+
+    Each at its smallest and largest workload; those of memory at every one, their other access patterns at every one
+    that is not the smallest, since which size and pattern is quickest differs from device to device.
+    """
+    ceilings = [case for case in catalogue.cases() if case.spec.ceiling]
+    kernels = [case for case in ceilings if not case.variant]
+    smallest = {case.kernel: case for case in reversed(kernels)}
+    largest = {case.kernel: case for case in kernels}
+    of_memory = [
+        case for case in ceilings if is_bandwidth(case.spec.ceiling) and not (case.variant and case.label == "S0")
+    ]
+    return list(dict.fromkeys([*smallest.values(), *largest.values(), *of_memory]))
+
+
+def executions_of(result: CaseResult) -> list[Execution]:
+    """Return every launch of the kernel that has a sample, and a failed one where the case went wrong."""
+    if result.status not in ("ok", "skipped"):
+        return [Execution(result.name, time.time(), None, result.bytes)]
+    metrics = ("cold_time", "hot_time")
+    timed = [one for one in result.measurements if one.metric in metrics and one.subject == "kernel"]
+    return [Execution(result.name, time.time(), seconds, result.bytes) for one in timed for seconds in one.samples]

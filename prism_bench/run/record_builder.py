@@ -1,0 +1,88 @@
+"""Builder of run records: every kind of run gets machine, software, commit, catalogue and times from here."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from prism_bench import identity
+from prism_bench.catalogue import Catalogue
+from prism_bench.files import default_folder
+from prism_bench.measurement import Measurement, merged
+from prism_bench.run_record import CaseResult, RunRecord
+
+BUILT_IN = "built-in"  # the name of this package's catalogue in records
+
+
+class RunSpan(NamedTuple):
+    """When a run started, the seconds that it has taken, and whether it measured everything it should."""
+
+    started: datetime
+    seconds: float
+    complete: bool
+
+
+@dataclass(frozen=True)
+class RunClock:
+    """The clock of a run, which starts when it is made."""
+
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    counter: float = field(default_factory=lambda: time.perf_counter())
+
+    def span(self, complete: bool) -> RunSpan:
+        """Return the time from the start until now."""
+        return RunSpan(self.started, time.perf_counter() - self.counter, complete)
+
+
+@dataclass(frozen=True)
+class RecordBuilder:
+    """Builds the records of a run on one catalogue and backend; `facts` are the backend's facts of the device."""
+
+    catalogue: Catalogue
+    backend: str
+    facts: Mapping[str, Any]
+
+    def build(
+        self, span: RunSpan, cases: Iterable[CaseResult], *, protocol: Mapping[str, Any],
+        monitor: Iterable[dict[str, Any]] = (),
+    ) -> RunRecord:  # fmt: skip
+        """Return the record of what was measured within `span`."""
+        commit, dirty = identity.commit_of(self.catalogue.folder)
+        return RunRecord(
+            created=identity.timestamp(span.started),
+            backend=self.backend,
+            machine=identity.machine(self.facts),
+            software=identity.software(self.facts.get("software", {})),
+            protocol=dict(protocol),
+            cases=tuple(cases),
+            commit=commit,
+            dirty=dirty,
+            catalogue=catalogue_name(self.catalogue.folder),
+            complete=span.complete,
+            duration=round(span.seconds, 1),
+            monitor=tuple(monitor),
+        )
+
+
+def catalogue_name(folder: Path) -> str:
+    """Return the name of a catalogue in records: `built-in`, or its folder."""
+    return BUILT_IN if folder == default_folder() else str(folder)
+
+
+def record_order(case: CaseResult) -> tuple[str, ...]:
+    """Return the sort key of a case in a record: family, kernel, variant and label, whatever was measured first."""
+    return case.family, case.kernel, case.variant or "", case.label, case.name
+
+
+def combined(results: Sequence[CaseResult]) -> CaseResult:
+    """Return one result of a case: the first process's facts, the samples of all, the status of the first failure."""
+    bad = next((result for result in results if result.status != "ok"), None)
+    groups: dict[tuple[str, str], list[Measurement]] = {}
+    for result in results:
+        for measurement in result.measurements:
+            groups.setdefault((measurement.metric, measurement.subject), []).append(measurement)
+    measurements = () if bad else tuple(merged(parts) for parts in groups.values())
+    status, reason = (bad.status, bad.reason) if bad else ("ok", None)
+    return replace(results[0], measurements=measurements, status=status, reason=reason)

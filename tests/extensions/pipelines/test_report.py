@@ -1,0 +1,35 @@
+"""Pipelines in the terminal and as JSON."""
+
+import io
+import json
+
+from rich.console import Console
+
+from prism_bench.extensions.pipelines.report import pipelines_json, pipelines_view
+from prism_bench.extensions.pipelines.results import phases, rows
+from tests.extensions.planted_programs import program, record
+
+
+def shown(view):
+    console = Console(file=io.StringIO(), width=220, no_color=True)
+    console.print(view)
+    return console.file.getvalue()
+
+
+def test_pipelines_beside_what_was_asked():
+    found = rows(record(program("together", "graph", steady=1e-4, overlap=0.5), program("lstm", "one_stream", cpu=4e-2),
+                        program("image", "graph", status="wrong")))  # fmt: skip
+    text = shown(pipelines_view(found, phases(found, 16)))
+    assert "(asked 2,000)" in text and "50 %" in text
+    assert "image:graph: scripted" in text
+    assert "200x (asked 50.0x)" in text
+    assert "ask for 50 operations a second and report 191 frames" in text
+
+
+def test_pipelines_as_json():
+    found = rows(record(program("lstm", "one_stream", cpu=4e-2)))
+    plain = json.loads(json.dumps(pipelines_json(found, phases(found, 16)), allow_nan=False))
+    assert ("lstm", 50, 191) == (
+        plain["pipelines"][0]["pipeline"], plain["asked_per_second"], plain["published_frames_per_second"],
+    )  # fmt: skip
+    assert "lstm:one_stream" == plain["lstm_phases"][0]["form"]
