@@ -80,8 +80,7 @@ def interleaved(
     a, b = (_with_launch_benchmark(build, backend) for build in builds)
     if not a.cases or not b.cases:
         raise PrismBenchError("no case is left to compare: every filter and label together exclude all of them")
-    clock = RunClock()
-    count = _PairCount(report, (len(a.cases) + len(b.cases)) * (settings.processes + verified))
+    clock, count = RunClock(), _PairCount(report, (len(a.cases) + len(b.cases)) * (settings.processes + verified))
     sides = [_PairSide(build, backend, settings, count.take) for build in (a, b)]
 
     def records(complete: bool) -> tuple[RunRecord, RunRecord]:
@@ -94,8 +93,8 @@ def interleaved(
             for side in sides if verified else ():
                 side.turn(0, timed=False)
             end = None if limit is None else clock.counter + limit
-            processes = growth.looks[-1] if growth else settings.processes
-            for number in rounds(sides, range(1, processes + 1), _PairSide.turn, end):
+            last = growth.looks[-1] if growth else settings.processes
+            for number in rounds(sides, range(1, last + 1), _PairSide.turn, end):
                 keep(records(complete=False))
                 if growth and not _goes_on(sides, number, growth, lambda: records(complete=True), count=count):
                     break
