@@ -1,4 +1,4 @@
-"""The gate's questions against the baseline: is anything slower, by statistics and by the guide's rule of thumb?"""
+"""The gate's questions against the baseline: is anything slower, by statistics and by a plain factor?"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -70,9 +70,9 @@ def _check(one: ComparedCase, message: str) -> GateCheck:
 
 
 def _degraded(reading, baseline, compared):
-    """What is beyond the guide's factor of the baseline; what was found slower already is not told twice."""
+    """Return what takes longer than the factor allows; what was found slower already is not reported twice."""
     slower = {(check.case, check.metric) for check in compared if check.answer == "slower"}
-    asked = [one for one in reading.guide if one.rule == "degraded" and (one.case, one.metric) not in slower]
+    asked = [one for one in reading.slowdowns if (one.case, one.metric) not in slower]
     broken = {(one.case, one.metric): of_finding(one) for one in reading.findings if one.kind == "degraded"}
     here = [broken.get((one.case, one.metric)) or _steady(one, baseline) for one in asked]
     known = {case.name for case in reading.record.cases} | {check.case for check in compared}
@@ -87,4 +87,4 @@ def _steady(verdict, baseline):
             f"{metric_words(verdict.metric)} {'is in the baseline and was not measured' if kept else 'has no baseline'}"
         )
         return GateCheck(verdict.case, verdict.metric, "unmeasured", "note", message)
-    return GateCheck(verdict.case, verdict.metric, "steady", ratio=verdict.value)
+    return GateCheck(verdict.case, verdict.metric, "steady", ratio=verdict.ratio)

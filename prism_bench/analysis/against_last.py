@@ -15,7 +15,6 @@ from prism_bench.analysis.comparable import value_settings
 from prism_bench.analysis.comparison import compare
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.gate import GatePart
-from prism_bench.analysis.guide import GuideRules
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
@@ -40,13 +39,13 @@ class Earlier:
 
 def last_part(reading: Reading, history: History, runs: Path, noise: Noise | None = None) -> GatePart:
     """The part of the gate that compares with the last comparable record below `runs`, case by case."""
-    record, rules = reading.record, reading.promises.rules
+    record, factor = reading.record, reading.promises.degraded
     left = {case.name: case for case in reading.cases if _times(case)}
     if not left:
         return GatePart(NAME, silent="no case of this record has a time to compare")
     found: list[GateCheck] = []
     for earlier in _earlier(record, history, runs):
-        checks = _against(earlier, replace(record, cases=tuple(left.values())), noise, rules)
+        checks = _against(earlier, replace(record, cases=tuple(left.values())), noise, factor)
         found += checks
         left = {name: case for name, case in left.items() if not _told(name, checks)}
         if not left:
@@ -78,8 +77,8 @@ def _may_compare(facts: Facts, record: RunRecord) -> bool:
     return same and facts.created < utc(record.created)
 
 
-def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, rules: GuideRules) -> list[GateCheck]:
-    """What the comparison says of the cases that both have, and what is slower by the guide's factor all the same."""
+def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, factor: float) -> list[GateCheck]:
+    """Return what the comparison finds for the cases that both have, and what is slower by the factor all the same."""
     names = {case.name for case in record.cases}
     older = replace(earlier.record, cases=tuple(case for case in earlier.record.cases if case.name in names))
     try:
@@ -88,7 +87,7 @@ def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, rules: Gu
         return []  # another device of the same machine
     compared = [check for check in compared_checks(comparison) if check.answer != "unmeasured"]
     slower = {(check.case, check.metric) for check in compared if check.grave}
-    far = [check for case in record.cases for check in _degraded(case, older, rules) if not _in(check, slower)]
+    far = [check for case in record.cases for check in _degraded(case, older, factor) if not _in(check, slower)]
     known = {(check.case, check.metric) for check in far}
     checks = [check for check in compared if not _in(check, known)] + far
     if not any(check.case for check in checks):
@@ -96,8 +95,8 @@ def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, rules: Gu
     return [replace(check, against=earlier.record.commit) for check in checks]
 
 
-def _degraded(case: CaseResult, older: RunRecord, rules: GuideRules) -> Iterator[GateCheck]:
-    """The kernel's own times that are longer by more than the factor for which the guide calls a kernel degraded.
+def _degraded(case: CaseResult, older: RunRecord, factor: float) -> Iterator[GateCheck]:
+    """Yield the kernel's own times that are longer by more than the factor from which a case is degraded.
 
     No error bar, control or number of processes makes such a difference a matter of chance.
     """
@@ -105,9 +104,9 @@ def _degraded(case: CaseResult, older: RunRecord, rules: GuideRules) -> Iterator
     times = _times(before) if before else {}
     for metric, seconds in _times(case).items():
         ratio = seconds / times[metric] if times.get(metric) else 0.0
-        if ratio > rules.degraded:
+        if ratio > factor:
             was, now = value_text(metric, times[metric]), value_text(metric, seconds)
-            message = f"{metric_words(metric)} {now}, {was} before; the rule is at most {ratio_text(rules.degraded)}"
+            message = f"{metric_words(metric)} {now}, {was} before; the rule is at most {ratio_text(factor)}"
             yield GateCheck(case.name, metric, "degraded", "bad", message, ratio)
 
 

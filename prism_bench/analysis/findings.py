@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.conditions import noted
-from prism_bench.analysis.guide import DETECTED, GuideVerdict
+from prism_bench.analysis.degraded import Slowdown
 from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import rate_text, time_text
@@ -30,7 +30,7 @@ class Finding:
 
 
 def findings(
-    record: RunRecord, verdicts: Sequence[BudgetVerdict] = (), guide: Sequence[GuideVerdict] = ()
+    record: RunRecord, verdicts: Sequence[BudgetVerdict] = (), slow: Sequence[Slowdown] = ()
 ) -> list[Finding]:
     """All findings of the record, the gravest first, each kind in the record's order."""
     found = (
@@ -44,7 +44,7 @@ def findings(
     found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
     found += [_undecided(verdict) for verdict in verdicts if verdict.verdict == "undecided"]
     found += [_expired(verdict) for verdict in verdicts if verdict.verdict == "expired"]
-    found += [_against_the_guide(one) for one in guide if one.kept is False and one.rule in DETECTED]
+    found += [_degraded(one) for one in slow if one.ratio is not None and not one.kept]
     return sorted(found, key=lambda finding: GRAVITY.index(finding.gravity))
 
 
@@ -121,12 +121,12 @@ def _expired(verdict):
     return Finding("note", "expired", verdict.case, message, budget.metric)
 
 
-def _against_the_guide(one):
-    """Degraded is bad, being against our own baseline; what the guide's rules of thumb call odd is to be known."""
-    value, limit = (time_text(x) if "seconds" in one.words else f"{x:.3g}" for x in (one.value, one.limit))
-    message = f"{metric_words(one.metric)}: {one.words} {value}, the rule is at most {limit}"
-    gravity = "bad" if one.rule == "degraded" else "note"
-    return Finding(gravity, one.rule, one.case, message, one.metric, one.value / one.limit if one.limit else None)
+def _degraded(one: Slowdown) -> Finding:
+    """Report a case that takes longer than the baseline by more than the factor."""
+    rule = f"median over the baseline's {one.ratio:.3g}, the rule is at most {one.limit:.3g}"
+    message = f"{metric_words(one.metric)}: {rule}"
+    ratio = one.ratio / one.limit if one.ratio and one.limit else None
+    return Finding("bad", "degraded", one.case, message, one.metric, ratio)
 
 
 def metric_words(metric: str) -> str:

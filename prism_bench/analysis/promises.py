@@ -4,8 +4,8 @@
     backend = "cuda"
     protocol = 1                               # of measuring; other times mean something else
 
-    [rules]                                    # the guide's rules of thumb, where others are wanted
-    degraded_over_baseline = 1.3
+    [rules]                                    # 1.5 where it is left out; keys of extensions also go here
+    degraded_over_baseline = 1.3               # a longer time than so many times the baseline's is bad
 
     [[budget]]
     case = "softmax[rows=32,cols=1000]"
@@ -25,12 +25,13 @@ from pathlib import Path
 
 from prism_bench.analysis.baselines import Baseline, known_case, read_baseline
 from prism_bench.analysis.comparable import device_of
-from prism_bench.analysis.guide import GuideRules, guide_rules, rules_from
+from prism_bench.analysis.degraded import FACTOR
 from prism_bench.analysis.summary import COLUMNS, TEXT
 from prism_bench.analysis.toml_table import TomlTable, read_table
 from prism_bench.budget import Budget
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
+from prism_bench.extension import installed
 from prism_bench.files import default_folder
 from prism_bench.identity import slug
 from prism_bench.metric import DERIVED, MEASURED
@@ -45,23 +46,24 @@ class PromisesOfOthers(ResultsError):
 
 @dataclass(frozen=True)
 class Promises:
-    """The budgets of a device by case, the guide's rules as they are asked there, and the baseline, where there is one.
+    """The budgets of a device by case, the factor from which a case is degraded, and the baseline, where one exists.
 
-    `path` is where the budgets are, None where the device has none. `not_held` says why nothing was held against
-    them, empty where they apply.
+    `path` is the device's file, None where it has none. `extension_rules` are the keys of its `[rules]` that
+    extensions declare. `not_held` says why nothing was held against them, empty where they apply.
     """
 
     path: Path | None = None
     budgets: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)
-    rules: GuideRules = field(default_factory=guide_rules)
+    degraded: float = FACTOR
+    extension_rules: Mapping[str, object] = field(default_factory=dict)
     baseline: Baseline | None = None
     baseline_path: Path | None = None
     not_held: str = ""
 
     @property
     def source(self) -> str:
-        """The name of the file of budgets, empty where the device has none."""
-        return self.path.name if self.path else ""
+        """The name of the file of budgets, empty where it has none."""
+        return self.path.name if self.path and self.budgets else ""
 
 
 def folder_of(catalogue: Catalogue) -> Path:
@@ -91,8 +93,8 @@ def promises_for(record: RunRecord, catalogue: Catalogue) -> Promises:
     baseline = read_baseline(beside) if beside.is_file() else None
     if baseline:
         _require_same(beside, (baseline.device, baseline.backend, baseline.protocol), record)
-    rules, budgets = _read(path, catalogue, record) if path.is_file() else (guide_rules(), {})
-    return Promises(path if budgets else None, budgets, rules, baseline, beside if baseline else None)
+    degraded, more, budgets = _read(path, catalogue, record) if path.is_file() else (FACTOR, {}, {})
+    return Promises(path if path.is_file() else None, budgets, degraded, more, baseline, beside if baseline else None)
 
 
 def promises_or_reason(record: RunRecord, catalogue: Catalogue) -> Promises:
@@ -106,7 +108,7 @@ def promises_or_reason(record: RunRecord, catalogue: Catalogue) -> Promises:
 def _read(path, catalogue, record):
     table = read_table(path)
     _require_same(path, (table.take("device"), table.take("backend"), table.take("protocol", int)), record)
-    rules = rules_from(TomlTable(table.take("rules", dict, {}), f"{path}: rules"), guide_rules())
+    degraded, more = _rules(TomlTable(table.take("rules", dict, {}), f"{path}: rules"))
     entries = table.take("budget", list, [])
     table.finish()
     budgets: dict[str, tuple[Budget, ...]] = {}
@@ -115,7 +117,17 @@ def _read(path, catalogue, record):
         if any(one.metric == budget.metric for one in budgets.get(case, ())):
             raise ResultsError(f"{path}: budget {number}: {case} has a budget for {budget.metric} already")
         budgets[case] = (*budgets.get(case, ()), budget)
-    return rules, budgets
+    return degraded, more, budgets
+
+
+def _rules(table: TomlTable) -> tuple[float, dict[str, object]]:
+    """Return the factor from which a case is degraded, and the keys that extensions declare."""
+    degraded = table.number("degraded_over_baseline", FACTOR)
+    known = [key for one in installed() for key in one.rules] if table.left else []
+    values = {key: table.take(key, (str, int, float), None) for key in known}
+    table.finish()
+    return degraded, {key: value for key, value in values.items() if value is not None}
+
 
 
 def _require_same(path, promised, record):

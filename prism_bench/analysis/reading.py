@@ -6,12 +6,11 @@ from statistics import median
 import pandas
 
 from prism_bench.analysis.budgets import BudgetVerdict, absent, budget_verdicts
+from prism_bench.analysis.degraded import Slowdown, slowdowns
 from prism_bench.analysis.findings import Finding, findings
-from prism_bench.analysis.guide import GuideVerdict, guide_verdicts
 from prism_bench.analysis.promises import Promises, promises_for, promises_or_reason
-from prism_bench.analysis.published import PublishedVerdict, published_verdicts
 from prism_bench.analysis.summary import limits_of, summary
-from prism_bench.analysis.uncertainty import published_within_errors, within_errors
+from prism_bench.analysis.uncertainty import within_errors
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import Limits
 from prism_bench.run_record import CaseResult, RunRecord
@@ -23,7 +22,7 @@ class Reading:
 
     `cases` are those at a workload of their own, `frame` is their summary, row by row; `edges` are the edge and golden
     cases, which are verified and never timed. `budgets` is empty where no catalogue was at hand: budgets stand in the
-    specs and beside the catalogue (`promises`), not in the record. `guide` are the profiling guide's rules of thumb.
+    specs and beside the catalogue (`promises`), not in the record. `slowdowns` compare it with the baseline.
     """
 
     record: RunRecord
@@ -32,9 +31,8 @@ class Reading:
     edges: tuple[CaseResult, ...]
     frame: pandas.DataFrame
     budgets: tuple[BudgetVerdict, ...]
-    published: tuple[PublishedVerdict, ...]
     findings: tuple[Finding, ...]
-    guide: tuple[GuideVerdict, ...] = ()
+    slowdowns: tuple[Slowdown, ...] = ()
     promises: Promises = field(default_factory=Promises)
 
     @property
@@ -71,12 +69,10 @@ def read(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     promises = promised(record, catalogue) if catalogue else Promises()
     judged = budget_verdicts(frame, catalogue, promises.budgets, promises.source) if catalogue else []
     budgets = tuple(within_errors(judged, cases))
-    published = tuple(published_within_errors(published_verdicts(frame), cases))
-    guide = tuple(guide_verdicts(record, promises.rules, promises.baseline))
+    slow = tuple(slowdowns(record, promises.degraded, promises.baseline))
     return Reading(
         record=record, limits=limits_of(record), cases=cases, edges=edges, frame=frame, budgets=budgets,
-        published=published, findings=(*findings(record, budgets, guide), *_not_held(promises)),
-        guide=guide, promises=promises,
+        findings=(*findings(record, budgets, slow), *_not_held(promises)), slowdowns=slow, promises=promises,
     )  # fmt: skip
 
 

@@ -31,6 +31,11 @@ class TomlTable:
             raise ResultsError(f"{self.where}: '{key}' is {value!r}, not {' or '.join(one.__name__ for one in kinds)}")
         return value
 
+    @property
+    def left(self) -> Collection[str]:
+        """The keys that nobody has taken."""
+        return self._left.keys()
+
     def number(self, key: str, default=_REQUIRED):
         """A number that is not negative."""
         value = self.take(key, (int, float), default)

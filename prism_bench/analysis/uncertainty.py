@@ -13,8 +13,6 @@ from prism_bench.analysis import rivals
 from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.estimate import quantile
 from prism_bench.analysis.medians import medians
-from prism_bench.analysis.published import PublishedVerdict
-from prism_bench.budget import Budget
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult
 
@@ -75,16 +73,3 @@ def _judged(verdict: BudgetVerdict, cases: Mapping[str, CaseResult]) -> BudgetVe
         return verdict
     interval = interval_of(case, verdict.budget.metric, verdict.value)
     return replace(verdict, interval=interval, verdict=verdict.budget.verdict(verdict.value, interval=interval))
-
-
-def published_within_errors(found: Sequence[PublishedVerdict], cases: Sequence[CaseResult]) -> list[PublishedVerdict]:
-    """The same for the budgets that were published, which bind the end-to-end time."""
-    judged = within_errors([_as_budget(one) for one in found], cases)
-    return [
-        replace(one, verdict=other.verdict) if one.verdict else one for one, other in zip(found, judged, strict=True)
-    ]
-
-
-def _as_budget(one: PublishedVerdict) -> BudgetVerdict:
-    budget = Budget("end_to_end_time", at_most=one.published.budget or 0.0)
-    return BudgetVerdict(one.case, budget, one.end_to_end, one.verdict or "unmeasured", one.published.source)

@@ -63,7 +63,7 @@ def tiles(reading: Reading, budgets: Sequence[BudgetVerdict] | None = None) -> l
     The `budgets` are those of the cases that were asked for, unless others are given.
     """
     judged = reading.budgets if budgets is None else budgets
-    return [_limit_tile(reading), _peer_tile(reading), _cpu_tile(reading), _budget_tile(reading, judged)]
+    return [_limit_tile(reading), _peer_tile(reading), _cpu_tile(reading), _budget_tile(judged)]
 
 
 def _limit_tile(reading):
@@ -90,13 +90,9 @@ def _cpu_tile(reading):
     return Tile("Against the CPU", times_text(middle(ratios)), f"median of {len(ratios)} cases, copies left out")
 
 
-def _budget_tile(reading, budgets):
+def _budget_tile(budgets: Sequence[BudgetVerdict]) -> Tile:
     verdicts = [one.verdict for one in budgets]
     if not verdicts:
-        kept = [one.verdict for one in reading.published if one.verdict]
-        measured = [verdict for verdict in kept if verdict != "unmeasured"]
-        if not measured:
-            return Tile("Budgets", "–", "none could be judged")
-        return Tile("Published budgets", f"{measured.count('met')}/{len(kept)}", "met by our end-to-end times")
+        return Tile("Budgets", "–", "none could be judged")
     rest = [f"{verdicts.count(word)} {word}" for word in ("undecided", "unmeasured") if verdicts.count(word)]
     return Tile("Budgets", f"{verdicts.count('met')}/{len(verdicts)}", "; ".join(["met", *(rest or ["0 unmeasured"])]))

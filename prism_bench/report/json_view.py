@@ -13,14 +13,12 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     """Return the record as plain JSON values; `must_be_held` as in `read`.
 
     `limits` holds the measured floors and ceilings, `findings` what the run has to say; every case has a `derived`
-    object: medians and spreads of its valid times, rates, shares, ratios, budgets, and what the profiling
-    guide's rules of thumb say (`kept` is null where unmeasured). Unknown values are null.
+    object: medians and spreads of its valid times, rates, shares, ratios and budgets. Unknown values are null.
     """
     reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
-    guide = _guide(reading)
     for case, (_, row) in zip(plain["cases"], summary(record).iterrows(), strict=True):
         name = case["name"]
-        case["derived"] = {**_derived(row), "budgets": _budgets(reading, name), "guide": guide.get(name, [])}
+        case["derived"] = {**_derived(row), "budgets": _budgets(reading, name)}
     limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}
     return {**plain, "limits": limits, "findings": [vars(finding) for finding in reading.findings]}
 
@@ -38,23 +36,8 @@ def _time(row, metric):
 
 
 def _budgets(reading: Reading, case):
-    specs = [
+    return [
         {"from": one.source, "metric": one.budget.metric, "at_most": one.budget.at_most,
          "at_least": one.budget.at_least, "value": one.value, "interval": one.interval, "verdict": one.verdict}
         for one in reading.budgets if one.case == case
     ]  # fmt: skip
-    quoted = [
-        {"from": one.published.source, "metric": "end_to_end_time", "at_most": one.published.budget, "at_least": None,
-         "value": one.end_to_end, "verdict": one.verdict}
-        for one in reading.published if one.case == case and one.verdict
-    ]  # fmt: skip
-    return specs + quoted
-
-
-def _guide(reading: Reading):
-    """By case, every rule that was asked of it."""
-    found = {}
-    for one in reading.guide:
-        told = {key: value for key, value in vars(one).items() if key not in ("case", "words")}
-        found.setdefault(one.case, []).append(told)
-    return found

@@ -1,7 +1,6 @@
-"""Which form of a matrix product to launch: a table of measured times per device, and the published rules beside it.
+"""Which form of a matrix product to launch, by a table of measured times per device, and what other rules cost.
 
-The rules are those of the design documents (three of them, the benchmark's advice last); they contradict one another,
-which `cost` shows in time. Sizes are those of C [m, n] = A [m, k] B [k, n].
+Sizes are those of C [m, n] = A [m, k] B [k, n].
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,33 +82,7 @@ def shape_text(shape: Mapping[str, int]) -> str:
     return " x ".join(str(shape[axis]) for axis in ("m", "k", "n"))
 
 
-def by_volume(m: int, k: int, n: int) -> str:
-    """The technical description's rule."""
-    volume = m * k * n
-    return "fp32" if volume < 256**3 else "f16" if volume < 1024**3 else "wmma"
-
-
-def by_smallest_dimension(m: int, k: int, n: int) -> str:
-    """The profiling guide's rule."""
-    return "fp32" if min(m, k, n) < 512 else "wmma"
-
-
-def by_low_volume(m: int, k: int, n: int) -> str:
-    """The published code's rule: from 100^3 upwards."""
-    return "fp32" if m * k * n <= 10**6 else "wmma"
-
-
-def by_benchmark(m: int, k: int, n: int) -> str:
-    """The published benchmark's advice: above 256 wmma; below 64, and between them where it has none, fp32."""
-    return "wmma" if min(m, k, n) > 256 else "fp32"
-
-
-POLICIES: Mapping[str, Callable[[int, int, int], str]] = {
-    "volume": by_volume,
-    "smallest dimension": by_smallest_dimension,
-    "low volume": by_low_volume,
-    "benchmark": by_benchmark,
-}
+Rule = Callable[[int, int, int], str]  # a form for the sizes m, k and n
 
 
 @dataclass(frozen=True)
@@ -125,11 +98,23 @@ class CrossoverCost:
     forms: tuple[str, ...]
 
 
-def cost(
-    rows: Sequence[CrossoverRow], policy: str, operands: str = "float32", tolerance: float = 1e-3
-) -> CrossoverCost:
-    """The cost of a published rule, or of always taking one form (`always fp32`)."""
-    rule = POLICIES.get(policy) or (lambda m, k, n: policy.removeprefix("always "))
+def always(form: str) -> Rule:
+    """Return the rule that takes the same form for every size."""
+    return lambda m, k, n: form
+
+
+ALWAYS: Mapping[str, Rule] = {f"always {form}": always(form) for form in FORMS}
+
+
+def costs(
+    rows: Sequence[CrossoverRow], rules: Mapping[str, Rule], operands: str = "float32", tolerance: float = 1e-3
+) -> list[CrossoverCost]:
+    """Return the cost of each rule, by the measured rows."""
+    return [_cost(rows, name, rule, (operands, tolerance)) for name, rule in rules.items()]
+
+
+def _cost(rows: Sequence[CrossoverRow], policy: str, rule: Rule, how: tuple[str, float]) -> CrossoverCost:
+    operands, tolerance = how
     forms, ratios = [], []
     for row in rows:
         form = rule(**row.shape)

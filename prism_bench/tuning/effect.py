@@ -6,7 +6,7 @@ import numpy as np
 
 from prism_bench.case import Case
 from prism_bench.scene import centres, heated
-from prism_bench.tuning.guide import Window
+from prism_bench.tuning.measured import Window
 
 USUAL = 16  # the window that others are compared with
 SPOTS, RADIUS, HEAT = 6, 6, 0.25

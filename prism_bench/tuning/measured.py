@@ -1,9 +1,9 @@
 """What was measured for the policies of one machine, on disk: `reports/tuning/<machine>-policies.json`.
 
     schema, machine, device, backend, toolchain, created
-    matmul      rows of `crossover.Row`
-    windows     rows of `guide.Window`
-    batches     rows of `guide.Batch`
+    matmul      rows of `crossover.CrossoverRow`
+    windows     rows of `Window`
+    batches     rows of `Batch`
 
 Each part is measured on its own and leaves the others alone.
 """
@@ -14,10 +14,47 @@ from pathlib import Path
 
 from prism_bench.files import Schema, four_digits, path_part
 from prism_bench.tuning.crossover import CrossoverRow
-from prism_bench.tuning.guide import Batch, Window
 
 SCHEMA = Schema("measured policies", 1, "prism-bench select --measure")
+TARGETS = (5e-3, 10e-3)  # seconds that an LSTM's answer may take
+
+
+@dataclass(frozen=True)
+class Window:
+    """One image at one window: seconds, the mean entropy in bits, how far entropies are from those of window 16 (mean
+    absolute difference, bits), and the share of pixels that another segment would be cut into.
+    """
+
+    rows: int
+    cols: int
+    window: int
+    seconds: float
+    entropy: float
+    difference: float
+    moved: float
+
+
+@dataclass(frozen=True)
+class Batch:
+    """An LSTM's sequence at one batch: seconds of all steps, and the largest relative error of its output."""
+
+    batch: int
+    steps: int
+    seconds: float
+    error: float
+
+    @property
+    def rate(self) -> float:
+        """Samples a second, each with all of its steps."""
+        return self.batch / self.seconds
+
+
 _PARTS = {"matmul": CrossoverRow, "windows": Window, "batches": Batch}
+
+
+def largest_within(seconds: Mapping[int, float], latency: float) -> int | None:
+    """Return the largest batch whose time is below `latency`; None where none is."""
+    return max((batch for batch, took in seconds.items() if took < latency), default=None)
 
 
 @dataclass(frozen=True)

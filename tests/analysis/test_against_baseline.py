@@ -8,9 +8,9 @@ import pytest
 from prism_bench import store
 from prism_bench.analysis.against_baseline import baseline_part
 from prism_bench.analysis.baselines import baseline_of
+from prism_bench.analysis.degraded import slowdowns
 from prism_bench.analysis.findings import findings
 from prism_bench.analysis.gate import gate
-from prism_bench.analysis.guide import guide_rules, guide_verdicts
 from prism_bench.analysis.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.errors import ResultsError
@@ -38,9 +38,9 @@ def judged(new, old=OLD, runs=None, **changes):
     if runs:
         store.save(old, runs / old.machine["id"] / "old.json.gz")
     reading = read(new)
-    guide = tuple(guide_verdicts(new, guide_rules(), baseline))
-    told, promises = tuple(findings(new, (), guide)), Promises(baseline=baseline)
-    reading = replace(reading, guide=guide, findings=told, promises=promises)
+    slow = tuple(slowdowns(new, baseline=baseline))
+    told, promises = tuple(findings(new, (), slow)), Promises(baseline=baseline)
+    reading = replace(reading, slowdowns=slow, findings=told, promises=promises)
     return baseline_part(reading, PATH, runs or Path("nowhere"))
 
 

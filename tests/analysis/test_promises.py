@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from prism_bench.analysis.budgets import absent, budget_verdicts
-from prism_bench.analysis.guide import guide_rules
 from prism_bench.analysis.promises import folder_of, promises_for
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.summary import summary
@@ -104,7 +103,7 @@ def test_a_promised_case_that_the_record_has_not_is_unmeasured(promise):
 def test_a_device_without_a_file_has_promised_nothing(catalogue):
     found = promises_for(triple(), catalogue)
     assert (None, {}, None) == (found.path, found.budgets, found.baseline)
-    assert guide_rules() == found.rules
+    assert (1.5, {}) == (found.degraded, found.extension_rules)
 
 
 def test_a_catalogue_of_ones_own_keeps_its_own_budgets(catalogue):
@@ -112,10 +111,9 @@ def test_a_catalogue_of_ones_own_keeps_its_own_budgets(catalogue):
     assert ("suites", "budgets") == folder_of(CATALOGUE).parts[-2:]
 
 
-def test_the_guides_rules_can_be_set_for_a_device(promise):
-    found = promises_for(triple(), promise(HEAD + "[rules]\ndegraded_over_baseline = 1.2\nslow_mean_us = 40\n")).rules
-    assert (1.2, 4e-5) == pytest.approx((found.degraded, found.slow))
-    assert guide_rules().target_rate == found.target_rate
+def test_the_factor_of_a_degraded_case_can_be_set_for_a_device(promise):
+    found = promises_for(triple(), promise(HEAD + "[rules]\ndegraded_over_baseline = 1.2\n"))
+    assert (1.2, "") == (found.degraded, found.source)
 
 
 def replaced(old, new):
@@ -134,11 +132,10 @@ WRONG = {
     "no number": (replaced("cold_time", "family"), "budget 1: metric 'family' is unknown"),
     "an unknown key": (HEAD + TRIPLE + "at_mos = 3\n", "budget 1: unknown key 'at_mos'; did you mean at_most_us"),
     "an unknown key at the top": ("owners = 3\n" + HEAD + TRIPLE, "unknown key 'owners'"),
-    "an unknown rule": (HEAD + "[rules]\nslow_mean = 3\n", "rules: unknown key 'slow_mean'; did you mean slow_mean_us"),
-    "a negative rule": (HEAD + "[rules]\ntarget_cv = -0.1\n", "rules: 'target_cv' is -0.1; it must be a number from 0"),
-    "a rule of another kind": (HEAD + '[rules]\ntarget_cv = "small"\n',
-                               "rules: 'target_cv' is 'small', not int or float"),
-    "a rule for no metric": (HEAD + '[rules]\nmetric = "joy"\n', "rules: metric 'joy' is unknown"),
+    "an unknown rule": (HEAD + "[rules]\ndegraded_over = 3\n",
+                        "rules: unknown key 'degraded_over'; did you mean degraded_over_baseline"),
+    "a negative rule": (HEAD + "[rules]\ndegraded_over_baseline = -0.1\n",
+                        "rules: 'degraded_over_baseline' is -0.1; it must be a number from 0"),
     "negative": (replaced("6.5", "-6.5"), "budget 1: 'at_most_us' is -6.5; it must be a number from 0 upwards"),
     "not a number": (replaced("6.5", "nan"), "budget 1: 'at_most_us' is nan; it must be a number"),
     "infinite": (replaced("6.5", "inf"), "budget 1: 'at_most_us' is inf; it must be a number"),

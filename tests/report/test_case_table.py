@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
+from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.reading import read
+from prism_bench.budget import Budget
 from prism_bench.evidence import Energy
 from prism_bench.measurement import Measurement
 from prism_bench.report.cells import times_text
@@ -31,8 +33,13 @@ def test_an_invalid_time_is_shown_as_invalid_and_never_as_a_number():
 
 
 def test_the_worst_verdict_stands_for_the_case():
-    row = next(row for row in case_table(read(gpu_record())).rows if row.case.name == "matmul[n=256]")
-    assert row.budget.text == "met"
+    limit, verdicts = Budget("cold_time", at_most=1e-5), ("met", "undecided")
+    budgets = tuple(BudgetVerdict("matmul[n=256]", limit, 1e-6, verdict) for verdict in verdicts)
+    cells = []
+    for count in (1, 2):
+        rows = case_table(replace(read(gpu_record()), budgets=budgets[:count])).rows
+        cells += [row.budget for row in rows if row.case.name == "matmul[n=256]"]
+    assert [("met", ""), ("undecided", "1 of 2")] == [(cell.text, cell.small) for cell in cells]
 
 
 def test_ratios_line_up_around_one():

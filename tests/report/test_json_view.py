@@ -25,16 +25,3 @@ def test_derived_values_follow_the_planted_ones():
     assert derived["times"] == {"cold_time": {"median": pytest.approx(1e-3), "spread": 0.0}}
     assert derived["bandwidth_share"] is None
     assert derived["throttled"] == 0
-
-
-def test_published_budgets_are_named_as_published():
-    case = case_result("matmul", times={"end_to_end_time": 1e-3})
-    (budget,) = view(record_of(case))["cases"][0]["derived"]["budgets"]
-    assert "guide" in budget["from"] and budget["verdict"] == "met"
-
-
-def test_the_guides_rules_stand_beside_the_budgets():
-    case = case_result("k", times={"cold_time": 2e-6, "end_to_end_time": 6e-3})
-    (plain,) = view(record_of(case))["cases"]
-    kept = {one["rule"]: one["kept"] for one in plain["derived"]["guide"]}
-    assert (False, True, None) == (kept["slow"], kept["outlier"], kept["degraded"])

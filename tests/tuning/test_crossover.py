@@ -1,9 +1,9 @@
-"""Forms of a product: by a measured table, by the published rules, and what the rules would have cost."""
+"""Forms of a product: by a measured table, and what a rule would have cost."""
 
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.tuning.crossover import CASTS, FORMS, POLICIES, CrossoverRow, Picked, cost, pick
+from prism_bench.tuning.crossover import ALWAYS, CASTS, FORMS, CrossoverRow, Picked, costs, pick
 from tests.built_in import CATALOGUE
 
 ERRORS = {"fp32": 1e-6, "tf32": 4e-4, "f16": 5e-4, "wmma": 5e-4}
@@ -49,29 +49,13 @@ def test_what_no_form_can_do_is_refused():
         pick(ROWS, SMALL, operands="float64")
 
 
-@pytest.mark.parametrize(
-    "policy, forms",
-    [
-        ("volume", ["fp32", "fp32", "f16", "f16", "wmma"]),
-        ("smallest dimension", ["fp32", "fp32", "fp32", "wmma", "wmma"]),
-        ("low volume", ["fp32", "wmma", "wmma", "wmma", "wmma"]),
-        ("benchmark", ["fp32", "fp32", "fp32", "wmma", "wmma"]),
-    ],
-)
-def test_the_published_rules(policy, forms):
-    assert forms == [POLICIES[policy](size, size, size) for size in (100, 255, 256, 512, 1024)]
-
-
-def test_the_rules_contradict_one_another():
-    assert 1 < len({rule(256, 256, 256) for rule in POLICIES.values()})
-
-
 def test_a_rule_s_cost_is_its_time_over_the_quickest_form_s():
-    found = cost(ROWS, "low volume")
+    rules = {"by size": lambda m, k, n: "fp32" if m < 100 else "wmma", **ALWAYS}
+    found, fp32, *_ = costs(ROWS, rules)
     assert ("fp32", "wmma") == found.forms
     assert (1.0 * 11.0 / 10.0) ** 0.5 == pytest.approx(found.mean)
     assert (1.1, LARGE) == (pytest.approx(found.worst), found.worst_at)
-    assert 2.0 == pytest.approx(cost(ROWS, "always fp32").worst)
+    assert ("always fp32", 2.0) == (fp32.policy, pytest.approx(fp32.worst))
 
 
 def test_every_form_is_a_kernel_of_the_catalogue():

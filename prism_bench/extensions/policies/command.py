@@ -1,4 +1,4 @@
-"""`prism-bench select`: which form, window or batch, by what was measured here and by the published rules."""
+"""`prism-bench select`: which form, window or batch, by what was measured here."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Say which form of a product, window or batch is best here.
 
-    The measured policy for products of matrices, entropy windows and LSTM batches, beside the published rules.
+    The measured policy for products of matrices, entropy windows and LSTM batches.
     """
     from prism_bench.report.terminal.policies import Asked
 

@@ -12,14 +12,16 @@ from prism_bench.studies.trials import Bench, Trial, Trials, timed_in_turn
 from prism_bench.tuning.choice import toolchain_of
 from prism_bench.tuning.crossover import CASTS, FORMS, HALVES, SHAPES, CrossoverRow
 from prism_bench.tuning.effect import entropies, window_row
-from prism_bench.tuning.guide import BATCHES, IMAGES, WINDOWS, Batch, Window
-from prism_bench.tuning.measured import Measured, path_for, write_measured
+from prism_bench.tuning.measured import Batch, Measured, Window, path_for, write_measured
 
 PARTS = ("matmul", "windows", "batches")
+WINDOWS = (8, 16, 32)
+IMAGES = ((200, 200), (256, 256), (512, 512), (1024, 1024))
 SMALL_SHAPES = SHAPES[:2]  # where a CPU plays the device
 SMALL_IMAGES = ((48, 64),)
 SEQUENCE = {"steps": 128, "inputs": 1024, "hidden": 1024}
 SMALL_SEQUENCE = {"steps": 4, "inputs": 16, "hidden": 16}
+BATCHES = (8, 16, 32, 64)
 MORE_BATCHES = (*BATCHES, 128, 256, 512)
 
 

@@ -9,7 +9,6 @@ from prism_bench.analysis.reading import Reading
 from prism_bench.metric import MEASURED
 from prism_bench.report.cells import COLUMNS, Cell, Column
 from prism_bench.run_record import CaseResult
-from prism_bench.units import time_text
 
 VERDICTS = ("missed", "undecided", "expired", "unmeasured", "met")  # the worst first: it stands for the case
 
@@ -92,17 +91,13 @@ def _measured(lines, metric):
 
 
 def _budget_cells(reading):
-    """Per case one cell: the spec's budgets together with the published one."""
+    """Return a cell for each case that has budgets."""
     verdicts, words = defaultdict(list), defaultdict(list)
     for one in reading.budgets:
         verdicts[one.case].append(one.verdict)
         words[one.case].append(
             f"{metric_words(one.budget.metric)} {value_text(one.budget.metric, one.value)}: {one.verdict}"
         )
-    for one in reading.published:
-        if one.verdict:
-            verdicts[one.case].append(one.verdict)
-            words[one.case].append(f"published {time_text(one.published.budget)}: {one.verdict}")
     return {case: _budget_cell(verdicts[case], words[case]) for case in verdicts}
 
 

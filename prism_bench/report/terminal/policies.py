@@ -1,15 +1,14 @@
-"""Measured policies as tables and as JSON, with what each published rule would have cost."""
+"""Measured policies as tables and as JSON, with what it would cost to always take one form."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.tuning.crossover import FORMS, POLICIES, cost, pick, shape_text
-from prism_bench.tuning.guide import TARGETS, batch_of, largest_within, window_of
-from prism_bench.tuning.measured import Measured
+from prism_bench.tuning.crossover import ALWAYS, FORMS, CrossoverCost, CrossoverRow, Rule, costs, pick, shape_text
+from prism_bench.tuning.measured import TARGETS, Batch, Measured, Window, largest_within
 from prism_bench.units import ratio_text, share_text, time_text
 
 
@@ -33,92 +32,82 @@ def measured_view(measured: Measured, asked: Asked) -> Group:
     return Group(*shown)
 
 
-def _matmul(rows, asked):
+def _matmul(rows: Sequence[CrossoverRow], asked: Asked) -> Iterator[RenderableType]:
     if asked.shape:
         found = pick(rows, asked.shape, operands=asked.operands, tolerance=asked.tolerance)
         expected = f", about {time_text(found.seconds)}" if found.seconds else ""
         yield Text(f"{shape_text(asked.shape)} of {asked.operands}: {found.form}{expected} ({found.reason})")
-    table = Table(
-        title=f"products of {asked.operands} operands, conversion counted, within {asked.tolerance:g}",
-        title_justify="left",
-    )
-    for name in ("m x k x n", *FORMS, "measured", *POLICIES):
+    yield matmul_table(rows, asked, {})
+    for found in costs(rows, ALWAYS, asked.operands, asked.tolerance):
+        yield Text(cost_words(found))
+
+
+def matmul_table(rows: Sequence[CrossoverRow], asked: Asked, rules: Mapping[str, Rule]) -> Table:
+    """Return a row for each measured shape: each form's time, the quickest form, and what each of the rules picks."""
+    title = f"products of {asked.operands} operands, conversion counted, within {asked.tolerance:g}"
+    table = Table(title=title, title_justify="left")
+    for name in ("m x k x n", *FORMS, "measured", *rules):
         table.add_column(name, justify="right" if name in FORMS else "left")
     for row in rows:
         best = pick([row], row.shape, operands=asked.operands, tolerance=asked.tolerance)
         times = [_time(row, form, asked) for form in FORMS]
-        rules = [_picked(rule(**row.shape), best.form) for rule in POLICIES.values()]
-        table.add_row(shape_text(row.shape), *times, Text(best.form, "green"), *rules)
-    yield table
-    for name in [*POLICIES, *(f"always {form}" for form in FORMS)]:
-        yield Text(_costs(cost(rows, name, asked.operands, asked.tolerance)))
+        picked = [rule(**row.shape) for rule in rules.values()]
+        forms = [Text(form, "" if form == best.form else "red") for form in picked]
+        table.add_row(shape_text(row.shape), *times, Text(best.form, "green"), *forms)
+    return table
 
 
-def _time(row, form, asked):
+def _time(row: CrossoverRow, form: str, asked: Asked) -> Text | str:
     text = time_text(row.total(form, asked.operands))
     return text if row.errors[form] <= asked.tolerance else Text(f"{text} (error {row.errors[form]:.1g})", "dim")
 
 
-def _picked(form, best):
-    return Text(form, "" if form == best else "red")
-
-
-def _costs(found):
+def cost_words(found: CrossoverCost) -> str:
+    """Return what a rule costs, as one line."""
     worst = f"at worst {ratio_text(found.worst)} at {shape_text(found.worst_at)}"
     return f"{found.policy}: {ratio_text(found.mean)} of the measured policy's time (geometric mean), {worst}"
 
 
-def _windows(rows, asked):
-    table = Table(title="entropy windows: the guide's choice by pixels", title_justify="left")
-    for name in ("image", "window", "guide", "time", "mean entropy", "from window 16", "other segment"):
+def _windows(rows: Sequence[Window], asked: Asked) -> Iterator[RenderableType]:
+    table = Table(title="entropy windows by image", title_justify="left")
+    for name in ("image", "window", "time", "mean entropy", "from window 16", "other segment"):
         table.add_column(name, justify="left" if name == "image" else "right")
     for row in rows:
-        chosen = "chosen" if window_of(row.rows * row.cols) == row.window else ""
-        table.add_row(f"{row.rows} x {row.cols}", str(row.window), chosen, time_text(row.seconds),
-                      f"{row.entropy:.3f} bits", f"{row.difference:.3f} bits", share_text(row.moved))  # fmt: skip
+        table.add_row(f"{row.rows} x {row.cols}", str(row.window), time_text(row.seconds), f"{row.entropy:.3f} bits",
+                      f"{row.difference:.3f} bits", share_text(row.moved))  # fmt: skip
     yield table
 
 
-def _batches(rows, asked):
+def _batches(rows: Sequence[Batch], asked: Asked) -> Iterator[RenderableType]:
     table = Table(title=f"LSTM batches: {rows[0].steps} steps", title_justify="left")
     for name in ("batch", "time", "samples a second", "error"):
         table.add_column(name, justify="right")
     for row in rows:
         table.add_row(str(row.batch), time_text(row.seconds), f"{row.rate:,.0f}", f"{row.error:.1e}")
     yield table
-    for target, guide, measured in batch_policies(rows):
-        found = f"{measured} is the largest that keeps it" if measured else "none keeps it"
-        yield Text(f"under {time_text(target)}: the guide takes {guide[0]}, {time_text(guide[1])}; {found}")
+    for target, batch in targets(rows).items():
+        words = f"{batch} is the largest that keeps it" if batch else "none keeps it"
+        yield Text(f"under {time_text(target)}: {words}")
 
 
-def batch_policies(rows) -> list[tuple[float, tuple[int, float], int | None]]:
-    """For each target the guide's batch just below it with its time, and the largest measured one that keeps it; none
-    where the guide's has no time.
-    """
+def targets(rows: Sequence[Batch]) -> dict[float, int | None]:
+    """Return the largest measured batch within each target of latency, None where no batch is."""
     seconds = {row.batch: row.seconds for row in rows}
-    guide = {target: batch_of(target * 0.999) for target in TARGETS}
-    return [
-        (target, (batch, seconds[batch]), largest_within(seconds, target))
-        for target, batch in guide.items()
-        if batch in seconds
-    ]
+    return {target: largest_within(seconds, target) for target in TARGETS}
 
 
-def measured_json(measured: Measured, asked: Asked) -> dict:
+def measured_json(measured: Measured, asked: Asked) -> dict[str, object]:
     """Whose they are, the rows of the parts asked for, and what follows from them."""
     plain = {key: getattr(measured, key) for key in ("machine", "device", "backend", "toolchain", "created")}
     plain |= {part: [asdict(row) for row in getattr(measured, part)] for part in asked.parts}
     if "matmul" in asked.parts and measured.matmul:
         how = {"operands": asked.operands, "tolerance": asked.tolerance}
-        names = [*POLICIES, *(f"always {form}" for form in FORMS)]
-        plain["policies"] = [asdict(cost(measured.matmul, name, **how)) for name in names]
+        plain["policies"] = [asdict(one) for one in costs(measured.matmul, ALWAYS, **how)]
         plain["picked"] = [asdict(pick([row], row.shape, **how)) for row in measured.matmul]
         plain["totals"] = [{form: row.total(form, asked.operands) for form in row.seconds} for row in measured.matmul]
         if asked.shape:
             plain["asked"] = asdict(pick(measured.matmul, asked.shape, **how))
     if "batches" in asked.parts and measured.batches:
-        plain["targets"] = [
-            {"seconds": target, "guide": guide[0], "guide_seconds": guide[1], "measured": found}
-            for target, guide, found in batch_policies(measured.batches)
-        ]
+        found = targets(measured.batches).items()
+        plain["targets"] = [{"seconds": target, "measured": batch} for target, batch in found]
     return plain

@@ -1,4 +1,4 @@
-"""Every promise: how much of it is used, whether it is kept, until when it binds; and the published figures."""
+"""Every budget: how much of it is used, whether it is met, until when it binds."""
 
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
@@ -19,7 +19,6 @@ def page(chronicle: Chronicle) -> Page:
     view = {
         "night": chronicle.record.created, "device_file": reading.promises.source or None,
         "counts": {word: counts[word] for word in VERDICTS if counts[word]}, "budgets": found,
-        "published": [_published(chronicle, one) for one in reading.published],
     }  # fmt: skip
     return Page("budgets", "Budgets", view)
 
@@ -47,12 +46,3 @@ def use(budget, value: float | None) -> float | None:
 
 def _rank(one):
     return VERDICTS.index(one["verdict"]), -(one["use"] or 0), one["case"]
-
-
-def _published(chronicle, one):
-    quoted = one.published
-    return {
-        "case": one.case, "link": case_link(chronicle, one.case), "kernel": quoted.kernel, "workload": quoted.workload,
-        "mean": [quoted.low, quoted.high], "budget": quoted.budget, "source": quoted.source, "clock": quoted.clock,
-        "end_to_end": one.end_to_end, "cold": one.cold, "verdict": one.verdict,
-    }  # fmt: skip

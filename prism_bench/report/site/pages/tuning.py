@@ -1,4 +1,4 @@
-"""What was tried and won when launches were tuned, and what the published rules of choice would have cost."""
+"""What was tried and won when launches were tuned, and which form of a product is quickest."""
 
 from dataclasses import asdict
 from statistics import geometric_mean
@@ -8,7 +8,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.page import Page
 from prism_bench.report.terminal.policies import Asked, measured_json
-from prism_bench.tuning.crossover import FORMS, POLICIES
+from prism_bench.tuning.crossover import FORMS
 from prism_bench.tuning.kept import path_for as kept_path
 from prism_bench.tuning.kept import read_kept
 from prism_bench.tuning.measured import path_for as measured_path
@@ -29,7 +29,7 @@ def page(chronicle: Chronicle) -> Page:
         "tried": _sessions(folder, problems), "policies": measured_json(measured, Asked(_PARTS)) if measured else None,
         "problems": problems,
     }  # fmt: skip
-    return Page("tuning", "Tuning", view, {"forms": list(FORMS), "rules": list(POLICIES)})
+    return Page("tuning", "Tuning", view, {"forms": list(FORMS)})
 
 
 def _asked(read, path, problems):

@@ -1,16 +1,22 @@
-"""The profiling guide's rules of thumb on our samples."""
+"""The profiling guide's rules of thumb on our samples, and the rules that a device sets."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from prism_bench.analysis.baselines import Baseline
+from prism_bench.analysis.degraded import slowdowns
 from prism_bench.analysis.findings import findings
-from prism_bench.analysis.guide import guide_rules, guide_verdicts
+from prism_bench.analysis.promises import promises_for
+from prism_bench.catalogue import discover
+from prism_bench.errors import ResultsError
+from prism_bench.extensions.claims.rules import published_rules, remarks, rule_verdicts, rules_for
 from prism_bench.measurement import Measurement
 from tests.report.synthetic import case_result, record_of
 
-RULES = guide_rules()
+RULES = published_rules()
 
 
 def whole_calls(*seconds, metric="end_to_end_time", **facts):
@@ -20,13 +26,11 @@ def whole_calls(*seconds, metric="end_to_end_time", **facts):
 
 def kept(record, rules=RULES):
     """The rules of thumb alone, without the baseline."""
-    return {one.rule: one.kept for one in guide_verdicts(record, rules) if one.rule != "degraded"}
+    return {one.rule: one.kept for one in rule_verdicts(record, rules)}
 
 
 def degraded(record, baseline=None):
-    return {
-        (one.case, one.metric): one.kept for one in guide_verdicts(record, RULES, baseline) if one.rule == "degraded"
-    }
+    return {(one.case, one.metric): one.kept for one in slowdowns(record, baseline=baseline)}
 
 
 def test_the_rules_are_those_that_the_guide_printed():
@@ -97,7 +101,56 @@ def test_degraded_is_bad_what_the_guide_calls_odd_a_note_and_a_missed_aim_no_fin
     record = record_of(
         case_result("k", times={"cold_time": 2e-5, "end_to_end_time": 6e-3}),
     )
-    found = findings(record, (), guide_verdicts(record, RULES, baseline(1e-5)))
+    found = [*findings(record, (), slowdowns(record, RULES.degraded, baseline(1e-5)))]
+    found += remarks(rule_verdicts(record, RULES))
     assert [("bad", "degraded"), ("note", "slow")] == [(one.gravity, one.kind) for one in found]
     assert "cold time: median over the baseline's 2, the rule is at most 1.5" == found[0].message
     assert "end to end time: mean in seconds 6.00 ms, the rule is at most 5.00 ms" == found[1].message
+
+
+TOYS = Path(__file__).parents[2] / "toys"
+HEAD = 'device = "NVIDIA H200"\nbackend = "cuda"\nprotocol = 1\n'
+
+
+@pytest.fixture
+def promised(tmp_path):
+    """A function that writes the H200's file of budgets and reads it for a record."""
+
+    def read(text):
+        catalogue = discover(shutil.copytree(TOYS, tmp_path / "mine", ignore=shutil.ignore_patterns("__pycache__")))
+        path = catalogue.folder / "budgets" / "nvidia-h200.toml"
+        path.parent.mkdir()
+        path.write_text(HEAD + text)
+        return path, promises_for(record_of(case_result("k")), catalogue)
+
+    return read
+
+
+def test_a_device_without_a_file_keeps_the_rules_as_printed(promised):
+    assert published_rules() == rules_for(promised("")[1])
+
+
+def test_the_guides_rules_can_be_set_for_a_device(promised):
+    found = rules_for(promised("[rules]\ndegraded_over_baseline = 1.2\nslow_mean_us = 40\n")[1])
+    assert (1.2, 4e-5) == pytest.approx((found.degraded, found.slow))
+    assert published_rules().target_rate == found.target_rate
+
+
+def test_an_unknown_rule_is_named_with_the_one_that_is_meant(promised):
+    with pytest.raises(ResultsError, match="rules: unknown key 'slow_mean'; did you mean slow_mean_us"):
+        promised("[rules]\nslow_mean = 3\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("target_cv = -0.1", "rules: 'target_cv' is -0.1; it must be a number from 0"),
+        ('target_cv = "small"', "rules: 'target_cv' is 'small', not int or float"),
+        ('metric = "joy"', "rules: metric 'joy' is unknown"),
+    ],
+)
+def test_a_rule_that_is_wrong_is_named_with_its_place(promised, text, words):
+    path, promises = promised(f"[rules]\n{text}\n")
+    with pytest.raises(ResultsError, match=words) as refused:
+        rules_for(promises)
+    assert str(refused.value).startswith(f"{path}: ")

@@ -1,21 +1,10 @@
-"""The guide's window and batch, the measured batch, and what another window does to a result."""
+"""The measured batch, and what another window does to a result."""
 
 import numpy as np
-import pytest
 
 from prism_bench.tuning.effect import USUAL, entropies, scene, window_row
-from prism_bench.tuning.guide import Batch, batch_of, largest_within, window_of
+from prism_bench.tuning.measured import Batch, largest_within
 from tests.built_in import CATALOGUE
-
-
-@pytest.mark.parametrize("pixels, window", [(50_000, 32), (50_001, 16), (200_000, 16), (200_001, 8), (512 * 512, 8)])
-def test_the_window_by_pixels(pixels, window):
-    assert window == window_of(pixels)
-
-
-@pytest.mark.parametrize("latency, batch", [(1e-3, 8), (4.9e-3, 8), (5e-3, 32), (9.9e-3, 32), (10e-3, 64), (1.0, 64)])
-def test_the_batch_by_latency(latency, batch):
-    assert batch == batch_of(latency)
 
 
 def test_the_measured_batch_is_the_largest_that_keeps_the_target():

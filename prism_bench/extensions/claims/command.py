@@ -1,0 +1,35 @@
+"""`prism-bench claims`: published figures, budgets and rules next to what a record measured."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prism_bench import options
+
+NAME = "claims"
+
+
+def command(
+    record: Annotated[Path | None, typer.Argument(help="a run record; the newest one without it")] = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    tuning: Annotated[Path, typer.Option("--tuning", help="where measured policies are kept")] = Path("reports/tuning"),
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Compare a run record with what the design documents claim.
+
+    Figures and budgets of the profiling guide, its rules of thumb, and its choices of form, window and batch. Quoted
+    figures bind nobody: a missed one is no finding of a run.
+    """
+    from prism_bench import store
+    from prism_bench.analysis.reading import read
+    from prism_bench.extensions.claims.comparison import claims_json, claims_of
+    from prism_bench.extensions.claims.view import claims_view
+
+    found = options.open_catalogue(catalogue)
+    claims = claims_of(read(store.read(record or store.newest(runs)), found, must_be_held=False), tuning)
+    if json:
+        options.print_json(claims_json(claims))
+    else:
+        options.out().print(claims_view(claims))
