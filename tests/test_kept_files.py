@@ -11,8 +11,7 @@ from prism_bench.alerts import ledger
 from prism_bench.analysis import noise_file
 from prism_bench.analysis.baselines import read_baseline
 from prism_bench.errors import ResultsError
-from prism_bench.extensions.memory import trace
-from prism_bench.extensions.persistent.record import read_latencies
+from prism_bench.extension import installed
 from prism_bench.studies.record_mutations import mutations
 from prism_bench.tuning import kept, measured
 
@@ -36,9 +35,16 @@ def plain_of(pattern: str) -> dict:
 FILES = {
     "noise": (noise_file.read_noise, "noise/*.json"), "choices": (kept.read_kept, "tuning/nvidia-h200.json"),
     "policies": (measured.read_measured, "tuning/*-policies.json"),
-    "latencies": (read_latencies, "persistent/*/*.json"),
-    "trace": (trace.read, "memory/traces/pipelines.json.gz"), "alerts": (ledger.read, None),
+    "alerts": (ledger.read, None),
 }  # fmt: skip
+OF_EXTENSIONS = {
+    "persistent": ("latencies", "record:read_latencies", "persistent/*/*.json"),
+    "memory": ("trace", "trace:read", "memory/traces/pipelines.json.gz"),
+}
+for extension in installed():
+    if extension.name in OF_EXTENSIONS:
+        name, reader, pattern = OF_EXTENSIONS[extension.name]
+        FILES[name] = extension.function(reader), pattern
 
 
 @pytest.mark.parametrize("name", FILES)
