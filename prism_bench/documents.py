@@ -6,7 +6,7 @@ Every reader of our own files goes through here, so that a damaged or hostile fi
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -79,14 +79,14 @@ def largest_json() -> int:
 
 
 class _Limits:
-    """What the file at `path`, of `size` bytes, may come to."""
+    """Limits of what the file at `path`, of `size` bytes, may cost."""
 
     def __init__(self, path: Path, size: int) -> None:
         self._path, self.size = path, size
         self._text, self._memory = largest_json(), max(LEAST_MEMORY, MEMORY_PER_BYTE * size)
         self._require_text(size)
 
-    def survey(self, parts: Iterator[bytes] | list[bytes]) -> int:
+    def survey(self, parts: Iterable[bytes | bytearray]) -> int:
         """Count the text that comes in `parts` and what parsing it would take, without parsing; return its length."""
         length = memory = 0
         for part in parts:

@@ -7,15 +7,16 @@
         VerificationFailed   the kernel author: the output differs from the reference
         BackendUnavailable   the machine: what is missing, and what works without it
         CacheUnavailable     the machine: nothing can be kept where compiled kernels are kept
-        MeasurementInvalid   the machine: below the floor, above the ceiling, throttled throughout
+        MeasurementInvalid   the machine: below the launch overhead, beyond what the device can do, throttled
         ProfilerError        the machine: why a profiler could not do its work, and the cure
         ResultsError         whoever keeps the results: a record that cannot be read
-        QueueFull            the caller: more items asked for than the persistent executor has room for
+        QueueFull            the caller: more items than the queue of the persistent executor holds
         ItemFailed           the item: it gave an error, never answered, or was lost with the process that served it
 
-A message says where, what, and what would have been right.
+A message names the place, what is wrong, and what would be right.
 """
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 
@@ -74,7 +75,7 @@ class VerificationFailed(PrismBenchError):
 
 
 class BackendUnavailable(PrismBenchError):
-    """A backend cannot be opened here; the message says what is missing and what works without it.
+    """A backend cannot be opened here; the message names what is missing and what works without it.
 
     Cause: no GPU, no driver, a package that is not installed, or no C++ compiler for the emulator.
     Cure: `prism-bench doctor` names what is missing and how to get it; `--backend numpy_reference` needs nothing.
@@ -86,15 +87,15 @@ class CacheUnavailable(PrismBenchError):
 
     Cause: the folder of PRISM_BENCH_CACHE (`~/.cache/prism_bench` without it) cannot be made or written, or its disk
     is full.
-    Cure: set PRISM_BENCH_CACHE to a folder that can be written and has room; `prism-bench doctor` tests it.
+    Cure: set PRISM_BENCH_CACHE to a folder that can be written and has free space; `prism-bench doctor` tests it.
     """
 
 
 class MeasurementInvalid(PrismBenchError):
     """What was measured cannot be trusted.
 
-    Cause: a time below the floor or a bandwidth above the ceiling, a clock held down throughout, a neighbour that
-    worked on the same GPU, a call that waits for the device or works on another stream.
+    Cause: a time below the launch overhead or a bandwidth beyond the memory bus, a clock throttled throughout, another
+    process that worked on the same GPU, a call that waits for the device or works on another stream.
     Cure: measure again on a quiet machine; where it comes back, correct the bytes of the spec, or let the callable
     enqueue its work on the current stream and return.
     """
@@ -106,7 +107,7 @@ class ProfilerError(PrismBenchError):
     """A profiler could not do its work; the message holds the cause and the cure.
 
     Cause: counters are closed to users, the tool does not fit driver or chip, or another tool holds the counters.
-    Cure: what the message says; `--tool cupti` counts launches and gaps without any permission.
+    Cure: see the message; `--tool cupti` counts launches and gaps without any permission.
     """
 
 
@@ -121,16 +122,16 @@ class ResultsError(PrismBenchError):
 class QueueFull(PrismBenchError):
     """The persistent executor's queue has no slot left for one more item, and none became free in time.
 
-    Cause: items are asked for more quickly than the device serves them.
-    Cure: wait for results before asking for more, or open the executor with more `slots`.
+    Cause: items are submitted faster than the device serves them.
+    Cure: wait for results before you submit more, or open the executor with more `slots`.
     """
 
 
 class ItemFailed(PrismBenchError):
-    """An item of the persistent executor has no result; the message says which, and what became of it.
+    """An item of the persistent executor has no result; the message names it and what happened to it.
 
     Cause: the kernel reported an error, did not answer in time, or its process was ended while the item was under way.
-    Cure: `executor.incidents` says which; submit the item again, it may have happened in part.
+    Cure: `executor.incidents` lists them; submit the item again, it may have happened in part.
     """
 
 
@@ -146,9 +147,10 @@ def _with_notes(text: str, error: BaseException) -> str:
     return f"{text} ({'; '.join(notes)})" if notes else text
 
 
-def unknown(kind: str, name: str, known) -> UsageError:
-    """The error for a name that is not in `known`, with the nearest names that are."""
-    near = get_close_matches(name, list(known), n=3, cutoff=0.4)
-    known = ", ".join(sorted(known)[:20])
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {known}" if known else "there is none at all"
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """Return the error for a name that is not in `known`, with the nearest names that are."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=3, cutoff=0.4)
+    few = ", ".join(names[:20])
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {few}" if few else "there is none at all"
     return UsageError(f"unknown {kind} '{name}'; {hint}")

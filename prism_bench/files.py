@@ -1,4 +1,4 @@
-"""Files are written whole or not at all; JSON of ours says by which schema; and where a catalogue keeps its files."""
+"""Files that are written whole or not at all, JSON files with a schema, and the folders of a catalogue."""
 
 import errno
 import hashlib
@@ -6,12 +6,12 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from errno import EEXIST
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from prism_bench.documents import as_kind, json_of
 from prism_bench.errors import CacheUnavailable, ResultsError
@@ -29,11 +29,12 @@ _LONGEST_PREFIX, _LONGEST_PATH = 60, 1000
 
 
 def family_folder(source: Path) -> Path:
-    """The folder of the family that a kernel's file belongs to."""
+    """Return the folder of the family that a kernel's file belongs to."""
     return source.parents[1] if source.parent.name == GENERATED else source.parent
 
 
 def family_of(source: Path) -> str:
+    """Return the name of the family that a kernel's file belongs to."""
     return family_folder(source).name
 
 
@@ -43,30 +44,30 @@ def spec_file(source: Path) -> Path:
 
 
 def default_folder() -> Path:
-    """The catalogue that came with the package: inside it when installed, beside it in a checkout."""
+    """Return the catalogue that came with the package: inside it when installed, next to it in a checkout."""
     inside = _PACKAGE / "kernels"
     return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
 
 
 def shared_folders(catalogue: Path) -> tuple[Path, ...]:
-    """Where a catalogue's kernels and specs find what they share, first: its own `include/`, then the built-in one."""
+    """Return where a catalogue's kernels and specs find what they share: its own `include/`, then the built-in one."""
     folders = (catalogue / "include", default_folder() / "include")
     return tuple(dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()))
 
 
 def shared_with(source: Path) -> tuple[Path, ...]:
-    """The shared folders of the catalogue that a kernel's file belongs to."""
+    """Return the shared folders of the catalogue that a kernel's file belongs to."""
     return shared_folders(family_folder(source).parent)
 
 
-def cache_folder(room: str) -> Path:
-    """Where `room` keeps what can be made again: below PRISM_BENCH_CACHE, else below the user's cache."""
-    return Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench") / room
+def cache_folder(name: str) -> Path:
+    """Return the folder of one cache: below PRISM_BENCH_CACHE, else below the user's cache."""
+    return Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench") / name
 
 
-def writable_cache(room: str) -> Path:
-    """The folder where `room` keeps things, made where it was missing; a CacheUnavailable where it takes no file."""
-    folder = cache_folder(room)
+def writable_cache(name: str) -> Path:
+    """Return the folder of one cache, created if missing; raise CacheUnavailable where it takes no file."""
+    folder = cache_folder(name)
     with cache_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder) as file:
@@ -75,14 +76,14 @@ def writable_cache(room: str) -> Path:
 
 
 @contextmanager
-def cache_errors(folder: Path) -> Iterator[None]:
-    """Whatever the machine refuses to the cache in the body is a CacheUnavailable: no fault of a kernel."""
+def cache_errors(folder: Path) -> Generator[None]:
+    """Raise CacheUnavailable, which is no fault of a kernel, for any OSError in the block."""
     try:
         yield
     except OSError as error:
         raise CacheUnavailable(
             f"{CACHE_REFUSED} {folder}: {error.strerror or error}; set PRISM_BENCH_CACHE to a folder that can "
-            "be written and has room"
+            "be written and has free space"
         ) from error
 
 
@@ -105,7 +106,7 @@ def create_file(path: Path, data: bytes) -> None:
 def create_first(paths: Iterable[Path], data: bytes) -> Path:
     """Create the first of `paths` that is free, whole or not at all; returns it.
 
-    However many processes do so at once, each gets a path of its own and no file is replaced.
+    However many processes do so at once, each gets another path and no file is replaced.
     """
     temporaries: dict[Path, Path] = {}
     with ExitStack() as stack:
@@ -140,7 +141,7 @@ class OwnFile:
 
 
 def _identity_of(path: Path) -> tuple[int, ...] | None:
-    """What differs between two files of one name; None where there is no file."""
+    """Return what differs between two files of one name; None where there is no file."""
     try:
         found = path.stat()
     except OSError:
@@ -162,7 +163,7 @@ def _moved_to_free(temporary: Path, path: Path) -> bool:
 
 
 def _claimed(temporary: Path, path: Path) -> bool:
-    """The same where the file system has no hard links: claim the name with an empty file, then replace that one."""
+    """Do the same where the file system has no hard links: claim the name with an empty file, then replace it."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
     except FileExistsError:
@@ -202,23 +203,25 @@ def confined(root: Path, name: str) -> Path:
 
 
 def first_in(folders: Iterable[Path], name: str) -> Path | None:
-    """The file of that name in the first of the folders that has one."""
+    """Return the file of that name in the first of the folders that has one."""
     return next((folder / name for folder in folders if (folder / name).is_file()), None)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """A kind of JSON file that is kept: what it is in words (`a store of choices`), the `number` of its schema, and the
-    `command` that makes one.
+    """A kind of JSON file.
+
+    `what` describes it (`a store of choices`), `number` is that of its schema, and `command` makes such a file.
     """
 
     what: str
     number: int
     command: str
 
-    def read(self, path: Path) -> dict | None:
-        """The object at `path`, None where there is no such file; a ResultsError names what is none, or of another
-        schema.
+    def read(self, path: Path) -> dict[str, Any] | None:
+        """Return the object at `path`, None where there is no such file.
+
+        Raise a ResultsError for a file that is no such object, or has another schema.
         """
         try:
             data = json_of(path, f"readable as {self.what}")
@@ -226,10 +229,11 @@ class Schema:
             return None
         except ResultsError as error:
             raise ResultsError(f"{error}; '{self.command}' makes one") from error
-        found = data.get("schema") if isinstance(data, dict) else None
+        values = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        found = values.get("schema")
         if found != self.number:
             raise ResultsError(f"{path}: schema is {found!r}, not {self.number}; '{self.command}' makes it anew")
-        return data
+        return values
 
     def kind_of(self, value: object, kind: type[_Kind], path: Path) -> _Kind:
         """Return a part of the object at `path` as a dataclass; a ResultsError where a field is not of its type."""
@@ -239,10 +243,10 @@ class Schema:
             raise self.damaged(path, error) from error
 
     def damaged(self, path: Path, error: Exception) -> ResultsError:
-        """What to raise where the object at `path` lacks something, or has it in another form."""
+        """Return the error for an object at `path` that lacks something, or has it in another form."""
         return ResultsError(f"{path}: damaged as {self.what} ({type(error).__name__}: {error})")
 
-    def write(self, path: Path, plain: Mapping) -> Path:
+    def write(self, path: Path, plain: Mapping[str, Any]) -> Path:
         """Keep plain values at `path`, whole or not at all; returns the path. A ResultsError where it cannot be."""
         try:
             text = json.dumps({"schema": self.number, **plain}, indent=1, allow_nan=False)
@@ -254,10 +258,10 @@ class Schema:
         return path
 
 
-def four_digits(value):
-    """The value with four digits of every float in it: of a measured time, more would be noise."""
+def four_digits(value: object) -> Any:
+    """Return the value with four digits of every float in it: of a measured time, more would be noise."""
     if isinstance(value, Mapping):
-        return {key: four_digits(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [four_digits(one) for one in value]
+        return {key: four_digits(one) for key, one in cast("Mapping[Any, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [four_digits(one) for one in cast("Iterable[object]", value)]
     return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -9,15 +9,16 @@ imports the package, signals do what that program wants.
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 EXIT_CODE = 2  # of every command that a signal ended
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-_P, _R = ParamSpec("_P"), TypeVar("_R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Interrupted(KeyboardInterrupt):
@@ -85,7 +86,7 @@ def starting() -> None:
 
 
 def closed() -> None:
-    """Do nothing about signals from here on: the process ends by itself, and what it said must still come out.
+    """Do nothing about signals from here on: the process ends by itself, and its output must still be written.
 
     Ignored by the system too, since Python gives up its handlers before it has ended.
     """
@@ -96,7 +97,7 @@ def closed() -> None:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def held() -> Generator[None]:
     """Let a signal wait until the block has ended; where the block ends with an error, that one is raised instead."""
     with _holds(lambda holds: holds + 1):
         yield
@@ -104,7 +105,7 @@ def held() -> Iterator[None]:
 
 
 @contextmanager
-def allowed() -> Iterator[None]:
+def allowed() -> Generator[None]:
     """Let signals interrupt the block, whoever holds them outside of it; one that waits interrupts at once."""
     with _holds(lambda _: 0):
         check()
@@ -118,7 +119,7 @@ def check() -> None:
 
 
 @contextmanager
-def _holds(changed: Callable[[int], int]) -> Iterator[None]:
+def _holds(changed: Callable[[int], int]) -> Generator[None]:
     guard = _guard
     if guard is None:
         yield
@@ -132,8 +133,8 @@ def _holds(changed: Callable[[int], int]) -> Iterator[None]:
 
 
 @contextmanager
-def _installed() -> Iterator[_Guard]:
-    """The guard of the process, made and removed here where there is none yet."""
+def _installed() -> Generator[_Guard]:
+    """Yield the guard of the process; make one, and remove it at the end, if there is none."""
     global _guard
     if _guard is not None:
         _guard.starting = False
@@ -149,13 +150,13 @@ def _installed() -> Iterator[_Guard]:
         _guard = None
 
 
-def _install(guard: _Guard) -> dict[int, object]:
+def _install(guard: _Guard) -> dict[int, Any]:
     """Handle every signal that is not ignored, as `nohup` has it; returns the handlers before."""
     return {number: signal.signal(number, guard.take) for number in _handled()}
 
 
 def _handled() -> list[int]:
-    """The signals that this thread may handle, and that nobody ignores."""
+    """Return the signals that this thread may handle, and that nobody ignores."""
     if threading.current_thread() is not threading.main_thread():
         return []
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]

@@ -7,7 +7,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -42,7 +42,7 @@ def checked_measurement(plain: object, origin: str) -> MeasurementFile:
 
 
 def _taken(source: object, kind: type[_Kind], origin: str) -> _Kind:
-    decode: Callable = msgspec.json.decode if isinstance(source, bytes | bytearray) else msgspec.convert
+    decode: Callable[..., _Kind] = msgspec.json.decode if isinstance(source, bytes | bytearray) else msgspec.convert
     try:
         return decode(source, type=kind)
     except msgspec.ValidationError as error:
@@ -74,7 +74,7 @@ def _words(error: Exception) -> str:
 
 
 def _require_sound(found: RecordFile, origin: str) -> None:
-    """Refuse what no type tells: no case, a time that is none, a name that two cases have."""
+    """Refuse what no type excludes: no case, a time that is none, a name that two cases have."""
     if not found.cases:
         raise ResultsError(f"{origin}: a run record without cases: nothing was measured; remove the file")
     parts = [(f"parts[{i}].created", part.created) for i, part in enumerate(found.parts) if part.created]
@@ -101,10 +101,10 @@ def _require_numbers(value: object, origin: str) -> None:
         if not -(2**63) <= value < 2**64:
             raise ResultsError(f"{origin}: damaged run record (an integer beyond 64 bits)")
     elif isinstance(value, dict):
-        for one in value.values():
+        for one in cast("dict[str, object]", value).values():
             _require_numbers(one, origin)
     elif isinstance(value, list):
-        for one in value:
+        for one in cast("list[object]", value):
             _require_numbers(one, origin)
 
 

@@ -12,7 +12,8 @@ from prism_bench.errors import PrismBenchError, UsageError
 INTERVAL = "PRISM_BENCH_SAVE_SECONDS"
 SECONDS = 60.0
 NOT_KEPT = 2  # the exit code of a job whose results could not be kept
-_Value, _Kept = TypeVar("_Value"), TypeVar("_Kept")
+_Value = TypeVar("_Value")
+_Kept = TypeVar("_Kept")
 
 
 def warn(words: str) -> None:
@@ -74,7 +75,7 @@ class Saver(Generic[_Value, _Kept]):
             return None if self.problem else self.kept
 
     def exit_code(self, code: int = 0) -> int:
-        """Return what the job ends with: `code`, or NOT_KEPT where the results are not kept, with a line that says so.
+        """Return the exit code of the job: `code`, or NOT_KEPT with a warning where the results are not kept.
 
         Call it when the results have been printed.
         """

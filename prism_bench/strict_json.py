@@ -1,13 +1,22 @@
 """JSON text: the only place that writes it for files, standard output and other programs.
 
-JSON has neither infinities nor NaN. Such a value becomes null, and a field `<name>_reason` beside it gives the cause.
+JSON has neither infinities nor NaN. Such a value becomes null, and another field, `<name>_reason`, gives the cause.
 Outputs of kernels that are infinite or NaN are words (`inf`, `nan`) in a record, and stay so.
 """
 
 import json
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, cast, runtime_checkable
+
+
+@runtime_checkable
+class _ArrayLike(Protocol):
+    """A scalar or an array of NumPy, or of a library like it."""
+
+    def tolist(self) -> Any:
+        """Return the value as Python's own numbers and lists."""
+        ...
 
 
 def json_text(value: object, *, indent: int | None = None, sort_keys: bool = False) -> str:
@@ -21,13 +30,13 @@ def json_text(value: object, *, indent: int | None = None, sort_keys: bool = Fal
 
 
 def json_line(value: object) -> str:
-    """Return a value for our own processes, or one to tell values apart by; infinities and NaN stay what they are."""
+    """Return JSON for our own processes, or to compare values by; infinities and NaN stay what they are."""
     return json.dumps(value, default=str)
 
 
 def _other(value: object) -> Any:
     """Return NumPy's scalars and arrays as numbers and lists, anything else as text."""
-    return value.tolist() if callable(getattr(value, "tolist", None)) else str(value)
+    return value.tolist() if isinstance(value, _ArrayLike) else str(value)
 
 
 def plain(value: object) -> Any:
@@ -39,16 +48,16 @@ def plain(value: object) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return _object(value)
+        return _object(cast("Mapping[object, object]", value))
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one) for one in value]
-    if callable(getattr(value, "tolist", None)):  # NumPy's scalars and arrays
+        return [plain(one) for one in cast("Iterable[object]", value)]
+    if isinstance(value, _ArrayLike):
         return plain(value.tolist())
     return str(value)
 
 
-def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """The object, with a reason beside every value in which something is null that was a float."""
+def _object(value: Mapping[object, object]) -> dict[str, Any]:
+    """Return the object, with a reason for every value in which a float became null."""
     made: dict[str, Any] = {}
     for key, one in value.items():
         made[str(key)] = plain(one)
@@ -59,8 +68,8 @@ def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _reason(value: object) -> str | None:
-    """Why the value, or some of a list's, is null; None where nothing is. Objects inside have reasons of their own."""
-    value = value.tolist() if callable(getattr(value, "tolist", None)) else value
+    """Return why the value, or some of a list's, is null; None if nothing is. Objects inside have other reasons."""
+    value = value.tolist() if isinstance(value, _ArrayLike) else value
     odd = [one for one in _floats(value) if not math.isfinite(one)]
     if not odd:
         return None
@@ -68,14 +77,14 @@ def _reason(value: object) -> str | None:
     return words if isinstance(value, float) else f"{len(odd)} null: {words}"
 
 
-def _floats(value: object) -> Iterable[float]:
-    """The float itself, or those of a list of lists; whatever has a `tolist` is such a list."""
+def _floats(value: object) -> Iterator[float]:
+    """Yield the float itself, or those of a list of lists; whatever has a `tolist` is such a list."""
     if isinstance(value, float):
         yield value
     elif isinstance(value, list | tuple | set | frozenset):
-        for one in value:
+        for one in cast("Iterable[object]", value):
             yield from _floats(one)
-    elif callable(getattr(value, "tolist", None)):
+    elif isinstance(value, _ArrayLike):
         yield from _floats(value.tolist())
 
 

@@ -1,4 +1,4 @@
-"""Temporary files that complete files are made of. Those of a writer that was killed are removed by a later one.
+"""Temporary files, from which complete files are made. A later writer removes those of one that was killed.
 
 A writer holds a lock on its temporary file, which the system takes back when the writer ends, however it ends. So a
 temporary file without a lock has no writer any more.
@@ -7,7 +7,7 @@ temporary file without a lock has no writer any more.
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -18,8 +18,8 @@ _cleaned: set[Path] = set()  # folders, by this process
 
 
 @contextmanager
-def written_beside(path: Path, data: bytes) -> Iterator[Path]:
-    """A complete temporary file in the folder of `path`; it is removed unless it was moved."""
+def written_beside(path: Path, data: bytes) -> Generator[Path]:
+    """Yield a complete temporary file in the folder of `path`; remove it unless it was moved."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.parent not in _cleaned:
         _cleaned.add(path.parent)
@@ -44,7 +44,7 @@ def remove_stale(folder: Path) -> None:
 
 
 def _locked(path: Path) -> tuple[Path, BinaryIO]:
-    """A new file beside `path` that this process has locked; another one where it was taken for stale before that."""
+    """Create a file next to `path` and lock it; create another one if a cleaner took it for stale before that."""
     while True:
         prefix = f".{path.name[:_LONGEST_PREFIX]}."
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=ENDING)

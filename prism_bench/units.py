@@ -1,4 +1,4 @@
-"""SI inside, words for people at the edge: seconds, bytes, hertz and operations become short text here."""
+"""Short texts for seconds, bytes, hertz and operations. Inside, the package uses SI units."""
 
 import math
 
@@ -8,38 +8,38 @@ _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, 
 
 
 def time_text(seconds: float | None) -> str:
-    """`1.18 us`; a dash where nothing was measured."""
+    """Return a text such as `1.18 us`, a dash for None."""
     return _small(seconds, "s")
 
 
 def energy_text(joules: float | None) -> str:
-    """`12.3 mJ`; a dash where nothing was measured."""
+    """Return a text such as `12.3 mJ`, a dash for None."""
     return _small(joules, "J")
 
 
 def rate_text(per_second: float | None, unit: str) -> str:
-    """`4.28 TB/s` for a rate of 4.28e12 and the unit `B/s`; a dash where nothing was measured."""
+    """Return a text such as `4.28 TB/s`, for 4.28e12 and the unit `B/s`; a dash for None."""
     return _scaled(per_second, unit)
 
 
 def bytes_text(count: float | None) -> str:
-    """`1.07 GB`, decimal."""
+    """Return a text such as `1.07 GB`, decimal."""
     return _scaled(count, "B")
 
 
 def share_text(share: float | None) -> str:
-    """`87 %`; a dash where nothing was measured."""
+    """Return a text such as `87 %`, a dash for None."""
     if share is None or math.isnan(share):
         return "-"
     return f"{share * 100:.0f} %" if abs(share) >= 0.1 else f"{share * 100:.1f} %"
 
 
 def ratio_text(ratio: float | None) -> str:
-    """`1.25x`; a dash where nothing was measured."""
+    """Return a text such as `1.25x`, a dash for None."""
     return "-" if ratio is None or math.isnan(ratio) else f"{_three(ratio)}x"
 
 
-def _small(value, unit):
+def _small(value: float | None, unit: str) -> str:
     if value is None or math.isnan(value):
         return "-"
     for scale, prefix in _SMALL:
@@ -48,7 +48,7 @@ def _small(value, unit):
     return f"{_three(value / 1e-9)} n{unit}"
 
 
-def _scaled(value, unit):
+def _scaled(value: float | None, unit: str) -> str:
     if value is None or math.isnan(value):
         return "-"
     for scale, prefix in _DECIMAL:
@@ -57,8 +57,8 @@ def _scaled(value, unit):
     return f"{_three(value)} {unit}"
 
 
-def _three(value):
-    """Three significant digits, without an exponent."""
+def _three(value: float) -> str:
+    """Return three significant digits, without an exponent."""
     if value == 0:
         return "0"
     rounded = float(f"{value:.2e}")
