@@ -7,10 +7,12 @@ after its record's content and after the code that makes it: it is made once, an
 anyway lays its side down in the cache (`laid_down`), from where the next site takes it.
 """
 
+import ast
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import orjson
@@ -25,6 +27,7 @@ from prism_bench.store.processes import in_processes
 from prism_bench.store.records import text_at
 
 FOLDER = "data/records"
+_ANALYSIS = "prism_bench.analysis"
 SIDE, METRIC = "{side}", "{metric}"  # what a reason says in their place is known when two records meet
 _DIGITS = 8  # of a logarithm: a hundred-millionth of the time
 
@@ -162,6 +165,38 @@ def _letters(value) -> str:
 
 @cache
 def _maker() -> str:
-    """A digest of the code that makes sides: another code makes others."""
-    sources = map(Path, (__file__, comparison.__file__, comparable.__file__, medians.__file__, rivals.__file__))
+    """Return a digest of the code that makes sides: another code makes others."""
+    sources = sorted(sources_of(__name__), key=str)
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+
+
+def sources_of(module: str) -> set[Path]:
+    """Return the file of `module`, and those of `analysis` that it imports, directly or through one another."""
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _source(name)
+        if path is not None and name not in found:
+            found[name] = path
+            waiting += [imported for imported in _imported(path) if imported.startswith(_ANALYSIS)]
+    return set(found.values())
+
+
+def _source(name: str) -> Path | None:
+    """Return the file of a module; None where the name is something that a module defines."""
+    try:
+        spec = find_spec(name)
+    except ModuleNotFoundError:
+        return None
+    return Path(spec.origin) if spec and spec.origin else None
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """Yield the dotted name of everything that the file imports."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
