@@ -1,44 +1,59 @@
-"""The arguments of a kernel, in the order of its CUDA signature."""
+"""Arguments of a kernel, in the order of its CUDA signature."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from prism_bench.domain import Domain
 from prism_bench.errors import SpecError
 from prism_bench.inputs import Fill, normal
 
+if TYPE_CHECKING:
+    import numpy as np
+
 
 @dataclass(frozen=True)
 class Array:
-    """A device buffer. `shape` names axes (or holds numbers), separated by blanks: `"rows cols"`, `"1"`."""
+    """Device buffer. `shape` names axes (or holds numbers), separated by blanks: `"rows cols"`, `"1"`."""
 
     name: str
     shape: str
     dtype: str = "float32"
 
-    reads = False
-    writes = False
-    scratch = False
-    domain = None
+    @property
+    def reads(self) -> bool:
+        """Whether the kernel reads it."""
+        return False
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is an output."""
+        return False
+
+    @property
+    def scratch(self) -> bool:
+        """Whether it is working memory."""
+        return False
 
     @property
     def values(self) -> Domain | None:
-        """The values that it may hold: its own domain or its fill's; None where neither declares one."""
-        return self.domain or (self.fill.domain if self.reads else None)
+        """Values that it may hold; None if nothing declares them."""
+        return None
 
     @property
     def first_byte(self) -> int:
-        """What every byte of the buffer is before a check: zero in scratch, else a poison (NaN in floats)."""
+        """Value of every byte of the buffer before a check: zero in scratch, else a poison (NaN in floats)."""
         import numpy as np
 
         if self.scratch:
             return 0
         return 0xFF if np.dtype(self.dtype).kind in "fc" else 0xA5
 
-    def extents(self, axes) -> tuple[int, ...]:
-        """The shape in numbers."""
+    def extents(self, axes: Mapping[str, Any]) -> tuple[int, ...]:
+        """Return the shape in numbers."""
         return tuple(self._extent(word, axes) for word in self.shape.split())
 
-    def _extent(self, word, axes):
+    def _extent(self, word: str, axes: Mapping[str, Any]) -> int:
         if word.isdigit():
             return int(word)
         if word not in axes:
@@ -47,51 +62,66 @@ class Array:
 
 
 @dataclass(frozen=True)
-class In(Array):
-    """Read by the kernel, never written; filled by `fill` (normal by default).
+class FilledArray(Array):
+    """Buffer that the kernel reads; filled by `fill` (normal by default).
 
-    `domain` says for which values the kernel is defined, where its fill does not.
+    `domain` gives the values for which the kernel is defined, if its fill does not.
     """
 
     fill: Fill = field(default_factory=normal)
     domain: Domain | None = None
-    reads = True
+
+    @property
+    def reads(self) -> bool:
+        return True
+
+    @property
+    def values(self) -> Domain | None:
+        """Values that it may hold: its domain or its fill's; None if neither declares one."""
+        return self.domain or self.fill.domain
+
+
+@dataclass(frozen=True)
+class In(FilledArray):
+    """Buffer that the kernel reads and never writes."""
 
 
 @dataclass(frozen=True)
 class Out(Array):
-    """Written by the kernel: every element, whatever stood there."""
+    """Buffer of which the kernel writes every element, whatever it held before."""
 
-    writes = True
+    @property
+    def writes(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
-class InOut(Array):
-    """Read and written in place; `fill` and `domain` as in In."""
+class InOut(FilledArray):
+    """Buffer that the kernel reads and writes in place."""
 
-    fill: Fill = field(default_factory=normal)
-    domain: Domain | None = None
-    reads = True
-    writes = True
+    @property
+    def writes(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
 class Scratch(Array):
-    """Working memory of the kernel's own: zero when the case is prepared, left alone between launches, not counted
-    among the compulsory bytes."""
+    """Working memory: zero when the case is prepared, kept between launches, not counted among the compulsory bytes."""
 
-    scratch = True
+    @property
+    def scratch(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number passed by value: the axis or parameter of the same name, converted to `dtype`."""
+    """Number passed by value: the axis or parameter of the same name, converted to `dtype`."""
 
     name: str
     dtype: str = "float32"
 
-    def value(self, axes):
-        """The NumPy scalar to pass; a SpecError where it does not fit."""
+    def value(self, axes: Mapping[str, Any]) -> "np.generic":
+        """Return the NumPy scalar to pass; raise a SpecError if it does not fit."""
         import numpy as np
 
         if self.name not in axes:
@@ -101,15 +131,15 @@ class Scalar:
         return np.dtype(self.dtype).type(axes[self.name])
 
 
-def _fits(value, dtype):
-    """Whether `dtype` holds the value: integers exactly, floats within the range."""
+def _fits(value: float, dtype: "np.dtype[Any]") -> bool:
+    """Return whether `dtype` holds the value: integers exactly, floats within the range."""
     import numpy as np
 
     if dtype.kind in "iu":
-        return np.iinfo(dtype).min <= value <= np.iinfo(dtype).max and int(value) == value
+        return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max and int(value) == value)
     return dtype.kind != "f" or not np.isfinite(value) or abs(value) <= float(np.finfo(dtype).max)
 
 
 def Size(name: str, dtype: str = "int32") -> Scalar:  # noqa: N802 - reads as a noun in specs
-    """An axis passed by value, as a 32-bit integer unless `dtype` says otherwise."""
+    """Return an axis passed by value, as a 32-bit integer unless `dtype` is another type."""
     return Scalar(name, dtype)

@@ -1,4 +1,4 @@
-"""A budget is a promise on one metric; a verdict says whether it was kept."""
+"""Budgets: promises on one metric, and whether they were kept."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -11,9 +11,10 @@ BudgetWord = Literal["met", "missed", "undecided", "expired", "unmeasured"]
 
 @dataclass(frozen=True)
 class Budget:
-    """`metric` must be at most `at_most` or at least `at_least` (exactly one of them), for cases of `label` or all.
+    """Limit on one metric.
 
-    `owner` answers for it, `reason` says why it is what it is; from `expires` on it binds nobody until it is renewed.
+    `metric` must be at most `at_most` or at least `at_least` (exactly one of them), for cases of `label` or all.
+    `owner` is responsible for it, `reason` explains the limit; from `expires` on it is not checked until it is renewed.
     """
 
     metric: str
@@ -41,7 +42,7 @@ class Budget:
     def verdict(
         self, value: float | None, today: date | None = None, interval: tuple[float, float] | None = None
     ) -> BudgetWord:
-        """`met`, `missed`, `unmeasured` where there is no value, or `expired`; never silently met.
+        """Return `met`, `missed`, `unmeasured` if there is no value, or `expired`.
 
         With the value's `interval` it is `undecided` where the limit is inside of it: `missed` needs all of the
         interval beyond the limit, `met` all of it within.

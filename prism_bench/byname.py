@@ -1,25 +1,28 @@
-"""Functions of a spec ask for what they need by parameter name; this hands it to them."""
+"""Call functions of a spec, which ask for what they need by parameter name."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from inspect import Parameter, signature
 from pathlib import Path
 from types import CodeType
+from typing import Any, TypeVar
 
 from prism_bench.errors import SpecError
 
+_Result = TypeVar("_Result")
 
-def wanted(function: Callable) -> tuple[str, ...]:
-    """The names that `function` asks for."""
+
+def wanted(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return the names that `function` asks for."""
     return tuple(_parameters(function))
 
 
-def call(function: Callable, offered: Mapping, where: str):
-    """Call `function` with the offered values it names; a name nobody offers is a SpecError that says `where`.
+def call(function: Callable[..., _Result], offered: Mapping[str, Any], where: str) -> _Result:
+    """Call `function` with the offered values that it names; raise a SpecError for a name that is not offered.
 
     An exception of the function gets a note with the line of the spec that raised it.
     """
-    arguments = {}
+    arguments: dict[str, Any] = {}
     for name, parameter in _parameters(function).items():
         if name in offered:
             arguments[name] = offered[name]
@@ -32,14 +35,14 @@ def call(function: Callable, offered: Mapping, where: str):
         raise
 
 
-def defined_at(function: Callable) -> str:
-    """Return where the function was written, `softmax.py line 12`; its name where it has no Python source."""
+def defined_at(function: Callable[..., object]) -> str:
+    """Return where the function was written, `softmax.py line 12`; its name if it has no Python source."""
     code = _code(function)
     return f"{Path(code.co_filename).name} line {code.co_firstlineno}" if code else repr(function)
 
 
 def line_in(error: BaseException, file: str) -> int | None:
-    """Return the line of `file` at which the error was raised, the innermost one; None where it never was there."""
+    """Return the innermost line of `file` at which the error was raised; None if it was raised elsewhere."""
     line, trace = None, error.__traceback__
     while trace:
         if trace.tb_frame.f_code.co_filename == file:
@@ -48,7 +51,7 @@ def line_in(error: BaseException, file: str) -> int | None:
     return line
 
 
-def _note_line(error: Exception, function: Callable) -> None:
+def _note_line(error: Exception, function: Callable[..., object]) -> None:
     code = _code(function)
     line = line_in(error, code.co_filename) if code else None
     note = f"{Path(code.co_filename).name} line {line}" if code and line else f"in {function!r}"
@@ -56,12 +59,12 @@ def _note_line(error: Exception, function: Callable) -> None:
         error.add_note(note)
 
 
-def _code(function: Callable) -> CodeType | None:
+def _code(function: Callable[..., object]) -> CodeType | None:
     """Return the code of a function, also of one that a `functools.partial` holds."""
     return getattr(getattr(function, "func", function), "__code__", None)
 
 
 @lru_cache(maxsize=4096)
-def _parameters(function):
-    """Specs are asked again and again, and to read a signature takes longer than most of their answers."""
+def _parameters(function: Callable[..., object]) -> Mapping[str, Parameter]:
+    """Return the parameters; kept, since reading a signature takes longer than most of these functions."""
     return signature(function).parameters

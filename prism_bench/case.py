@@ -31,7 +31,7 @@ class Case:
     label: str
     variant: str | None = None
     golden: Golden | None = field(default=None, compare=False)
-    choice: Mapping[str, object] = field(default_factory=dict)
+    choice: Mapping[str, object] = field(default_factory=dict[str, object])
     edge: Edge | None = None
 
     def __post_init__(self) -> None:
@@ -93,8 +93,8 @@ class Case:
     @cached_property
     def correctness(self) -> Correctness:
         """Inputs, expected outputs and tolerances."""
-        fills = self.edge.fills if self.edge else {}
-        return Correctness(self.spec, self.axes, self.name, self.golden, fills)
+        fills = self.edge.fills if self.edge else None
+        return Correctness(self.spec, self.axes, self.name, self.golden, fills or {})
 
     def inputs(self, seed: int = 0) -> dict[str, InputArray]:
         """Return seeded inputs by name, the same on every backend; a golden case's own data whatever the seed."""
@@ -115,7 +115,7 @@ class Case:
 
         The rules of `tune` are not checked: `plan.broken` names the one that the configuration breaks.
         """
-        values = self.spec.tune.values if self.spec.tune else {}
+        values: Mapping[str, tuple[object, ...]] = self.spec.tune.values if self.spec.tune else {}
         for name, value in choice.items():
             if name not in self.tunable or value not in values[name]:
                 among = f"one of {', '.join(map(str, values[name]))}" if name in self.tunable else "not to be tuned"

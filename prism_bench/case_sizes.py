@@ -37,14 +37,14 @@ class CaseSizes:
 
     @property
     def bytes_moved(self) -> int:
-        """Compulsory bytes: each input read once, each output written once, unless the spec says otherwise."""
+        """Compulsory bytes: each input read once, each output written once, unless the spec has `bytes_moved`."""
         if self.spec.bytes_moved:
             return int(byname.call(self.spec.bytes_moved, self.axes, f"{self.spec.name}: bytes_moved"))
         return sum(self.nbytes(array.name) * (array.reads + array.writes) for array in self.spec.arrays)
 
     @property
     def flops(self) -> int | None:
-        """Floating-point operations, an FMA counting two; None if the spec does not say."""
+        """Floating-point operations, an FMA counting two; None if the spec has none."""
         if not self.spec.flops:
             return None
         return int(byname.call(self.spec.flops, self.axes, f"{self.spec.name}: flops"))

@@ -39,14 +39,14 @@ class Correctness:
     axes: Mapping[str, object]
     case: str
     golden: Golden | None = None
-    fills: Mapping[str, Fill] = field(default_factory=dict)
+    fills: Mapping[str, Fill] = field(default_factory=dict[str, Fill])
 
     def inputs(self, seed: int = 0) -> dict[str, InputArray]:
         """Return seeded inputs by name, the same on every backend; a golden case's own data whatever the seed."""
         if self.golden:
             self.check_golden()
             return {array.name: self._given(self.golden, array) for array in self.spec.inputs}
-        drawn = {}
+        drawn: dict[str, InputArray] = {}
         for position, array in enumerate(self.spec.inputs):
             rng = np.random.default_rng((seed, position))
             fill = self.fills.get(array.name, array.fill)
@@ -74,7 +74,7 @@ class Correctness:
     def reference_outputs(self, offered: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reference's outputs by name, shaped as the kernel's; `offered` is what `offered()` returned."""
         result = byname.call(self.spec.reference, offered, f"{self.spec.name}: reference")
-        results = result if isinstance(result, tuple) else (result,)
+        results: list[Any] = [*result] if isinstance(result, tuple) else [result]
         if len(results) != len(self.spec.outputs):
             raise SpecError(f"{self.spec.name}: reference gives {len(results)} outputs, not {len(self.spec.outputs)}")
         pairs = zip(self.spec.outputs, results, strict=True)
@@ -97,7 +97,8 @@ class Correctness:
         lost = tolerance.underflows
         lost = byname.call(lost, offered, where) if callable(lost) else lost
         if lost:  # in units of `terms`, as the magnitude is
-            magnitude = magnitude + lost * underflow(np.dtype(self.spec.array(output).dtype)) / terms
+            smallest = underflow(np.dtype(self.spec.array(output).dtype))
+            magnitude = (0.0 if magnitude is None else magnitude) + lost * smallest / terms
         return Allowance(tolerance, terms, magnitude)
 
     @np.errstate(all="ignore")
@@ -115,6 +116,7 @@ class Correctness:
     @np.errstate(all="ignore")
     def _golden_values(self, data: Mapping[str, Any], array: Array) -> "NDArray[Any]":
         """Return the golden values of `array`, in its shape."""
+        value: Any
         value, shape = data[array.name], array.extents(self.axes)
         value = byname.call(value, self.axes, f"{self.case}: golden {array.name}") if callable(value) else value
         try:

@@ -23,35 +23,35 @@ class Domain:
     fixed: bool = False
 
     def with_finite_numbers(self) -> "Domain":
-        """The same without infinities and NaN, for definitions that need an order or a distance of all values."""
+        """Return the domain without infinities and NaN, for definitions that need an order or a distance."""
         return replace(self, finite=True, numbers=True)
 
 
 def real(most: float | None = None) -> Domain:
-    """Any number, infinities and NaN too."""
+    """Return the domain of all numbers, infinities and NaN too."""
     return Domain(most=most)
 
 
 def nonnegative(most: float | None = None) -> Domain:
-    """Zero and more, such as masses and counts that need not be whole."""
+    """Return the domain of zero and more, such as masses and counts that need not be whole."""
     return Domain(low=0.0, most=most)
 
 
 def positive(most: float | None = None) -> Domain:
-    """More than zero and finite, such as variances and precisions."""
+    """Return the domain of what is more than zero and finite, such as variances and precisions."""
     return Domain(low=0.0, most=most, open_low=True, finite=True, numbers=True)
 
 
 def interval(low: float, high: float) -> Domain:
-    """From `low` to `high`, both included."""
+    """Return the domain from `low` to `high`, both included."""
     return Domain(low=low, high=high, finite=True, numbers=True)
 
 
 def whole(low: float | str, high: float | str) -> Domain:
-    """Whole numbers from `low` up to `high`, which is not one of them; a bound may be an axis's name."""
+    """Return the domain of whole numbers from `low` up to `high`, itself left out; a bound may be an axis's name."""
     return Domain(low=low, high=high, whole=True, finite=True, numbers=True)
 
 
 def as_drawn() -> Domain:
-    """Values with a structure that only their fill knows, such as permutations: no regime replaces them."""
+    """Return the domain of values whose structure only their fill knows, such as permutations: it has no regimes."""
     return Domain(fixed=True)

@@ -33,10 +33,9 @@ class HostPlan:
     def steps(self, device: Device) -> tuple[Launch | Zero, ...]:
         """Return the launches and zero fills on `device`, in order."""
         plan = byname.call(self.spec.launch, {**self.axes, "device": device}, f"{self.spec.name}: launch")
-        steps = plan if isinstance(plan, tuple) else tuple(plan) if isinstance(plan, list) else (plan,)
-        odd = next((step for step in steps if not isinstance(step, Launch | Zero)), None)
-        if odd is not None or plan is None:
-            raise SpecError(f"{self.case}: launch returned {odd!r:.60}, which is no Launch and no Zero "
+        steps, others = _steps_in(plan)
+        if others:
+            raise SpecError(f"{self.case}: launch returned {others[0]!r:.60}, which is no Launch and no Zero "
                             f"({byname.defined_at(self.spec.launch)})")  # fmt: skip
         return steps
 
@@ -64,7 +63,7 @@ class HostPlan:
         return self.spec.tune.broken(offered, self.case) if self.spec.tune else None
 
     def require_default(self, device: Device | None = None) -> None:
-        """Raise a SpecError if the default breaks a rule, or is no value, of its own spec's `tune`."""
+        """Raise a SpecError if the default breaks a rule, or is no value, of its spec's `tune`."""
         if self.spec.tune is None:
             return
         pinned = len(self.configuration) < len(self.spec.tunable)  # a pinned value need not keep the rules
@@ -74,3 +73,10 @@ class HostPlan:
         if broken or odd:
             wanted = broken.text if broken else f"{odd[0]} among {', '.join(map(str, values[odd[0]]))}"
             raise SpecError(f"{self.case}: tune: the default {written(self.configuration)} needs {wanted}")
+
+
+def _steps_in(plan: object) -> tuple[tuple[Launch | Zero, ...], list[object]]:
+    """Return the steps of what a spec's launch returned, and what is no step."""
+    returned: list[object] = [*plan] if isinstance(plan, tuple | list) else [plan]
+    steps = tuple(step for step in returned if isinstance(step, Launch | Zero))
+    return steps, [step for step in returned if not isinstance(step, Launch | Zero)]

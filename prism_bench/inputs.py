@@ -5,70 +5,78 @@ amount: the distribution is the block's, no two blocks are alike, and a device c
 the host never holds gigabytes and both sides hold the same bits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import Domain, interval, real, whole
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 BLOCK = 1 << 20
+
+Draw = Callable[[np.random.Generator, int, Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True)
 class Fill:
-    """How an array gets its values: `draw(rng, count, axes)` gives `count` values.
+    """Source of an array's values: `draw(rng, count, axes)` returns `count` of them.
 
     `domain` holds all values that the fill may draw, and those that a kernel filled so has to take as well.
     """
 
-    draw: Callable
+    draw: Draw
     meaning: str
     domain: Domain | None = None
 
 
 def normal(mean: float = 0.0, deviation: float = 1.0) -> Fill:
-    """Normally distributed values."""
+    """Return a fill of normally distributed values."""
     return Fill(lambda rng, count, axes: rng.normal(mean, deviation, count), f"normal({mean}, {deviation})", real())
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> Fill:
-    """Uniformly distributed values in [low, high)."""
+    """Return a fill of uniformly distributed values in [low, high)."""
     return Fill(lambda rng, count, axes: rng.uniform(low, high, count), f"uniform({low}, {high})", interval(low, high))
 
 
-def integers(low, high) -> Fill:
-    """Integers in [low, high); a bound may be an axis's name."""
+def integers(low: int | str, high: int | str) -> Fill:
+    """Return a fill of integers in [low, high); a bound may be an axis's name."""
 
-    def draw(rng, count, axes):
-        return rng.integers(axes.get(low, low), axes.get(high, high), count)
+    def draw(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> "NDArray[np.int64]":
+        first, end = (axes[bound] if isinstance(bound, str) else bound for bound in (low, high))
+        return rng.integers(first, end, count)
 
     return Fill(draw, f"integers({low}, {high})", whole(low, high))
 
 
 def constant(value: float) -> Fill:
-    """The same value everywhere; for scalars and golden data, never for correctness."""
+    """Return a fill of one value everywhere; for scalars and golden data, never for correctness."""
     return Fill(lambda rng, count, axes: np.full(count, value), f"constant({value})")
 
 
 @dataclass(frozen=True)
 class InputArray:
-    """One input, not laid out yet: `block` repeated with `rotations` until `shape` is full."""
+    """Input that is not laid out yet: `block` repeated with `rotations` until `shape` is full."""
 
-    block: np.ndarray
+    block: "NDArray[Any]"
     rotations: tuple[int, ...]
     shape: tuple[int, ...]
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> "np.dtype[Any]":
         return self.block.dtype
 
     @property
     def nbytes(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
-    def on(self, xp):
-        """The array laid out by `xp` (NumPy or CuPy), C-contiguous, a fresh copy each time."""
+    def on(self, xp: ArrayModule) -> AnyArray:
+        """Return the array laid out by `xp` (NumPy or CuPy), C-contiguous, a fresh copy each time."""
         out = xp.empty(self.shape, self.dtype)
         flat, block = out.reshape(-1), xp.asarray(self.block)
         for index, rotation in enumerate(self.rotations):
@@ -76,14 +84,16 @@ class InputArray:
         return out
 
 
-def _lay(part, block, rotation):
+def _lay(part: AnyArray, block: AnyArray, rotation: int) -> None:
     head = min(part.size, block.size - rotation)
     part[:head] = block[rotation : rotation + head]
     part[head:] = block[: part.size - head]
 
 
-def draw(fill: Fill, shape: tuple[int, ...], dtype: str, rng: np.random.Generator, axes) -> InputArray:
-    """An input of `shape` and `dtype` drawn from `fill`."""
+def draw(
+    fill: Fill, shape: tuple[int, ...], dtype: str, rng: np.random.Generator, axes: Mapping[str, Any]
+) -> InputArray:
+    """Return an input of `shape` and `dtype` drawn from `fill`."""
     count = int(np.prod(shape, dtype=np.int64))
     block = np.asarray(fill.draw(rng, min(count, BLOCK), axes)).astype(dtype).reshape(-1)
     repeats = -(-count // BLOCK)
@@ -91,10 +101,10 @@ def draw(fill: Fill, shape: tuple[int, ...], dtype: str, rng: np.random.Generato
     return InputArray(block, rotations, shape)
 
 
-def given(array, dtype: str) -> InputArray:
-    """An input whose values are given, as golden data are."""
-    array = np.ascontiguousarray(array, dtype)
-    flat = array.reshape(-1)
+def given(array: object, dtype: str) -> InputArray:
+    """Return an input with given values, as golden data are."""
+    values = np.ascontiguousarray(array, dtype)
+    flat = values.reshape(-1)
     if flat.size > BLOCK:
         raise ValueError(f"given data may hold {BLOCK} values at most, not {flat.size}")
-    return InputArray(flat, (0,) if flat.size else (), array.shape)
+    return InputArray(flat, (0,) if flat.size else (), values.shape)

@@ -1,6 +1,7 @@
-"""What the name of a case or of a task says, where no list of cases has it."""
+"""Read the names of cases and tasks that no list of cases has."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from prism_bench.case import Case
 from prism_bench.errors import UsageError
@@ -9,9 +10,9 @@ from prism_bench.workload import Workload
 
 
 def read_case(name: str, kernels: Mapping[str, KernelSpec]) -> Case | None:
-    """The case that `kernel:variant[axis=value,...]` names, with any values of the kernel's axes and parameters.
+    """Return the case that `kernel:variant[axis=value,...]` names, with any values of the kernel's axes and parameters.
 
-    It has no label. None where that is no kernel, variant or value, or not every axis of its workloads.
+    It has no label. The result is None for an unknown kernel or a wrong value, and unless every axis has a value.
     """
     kernel, bracket, axes = name.partition("[")
     kernel, _, variant = kernel.partition(":")
@@ -22,9 +23,9 @@ def read_case(name: str, kernels: Mapping[str, KernelSpec]) -> Case | None:
     return Case(spec, workload, "", variant or None) if workload else None
 
 
-def _workload(text, known, parameters):
+def _workload(text: str, known: Workload, parameters: Mapping[str, Any]) -> Workload | None:
     written = {axis: value for axis, _, value in (word.partition("=") for word in text.split(","))}
-    usual = {**parameters, **known}
+    usual: dict[str, Any] = {**parameters, **known}
     if not set(known) <= set(written) <= set(usual):
         return None
     try:
@@ -34,7 +35,10 @@ def _workload(text, known, parameters):
 
 
 def chosen(case: Case, text: str) -> Case:
-    """The case in the configuration that `block=128,groups=2` writes; UsageError where it cannot be launched so."""
+    """Return the case in the configuration that `block=128,groups=2` means.
+
+    A UsageError is raised for a name or value that its spec does not have.
+    """
     if case.spec.tune is None:
         raise UsageError(f"{case.name}: '{text}' configures a kernel whose spec has no tune=")
     return case.configured(case.spec.tune.parsed(text, case.name))

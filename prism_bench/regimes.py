@@ -1,21 +1,28 @@
-"""Input regimes: what edges are filled with beside the usual values, as far as the arguments' domains hold it.
+"""Input regimes: what edges are filled with in addition to the usual values, as far as the arguments' domains allow.
 
-`REGIMES` has every regime with the values that it draws. Which of them an argument gets follows from its domain and
-type, and `regime_edges` lays them out at those of a spec's own edges that reach different code.
+`REGIMES` has every regime with the values that it draws. The domain and the type of an argument determine which of them
+it gets, and `regime_edges` adds them at those of a spec's edges that reach different code.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from prism_bench.arguments import Array
+from prism_bench.arguments import Array, FilledArray
 from prism_bench.case import Case, Device
 from prism_bench.domain import Domain
 from prism_bench.inputs import Fill
 from prism_bench.kernel import KernelSpec, Launch
 from prism_bench.workload import Edge, Workload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
+DType: TypeAlias = "np.dtype[Any]"
 
 DISTINCT = 3  # values among which ties are drawn
 FACTOR = {"float16": 2.0**8, "float32": 2.0**40, "float64": 2.0**40}  # from usual values to tiny and to huge ones
@@ -26,9 +33,9 @@ ALONE = ("zeros", "infinity", "nan")  # regimes that each argument also has by i
 
 @dataclass(frozen=True)
 class Usual:
-    """What a regime is made from: `values` as the fill draws them, in float64, with the bounds in numbers."""
+    """Usual values, which a regime changes: `values` as the fill draws them, in float64, with the bounds in numbers."""
 
-    values: np.ndarray
+    values: Floats
     low: float
     high: float
     most: float
@@ -46,12 +53,12 @@ class Usual:
         """The place of one value, another one each time."""
         return int(self.rng.integers(self.values.size))
 
-    def signs(self) -> np.ndarray:
-        """A random sign for every value where the domain has negative ones, else 1."""
+    def signs(self) -> Floats:
+        """Return a random sign for every value if the domain has negative ones, else 1."""
         return self.rng.choice([-1.0, 1.0], self.values.size) if self.signed else np.ones(self.values.size)
 
-    def with_one(self, value: float) -> np.ndarray:
-        """The usual values, with `value` in the place of one of them."""
+    def with_one(self, value: float) -> Floats:
+        """Return the usual values, with `value` in the place of one of them."""
         values = self.values.copy()
         values[self.place] = value
         return values
@@ -59,84 +66,84 @@ class Usual:
 
 @dataclass(frozen=True)
 class Regime:
-    """`draw` makes values of the usual ones; `suits` says for which domains of which types it makes sense."""
+    """Kind of values: `draw` makes them of the usual ones, `suits` decides for which domains and types."""
 
     name: str
-    draw: Callable[[Usual], np.ndarray]
-    suits: Callable[[Domain, np.dtype], bool]
+    draw: Callable[[Usual], Floats]
+    suits: Callable[[Domain, DType], bool]
 
 
-def _zeros(usual: Usual) -> np.ndarray:
+def _zeros(usual: Usual) -> Floats:
     return np.zeros(usual.values.size)
 
 
-def _one_nonzero(usual: Usual) -> np.ndarray:
+def _one_nonzero(usual: Usual) -> Floats:
     values, place = np.zeros(usual.values.size), usual.place
     values[place] = usual.values[place] or min(1.0, usual.high)
     return values
 
 
-def _all_equal(usual: Usual) -> np.ndarray:
+def _all_equal(usual: Usual) -> Floats:
     return np.full(usual.values.size, usual.values[usual.place])
 
 
-def _ties(usual: Usual) -> np.ndarray:
+def _ties(usual: Usual) -> Floats:
     return usual.rng.choice(usual.values[:: -(-usual.values.size // DISTINCT)], usual.values.size)
 
 
-def _tiny(usual: Usual) -> np.ndarray:
+def _tiny(usual: Usual) -> Floats:
     return usual.values / usual.most
 
 
-def _huge(usual: Usual) -> np.ndarray:
+def _huge(usual: Usual) -> Floats:
     finite = np.abs(usual.values[np.isfinite(usual.values)])
     peak = finite.max(initial=0.0)
     # In this order a subnormal peak makes no infinity.
     return usual.values / peak * usual.most if peak > 0 else usual.values
 
 
-def _subnormal(usual: Usual) -> np.ndarray:
-    """Over the whole range: sums of terms that are themselves as near to 0 as two numbers can be tell nothing."""
+def _subnormal(usual: Usual) -> Floats:
+    """Draw from the whole range: sums of terms that are all next to 0 would test nothing."""
     return usual.signs() * usual.rng.uniform(usual.smallest, usual.normal, usual.values.size)
 
 
-def _mixed_signs(usual: Usual) -> np.ndarray:
+def _mixed_signs(usual: Usual) -> Floats:
     values = np.abs(usual.values)
     values[1::2] = -values[: values.size - 1 : 2]
     return values
 
 
-def _wide(usual: Usual) -> np.ndarray:
+def _wide(usual: Usual) -> Floats:
     return usual.signs() * usual.most ** usual.rng.uniform(-1, 1, usual.values.size)
 
 
-def _bounds(usual: Usual) -> np.ndarray:
+def _bounds(usual: Usual) -> Floats:
     return usual.rng.choice([usual.low, usual.high], usual.values.size)
 
 
-def _is_float(domain: Domain, dtype: np.dtype) -> bool:
+def _is_float(domain: Domain, dtype: DType) -> bool:
     return dtype.kind == "f" and not domain.whole
 
 
-def _from_zero(domain: Domain, dtype: np.dtype) -> bool:
-    """Whether the domain goes down to 0, itself included or not, and has no end above."""
+def _from_zero(domain: Domain, dtype: DType) -> bool:
+    """Return whether the domain reaches down to 0, itself included or not, and has no upper end."""
     return _is_float(domain, dtype) and domain.low in (0.0, -np.inf) and domain.high == np.inf
 
 
-def _has_zero(domain: Domain, dtype: np.dtype) -> bool:
+def _has_zero(domain: Domain, dtype: DType) -> bool:
     low, high = (0.0 if isinstance(bound, str) else bound for bound in (domain.low, domain.high))
     return low <= 0.0 <= high and not (domain.open_low and low == 0.0)
 
 
-def _is_signed(domain: Domain, dtype: np.dtype) -> bool:
+def _is_signed(domain: Domain, dtype: DType) -> bool:
     return _is_float(domain, dtype) and domain.low == -np.inf
 
 
-def _is_bounded(domain: Domain, dtype: np.dtype) -> bool:
+def _is_bounded(domain: Domain, dtype: DType) -> bool:
     return domain.low != -np.inf and domain.high != np.inf
 
 
-def _any(domain: Domain, dtype: np.dtype) -> bool:
+def _any(domain: Domain, dtype: DType) -> bool:
     return True
 
 
@@ -158,23 +165,23 @@ REGIMES = (
 
 
 def suited(array: Array, regime: Regime) -> bool:
-    """Whether the argument's domain holds what the regime draws."""
+    """Return whether the argument's domain holds what the regime draws."""
     domain = array.values
     return domain is not None and not domain.fixed and regime.suits(domain, np.dtype(array.dtype))
 
 
-def regime_fill(array: Array, regime: Regime) -> Fill:
-    """The regime's values for the argument."""
+def regime_fill(array: FilledArray, regime: Regime) -> Fill:
+    """Return the fill of the regime for the argument."""
     return Fill(partial(_drawn, array, regime), f"{regime.name} of {array.fill.meaning}", array.values)
 
 
-def _drawn(array: Array, regime: Regime, rng: np.random.Generator, count: int, axes: Mapping) -> np.ndarray:
-    """`count` values: the draw of a fill."""
+def _drawn(array: FilledArray, regime: Regime, rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> Floats:
+    """Draw `count` values of the regime."""
     values = np.asarray(array.fill.draw(rng, count, axes), "float64").reshape(-1)
     if count == 0:
         return values
-    domain, dtype = array.values, np.dtype(array.dtype)
-    low, high = (float(axes.get(bound, bound)) for bound in (domain.low, domain.high))
+    domain, dtype = array.values or Domain(), np.dtype(array.dtype)
+    low, high = (float(axes[bound] if isinstance(bound, str) else bound) for bound in (domain.low, domain.high))
     limits = np.finfo(dtype if dtype.kind == "f" else "float64")
     smallest, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
     most = domain.most or FACTOR.get(dtype.name, 1.0)
@@ -182,8 +189,9 @@ def _drawn(array: Array, regime: Regime, rng: np.random.Generator, count: int, a
 
 
 def regime_edges(spec: KernelSpec) -> list[Edge]:
-    """The spec's edges over the regimes that suit its inputs: all of them at one workload, some at those workloads
-    that take other ways through the code.
+    """Return edges with the regimes that suit the spec's inputs.
+
+    One workload has all of them, each workload that takes another way through the code has some.
     """
     filled = [(regime, fills) for regime in REGIMES if (fills := _fills(spec.inputs, regime))]
     workloads = _workloads(spec)
@@ -197,12 +205,12 @@ def regime_edges(spec: KernelSpec) -> list[Edge]:
     return edges
 
 
-def _fills(arrays: tuple[Array, ...], regime: Regime) -> dict[str, Fill]:
+def _fills(arrays: tuple[FilledArray, ...], regime: Regime) -> dict[str, Fill]:
     return {array.name: regime_fill(array, regime) for array in arrays if suited(array, regime)}
 
 
 def _alone(filled: list[tuple[Regime, dict[str, Fill]]]) -> Iterator[tuple[str, str, dict[str, Fill]]]:
-    """Regimes of one argument, the others as usual."""
+    """Yield the regimes of one argument, the others as usual."""
     for regime, fills in filled:
         if regime.name in ALONE and len(fills) > 1:
             yield from ((regime.name, name, {name: fill}) for name, fill in fills.items())
@@ -213,10 +221,11 @@ def _edge(name: str, workload: Workload, fills: Mapping[str, Fill]) -> Edge:
 
 
 def _workloads(spec: KernelSpec) -> list[Workload]:
-    """An edge for every different way through the code, as launches show it: the largest that is cheap. The one that
-    launches most blocks comes first.
+    """Return the largest cheap edge for every different way through the code, as launches show it.
+
+    The one that launches most blocks is first.
     """
-    by_path: dict[tuple, Case] = {}
+    by_path: dict[tuple[object, ...], Case] = {}
     cases = [Case(spec, workload, "edge") for workload in spec.edges if not isinstance(workload, Edge)]
     for case in sorted(cases, key=_cost):
         path = _path(case)
@@ -230,14 +239,14 @@ def _cost(case: Case) -> int:
 
 
 def _rank(case: Case) -> tuple[bool, int]:
-    """Cheap ones before the others, the largest of them first."""
+    """Return a key that sorts cheap ones first, the largest of them before the others."""
     return _cost(case) > MOST_COST, -_cost(case) if _cost(case) <= MOST_COST else _cost(case)
 
 
-def _path(case: Case) -> tuple:
-    """What tells two ways through the code apart: entries, and which extents of the grid are more than 1.
+def _path(case: Case) -> tuple[object, ...]:
+    """Return what distinguishes ways through the code: entries, and which extents of the grid are more than 1.
 
-    Empty where the launch raises: the edge itself reports that, and the other kernels have theirs.
+    It is empty if the launch raises: the edge itself reports that, and the other kernels have theirs.
     """
     try:
         steps = case.plan.steps(Device())
@@ -247,5 +256,5 @@ def _path(case: Case) -> tuple:
     return tuple((step.entry, step.block, _spread(step.grid)) for step in launches)
 
 
-def _spread(grid: int | tuple) -> tuple[bool, ...]:
+def _spread(grid: int | tuple[int, ...]) -> tuple[bool, ...]:
     return tuple(extent > 1 for extent in (grid if isinstance(grid, tuple) else (grid,)))

@@ -1,13 +1,20 @@
-"""How far an output may be from its float64 reference, and the comparison itself.
+"""Tolerances: how far an output may be from its float64 reference, and the comparison itself.
 
 The classes are those of the project's catalogue: exact, element-wise (ulp), normalising, reduction, product, normwise.
-Arrays may live on NumPy or CuPy; the caller hands in the module that owns them.
+Arrays belong to NumPy or CuPy; the caller passes the module that owns them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from prism_bench.array_types import AnyArray, ArrayModule
+
+if TYPE_CHECKING:
+    DType = np.dtype[Any]
 
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
 PIECE = 1 << 26  # elements compared at a time: half a gigabyte for each float64 copy
@@ -16,10 +23,10 @@ _SMALLEST_EXPONENT = {"float16": -24, "float32": -149, "float64": -1074}
 
 @dataclass(frozen=True)
 class Tolerance:
-    """An element passes within the largest of its allowances; `normwise` bounds the whole output besides.
+    """Allowances: an element passes within the largest of them; `normwise` also bounds the whole output.
 
     `underflows` are the products that make an element: each is off by half of the smallest number where it underflows.
-    `period` is a turn of what goes in a circle: an error of a whole turn is none.
+    `period` is a turn of an angle: an error of a whole turn is none.
 
     `terms` is a share of `magnitude` (the sum of the absolute terms that made the element); both may be functions
     that ask for inputs and axes by name.
@@ -30,76 +37,76 @@ class Tolerance:
     ulps: float = 0.0
     floor: float = 0.0
     floor_of_peak: float = 0.0
-    terms: float | Callable = 0.0
-    magnitude: Callable | None = None
+    terms: float | Callable[..., Any] = 0.0
+    magnitude: Callable[..., Any] | None = None
     normwise: float | None = None
-    underflows: float | Callable = 0.0
+    underflows: float | Callable[..., Any] = 0.0
     period: float | None = None
 
-    def loosened(self, **changes) -> "Tolerance":
-        """A copy with other allowances, for a variant whose arithmetic differs by design."""
+    def loosened(self, **changes: Any) -> "Tolerance":
+        """Return a copy with other allowances, for a variant whose arithmetic differs by design."""
         return replace(self, **changes)
 
 
 def exact() -> Tolerance:
-    """Bit-identical to the reference rounded to the output's dtype."""
+    """Return a tolerance for outputs that are bit-identical to the reference, rounded to the output's dtype."""
     return Tolerance("exact")
 
 
-def exact_except(where: Callable) -> Tolerance:
-    """Bit-identical but for elements for which `where` (asks for inputs and axes by name) is true.
+def exact_except(where: Callable[..., Any]) -> Tolerance:
+    """Return the same but for elements for which `where` (asks for inputs and axes by name) is true.
 
-    For labels: a value that lies on a cut as far as rounding can tell may go either way.
+    For labels: a value that is on a cut within rounding may go either way.
     """
     return Tolerance("exact except", terms=float("inf"), magnitude=where)
 
 
 def elementwise(ulps: float = 4, floor: float = 1e-7) -> Tolerance:
-    """Within `ulps` units in the last place, or within `floor` near zero."""
+    """Return a tolerance of `ulps` units in the last place, or of `floor` near zero."""
     return Tolerance("elementwise", ulps=ulps, floor=floor)
 
 
 def normalising() -> Tolerance:
-    """Softmax and norms: 1e-5 relative, with a floor of 1e-6 of the largest output."""
+    """Return a tolerance for softmax and norms: 1e-5 relative, and at least 1e-6 of the largest output."""
     return Tolerance("normalising", relative=1e-5, floor_of_peak=1e-6)
 
 
-def reduction(magnitude: Callable, terms: float | Callable = 1e-6, underflows: float | Callable = 0.0) -> Tolerance:
-    """Within `terms` of the sum of absolute terms, and of what `underflows` products may lose; never relative to a sum
-    that cancels."""
+def reduction(
+    magnitude: Callable[..., Any],
+    terms: float | Callable[..., Any] = 1e-6,
+    underflows: float | Callable[..., Any] = 0.0,
+) -> Tolerance:
+    """Return a tolerance of `terms` of the sum of absolute terms, never relative to a sum that cancels.
+
+    `underflows` products may each lose what underflows.
+    """
     return Tolerance("reduction", terms=terms, magnitude=magnitude, underflows=underflows)
 
 
-def product(magnitude: Callable, depth: Callable) -> Tolerance:
-    """FP32 products: 1e-5 normwise and gamma_K |A||B| componentwise, K from `depth` by name."""
+def product(magnitude: Callable[..., Any], depth: Callable[..., float]) -> Tolerance:
+    """Return a tolerance for FP32 products: 1e-5 normwise and gamma_K |A||B| componentwise, K from `depth` by name."""
 
-    def gamma(**names):
+    def gamma(**names: Any) -> float:
         k_u = depth(**names) * UNIT_ROUNDOFF["float32"]
         return k_u / (1 - k_u)
 
-    gamma.__signature__ = _signature(depth)
+    setattr(gamma, "__signature__", signature(depth))  # noqa: B010 - a function type has no such attribute
     return Tolerance("product", terms=gamma, magnitude=magnitude, normwise=1e-5)
 
 
 def normwise(limit: float) -> Tolerance:
-    """||actual - expected|| / ||expected|| at most `limit`: low-precision products."""
+    """Return a tolerance of ||actual - expected|| / ||expected|| at most `limit`, for low-precision products."""
     return Tolerance("normwise", relative=float("inf"), normwise=limit)
 
 
 def absolute(limit: float) -> Tolerance:
-    """Within `limit` everywhere."""
+    """Return a tolerance of `limit` everywhere."""
     return Tolerance("absolute", floor=limit)
-
-
-def _signature(function):
-    from inspect import signature
-
-    return signature(function)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found: errors are absolute; `place` is the index of the worst element."""
+    """Result of a comparison: errors are absolute; `place` is the index of the worst element."""
 
     passed: bool
     compared: int
@@ -114,7 +121,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Part:
-    """What a comparison found in one piece of the output; `excess` is the worst error over its allowance."""
+    """Result of one piece of the output; `excess` is the worst error over its allowance."""
 
     differing: int
     max_error: float
@@ -128,10 +135,18 @@ class _Part:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # infinities and NaN are values here
-def compare(actual, expected, tolerance: Tolerance, xp, *, terms=0.0, magnitude=None) -> Comparison:
+def compare(
+    actual: AnyArray,
+    expected: AnyArray,
+    tolerance: Tolerance,
+    xp: ArrayModule,
+    *,
+    terms: Any = 0.0,
+    magnitude: AnyArray = None,
+) -> Comparison:
     """Compare an output with its reference; `terms` and `magnitude` are the tolerance's, already evaluated.
 
-    Goes through the output in pieces of `PIECE` elements: float64 copies of all of it may not fit beside it.
+    The output is read in pieces of `PIECE` elements: float64 copies of all of it may not fit into memory with it.
     """
     if actual.size == 0:
         return Comparison(True, 0, 0, 0.0, 0.0, 0.0, (), 0.0, 0.0)
@@ -155,15 +170,15 @@ def compare(actual, expected, tolerance: Tolerance, xp, *, terms=0.0, magnitude=
 
 @dataclass(frozen=True)
 class _Limits:
-    """A tolerance with what it needs evaluated: `magnitude` flat, `peak` the largest finite size of the reference."""
+    """Evaluated tolerance: `magnitude` is flat, `peak` is the largest finite size of the reference."""
 
     tolerance: Tolerance
-    terms: float
-    magnitude: object
+    terms: Any
+    magnitude: AnyArray
     peak: float
 
 
-def _part(actual, expected, piece, limits, xp):
+def _part(actual: AnyArray, expected: AnyArray, piece: slice, limits: _Limits, xp: ArrayModule) -> _Part:
     dtype = actual.dtype
     wanted = expected[piece].astype(dtype) if limits.tolerance.name.startswith("exact") else expected[piece]
     wide = "float64" if dtype.kind == "f" else dtype
@@ -179,23 +194,24 @@ def _part(actual, expected, piece, limits, xp):
     )  # fmt: skip
 
 
-def _flat(magnitude, shape, xp):
-    """The magnitude of every element, flat; a single number stays one."""
+def _flat(magnitude: AnyArray, shape: tuple[int, ...], xp: ArrayModule) -> AnyArray:
+    """Return the magnitude of every element, flat; a single number stays one."""
     if magnitude is None or getattr(magnitude, "size", 1) == 1:
         return magnitude if magnitude is None else xp.asarray(magnitude).reshape(1)
     return xp.broadcast_to(xp.asarray(magnitude), shape).reshape(-1)
 
 
-def _peak(want, tolerance, xp):
+def _peak(want: AnyArray, tolerance: Tolerance, xp: ArrayModule) -> float:
     if not tolerance.floor_of_peak:
         return 0.0
     pieces = [want[at : at + PIECE] for at in range(0, want.size, PIECE)]
     return max(float(xp.where(xp.isfinite(one), xp.abs(one), 0.0).max()) for one in pieces)
 
 
-def _overflown(got, want, dtype, xp):
-    """Both with what the type cannot hold in the place of the infinity that it is rounded to, from the least number
-    on that is; an infinity in the reference itself stays one, and only that is equal to it.
+def _overflown(got: AnyArray, want: AnyArray, dtype: "DType", xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
+    """Return both with the least number that overflows instead of the infinity that it is rounded to.
+
+    An infinity in the reference itself stays one, and only an infinity is equal to it.
     """
     if dtype.kind != "f":
         return got, want
@@ -205,28 +221,28 @@ def _overflown(got, want, dtype, xp):
     return rounded, xp.where(finite, xp.clip(want, -most, most), want)
 
 
-def underflow(dtype) -> float:
-    """Half of the smallest number of the type, as near as one can be to what underflows; 0 for integers."""
+def underflow(dtype: "DType") -> float:
+    """Return half of the smallest number of the type, the largest error of what underflows; 0 for integers."""
     return 2.0 ** (_SMALLEST_EXPONENT[dtype.name] - 1) if dtype.kind == "f" else 0.0
 
 
-def _error(got, want, xp):
-    """|got - want|; 0 where both are NaN or the same infinity, infinite where only one is."""
+def _error(got: AnyArray, want: AnyArray, xp: ArrayModule) -> AnyArray:
+    """Return |got - want|; 0 where both are NaN or the same infinity, infinite where only one is."""
     if got.dtype.kind != "f":
         apart = xp.abs(got.astype("float64") - want.astype("float64"))
-        return xp.where(got == want, 0.0, xp.maximum(apart, 1.0))  # a float64 cannot tell all 64-bit integers apart
+        return xp.where(got == want, 0.0, xp.maximum(apart, 1.0))  # a float64 does not hold all 64-bit integers
     same = (got == want) | (xp.isnan(got) & xp.isnan(want))
     finite = xp.isfinite(got) & xp.isfinite(want)
     difference = xp.abs(xp.where(finite, got, 0.0) - xp.where(finite, want, 0.0))
     return xp.where(same, 0.0, xp.where(finite, difference, xp.inf))
 
 
-def _around(error, period, xp):
-    """The error the shorter way round."""
+def _around(error: AnyArray, period: float | None, xp: ArrayModule) -> AnyArray:
+    """Return the error in the shorter direction around a circle."""
     return error if period is None else xp.where(xp.isfinite(error), xp.minimum(error, xp.abs(period - error)), error)
 
 
-def _allowed(want, dtype, limits, piece, xp):
+def _allowed(want: AnyArray, dtype: "DType", limits: _Limits, piece: slice, xp: ArrayModule) -> AnyArray:
     tolerance = limits.tolerance
     if tolerance.name == "exact except":
         return xp.where(limits.magnitude[piece], limits.terms, 0.0)
@@ -245,16 +261,16 @@ def _allowed(want, dtype, limits, piece, xp):
     return allowed
 
 
-def _ulp(size, dtype, xp):
-    """The gap to the next float of `dtype` above `size`."""
+def _ulp(size: AnyArray, dtype: "DType", xp: ArrayModule) -> AnyArray:
+    """Return the gap to the next float of `dtype` above `size`."""
     digits = {"float16": 11, "float32": 24, "float64": 53}[dtype.name]
     smallest = _SMALLEST_EXPONENT[dtype.name]
     exponent = xp.where(size > 0, xp.frexp(size)[1] - digits, smallest)
     return xp.ldexp(1.0, xp.maximum(exponent, smallest))
 
 
-def _worst(error, allowed, xp):
-    """The index of the element that most exceeds its allowance, or has the largest error; and the excess."""
+def _worst(error: AnyArray, allowed: AnyArray, xp: ArrayModule) -> tuple[int, float]:
+    """Return the index of the element that most exceeds its allowance, or has the largest error; and the excess."""
     over = error / xp.where(allowed > 0, allowed, 1e-30)
     finite = xp.where(xp.isnan(over), 0.0, over)
     at = int(finite.argmax())
@@ -262,22 +278,23 @@ def _worst(error, allowed, xp):
     return (at, excess) if excess > 0 else (int(error.argmax()), 0.0)
 
 
-def _squares(error, want, xp):
-    """The sums of squares of error and reference over what is finite in the reference."""
+def _squares(error: AnyArray, want: AnyArray, xp: ArrayModule) -> tuple[float, float]:
+    """Return the sums of squares of error and reference over what is finite in the reference."""
     if want.dtype.kind != "f":
         return 0.0, 0.0
     finite = xp.isfinite(want)
-    return tuple(float((xp.where(finite, values, 0.0) ** 2).sum()) for values in (error, want))
+    squares = [float((xp.where(finite, values, 0.0) ** 2).sum()) for values in (error, want)]
+    return squares[0], squares[1]
 
 
-def _norm_error(parts):
+def _norm_error(parts: list[_Part]) -> float:
     scale = sum(part.squared_size for part in parts) ** 0.5
     total = sum(part.squared_error for part in parts) ** 0.5
     return total / scale if scale > 0 else total
 
 
-def _unravel(flat, shape):
-    place = []
+def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    place: list[int] = []
     for extent in reversed(shape):
         place.append(flat % extent)
         flat //= extent

@@ -20,7 +20,7 @@ NOUNS = """
     evidence metric workload budget kernel case measurement run_record inputs tolerance arguments byname files tune
     case_sizes correctness host_plan
     naming precision scene extension moved identity entry strict_json domain originals documents record_schema
-    record_ranges record_check foreign_files
+    record_ranges record_check foreign_files array_types launch rule spec_parts variant
     interrupts saving temporaries regimes
 """.split()
 FLOORS = [

@@ -34,8 +34,8 @@ class Catalogue:
     folder: Path
     kernels: dict[str, KernelSpec]
     problems: tuple[Problem, ...] = ()
-    aliases: dict[str, str] = field(default_factory=dict)
-    choices: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict[str, str])
+    choices: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
 
     @cached_property
     def listing(self) -> CaseListing:

@@ -18,8 +18,8 @@ from prism_bench.kernel import KernelSpec
 class _Found:
     """Specs by name, and problems, in the order in which they were found."""
 
-    kernels: dict[str, KernelSpec] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    kernels: dict[str, KernelSpec] = field(default_factory=dict[str, KernelSpec])
+    problems: list[Problem] = field(default_factory=list[Problem])
 
     def add(self, spec: KernelSpec) -> None:
         """Add a spec that contradicts neither itself nor the others; raise an error otherwise."""

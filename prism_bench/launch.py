@@ -1,0 +1,52 @@
+"""Steps of a host plan: launches and zero fills, and what a launch may require of the device."""
+
+from dataclasses import dataclass
+from numbers import Integral
+
+from prism_bench.errors import SpecError
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch. `entry` and `arguments` (names) default to the spec's; a zero in `grid` means nothing to launch."""
+
+    grid: int | tuple[int, ...]
+    block: int | tuple[int, ...]
+    shared: int = 0
+    entry: str | None = None
+    arguments: tuple[str, ...] | None = None
+    cooperative: bool = False
+
+    def __post_init__(self) -> None:
+        _require_extent("grid", self.grid, least=0)
+        _require_extent("block", self.block, least=1)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the grid has no block."""
+        return 0 in (self.grid if isinstance(self.grid, tuple) else (self.grid,))
+
+
+def _require_extent(what: str, value: int | tuple[int, ...], *, least: int) -> None:
+    """Raise a SpecError unless `value` is a whole number, or a tuple of one to three, each of at least `least`."""
+    extents = value if isinstance(value, tuple) else (value,)
+    whole = not any(type(extent) is bool or not isinstance(extent, Integral) for extent in extents)
+    if not (whole and 1 <= len(extents) <= 3 and min(extents) >= least):
+        raise SpecError(
+            f"Launch: {what} is {value!r}; it is a whole number of at least {least}, or a tuple of one to three"
+        )
+
+
+@dataclass(frozen=True)
+class Zero:
+    """Step of a host plan: fill the named buffer with zero bytes, asynchronously."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Instructions (`what`, in words) that one compute capability alone has, such as 90."""
+
+    what: str
+    compute_capability: int
