@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from prism_bench.arguments import Array, FilledArray
+from prism_bench.array_types import DType
 from prism_bench.case import Case, Device
 from prism_bench.domain import Domain
 from prism_bench.inputs import Fill
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Floats: TypeAlias = "NDArray[np.float64]"
-DType: TypeAlias = "np.dtype[Any]"
 
 DISTINCT = 3  # values among which ties are drawn
 FACTOR = {"float16": 2.0**8, "float32": 2.0**40, "float64": 2.0**40}  # from usual values to tiny and to huge ones

@@ -7,14 +7,11 @@ Arrays belong to NumPy or CuPy; the caller passes the module that owns them.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from prism_bench.array_types import AnyArray, ArrayModule
-
-if TYPE_CHECKING:
-    DType = np.dtype[Any]
+from prism_bench.array_types import AnyArray, ArrayModule, DType
 
 UNIT_ROUNDOFF = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
 PIECE = 1 << 26  # elements compared at a time: half a gigabyte for each float64 copy
@@ -208,7 +205,7 @@ def _peak(want: AnyArray, tolerance: Tolerance, xp: ArrayModule) -> float:
     return max(float(xp.where(xp.isfinite(one), xp.abs(one), 0.0).max()) for one in pieces)
 
 
-def _overflown(got: AnyArray, want: AnyArray, dtype: "DType", xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
+def _overflown(got: AnyArray, want: AnyArray, dtype: DType, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
     """Return both with the least number that overflows instead of the infinity that it is rounded to.
 
     An infinity in the reference itself stays one, and only an infinity is equal to it.
@@ -221,7 +218,7 @@ def _overflown(got: AnyArray, want: AnyArray, dtype: "DType", xp: ArrayModule) -
     return rounded, xp.where(finite, xp.clip(want, -most, most), want)
 
 
-def underflow(dtype: "DType") -> float:
+def underflow(dtype: DType) -> float:
     """Return half of the smallest number of the type, the largest error of what underflows; 0 for integers."""
     return 2.0 ** (_SMALLEST_EXPONENT[dtype.name] - 1) if dtype.kind == "f" else 0.0
 
@@ -242,7 +239,7 @@ def _around(error: AnyArray, period: float | None, xp: ArrayModule) -> AnyArray:
     return error if period is None else xp.where(xp.isfinite(error), xp.minimum(error, xp.abs(period - error)), error)
 
 
-def _allowed(want: AnyArray, dtype: "DType", limits: _Limits, piece: slice, xp: ArrayModule) -> AnyArray:
+def _allowed(want: AnyArray, dtype: DType, limits: _Limits, piece: slice, xp: ArrayModule) -> AnyArray:
     tolerance = limits.tolerance
     if tolerance.name == "exact except":
         return xp.where(limits.magnitude[piece], limits.terms, 0.0)
@@ -261,7 +258,7 @@ def _allowed(want: AnyArray, dtype: "DType", limits: _Limits, piece: slice, xp: 
     return allowed
 
 
-def _ulp(size: AnyArray, dtype: "DType", xp: ArrayModule) -> AnyArray:
+def _ulp(size: AnyArray, dtype: DType, xp: ArrayModule) -> AnyArray:
     """Return the gap to the next float of `dtype` above `size`."""
     digits = {"float16": 11, "float32": 24, "float64": 53}[dtype.name]
     smallest = _SMALLEST_EXPONENT[dtype.name]
