@@ -45,9 +45,9 @@ DOORS = ("__init__", "__main__")
 
 # Outside packages and the only places that may name them.
 OUTSIDE = {
-    "numpy": ["arguments", "precision", "scene", "store", "case_sizes", "correctness", "inputs", "tolerance", "regimes",
-              "backends", "emulator", "run", "workers", "tuning", "extensions", "profilers", "analysis", "studies",
-              "api", "report"],
+    "numpy": ["arguments", "array_types", "precision", "scene", "store", "case_sizes", "correctness", "inputs",
+              "tolerance", "regimes", "backends", "emulator", "run", "workers", "tuning", "extensions",
+              "profilers", "analysis", "studies", "api", "report"],
     "scipy": ["backends", "run", "studies", "analysis"],
     "cupy": ["backends/cuda", "compilation/bindings", "extensions/memory"],
     "cupyx": ["backends/cuda"],
