@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(512)
     *accuracy = static_cast<T>(accuracy_all);
 }
 
-// Every stage in a launch of its own.
+// Every stage in a separate launch.
 
 template <class T>
 __global__ void __launch_bounds__(256)

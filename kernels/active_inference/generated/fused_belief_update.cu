@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(256)
     mu[column] = mu_at + kappa * gradient;
 }
 
-// Every stage in a launch of its own.
+// Every stage in a separate launch.
 
 template <class T>
 __global__ void __launch_bounds__(256)

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(512)
     *complexity = static_cast<T>(complexity_all);
 }
 
-// Every stage in a launch of its own.
+// Every stage in a separate launch.
 
 template <class T>
 __global__ void __launch_bounds__(256)

@@ -41,7 +41,7 @@ class Declaration:
 
 
 def declarations(folder: Path, wanted: Iterable[str] = ()) -> list[Declaration]:
-    """Return the programs of a catalogue, or those called so; SpecError or UsageError says what is wrong with which."""
+    """Return the programs of a catalogue, or those called so; SpecError or UsageError names what is wrong."""
     former = next(iter(sorted(folder.glob(f"*/{FORMER}/*.py"))), None)
     if former:
         raise SpecError(f"{former}: a program is declared in {former.parents[1] / former.name}, a spec file that ends "

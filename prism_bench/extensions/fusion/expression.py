@@ -125,7 +125,7 @@ class FunctionChoice:
 
     @property
     def default(self) -> str:
-        """The name of the function that is chosen unless a workload says otherwise."""
+        """The name of the function that is chosen unless a workload names another."""
         return next(iter(self.functions))
 
     @property

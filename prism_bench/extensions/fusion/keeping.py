@@ -1,4 +1,4 @@
-"""Generated files on disk: what would change, and the PTX kept beside each source with what it was made from."""
+"""Generated files on disk: what would change, and the PTX kept next to each source with what it was made from."""
 
 import json
 from dataclasses import dataclass

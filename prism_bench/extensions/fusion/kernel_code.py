@@ -16,7 +16,7 @@ WIDTH = 120
 
 @dataclass(frozen=True)
 class EntryCall:
-    """A launch of `entry`, in which {} stands for template arguments, for the type or precision `number`.
+    """A launch of `entry`, with {} for template arguments, for the type or precision `number`.
 
     `arguments` are the names to pass where they are not the spec's in order.
     """
@@ -121,7 +121,7 @@ def function(name: str, taken: str, captured: str, expression: str) -> str:
 
 
 def elements(plan: FusionPlan, names: Iterable[str], index: str, number: str = "T") -> list[str]:
-    """Return statements that read vectors at `index` into names of their own (a_at for a)."""
+    """Return statements that read vectors at `index` into local names (a_at for a)."""
     return [f"const {number} {name}_at = {name}[{index}];" for name in names if len(plan.axes[name]) == 1]
 
 

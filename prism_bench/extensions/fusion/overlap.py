@@ -1,4 +1,4 @@
-"""Copies and kernels at the same time: a problem in chunks on lanes of their own, and two kernels beside one another.
+"""Copies and kernels at the same time: a problem in chunks on several lanes, and several kernels side by side.
 
 Every form of an experiment does the same work, and its results are compared bit by bit with those of the first form;
 a form that differs has no time. Times are the host's, from the first call to the end of all work, forms in turn.
@@ -7,33 +7,36 @@ a form that differs has no time. Times are the host's, from the first call to th
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
+from typing import Any, Self
 
 import numpy as np
 
 from prism_bench.backends import Backend
-from prism_bench.backends.base import Fork
+from prism_bench.backends.base import Flow, Fork, Runnable
 from prism_bench.case import Case
 from prism_bench.errors import UsageError, VerificationFailed
 from prism_bench.measure import shuffled
 
 SAMPLES, WARM_UP = 15, 3
+HostArray = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)
-class Form:
+class OverlapForm:
     """One way to do the work: `launches` and bytes copied each way of one call; a `part` is only a part of the work."""
 
     name: str
     launches: int
     copied_in: int
     copied_out: int
-    call: Callable[[], None]
+    call: Callable[[], object]
     part: bool = False
 
 
 @dataclass(frozen=True)
-class Row:
+class OverlapRow:
     """A form in the ledger, with the seconds of its samples; none where the backend has no device to time."""
 
     name: str
@@ -45,40 +48,44 @@ class Row:
 
     @property
     def median(self) -> float | None:
+        """The median of the samples in seconds."""
         return float(np.median(self.seconds)) if self.seconds else None
 
 
 @dataclass(frozen=True)
-class Overlap:
+class OverlapLedger:
     """The ledger of one experiment: parts alone, then the whole work, the first whole one with nothing overlapped."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[OverlapRow, ...]
 
     @property
-    def floor(self) -> float | None:
+    def longest_part(self) -> float | None:
         """Seconds of the longest part: perfect overlap takes no less."""
-        return max((row.median for row in self.rows if row.part and row.seconds), default=None)
+        return max((row.median for row in self.rows if row.part and row.median is not None), default=None)
 
     @property
-    def serial(self) -> Row:
+    def serial(self) -> OverlapRow:
+        """The form with nothing overlapped."""
         return next(row for row in self.rows if not row.part)
 
-    def speedup(self, row: Row) -> float | None:
-        """How many times faster than with nothing overlapped."""
-        return self.serial.median / row.median if row.seconds else None
+    def speedup(self, row: OverlapRow) -> float | None:
+        """Return how many times faster than with nothing overlapped."""
+        serial, own = self.serial.median, row.median
+        return None if serial is None or own is None else serial / own
 
-    def hidden(self, row: Row) -> float | None:
-        """The share of what overlap could hide that it does hide."""
-        if not row.seconds or self.floor is None or self.serial.median <= self.floor:
+    def hidden(self, row: OverlapRow) -> float | None:
+        """Return the share of what overlap could hide that it does hide."""
+        serial, own, least = self.serial.median, row.median, self.longest_part
+        if own is None or least is None or serial is None or serial <= least:
             return None
-        return (self.serial.median - row.median) / (self.serial.median - self.floor)
+        return (serial - own) / (serial - least)
 
 
 class Chunks:
     """The same case on chunk after chunk of a problem in the host's memory: in, through the kernel, out again."""
 
-    def __init__(self, backend: Backend, case: Case, chunks: int, lanes: int):
+    def __init__(self, backend: Backend, case: Case, chunks: int, lanes: int) -> None:
         if not 1 <= lanes <= chunks:
             raise UsageError(f"{chunks} chunks on {lanes} lanes: at least one lane, and no more than chunks")
         self._flow, self._stack, self._case = backend.flow(), ExitStack(), case
@@ -88,132 +95,140 @@ class Chunks:
         self._lanes = [self._stack.enter_context(backend.prepare(case, drawn[0])) for _ in range(lanes)]
         self._launches = self._lanes[0].evidence().get("launches", 1)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
     @property
     def title(self) -> str:
+        """What is run, in words."""
         return f"{len(self._given)} chunks of {self._case.name} on {len(self._lanes)} lanes"
 
-    def forms(self) -> list[Form]:
-        """Copies in, kernels and copies out alone; all of it on one lane, and on all lanes."""
+    def forms(self) -> list[OverlapForm]:
+        """Return copies in, kernels and copies out alone; all of it on one lane, and on all lanes."""
         count, runnable = len(self._given), self._lanes[0]
         into, out = (sum(a.nbytes for one in arrays for a in one.values()) for arrays in (self._given, self._taken))
         launches = count * self._launches
         return [
-            Form("copies in", 0, into, 0, lambda: self._each(lambda i: self._put(i, runnable)), True),
-            Form("kernels", launches, 0, 0, lambda: self._each(lambda i: runnable()), True),
-            Form("copies out", 0, 0, out, lambda: self._each(lambda i: self._fetch(i, runnable)), True),
-            Form("one lane", launches, into, out, lambda: self._each(lambda i: self._whole(i, runnable))),
-            Form(f"{len(self._lanes)} lanes", launches, into, out, lambda: beside(self._flow, self._by_lane())),
+            OverlapForm("copies in", 0, into, 0, lambda: self._each(lambda i: self._put(i, runnable)), True),
+            OverlapForm("kernels", launches, 0, 0, lambda: self._each(lambda i: runnable()), True),
+            OverlapForm("copies out", 0, 0, out, lambda: self._each(lambda i: self._fetch(i, runnable)), True),
+            OverlapForm("one lane", launches, into, out, lambda: self._each(lambda i: self._whole(i, runnable))),
+            OverlapForm(f"{len(self._lanes)} lanes", launches, into, out, self._on_all_lanes),
         ]
 
-    def results(self) -> list[np.ndarray]:
-        """What came out, chunk by chunk."""
+    def results(self) -> list[HostArray]:
+        """Return the outputs, chunk by chunk."""
         return [array.copy() for one in self._taken for array in one.values()]
 
     def forget(self) -> None:
-        """What stands in the results next was written anew."""
+        """Fill the outputs with a poison, so that the next results were written anew."""
         for one in self._taken:
             for array in one.values():
                 array.view("uint8")[...] = 0xA5
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         self._flow.synchronize()
 
-    def _outputs(self):
+    def _outputs(self) -> dict[str, HostArray]:
         outputs = self._case.spec.outputs
         return {one.name: self._flow.host_array(self._case.sizes.shape(one.name), one.dtype) for one in outputs}
 
-    def _pinned(self, values):
+    def _pinned(self, values: HostArray) -> HostArray:
         array = self._flow.host_array(values.shape, values.dtype)
         array[...] = values
         return array
 
-    def _each(self, work):
+    def _each(self, work: Callable[[int], object]) -> None:
         for chunk in range(len(self._given)):
             work(chunk)
 
-    def _by_lane(self):
-        count = len(self._lanes)
-        return [lambda n=n: [self._whole(i, self._lanes[n]) for i in range(n, len(self._given), count)]
-                for n in range(count)]  # fmt: skip
+    def _by_lane(self) -> list[Callable[[], None]]:
+        """Return what each lane does: every so many chunks, from its own number on."""
+        return [partial(self._on_lane, number) for number in range(len(self._lanes))]
 
-    def _whole(self, chunk, runnable):
+    def _on_all_lanes(self) -> None:
+        on_lanes(self._flow, self._by_lane())
+
+    def _on_lane(self, number: int) -> None:
+        for chunk in range(number, len(self._given), len(self._lanes)):
+            self._whole(chunk, self._lanes[number])
+
+    def _whole(self, chunk: int, runnable: Runnable) -> None:
         self._put(chunk, runnable)
         runnable()
         self._fetch(chunk, runnable)
 
-    def _put(self, chunk, runnable):
+    def _put(self, chunk: int, runnable: Runnable) -> None:
         for name, values in self._given[chunk].items():
             runnable.put(name, values)
 
-    def _fetch(self, chunk, runnable):
+    def _fetch(self, chunk: int, runnable: Runnable) -> None:
         for name, values in self._taken[chunk].items():
             runnable.fetch(name, values)
 
 
-class Beside:
-    """Several cases, each evaluated `rounds` times: one after the other, or on a lane of its own."""
+class SideBySide:
+    """Several cases, each evaluated `rounds` times: one after the other, or each on another lane."""
 
-    def __init__(self, backend: Backend, cases: Sequence[Case], rounds: int):
+    def __init__(self, backend: Backend, cases: Sequence[Case], rounds: int) -> None:
         self._in_graphs = backend.name == "cuda"
         self._flow, self._stack, self._cases = backend.flow(), ExitStack(), cases
         self._runnables = [self._stack.enter_context(backend.prepare(case, case.inputs())) for case in cases]
         self._rounds = rounds
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
     @property
     def title(self) -> str:
+        """What is run, in words."""
         how = ", as graphs" if self._in_graphs else ""
-        return f"{' beside '.join(case.name for case in self._cases)}, {self._rounds} evaluations each{how}"
+        return f"{' next to '.join(case.name for case in self._cases)}, {self._rounds} evaluations each{how}"
 
-    def forms(self) -> list[Form]:
-        """Each case alone; all in one lane, and each in its own."""
-        lone = [lambda r=r: self._repeated(r) for r in self._runnables]
+    def forms(self) -> list[OverlapForm]:
+        """Return each case alone; all in one lane, and each in its own."""
+        lone = [partial(self._repeated, runnable) for runnable in self._runnables]
         counts = [self._rounds * r.evidence().get("launches", 1) for r in self._runnables]
-        parts = [Form(case.kernel, count, 0, 0, self._graph([call]), True)
+        parts = [OverlapForm(case.kernel, count, 0, 0, self._graph([call]), True)
                  for case, count, call in zip(self._cases, counts, lone, strict=True)]  # fmt: skip
         together = lambda: [call() for call in lone]  # noqa: E731
         return [
             *parts,
-            Form("one lane", sum(counts), 0, 0, self._graph([together])),
-            Form(f"{len(lone)} lanes", sum(counts), 0, 0, self._graph(lone)),
+            OverlapForm("one lane", sum(counts), 0, 0, self._graph([together])),
+            OverlapForm(f"{len(lone)} lanes", sum(counts), 0, 0, self._graph(lone)),
         ]
 
-    def results(self) -> list:
-        """What came out, case by case."""
-        found = []
+    def results(self) -> list[HostArray]:
+        """Return the outputs, case by case."""
+        found: list[HostArray] = []
         for case, runnable in zip(self._cases, self._runnables, strict=True):
             arrays = runnable.arrays(one.name for one in case.spec.outputs)
             found += [array.get() if hasattr(array, "get") else array.copy() for array in arrays.values()]
         return found
 
     def forget(self) -> None:
-        """Outputs are poisoned, inputs laid out again."""
+        """Poison the outputs and lay the inputs out again."""
         for runnable in self._runnables:
             runnable.reset(runnable.inputs)
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         self._flow.synchronize()
 
-    def _repeated(self, runnable):
+    def _repeated(self, runnable: Runnable) -> None:
         for _ in range(self._rounds):
             runnable()
 
-    def _graph(self, calls):
-        """One graph of it where the backend has such: the host would else be the slower one."""
+    def _graph(self, calls: Sequence[Callable[[], object]]) -> Callable[[], None]:
+        """Return one graph of the calls where the backend has graphs: the host would else be the slower one."""
 
-        def work():
-            beside(self._flow, calls)
+        def work() -> None:
+            on_lanes(self._flow, calls)
 
         if not self._in_graphs:
             return work
@@ -221,8 +236,8 @@ class Beside:
         return self._flow.captured(work)
 
 
-def beside(flow, calls: Sequence[Callable[[], object]]) -> None:
-    """Enqueue each of the calls on a lane of its own; lane 0 goes on when all are done."""
+def on_lanes(flow: Flow, calls: Sequence[Callable[[], object]]) -> None:
+    """Enqueue each of the calls on another lane; lane 0 goes on when all are done."""
     lanes = range(1, len(calls) + 1)
     with Fork(flow, lanes):
         for number, call in zip(lanes, calls, strict=True):
@@ -230,8 +245,8 @@ def beside(flow, calls: Sequence[Callable[[], object]]) -> None:
                 call()
 
 
-def account(work: Chunks | Beside, timed: bool) -> Overlap:
-    """The ledger of all forms of the work. VerificationFailed where a whole form gives other results than the first."""
+def account(work: Chunks | SideBySide, timed: bool) -> OverlapLedger:
+    """Return the ledger of all forms; VerificationFailed where a whole form gives other results than the first."""
     forms = work.forms()
     _verify(work, [form for form in forms if not form.part])
     seconds: dict[str, list[float]] = {form.name: [] for form in forms}
@@ -240,12 +255,12 @@ def account(work: Chunks | Beside, timed: bool) -> Overlap:
             taken = _timed(work, form)
             if turn >= WARM_UP:
                 seconds[form.name].append(taken)
-    rows = (Row(f.name, f.launches, f.copied_in, f.copied_out, f.part, tuple(seconds[f.name])) for f in forms)
-    return Overlap(work.title, tuple(rows))
+    rows = (OverlapRow(f.name, f.launches, f.copied_in, f.copied_out, f.part, tuple(seconds[f.name])) for f in forms)
+    return OverlapLedger(work.title, tuple(rows))
 
 
-def _verify(work, forms):
-    expected = None
+def _verify(work: Chunks | SideBySide, forms: Sequence[OverlapForm]) -> None:
+    expected: list[HostArray] = []
     for form in forms:
         work.forget()
         _timed(work, form)
@@ -255,7 +270,7 @@ def _verify(work, forms):
             raise VerificationFailed(f"{work.title}: '{form.name}' gives other results than '{forms[0].name}'")
 
 
-def _timed(work, form):
+def _timed(work: Chunks | SideBySide, form: OverlapForm) -> float:
     work.synchronize()
     before = perf_counter()
     form.call()

@@ -126,7 +126,7 @@ def _inline(stage: Anchor, inlined: Mapping[str, Expression]) -> Anchor:
 
 
 def _place(stage: Stage, axes: Axes) -> str:
-    """Return where an output goes: an array of its own, or an input that it takes the place of."""
+    """Return where an output goes: its own array, or an input that it takes the place of."""
     if not isinstance(stage, Map) or stage.into is None:
         return stage.name
     if axes.get(stage.into) != axes[stage.name]:

@@ -32,8 +32,8 @@ class Input:
 class ByHand:
     """The hand-written form, a variant of the kernel: `entry` of `<name>.cu` in the family's folder.
 
-    {} in the entry stands for what varies: the number's type, or tile and template arguments. `tensor` is the entry for
-    tensor cores; `arguments` are the names to pass where they are not the generated kernel's.
+    {} in the entry is a place for what varies: the number's type, or tile and template arguments. `tensor` is the entry
+    for tensor cores; `arguments` are the names to pass where they are not the generated kernel's.
     """
 
     entry: str

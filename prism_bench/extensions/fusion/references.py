@@ -135,8 +135,7 @@ def reference(plan: FusionPlan, includes: Includes) -> Callable[..., Any]:
         known = dict(values)
         for name, step in steps:
             known[name] = step(known)
-        found = tuple(output(known) for output in outputs)
-        return found if len(found) > 1 else found[0]
+        return tuple(output(known) for output in outputs) if len(outputs) > 1 else outputs[0](known)
 
     asked = {module for one in plan.anchors for module in StageValue(one, one.expressions).asks}
     asked |= _modules(plan.outputs.values())

@@ -50,7 +50,7 @@ def _refuse_barriers(plan: FusionPlan) -> None:
         if held:
             raise cannot_fuse(
                 name, f"it goes over an axis with '{min(held)}', which is known only when the last block has finished; "
-                "all others would have to wait for it (a grid barrier). Make it a program of its own"
+                "all others would have to wait for it (a grid barrier). Make it a separate program"
             )  # fmt: skip
 
 
@@ -58,8 +58,8 @@ def _refuse_second_matrix(plan: FusionPlan) -> None:
     tiled = [one for one in plan.anchors if isinstance(one, Tiled)]
     for first, stage in pairwise(tiled):
         raise cannot_fuse(
-            stage.name, f"it walks a matrix, as '{first.name}' does, in tiles of its own, and one launch walks one "
-            "matrix. Make it a program of its own"
+            stage.name, f"it walks a matrix, as '{first.name}' does, in its own tiles, and one launch walks one "
+            "matrix. Make it a separate program"
         )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _refuse_operands(plan: FusionPlan) -> None:
         for name in _in_memory(stage):
             if name not in given:
                 raise cannot_fuse(
-                    stage.name, f"every block reads all of '{name}', so it must stand in memory before the launch; "
+                    stage.name, f"every block reads all of '{name}', so it must be in memory before the launch; "
                     "make it an input"
                 )  # fmt: skip
     for name in names_in(*plan.expressions):
@@ -106,7 +106,7 @@ def _refuse_by_kind(plan: FusionPlan) -> None:
     for name in plan.outputs:
         if plan.axes[name] not in ((), along):
             raise cannot_fuse(
-                name, f"it lies along {' '.join(plan.axes[name])}, '{tiled.name}' along {' '.join(along)}"
+                name, f"it is along {' '.join(plan.axes[name])}, '{tiled.name}' along {' '.join(along)}"
             )
     if isinstance(tiled, RowDots) and len(plan.reduces) > 1 and plan.chosen:
         raise cannot_fuse(plan.chosen.name, "one parameter would choose two reductions")
@@ -135,7 +135,7 @@ def _refuse_scans(plan: FusionPlan) -> None:
 def _refuse_other_axes(plan: FusionPlan, along: tuple[str, ...]) -> None:
     for name in names_in(*plan.expressions):
         if plan.axes[name] not in ((), along):
-            raise cannot_fuse(name, f"it lies along {' '.join(plan.axes[name])}, the points along {' '.join(along)}")
+            raise cannot_fuse(name, f"it is along {' '.join(plan.axes[name])}, the points along {' '.join(along)}")
 
 
 def epilogue(plan: FusionPlan, stage: Product) -> tuple[Expression, str | None]:
@@ -156,4 +156,5 @@ def _refuse_overwriting(plan: FusionPlan) -> None:
     elsewhere = {name for stage in plan.anchors for name in operands(stage)} if plan.tiled or plan.scans else set()
     for name in plan.overwritten:
         if name in elsewhere or (not plan.tiled and len(plan.outputs) > 1):
-            raise cannot_fuse(name, "it is overwritten while other blocks still read it; give it an output of its own")
+            reason = "it is overwritten while other blocks still read it; give it an output that is no input"
+            raise cannot_fuse(name, reason)

@@ -1,17 +1,20 @@
 """Which precision a program's stages should have: the cheapest whose measured error its tolerance allows.
 
 Each precision that the program declares is tried on the same sample data: operands are rounded to it, its kernel runs
-on the backend (its reference, on NumPy), and what comes out is held against the float64 reference of the data before
-they were rounded. No architecture decides; a device that lacks the instructions is slower, and its times tell.
+on the backend (its reference, on NumPy), and its output is compared with the float64 reference of the data before they
+were rounded. No architecture decides: a device that lacks the instructions is slower, and times are measured.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from prism_bench.backends import Backend
+from prism_bench.backends.base import Runnable
 from prism_bench.case import Case
 from prism_bench.errors import BackendUnavailable, CompilationFailed, MeasurementInvalid, UsageError, unknown
 from prism_bench.extensions.fusion.program import FusionProgram
@@ -23,13 +26,15 @@ from prism_bench.precision import PRECISIONS
 
 CLOCK = "cold_time"
 SEEDS = (0, 1)
+HostArray = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True)
 class Tried:
-    """One precision: the `stage` that it is of, the kernel that has it, its largest normwise error over outputs and
-    seeds, its seconds where the backend has a device's clock, the bytes that it must move, and `reason` where it could
-    not be tried.
+    """One precision of a `stage`, and the kernel that has it.
+
+    `error` is its largest normwise error over outputs and seeds, `seconds` its time where the backend has a device's
+    clock, `bytes` what it must move, and `reason` why it could not be tried.
     """
 
     precision: str
@@ -42,8 +47,8 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Selection:
-    """What was tried for a program at a workload; `sample` says on which data, `basis` what makes one the cheapest."""
+class PrecisionChoice:
+    """What was tried for a program at a workload, on which `sample` of data; `basis` is what makes one the cheapest."""
 
     program: str
     workload: str
@@ -53,17 +58,22 @@ class Selection:
     tried: tuple[Tried, ...]
 
     def allowed(self, one: Tried) -> bool:
-        """Whether its error is measured and within the tolerance."""
+        """Return whether its error is measured and within the tolerance."""
         return one.error is not None and one.error <= self.within
 
     @property
     def chosen(self) -> Tried | None:
-        """The cheapest that is allowed: the fastest where times are known, else the one that moves the fewest bytes;
-        of equals the most exact.
+        """The cheapest that is allowed, and of equals the most exact.
+
+        That is the fastest where times are known, else the one that moves the fewest bytes.
         """
         timed = any(one.seconds is not None for one in self.tried)
-        cost = lambda one: (one.seconds or float("inf")) if timed else one.bytes  # noqa: E731
-        return min(filter(self.allowed, self.tried), key=lambda one: (cost(one), one.error), default=None)
+
+        def cost(one: Tried) -> tuple[float, float]:
+            own = (one.seconds or float("inf")) if timed else float(one.bytes)
+            return own, float("inf") if one.error is None else one.error
+
+        return min(filter(self.allowed, self.tried), key=cost, default=None)
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class Question:
 
     label: str = "S0"
     within: float | None = None
-    data: Mapping[str, np.ndarray] | None = None
+    data: Mapping[str, HostArray] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,19 +96,20 @@ class Declared:
 
 
 def declared(program: FusionProgram) -> Iterator[Declared]:
-    """The precisions to choose among: those of all stages' numbers, then those of a product's operands."""
+    """Yield the precisions to choose among: those of all stages' numbers, then those of a product's operands."""
     product = next((one for one in program.stages if isinstance(one, Product)), None)
     for number in program.numbers:
         yield Declared(number, "all stages", "f64" if number == "float64" else None)
-    for one in product.precisions[1:] if product else ():
-        yield Declared(one, product.name, one, (product.left, product.right))
+    if product:
+        for one in product.precisions[1:]:
+            yield Declared(one, product.name, one, (product.left, product.right))
 
 
-def select(program: FusionProgram, spec: KernelSpec, backend: Backend, question: Question) -> Selection:
+def select(program: FusionProgram, spec: KernelSpec, backend: Backend, question: Question) -> PrecisionChoice:
     """Try all precisions of the program, whose kernel is `spec`; UsageError where there is nothing to choose by."""
     within = question.within or program.within
     if within is None:
-        raise UsageError(f"{spec.name}: its program declares no 'within'; --within says how large an error may be")
+        raise UsageError(f"{spec.name}: its program declares no 'within'; give the largest allowed error with --within")
     if question.label not in spec.workloads:
         raise unknown("label", question.label, spec.workloads)
     whole = Case(spec, spec.workloads[question.label], question.label)
@@ -106,12 +117,13 @@ def select(program: FusionProgram, spec: KernelSpec, backend: Backend, question:
     tried = tuple(_tried(one, whole, samples, backend) for one in declared(program))
     timed = any(one.seconds is not None for one in tried)
     basis = f"{CLOCK.replace('_', ' ')} on {backend.facts()['device']}" if timed else "bytes that must move"
-    source = "data of the user" if question.data else f"drawn as the program says, seeds {', '.join(map(str, SEEDS))}"
-    return Selection(spec.name, str(whole.workload), within, source, basis, tried)
+    drawn = f"drawn with the program's fills, seeds {', '.join(map(str, SEEDS))}"
+    source = "data of the user" if question.data else drawn
+    return PrecisionChoice(spec.name, str(whole.workload), within, source, basis, tried)
 
 
-def read_sample(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name; UsageError where it cannot be read."""
+def read_sample(path: Path) -> dict[str, HostArray]:
+    """Return the arrays of an .npz file by name; UsageError where it cannot be read."""
     try:
         with np.load(path) as archive:
             return dict(archive)
@@ -119,9 +131,9 @@ def read_sample(path: Path) -> dict[str, np.ndarray]:
         raise UsageError(f"{path}: no arrays can be read ({error}); numpy.savez writes such a file") from error
 
 
-def _given(case, data):
-    """The user's arrays as inputs of the case."""
-    found = {}
+def _given(case: Case, data: Mapping[str, HostArray]) -> dict[str, InputArray]:
+    """Return the user's arrays as inputs of the case."""
+    found: dict[str, InputArray] = {}
     for array in case.spec.inputs:
         if array.name not in data:
             raise UsageError(f"the sample gives no '{array.name}'; {case.spec.name} reads "
@@ -136,7 +148,7 @@ def _given(case, data):
     return found
 
 
-def _tried(one: Declared, whole, samples, backend):
+def _tried(one: Declared, whole: Case, samples: Sequence[Mapping[str, InputArray]], backend: Backend) -> Tried:
     spec = whole.spec.with_variant(one.variant) if one.variant else whole.spec
     case = Case(spec, whole.workload, whole.label, one.variant)
     empty = Tried(one.precision, one.stage, case.kernel, case.sizes.bytes_moved)
@@ -149,14 +161,20 @@ def _tried(one: Declared, whole, samples, backend):
         return replace(empty, reason=str(error).splitlines()[0])
 
 
-def _rounded(inputs: Mapping[str, InputArray], case, one: Declared):
-    """The inputs as the case takes them, operands rounded to the precision, others to their own; a block at a time."""
+def _rounded(inputs: Mapping[str, InputArray], case: Case, one: Declared) -> dict[str, InputArray]:
+    """Return the inputs as the case takes them: operands rounded to the precision, others to their arrays' types."""
     to = {array.name: one.precision if array.name in one.operands else array.dtype for array in case.spec.inputs}
     return {name: replace(inputs[name], block=PRECISIONS[to[name]].narrowed(inputs[name].block)) for name in to}
 
 
-def _error(runnable, whole, rounded, inputs, backend):
-    """||out - expected|| / ||expected||, the largest over the outputs."""
+def _error(
+    runnable: Runnable,
+    whole: Case,
+    rounded: Mapping[str, InputArray],
+    inputs: Mapping[str, InputArray],
+    backend: Backend,
+) -> float:
+    """Return ||out - expected|| / ||expected||, the largest over the outputs."""
     xp = backend.xp
     runnable.reset(rounded)
     runnable()
@@ -166,11 +184,11 @@ def _error(runnable, whole, rounded, inputs, backend):
                for name, want in expected.items())  # fmt: skip
 
 
-def _norm(array, xp):
+def _norm(array: Any, xp: ModuleType) -> float:
     return float(xp.sqrt((array * array).sum()))
 
 
-def _seconds(runnable):
+def _seconds(runnable: Runnable) -> float | None:
     timers = runnable.timers()
     if CLOCK not in timers:
         return None

@@ -1,4 +1,4 @@
-"""The form of a program that fuses nothing: every stage, and every function before a sum, in a launch of its own.
+"""The form of a program that fuses nothing: every stage, and every function before a sum, in a separate launch.
 
 What one launch hands on to the next is in memory meanwhile. The fused kernel is compared with this form.
 """
@@ -101,7 +101,7 @@ def _alone(stages: Sequence[Stage]) -> Iterator[Stage]:
 
 
 def _can_be_alone(stage: Stage, program: FusionProgram) -> bool:
-    """Return whether a stage is of a kind that has launches of its own, and needs no more of the host than arrays."""
+    """Return whether a stage is of a kind that has separate launches, and needs no more of the host than arrays."""
     plain = isinstance(stage, Map | ColumnSums) or (isinstance(stage, Reduce) and not stage.chosen)
     return plain and not set(operands(stage)) & set(extents(program, ()))
 

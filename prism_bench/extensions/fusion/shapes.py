@@ -1,4 +1,4 @@
-"""Whether the stages fit together: names known, no circle, and along which axes each result lies."""
+"""Whether the stages fit together: names known, no circle, and along which axes each result is."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from keyword import iskeyword
@@ -10,7 +10,7 @@ from prism_bench.extensions.fusion.stages import ColumnSums, Nearest, Product, R
 
 Axes = Mapping[str, tuple[str, ...]]
 
-# What generated sources and the functions of specs call things of their own.
+# What generated sources and the functions of specs use for other things.
 TAKEN = """T Op OWN Points ROWS WIDTH apart arguments arrived blocks by_block by_hand column cuda device double dtype
 entry epilogue float int launch long op other own p part parts passed point points reduce reference row spec special
 splits stages sums tile tiles tolerance weight xp""".split()
@@ -62,7 +62,7 @@ def _check_names(named: Sequence[str], axes: Sequence[str]) -> None:
         if not name.isidentifier() or iskeyword(name) or name in TAKEN:
             raise SpecError(f"nothing can be called '{name}': the generated source has another use for it")
         if [*named, *axes].count(name) > 1:
-            raise SpecError(f"two things are called '{name}': inputs, scalars, stages and axes have names of their own")
+            raise SpecError(f"two things are called '{name}': inputs, scalars, stages and axes have different names")
 
 
 def axes_of(program: FusionProgram, ordered: Sequence[Stage]) -> dict[str, tuple[str, ...]]:
@@ -124,6 +124,6 @@ def _joined(stage: Stage, expression: Expression, axes: Axes) -> tuple[str, ...]
             first = next(other for other, theirs in found.items() if theirs == widest)
             raise SpecError(
                 f"stage '{stage.name}' joins '{first}' of shape '{' '.join(widest)}' with '{name}' of shape "
-                f"'{' '.join(own)}': operands of one expression lie along the same axis"
+                f"'{' '.join(own)}': operands of one expression are along the same axis"
             )
     return widest

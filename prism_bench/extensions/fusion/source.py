@@ -43,7 +43,7 @@ class FusedProgram:
             f"// Stages: {', '.join(one.name for one in form.plan.stages)}.\n{form.code.kernels}" for form in every
         ]
         if separate:
-            kernels += ["// Every stage in a launch of its own.", *(code.kernels for code in separate)]
+            kernels += ["// Every stage in a separate launch.", *(code.kernels for code in separate)]
         return f"// Written {_BY.format(self.name)}\n{includes}\n\n" + "\n\n".join(kernels) + "\n"
 
 

@@ -30,7 +30,7 @@ FLOAT = "float32"
 
 
 class SourceOutdated(SpecError):
-    """A generated source is missing, or is not what its program says.
+    """A generated source is missing, or is not what its program generates.
 
     The program changed, or the generator did, after `prism-bench fuse` last wrote the source. Run it again.
     """
@@ -50,7 +50,7 @@ def fuse(program: FusionProgram, module: str) -> KernelSpec:
     made = fused_program(program, path.stem)
     source = generated_source(path)
     if not source.is_file() or source.read_text() != made.source():
-        state = "is not what its program says" if source.is_file() else "is not written yet"
+        state = "is not what its program generates" if source.is_file() else "is not written yet"
         raise SourceOutdated(f"{GENERATED}/{source.name} {state}; `prism-bench fuse {path.stem}` writes it", program)
     includes = Includes(module.rpartition(".")[0].rpartition(".")[0])
     return FusedSpec(made, path, includes).spec()
@@ -113,7 +113,7 @@ class FusedSpec:
         return self.includes.value(module, name)
 
     def _of_form(self, form: FusedForm, number: str) -> dict[str, Any]:
-        """Return what a form with its own stages says for itself."""
+        """Return the fields that depend on a form's stages."""
         return {
             "arguments": self._arguments(form, number),
             "launch": self._launch(form, number),
@@ -203,10 +203,10 @@ class FusedSpec:
             found[separate.VARIANT] = self._separate(main.separate)
         if program.by_hand:
             launch = self._launch(main, FLOAT, program.by_hand)
-            found["by_hand"] = Variant("written by hand", source=self._by_hand, launch=launch)
-        product = self.product
-        for precision in product.precisions[1:] if product else ():
-            found |= self._on_tensor_cores(product, precision)
+            found["by_hand"] = Variant("hand-written", source=self._by_hand, launch=launch)
+        if product := self.product:
+            for precision in product.precisions[1:]:
+                found |= self._on_tensor_cores(product, precision)
         return found
 
     @property
@@ -227,11 +227,11 @@ class FusedSpec:
         return self._shared("map_arrays", "in_double")(*of_number, **changes)
 
     def _separate(self, form: separate.SeparateForm) -> Variant:
-        """Return the variant in which every stage is a launch of its own."""
+        """Return the variant in which every stage is a separate launch."""
         scalars = (Scalar(name, FLOAT) for name in self.plan.scalars)
         workspace = (*form.between_launches(FLOAT), *form.scratch(FLOAT, self.includes))
         return Variant(
-            "every stage in a launch of its own",
+            "every stage in a separate launch",
             arguments=(*self._arrays(self.plan, FLOAT), *workspace, *scalars, *form.sizes),
             launch=form.launch(FLOAT, self.includes),
             derived=form.derived(FLOAT, self.includes),
@@ -252,7 +252,7 @@ class FusedSpec:
                 "launch": self._launch(main, precision, ByHand(program.by_hand.tensor, program.by_hand.arguments))
             }
             changes |= {"source": self._by_hand, "peers": {}}
-            found[f"{precision}_by_hand"] = Variant("written by hand, on the tensor cores", **changes)
+            found[f"{precision}_by_hand"] = Variant("hand-written, on the tensor cores", **changes)
         return found
 
     def _tensor_changes(self, stage: Product, precision: str) -> dict[str, Any]:

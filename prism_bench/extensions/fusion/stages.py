@@ -48,7 +48,7 @@ class Reduce:
 
     @property
     def chosen(self) -> bool:
-        """Whether a parameter of the kernel says how."""
+        """Whether a parameter of the kernel chooses how."""
         return not isinstance(self.how, str)
 
     @property

@@ -156,7 +156,7 @@ def test_a_peer_is_any_function(catalogue, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda source: source.write_text("// mine\n"), "generated/maps.cu is not what its program says; `prism-bench"),
+        (lambda source: source.write_text("// mine\n"), "generated/maps.cu is not what its program generates; `prism"),
         (lambda source: source.unlink(), "generated/maps.cu is not written yet; `prism-bench fuse maps` writes it"),
     ],
 )

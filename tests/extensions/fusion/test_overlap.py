@@ -9,7 +9,7 @@ from prism_bench.backends.base import Flow
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import UsageError, VerificationFailed
-from prism_bench.extensions.fusion.overlap import Beside, Chunks, Overlap, Row, account, beside
+from prism_bench.extensions.fusion.overlap import Chunks, OverlapLedger, OverlapRow, SideBySide, account, on_lanes
 from prism_bench.files import default_folder
 
 CATALOGUE = discover(default_folder())
@@ -40,7 +40,7 @@ class SeenFlow(Flow):
 
 def test_lanes_begin_after_what_came_before_and_end_before_what_follows():
     flow = SeenFlow()
-    beside(flow, [lambda: flow.seen.append("first"), lambda: flow.seen.append("second")])
+    on_lanes(flow, [lambda: flow.seen.append("first"), lambda: flow.seen.append("second")])
     assert ["1 reached by 0", "1 waits for 1", "2 waits for 1"] == flow.seen[:3]
     assert ["on 1", "first", "on 2", "second"] == flow.seen[3:7]
     assert ["2 reached by 1", "0 waits for 2", "3 reached by 2", "0 waits for 3"] == flow.seen[7:]
@@ -50,14 +50,14 @@ def test_lanes_come_together_even_where_a_call_fails():
     """A capture that leaves a lane behind could not be ended."""
     flow = SeenFlow()
     with pytest.raises(ZeroDivisionError):
-        beside(flow, [lambda: None, lambda: 1 / 0])
+        on_lanes(flow, [lambda: None, lambda: 1 / 0])
     assert ["2 reached by 1", "0 waits for 2", "3 reached by 2", "0 waits for 3"] == flow.seen[-4:]
 
 
 def test_what_a_graph_holds_was_launched_before(monkeypatch):
     """So that nothing is loaded into it."""
     launched, held = [], []
-    with Beside(NumpyBackend(), [ADD, CATALOGUE.anywhere("relu[n=100]")], rounds=2) as work:
+    with SideBySide(NumpyBackend(), [ADD, CATALOGUE.anywhere("relu[n=100]")], rounds=2) as work:
         work._in_graphs = True
         work._runnables = [Telling(launched, one) for one in work._runnables]
         monkeypatch.setattr(work._flow, "captured", lambda call: held.append(len(launched)) or call, raising=False)
@@ -100,7 +100,7 @@ def test_a_form_that_differs_has_no_time():
 
 
 def test_cases_beside_one_another():
-    with Beside(NumpyBackend(), [ADD, CATALOGUE.anywhere("relu[n=100]")], rounds=3) as work:
+    with SideBySide(NumpyBackend(), [ADD, CATALOGUE.anywhere("relu[n=100]")], rounds=3) as work:
         found = account(work, timed=True)
     assert ["vector_add", "relu", "one lane", "2 lanes"] == [row.name for row in found.rows]
     assert [3, 3, 6, 6] == [row.launches for row in found.rows]
@@ -109,15 +109,15 @@ def test_cases_beside_one_another():
 
 def test_what_overlap_hides():
     def row(name, seconds, part=False):
-        return Row(name, 1, 0, 0, part, (seconds, seconds, seconds))
+        return OverlapRow(name, 1, 0, 0, part, (seconds, seconds, seconds))
 
     parts = (row("in", 4.0, True), row("kernel", 1.0, True), row("out", 3.0, True))
-    found = Overlap("", (*parts, row("one lane", 8.0), row("3 lanes", 5.0)))
-    assert 4.0 == found.floor
+    found = OverlapLedger("", (*parts, row("one lane", 8.0), row("3 lanes", 5.0)))
+    assert 4.0 == found.longest_part
     assert 1.6 == found.speedup(found.rows[-1])
     assert 0.75 == found.hidden(found.rows[-1])
-    untimed = Overlap("", (Row("one lane", 1, 0, 0, False, ()),))
-    assert (None, None, None) == (untimed.floor, untimed.speedup(untimed.serial), untimed.hidden(untimed.serial))
+    untimed = OverlapLedger("", (OverlapRow("one lane", 1, 0, 0, False, ()),))
+    assert (None, None, None) == (untimed.longest_part, untimed.speedup(untimed.serial), untimed.hidden(untimed.serial))
 
 
 def test_more_lanes_than_chunks_are_refused():

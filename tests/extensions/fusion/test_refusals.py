@@ -96,7 +96,7 @@ def test_unknown_reductions_and_shapes():
         ([Reduce("total", "sum", x), Reduce("a", "sum", x - total)], "'a' cannot be fused: it goes over an axis with"),
         ([Reduce("total", "sum", x), ColumnSums("a", "w", z * total)], "'a' cannot be fused: it goes over an axis"),
         ([RowDots("b", "w", "x"), ColumnSums("a", "w", b)], "one launch walks one matrix"),
-        ([Map("b", x * y), RowDots("a", "w", "b")], "every block reads all of 'b', so it must stand in memory"),
+        ([Map("b", x * y), RowDots("a", "w", "b")], "every block reads all of 'b', so it must be in memory"),
         ([Map("a", w * 2)], "maps go along one axis, not over 'm n'"),
         ([ColumnSums("b", "w", z), Reduce("a", "sum", b)], "the blocks of 'b' end with their tiles of columns"),
         ([Product("b", "w", "v"), Map("a", b * z)], "joins 'b' of shape 'm k' with 'z' of shape 'm'"),
@@ -111,7 +111,7 @@ def test_what_one_launch_cannot_do(stages, words):
 
 def test_a_grid_barrier_is_the_reason():
     words = refusal(Reduce("total", "sum", x), Map("a", x / total))
-    assert "all others would have to wait for it (a grid barrier). Make it a program of its own" in words
+    assert "all others would have to wait for it (a grid barrier). Make it a separate program" in words
 
 
 def test_an_epilogue_takes_its_vector_beside_the_product():
@@ -172,11 +172,11 @@ CLOUD = (Input("u", "n d"), Input("z", "m"), Input("x", "n"), Input("y", "n"), I
             [Within("b", ("x",), "y"), Within("a", ("x",), "b")],
             "'a' cannot be fused: its radius 'b' is neither an input",
         ),
-        ([Map("b", x * x), Nearest("a", ("b",))], "every block reads all of 'b', so it must stand in memory"),
+        ([Map("b", x * x), Nearest("a", ("b",))], "every block reads all of 'b', so it must be in memory"),
         ([Nearest("a", ("x",)), RowDots("b", "w", "x")], "it goes over all pairs of points, 'b' over a matrix"),
         (
             [Nearest("b", ("x",)), Reduce("total", "sum", z), Map("a", total + 0)],
-            "'z' cannot be fused: it lies along m",
+            "'z' cannot be fused: it is along m",
         ),
         ([Nearest("b", ("x",)), Map("a", activation(b))], "parameters choose functions and reductions for RowDots and"),
         ([Reduce("total", "sum", x), Within("a", ("x",), "total")], "points of 'x' go along 'n', 'total' along ''"),

@@ -9,7 +9,7 @@ from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.fusion.declarations import declarations
-from prism_bench.extensions.fusion.selection import Question, Selection, Tried, read_sample, select
+from prism_bench.extensions.fusion.selection import PrecisionChoice, Question, Tried, read_sample, select
 from prism_bench.files import default_folder
 from prism_bench.measurement import Sample
 
@@ -47,7 +47,7 @@ def test_errors_are_those_of_the_rounding():
 
 def test_the_program_declares_the_tolerance():
     assert PROGRAMS[PRODUCT].within == chosen(PRODUCT).within
-    with pytest.raises(UsageError, match="fused_gemv_operations: its program declares no 'within'; --within says"):
+    with pytest.raises(UsageError, match="fused_gemv_operations: its program declares no 'within'; give the"):
         chosen("fused_gemv_operations")
 
 
@@ -102,4 +102,4 @@ def test_times_decide_where_there_are_some():
 
 def test_of_equal_cost_the_most_exact():
     tried = tuple(Tried(name, "p", name, 8, error) for name, error in (("a", 0.2), ("b", 0.1), ("c", 0.4)))
-    assert "b" == Selection("p", "n=1", 0.3, "", "", tried).chosen.precision
+    assert "b" == PrecisionChoice("p", "n=1", 0.3, "", "", tried).chosen.precision

@@ -19,7 +19,7 @@ def command(
     chunks: Annotated[int | None, typer.Option(min=1, help="how many; 16 on a GPU, 4 elsewhere")] = None,
     lanes: Annotated[int, typer.Option(min=1, help="streams that the chunks are shared among")] = 3,
     beside: Annotated[
-        list[str] | None, typer.Option(help="a case to run beside others; may be repeated; two chains without it")
+        list[str] | None, typer.Option(help="a case to run next to others; may be repeated; two chains without it")
     ] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="evaluations of each; 50 on a GPU, 2 elsewhere")] = None,
     timeout: TimeoutOption = CASE_SECONDS,
@@ -31,9 +31,9 @@ def command(
 
     Copy, kernel, copy in chunks on several streams against one; two chains side by side.
 
-    Every form's results are compared with those of the plain one. Times are a GPU's; elsewhere the ledger stands alone.
+    Every form's results are compared with those of the plain one. Times are a GPU's; elsewhere the ledger has none.
     """
-    from prism_bench.extensions.fusion.overlap import Beside, Chunks, account
+    from prism_bench.extensions.fusion.overlap import Chunks, SideBySide, account
     from prism_bench.extensions.fusion.report.overlap import overlap_json, overlap_view
 
     opened = options.open_catalogue(catalogue)
@@ -46,7 +46,7 @@ def command(
         with limited(one.name, timeout), Chunks(leg, one, chunks or (16 if on_gpu else 4), lanes) as work:
             found.append(account(work, timed=on_gpu))
         names = ", ".join(case.name for case in others)
-        with limited(names, timeout), Beside(leg, others, rounds or (50 if on_gpu else 2)) as work:
+        with limited(names, timeout), SideBySide(leg, others, rounds or (50 if on_gpu else 2)) as work:
             found.append(account(work, timed=on_gpu))
     if json:
         options.print_json([overlap_json(one) for one in found])
