@@ -3,8 +3,20 @@
 from prism_bench.extension import Extension
 from prism_bench.extensions.persistent.executor import Executor
 from prism_bench.extensions.persistent.pending import Pending
-from prism_bench.extensions.persistent.settings import FORMS, LAUNCHES, PERSISTENT, Incident, Settings
+from prism_bench.extensions.persistent.settings import FORMS, LAUNCHES, PERSISTENT, Incident, QueueSettings
 
-__all__ = ["EXTENSION", "FORMS", "LAUNCHES", "PERSISTENT", "Executor", "Incident", "Pending", "Settings"]
+__all__ = [
+    "EXTENSION",
+    "FORMS",
+    "LAUNCHES",
+    "PERSISTENT",
+    "Executor",
+    "Incident",
+    "Pending",
+    "QueueSettings",
+    "Settings",
+]
+
+Settings = QueueSettings  # its name in version 0.1
 
 EXTENSION = Extension("persistent")

@@ -1,6 +1,6 @@
-"""The memory that host, worker and device share: a pulse, a ring of requests, a ring of answers; a message is one word.
+"""Memory that host, worker and device share: a pulse, a ring of requests, a ring of answers; a message is one word.
 
-It belongs to no file: it is gone with the last process that holds it.
+It belongs to no file, and is freed with the last process that maps it.
 """
 
 import mmap
@@ -18,7 +18,7 @@ PAGE = 4096
 class Board:
     """`slots` (2, 4, 8 ...) of requests and answers. `words` are all of them; the three parts begin at whole lines."""
 
-    def __init__(self, slots: int, handle: int | None = None):
+    def __init__(self, slots: int, handle: int | None = None) -> None:
         if slots < 2 or slots & (slots - 1):
             raise UsageError(f"a queue has 2, 4, 8 ... slots, not {slots}")
         self.slots = slots
@@ -33,16 +33,19 @@ class Board:
         )
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Pulse, requests and answers as arrays over the same memory."""
-        return tuple(np.frombuffer(part, np.uint64) for part in (self.pulse, self.requests, self.answers))
+        """Return pulse, requests and answers as arrays over the same memory."""
+        pulse, requests, answers = (
+            np.frombuffer(part, np.uint64) for part in (self.pulse, self.requests, self.answers)
+        )
+        return pulse, requests, answers
 
     def close(self) -> None:
-        """This process's handle is no longer open; the mapping goes when nobody looks at it any more."""
+        """Close this process's handle; the mapping is removed when nothing refers to it any more."""
         os.close(self.handle)
 
 
-def _fresh(nbytes):
-    """A handle of memory that has no name: anonymous where the system offers that, else a file already removed."""
+def _fresh(nbytes: int) -> int:
+    """Return a handle of memory without a name: anonymous where the system offers that, else a removed file."""
     if hasattr(os, "memfd_create"):
         handle = os.memfd_create("prism-bench-queue")
     else:

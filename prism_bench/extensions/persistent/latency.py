@@ -1,25 +1,26 @@
-"""How long items take, by the host's clock: served by the executor, and beside that as graphs and launches.
+"""How long items take, by the host's clock: served by the executor, and for comparison as graphs and launches.
 
 The two never share the device: while a queue kernel runs, the other process's context has no work.
 """
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
 from prism_bench.backends import Backend
+from prism_bench.backends.base import Flow
 from prism_bench.case import Case
 from prism_bench.extensions.persistent.executor import Executor
-from prism_bench.extensions.persistent.record import GRAPH, LAUNCH, ItemTimes, Spread
+from prism_bench.extensions.persistent.record import GRAPH, LAUNCH, ItemSpread, ItemTimes
 
 WARM_UP = 100
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """How many answers are timed, how many items are asked for at once, and how often."""
+class LatencySizes:
+    """How many answers are timed, how many items are submitted at once, and how often."""
 
     answers: int = 2000
     burst: int = 64
@@ -27,13 +28,13 @@ class Sizes:
 
 
 @dataclass
-class Samples:
-    """Seconds of answers, and of items asked for at once; more may be added, from other processes too."""
+class LatencySamples:
+    """Seconds of answers, and of items submitted at once; samples of other processes may be added."""
 
     answers: list[float] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
 
-    def take(self, one: Callable[[], None], many: Callable[[int], None], sizes: Sizes) -> None:
+    def take(self, one: Callable[[], None], many: Callable[[int], None], sizes: LatencySizes) -> None:
         """Time `one()`, an item from request to answer, and `many(count)`."""
         with _undisturbed():
             for _ in range(min(WARM_UP, sizes.answers)):
@@ -41,15 +42,15 @@ class Samples:
             self.answers += [_seconds(one) for _ in range(sizes.answers)]
             self.shares += [_seconds(lambda: many(sizes.burst)) / sizes.burst for _ in range(sizes.bursts)]
 
-    def told(self, case: str, form: str, error: float | None) -> ItemTimes:
-        """Their spread."""
-        return ItemTimes(case, form, Spread.of(self.answers), Spread.of(self.shares), error)
+    def times(self, case: str, form: str, error: float | None) -> ItemTimes:
+        """Return their spread."""
+        return ItemTimes(case, form, ItemSpread.of(self.answers), ItemSpread.of(self.shares), error)
 
 
-def take_served(samples: Samples, executor: Executor, name: str, sizes: Sizes) -> None:
-    """The executor's program, in the form in which it serves now."""
+def take_served(samples: LatencySamples, executor: Executor, name: str, sizes: LatencySizes) -> None:
+    """Time the executor's program, in the form in which it serves now."""
 
-    def many(count):
+    def many(count: int) -> None:
         items = [executor.submit(name) for _ in range(count)]
         for item in items:
             item.result()
@@ -57,21 +58,21 @@ def take_served(samples: Samples, executor: Executor, name: str, sizes: Sizes) -
     samples.take(lambda: executor.submit(name).result(), many, sizes)
 
 
-def take_launched(samples: dict[str, Samples], backend: Backend, case: Case, sizes: Sizes) -> None:
-    """The case in this process, by form: its launches, and its launches in a graph. The host waits for the stream."""
+def take_launched(samples: dict[str, LatencySamples], backend: Backend, case: Case, sizes: LatencySizes) -> None:
+    """Time the case in this process, as launches and as a graph of them. The host waits for the stream."""
     flow = backend.flow()
     with backend.prepare(case, case.inputs(0)) as runnable:
-        runnable()  # what is loaded at the first launch is not loaded into a graph
+        runnable()  # code that the first launch loads would not be loaded within a capture
         for form, call in {GRAPH: flow.captured(runnable), LAUNCH: runnable}.items():
             _take_in_flow(samples[form], flow, call, sizes)
 
 
-def _take_in_flow(samples, flow, call, sizes):
-    def one():
+def _take_in_flow(samples: LatencySamples, flow: Flow, call: Callable[[], None], sizes: LatencySizes) -> None:
+    def one() -> None:
         call()
         flow.synchronize()
 
-    def many(count):
+    def many(count: int) -> None:
         for _ in range(count):
             call()
         flow.synchronize()
@@ -79,15 +80,15 @@ def _take_in_flow(samples, flow, call, sizes):
     samples.take(one, many, sizes)
 
 
-def _seconds(call):
+def _seconds(call: Callable[[], None]) -> float:
     before = perf_counter()
     call()
     return perf_counter() - before
 
 
 @contextmanager
-def _undisturbed():
-    """No collection of garbage while a clock runs."""
+def _undisturbed() -> Iterator[None]:
+    """Disable the cycle collector while a clock runs."""
     was = gc.isenabled()
     gc.disable()
     try:

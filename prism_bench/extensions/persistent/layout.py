@@ -1,7 +1,7 @@
-"""The queue's words, as `kernels/include/work_queue.cuh` says them: its constants are read from there.
+"""The queue's words, as `kernels/include/work_queue.cuh` defines them; its constants are read from there.
 
-A message is one word: a ticket above, a number below it. Of a request the number is the program's, of an answer the
-error's. All words are 64 bits wide.
+A message is one word: a ticket in the upper bits, a number in the lower ones. In a request the number is the
+program's, in an answer the error's. All words are 64 bits wide.
 """
 
 import re
@@ -20,7 +20,7 @@ _ENUM = re.compile(r"^enum \w+ \{([^}]*)\};", re.MULTILINE)
 
 
 def constants(text: str) -> dict[str, int]:
-    """The whole numbers and the enumerators that a header defines at its outermost level, by name."""
+    """Return the whole numbers and the enumerators that a header defines at its outermost level, by name."""
     numbers = {name: int(value, 0) for name, value in _NUMBER.findall(text)}
     lists = [[name.strip() for name in names.split(",")] for names in _ENUM.findall(text)]
     return {**numbers, **{name: value for names in lists for value, name in enumerate(names)}}
@@ -32,34 +32,34 @@ DESK_WORDS, MOST_PROGRAM_WORDS = _CONSTANTS["DESK_WORDS"], _CONSTANTS["MOST_PROG
 NO_SUCH_PROGRAM = _CONSTANTS["NO_SUCH_PROGRAM"]
 NO_ERROR, KERNEL_ERRORS = _CONSTANTS["NO_ERROR"], _CONSTANTS["KERNEL_ERRORS"]
 _ERRORS = {_CONSTANTS["NO_SUCH_PROGRAM"]: "no such program", _CONSTANTS["NO_SUCH_KERNEL"]: "no such kernel"}
-LINE_WORDS = 8  # of a line of the host's cache: what two sides write does not share one
+LINE_WORDS = 8  # of a line of the host's cache; words that different sides write are in different lines
 
 
 def message(ticket: int, number: int) -> int:
-    """The word for a ticket and a number below it."""
+    """Return the word for a ticket and a number."""
     return ticket << NUMBER_BITS | number
 
 
 def ticket_of(word: int) -> int:
-    """The ticket of a message."""
+    """Return the ticket of a message."""
     return word >> NUMBER_BITS
 
 
 def number_of(word: int) -> int:
-    """The number of a message."""
+    """Return the number of a message."""
     return word & STOP_PROGRAM
 
 
 def error_text(number: int) -> str:
-    """What an answer's number says, in words; the errors of kernels are their own."""
+    """Return the meaning of an answer's number in words; kernels define their own errors."""
     if number >= KERNEL_ERRORS:
         return f"the kernel gave error {number - KERNEL_ERRORS}"
     return _ERRORS.get(number, f"error {number}")
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One kernel of a program: its place among the kernels that are served, its grid, its arguments as words."""
+class QueueStage:
+    """One kernel of a program: its index among the kernels that are served, its grid, its arguments as words."""
 
     kernel: int
     grid: tuple[int, int, int]
@@ -71,12 +71,12 @@ class Stage:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     def words(self) -> list[int]:
-        """As StageWord has it: the length first."""
+        """Return the words in the order of StageWord, the length first."""
         return [5 + len(self.arguments), self.kernel, *self.grid, *self.arguments]
 
 
-def table(programs: Sequence[Iterable[Stage]]) -> np.ndarray:
-    """All programs as words: for each where it begins, then as ProgramWord has it; SpecError for too many."""
+def table(programs: Sequence[Iterable[QueueStage]]) -> np.ndarray:
+    """Return all programs as words: where each one begins, then its words as in ProgramWord; SpecError for too many."""
     bodies = [_body(list(stages)) for stages in programs]
     begins = accumulate((len(body) for body in bodies[:-1]), initial=len(bodies)) if bodies else [0]
     words = np.array([*begins, *(word for body in bodies for word in body)], np.uint64)
@@ -85,18 +85,18 @@ def table(programs: Sequence[Iterable[Stage]]) -> np.ndarray:
     return words
 
 
-def _body(stages):
+def _body(stages: Sequence[QueueStage]) -> list[int]:
     return [len(stages), max((stage.blocks for stage in stages), default=1),
             *(word for stage in stages for word in stage.words())]  # fmt: skip
 
 
 def slot_of(ticket: int, slots: int) -> int:
-    """Where the ticket's request and answer stand among `slots`, which are 2, 4, 8 ..."""
+    """Return the slot of the ticket's request and answer among `slots`, which are 2, 4, 8 ..."""
     return ticket & (slots - 1)
 
 
 def requests(numbers: Sequence[int], slots: int) -> np.ndarray:
-    """The words of `slots` requests at most: programs of these numbers one after another, and the stop behind them."""
+    """Return the words of at most `slots` requests: the programs of these numbers in order, then the stop."""
     words = np.zeros(slots, np.uint64)
     for ticket, number in enumerate([*numbers, STOP_PROGRAM], start=1):
         words[slot_of(ticket, slots)] = message(ticket, number)

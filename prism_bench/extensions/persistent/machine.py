@@ -1,4 +1,4 @@
-"""What a worker works on: memory that stays, a queue kernel that runs beside the host, and launches as a fallback."""
+"""What a worker uses: memory that stays, a queue kernel that runs next to the host, and launches as a fallback."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -25,15 +25,15 @@ class Machine(ABC):
 
     @abstractmethod
     def serve(self, served: Served, board: Board) -> None:
-        """Start the queue kernel on the board. BackendUnavailable says why it cannot be had here."""
+        """Start the queue kernel on the board; BackendUnavailable names the reason where it cannot run here."""
 
     @abstractmethod
     def serving(self) -> bool:
-        """Whether the queue kernel still runs. An error that ended it is raised."""
+        """Return whether the queue kernel still runs. An error that ended it is raised."""
 
     @abstractmethod
     def launcher(self, served: Served, program: Program) -> Callable[[], None]:
-        """What launches the program's kernels one after another and waits for the last."""
+        """Return a function that launches the program's kernels one after another and waits for the last."""
 
     @abstractmethod
     def write(self, offset: int, values: np.ndarray) -> None:
@@ -41,11 +41,11 @@ class Machine(ABC):
 
     @abstractmethod
     def read(self, offset: int, nbytes: int) -> bytes:
-        """The workspace's bytes from `offset` on."""
+        """Return the workspace's bytes from `offset` on."""
 
 
 def open_machine(backend: str) -> Machine:
-    """The machine of that backend's name; BackendUnavailable where it is missing."""
+    """Return the machine of that backend's name; BackendUnavailable where it is missing."""
     if backend not in MACHINES:
         raise UsageError(f"backend '{backend}' serves no queue; {' and '.join(MACHINES)} do")
     return import_module(MACHINES[backend]).open_machine()

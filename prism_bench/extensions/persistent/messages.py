@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 
 from prism_bench.case import Device
-from prism_bench.extensions.persistent.program import Field, Program, Step
+from prism_bench.extensions.persistent.program import Field, Program, ServedStep
+from prism_bench.workers.frames import FrameError
 from prism_bench.workers.refusal import Refusal
 
 
@@ -110,7 +111,7 @@ def _packed(program: Program, scalars: list[np.ndarray]) -> ProgramMessage:
     return ProgramMessage(program.name, steps, dict(program.fields), source, tuple(program.options))
 
 
-def _packed_step(step: Step, scalars: list[np.ndarray]) -> StepMessage:
+def _packed_step(step: ServedStep, scalars: list[np.ndarray]) -> StepMessage:
     arguments: list[str | int] = []
     for argument in step.arguments:
         if isinstance(argument, str):
@@ -127,6 +128,14 @@ def _unpacked(program: ProgramMessage, scalars: Sequence[np.ndarray]) -> Program
     return Program(program.name, steps, program.fields, source, program.options)
 
 
-def _unpacked_step(step: StepMessage, scalars: Sequence[np.ndarray]) -> Step:
-    arguments = tuple(one if isinstance(one, str) else scalars[one][()] for one in step.arguments)
-    return Step(step.entry, step.grid, step.block, step.shared, arguments)
+def _unpacked_step(step: StepMessage, scalars: Sequence[np.ndarray]) -> ServedStep:
+    arguments = tuple(one if isinstance(one, str) else _scalar(scalars[one]) for one in step.arguments)
+    return ServedStep(step.entry, step.grid, step.block, step.shared, arguments)
+
+
+def _scalar(array: np.ndarray) -> np.generic:
+    """Return the scalar in an array that has no axes."""
+    scalar = array[()]
+    if not isinstance(scalar, np.generic):
+        raise FrameError(f"an array of shape {array.shape} is no scalar")
+    return scalar

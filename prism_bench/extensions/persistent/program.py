@@ -8,9 +8,9 @@ import numpy as np
 
 from prism_bench.case import Case, Device
 from prism_bench.errors import UsageError, unknown
-from prism_bench.extensions.persistent.layout import Stage, table
+from prism_bench.extensions.persistent.layout import QueueStage, table
 from prism_bench.files import default_folder
-from prism_bench.kernel import Array, Launch
+from prism_bench.kernel import Array, Launch, Scalar, Zero
 
 ALIGNMENT = 256
 DEFAULT_THREADS = 256
@@ -32,14 +32,14 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Step:
+class ServedStep:
     """One launch of a plan; an argument is an array's name or a NumPy scalar."""
 
     entry: str
     grid: tuple[int, int, int]
     block: int
     shared: int
-    arguments: tuple
+    arguments: tuple[str | np.generic, ...]
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,20 @@ class Program:
     """A case to be served as `name`; without steps it is the empty item. `source` has its kernels for launches."""
 
     name: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ServedStep, ...] = ()
     fields: Mapping[str, Field] = field(default_factory=dict)
     source: Path | None = None
     options: tuple[str, ...] = ()
 
     def field(self, array: str) -> Field:
-        """The array of that name; a UsageError with the nearest names otherwise."""
+        """Return the array of that name; UsageError with the nearest names otherwise."""
         if array not in self.fields:
             raise unknown(f"array of {self.name}", array, self.fields)
         return self.fields[array]
 
 
 def program_of(name: str, case: Case | None, device: Device) -> Program:
-    """The case's plan on `device`, or the empty item; a UsageError says why a plan cannot be served."""
+    """Return the case's plan on `device`, or the empty item; UsageError where a plan cannot be served."""
     if case is None:
         return Program(name)
     arrays = {a.name: Field(case.sizes.shape(a.name), a.dtype, a.first_byte, a.reads) for a in case.spec.arrays}
@@ -68,7 +68,7 @@ def program_of(name: str, case: Case | None, device: Device) -> Program:
     return Program(name, steps, arrays, case.spec.source, case.spec.options)
 
 
-def _step(case, step):
+def _step(case: Case, step: Launch | Zero) -> ServedStep:
     if not isinstance(step, Launch):
         raise UsageError(f"{case.name} cannot be served: its plan fills '{step.name}' with zeros between its kernels")
     entry, grid, block = step.entry or case.spec.entry, _three(step.grid), _three(step.block)
@@ -77,23 +77,24 @@ def _step(case, step):
         raise UsageError(f"{case.name} cannot be served: {shape}")
     names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
     values = tuple(_value(case, case.spec.argument(name)) for name in names)
-    return Step(entry, grid, block[0], step.shared, values)
+    return ServedStep(entry, grid, block[0], step.shared, values)
 
 
-def _value(case, argument):
+def _value(case: Case, argument: Array | Scalar) -> str | np.generic:
     return argument.name if isinstance(argument, Array) else argument.value(case.axes)
 
 
-def _three(extent):
+def _three(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
     numbers = extent if isinstance(extent, tuple) else (extent,)
-    return tuple(int(number) for number in numbers) + (1,) * (3 - len(numbers))
+    x, y, z = (int(number) for number in (*numbers, 1, 1)[:3])
+    return x, y, z
 
 
 @dataclass(frozen=True)
 class Served:
     """Programs as one queue kernel: `entry` of `source`, its block and shared memory, and the words of the programs.
 
-    `offsets` says where in the workspace each (program, array) lies.
+    `offsets` are those of each (program, array) in the workspace, in bytes.
     """
 
     programs: tuple[Program, ...]
@@ -107,15 +108,15 @@ class Served:
 
 
 def served(programs: Sequence[Program], source: Path = CHAINS) -> Served:
-    """All programs in one kernel; a UsageError where their blocks differ, SpecError where they are too many.
+    """Return all programs as one kernel; UsageError where their blocks differ, SpecError where they are too many.
 
     `source` includes `virtual_grid.cuh` and then the programs' kernels.
     """
     steps = [step for program in programs for step in program.steps]
     sizes = sorted({step.block for step in steps})
     if len(sizes) > 1:
-        told = ", ".join(f"{step.entry}: {step.block}" for step in steps)
-        raise UsageError(f"a queue's kernels have blocks of one size, these have not ({told}): serve them apart")
+        blocks = ", ".join(f"{step.entry}: {step.block}" for step in steps)
+        raise UsageError(f"a queue's kernels have blocks of one size, these have not ({blocks}): serve them apart")
     kernels = tuple(dict.fromkeys(step.entry for step in steps))
     offsets, total = _offsets(programs)
     words = table([[_stage(program, step, kernels, offsets) for step in program.steps] for program in programs])
@@ -125,8 +126,10 @@ def served(programs: Sequence[Program], source: Path = CHAINS) -> Served:
     return Served(tuple(programs), source, entry, threads, shared, words, offsets, max(total, ALIGNMENT))
 
 
-def _offsets(programs):
-    offsets, total = {}, 0
+def _offsets(programs: Sequence[Program]) -> tuple[dict[tuple[str, str], int], int]:
+    """Return where each array begins in the workspace, and the bytes of all."""
+    offsets: dict[tuple[str, str], int] = {}
+    total = 0
     for program in programs:
         for name, one in program.fields.items():
             offsets[program.name, name] = total
@@ -134,11 +137,13 @@ def _offsets(programs):
     return offsets, total
 
 
-def _stage(program, step, kernels, offsets):
+def _stage(
+    program: Program, step: ServedStep, kernels: Sequence[str], offsets: Mapping[tuple[str, str], int]
+) -> QueueStage:
     words = tuple(offsets[program.name, value] if isinstance(value, str) else _bits(value) for value in step.arguments)
-    return Stage(kernels.index(step.entry), step.grid, words)
+    return QueueStage(kernels.index(step.entry), step.grid, words)
 
 
 def _bits(value: np.generic) -> int:
-    """The scalar's bytes at the low end of a word, as the kernel reads them there."""
+    """Return the scalar's bytes at the low end of a word, where the kernel reads them."""
     return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")

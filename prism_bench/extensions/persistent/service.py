@@ -20,7 +20,7 @@ from prism_bench.extensions.persistent.messages import (
 from prism_bench.extensions.persistent.pending import Pending
 from prism_bench.extensions.persistent.process import ServingProcess
 from prism_bench.extensions.persistent.program import program_of, served
-from prism_bench.extensions.persistent.settings import PERSISTENT, Settings
+from prism_bench.extensions.persistent.settings import PERSISTENT, QueueSettings
 
 PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hosts are busy
 
@@ -32,7 +32,7 @@ class Service:
     is missing, UsageError where a case cannot be served.
     """
 
-    def __init__(self, cases: Mapping[str, Case | None], backend: str, settings: Settings, form: str) -> None:
+    def __init__(self, cases: Mapping[str, Case | None], backend: str, settings: QueueSettings, form: str) -> None:
         self._settings = settings
         self.process = ServingProcess(backend, settings.slots)
         try:

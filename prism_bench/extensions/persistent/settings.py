@@ -1,4 +1,4 @@
-"""How the executor serves, and what it tells of trouble."""
+"""Settings of the executor, and what it reports about faults."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,12 @@ FORMS = (PERSISTENT, LAUNCHES)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How many items may wait (2, 4, 8 ...), how long one may take, how long `submit` waits for a slot (seconds), the
-    form in which items are served: `persistent`, or `launches` of the same kernels; and the `source` of the queue
-    kernel, in which `virtual_grid.cuh` stands before all kernels that are served.
+class QueueSettings:
+    """How the executor serves.
+
+    `slots` items may wait (2, 4, 8 ...), one may take `timeout` seconds, and `submit` waits `patience` seconds for a
+    slot. `form` is `persistent`, or `launches` of the same kernels. `source` is that of the queue kernel, in which
+    `virtual_grid.cuh` precedes all kernels that are served.
     """
 
     slots: int = 64
@@ -23,7 +25,7 @@ class Settings:
     form: str = PERSISTENT
     source: Path = CHAINS
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise unknown("form", self.form, FORMS)
         if min(self.timeout, self.patience) <= 0:
@@ -32,8 +34,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Incident:
-    """Something that the watchdog had to act on: what it saw, the item that was given up (its ticket and name, None
-    where nothing was under way), and how many others were asked for anew.
+    """Something that the watchdog acted on.
+
+    The `reason`, the `item` that was given up (its ticket and name, None where nothing was under way), and how many
+    others were submitted again.
     """
 
     reason: str

@@ -1,4 +1,4 @@
-"""A thread that looks at the executor now and then, whether anybody waits for a result or not."""
+"""A thread that checks the executor at intervals, whether a caller waits for a result or not."""
 
 import time
 from collections.abc import Callable
@@ -6,18 +6,18 @@ from threading import Event, Thread
 
 
 class Watchdog:
-    """Calls `check` with the monotonic clock's time every `interval` seconds until it is stopped."""
+    """Caller of `check` with the monotonic clock's time every `interval` seconds until it is stopped."""
 
-    def __init__(self, check: Callable[[float], None], interval: float):
+    def __init__(self, check: Callable[[float], None], interval: float) -> None:
         self._check, self._interval, self._stopped = check, interval, Event()
         self._thread = Thread(target=self._run, name="persistent watchdog", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """No call is under way when it returns, and none follows."""
+        """Stop calling; no call is under way when it returns."""
         self._stopped.set()
         self._thread.join()
 
-    def _run(self):
+    def _run(self) -> None:
         while not self._stopped.wait(self._interval):
             self._check(time.monotonic())

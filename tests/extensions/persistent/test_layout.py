@@ -8,7 +8,7 @@ import pytest
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.extensions.persistent import layout
 from prism_bench.extensions.persistent.board import Board
-from prism_bench.extensions.persistent.layout import LINE_WORDS, STOP_PROGRAM, Stage
+from prism_bench.extensions.persistent.layout import LINE_WORDS, STOP_PROGRAM, QueueStage
 
 
 def test_constants_are_read_from_the_header_in_its_own_words():
@@ -29,7 +29,7 @@ def test_requests_stand_at_their_slots_and_end_with_the_stop():
 
 
 def test_programs_tell_where_they_begin_and_how_long_their_stages_are():
-    first, second = Stage(0, (2, 3, 1), (64, 128)), Stage(1, (5, 1, 1), ())
+    first, second = QueueStage(0, (2, 3, 1), (64, 128)), QueueStage(1, (5, 1, 1), ())
     words = layout.table([[], [first, second]])
     assert [2, 4, 0, 1, 2, 6, 7, 0, 2, 3, 1, 64, 128, 5, 1, 5, 1, 1] == words.tolist()
     assert 6 == first.blocks
@@ -38,7 +38,7 @@ def test_programs_tell_where_they_begin_and_how_long_their_stages_are():
 
 def test_more_programs_than_there_is_room_for_are_refused():
     with pytest.raises(SpecError, match="the programs of a queue take 1406 words, 256 at most"):
-        layout.table([[Stage(0, (1, 1, 1), tuple(range(30)))] * 20] * 2)
+        layout.table([[QueueStage(0, (1, 1, 1), tuple(range(30)))] * 20] * 2)
 
 
 def test_errors_have_words():

@@ -4,10 +4,10 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.persistent import Executor
-from prism_bench.extensions.persistent.latency import Samples, Sizes, take_served
-from prism_bench.extensions.persistent.record import EMPTY, ItemTimes, LatencyRecord, Spread, newest, read_latencies
+from prism_bench.extensions.persistent.latency import LatencySamples, LatencySizes, take_served
+from prism_bench.extensions.persistent.record import EMPTY, ItemSpread, ItemTimes, LatencyRecord, newest, read_latencies
 
-SPREAD = Spread(2e-6, 1e-6, 3e-6, 4e-6, 5)
+SPREAD = ItemSpread(2e-6, 1e-6, 3e-6, 4e-6, 5)
 
 
 def record(**changes):
@@ -16,7 +16,7 @@ def record(**changes):
 
 
 def test_a_spread_is_told_by_quartiles():
-    assert Spread(3.0, 2.0, 4.0, 4.96, 5) == Spread.of([5, 1, 4, 2, 3])
+    assert ItemSpread(3.0, 2.0, 4.0, 4.96, 5) == ItemSpread.of([5, 1, 4, 2, 3])
 
 
 def test_a_record_comes_back_as_it_was_written(tmp_path):
@@ -43,10 +43,10 @@ def test_what_is_no_record_is_refused(tmp_path, content):
 
 
 def test_samples_of_served_items_are_taken_alone_and_together():
-    samples = Samples()
+    samples = LatencySamples()
     with Executor({EMPTY: None}, "emulator") as executor:
         for _ in range(2):
-            take_served(samples, executor, EMPTY, Sizes(answers=3, burst=4, bursts=2))
-        told = samples.told(EMPTY, executor.form, None)
+            take_served(samples, executor, EMPTY, LatencySizes(answers=3, burst=4, bursts=2))
+        told = samples.times(EMPTY, executor.form, None)
     assert ("empty", "persistent", 6, 4) == (told.case, told.form, told.answer.count, told.each.count)
     assert min(samples.answers + samples.shares) > 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prism_bench.case import Case
 from prism_bench.extensions.persistent import FORMS, PERSISTENT
-from prism_bench.extensions.persistent.record import EMPTY, GRAPH, LAUNCH, ItemTimes, LatencyRecord, Spread
+from prism_bench.extensions.persistent.record import EMPTY, GRAPH, LAUNCH, ItemSpread, ItemTimes, LatencyRecord
 
 STAGE = "persistent"  # the stage that is served; the others are launched or replayed
 
@@ -20,8 +20,8 @@ class Answer:
     stage: str
     form: str
     launches: int
-    answer: Spread
-    each: Spread
+    answer: ItemSpread
+    each: ItemSpread
     error: float | None
     against_graph: float | None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from prism_bench import Chain, In, KernelSpec, Launch, Out, Scratch, Size, Variant, Workload
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.fusion.benefit import Sources, ledgers
-from prism_bench.extensions.persistent.record import EMPTY, ItemTimes, LatencyRecord, Spread
+from prism_bench.extensions.persistent.record import EMPTY, ItemSpread, ItemTimes, LatencyRecord
 from tests.report.synthetic import case_result, record_of
 
 BANDWIDTH, LAUNCH = 1e12, 1e-6
@@ -67,7 +67,7 @@ MEASURED = record(result(times=BEFORE_TIMES), result("full", times=AFTER_TIMES, 
 
 
 def spread(seconds):
-    return Spread(seconds, seconds * 0.9, seconds * 1.1, seconds * 2, 100)
+    return ItemSpread(seconds, seconds * 0.9, seconds * 1.1, seconds * 2, 100)
 
 
 def times(case, form, answer, error=None):
