@@ -13,7 +13,7 @@ Span = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What `readings` readings of one device say about a window of `seconds`.
+    """The state of one device in a window of `seconds`, by `readings` readings.
 
     `spans` are (lowest, median, highest) by quantity: `sm_clock` and `memory_clock` in hertz, `power` in watts
     (`power_average` where only a mean is offered), `temperature` in degrees Celsius, `utilization` as a share.
@@ -35,7 +35,7 @@ class Evidence:
     lost: str | None = None
 
     def highest(self, quantity: str) -> float | None:
-        """The largest value that was read; None where none was."""
+        """Return the largest value that was read; None where none was."""
         span = self.spans.get(quantity)
         return span[2] if span else None
 
@@ -56,7 +56,7 @@ class Energy:
 
 
 def plain_evidence(evidence: Evidence) -> dict[str, Any]:
-    """The evidence as plain JSON values; what is empty is left out, and so is a span with a value that is no number."""
+    """Return the evidence as plain JSON values, without empty fields and spans that contain no number."""
     known = {name: span for name, span in evidence.spans.items() if all(map(math.isfinite, span))}
     evidence = replace(evidence, spans=known)
     return {key: _plain(value) for key, value in vars(evidence).items() if value or key in ("seconds", "readings")}
@@ -71,5 +71,5 @@ def _plain(value: object) -> object:
 
 
 def plain_energy(energy: Energy | None) -> dict[str, Any] | None:
-    """The energy as plain JSON values; None where nobody asked for it."""
+    """Return the energy as plain JSON values; None where nobody asked for it."""
     return {key: _plain(value) for key, value in vars(energy).items() if value is not None} if energy else None

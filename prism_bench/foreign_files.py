@@ -24,7 +24,7 @@ def bytes_of(path: Path, what: str, largest: int = LARGEST) -> bytes:
 
 
 def text_of(path: Path, what: str) -> str:
-    """Return the text of the file without its byte order mark; bytes that are no UTF-8 are shown as `\\xff`."""
+    r"""Return the text of the file without its byte order mark; bytes that are no UTF-8 are shown as `\xff`."""
     return bytes_of(path, what).decode("utf-8-sig", "backslashreplace")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 MACHINE = "PRISM_BENCH_MACHINE"
-COMMIT = "PRISM_BENCH_COMMIT"  # for a tree that was exported from a clean checkout and has no history of its own
+COMMIT = "PRISM_BENCH_COMMIT"  # for a tree that was exported from a clean checkout and has no history
 _PACKAGES = ("prism-bench", "numpy", "scipy", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x")
 
 

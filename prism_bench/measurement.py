@@ -20,7 +20,7 @@ class Sample:
 class Measurement:
     """The samples of one metric of one subject (`kernel`, or `peer:<name>`), one group per process.
 
-    An empty measurement has a `reason`. An invalid one keeps its samples and says why they cannot be trusted.
+    An empty measurement has a `reason`. An invalid one keeps its samples and the reason why they cannot be trusted.
     `evidence` is the device's state, one per process in which something watched it; `energy` that of one launch.
     """
 
@@ -42,7 +42,7 @@ class Measurement:
 
     @property
     def distrusted(self) -> bool:
-        """Whether a kernel's own samples cannot be trusted; an empty cell, or a library's, says nothing of it."""
+        """Whether a kernel's own samples cannot be trusted; empty cells and libraries do not count."""
         return self.subject == "kernel" and bool(self.samples) and not self.valid
 
     @property

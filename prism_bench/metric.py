@@ -1,7 +1,7 @@
 """What can be measured, and what follows from it: one line per metric.
 
 Only measured metrics are stored. The derived ones are computed when a record is read (`analysis/`).
-Lower is better unless `better` says `higher`.
+Lower is better unless `better` is `higher`.
 """
 
 from dataclasses import dataclass

@@ -7,13 +7,13 @@ A record is one JSON object (stored compressed, see `store/`):
     commit        full hash of the measured sources, or null;  dirty: whether they had uncommitted changes
     backend       name of the backend;  catalogue: "built-in" or the folder
     machine       id (folder name), host facts, device facts (name, uuid, sm_count, l2_bytes, memory_bytes, ...);
-                  what bounds every rate: memory_clock and highest_sm_clock in hertz, memory_bus_bits, fp32_lanes per SM
+                  what limits every rate: memory_clock and highest_sm_clock in hertz, memory_bus_bits, fp32_lanes per SM
     software      package and toolkit versions
     protocol      version and settings of the measuring protocol: what a series must share to be compared
     complete      false when the run was cut short (Ctrl-C); what was measured until then is kept
     duration      seconds the whole run took; of a merged one those of its longest part
     tuning        {asked: "tuned" or "untuned", store, choices: {case: {configuration, by, tuned_at, created}}, stale:
-                  {case: reason}, unused: why the store says nothing}; empty where nobody was asked
+                  {case: reason}, unused: why the store has no choice}; empty where no store was used
     monitor       one entry per process whose device was watched: {hertz, beats, cpu_share (of one core), longest_beat
                   (seconds), lost}, or {missing}: why nothing was seen
     parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
@@ -97,13 +97,14 @@ class CaseResult:
 
     @property
     def is_edge(self) -> bool:
-        """Whether it was verified and is never timed. A golden case may share its workload with a timed one: what has
-        times is no edge.
+        """Whether it was verified and is never timed.
+
+        A golden case may share its workload with a timed one: a case with times is no edge.
         """
         return self.label in ("edge", "golden") and not self.measurements
 
     def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
-        """The measurement of `metric` of `subject`, or None."""
+        """Return the measurement of `metric` of `subject`, or None."""
         for one in self.measurements:
             if (one.metric, one.subject) == (metric, subject):
                 return one
@@ -135,7 +136,7 @@ class RunRecord:
         return uuids_of(self.machine, self.parts)
 
     def unit_of(self, kernel: str) -> str | None:
-        """The UUID of the one device that measured the kernel; None where it is unknown, or a ceiling of several."""
+        """Return the UUID of the device that measured the kernel; None if unknown, or for a ceiling of several."""
         if self.machine.get("uuid"):
             return self.machine["uuid"]
         return next((part.get("uuid") for part in self.parts if kernel in part.get("kernels", ())), None)
@@ -146,18 +147,18 @@ class RunRecord:
         return bool(self.cases) and all(case.family == IMPORTED for case in self.cases)
 
     def case(self, name: str) -> CaseResult | None:
-        """The result of the case called `name`, or None."""
+        """Return the result of the case called `name`, or None."""
         return next((case for case in self.cases if case.name == name), None)
 
 
 def uuids_of(machine: Mapping[str, object], parts: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """The UUIDs of all devices that measured a record of this machine and these parts, sorted; those that are known."""
+    """Return the known UUIDs of all devices that measured a record of this machine and these parts, sorted."""
     found = {machine.get("uuid"), *(part.get("uuid") for part in parts)}
     return tuple(sorted(str(uuid) for uuid in found if uuid))
 
 
 def encode(record: RunRecord) -> JsonTable:
-    """The record as plain JSON values."""
+    """Return the record as plain JSON values."""
     plain = {key: value for key, value in vars(record).items() if key not in ("cases", "parts")}
     plain |= {"parts": list(record.parts)} if record.parts else {}
     cases = [encode_case(case) for case in record.cases]
@@ -178,7 +179,7 @@ def _finite(value: object) -> object:
 
 
 def encode_measurement(measurement: Measurement) -> JsonTable:
-    """The measurement as plain JSON values; samples keep four significant digits."""
+    """Return the measurement as plain JSON values; samples keep four significant digits."""
     plain = {key: value for key, value in vars(measurement).items() if key not in ("evidence", "energy")}
     plain["processes"] = [_pack(process) for process in measurement.processes]
     plain["clocks"] = [[_count(clock / 1e6) for clock in process] for process in measurement.clocks]
@@ -190,7 +191,7 @@ def encode_measurement(measurement: Measurement) -> JsonTable:
 
 
 def _pack(samples: Sequence[float]) -> JsonTable:
-    """Samples as integer counts of one decimal unit that leaves the smallest at least four digits.
+    """Return samples as integer counts of one decimal unit that leaves the smallest at least four digits.
 
     A sample that is no number becomes a count of 0, which no reader takes for a time.
     """
@@ -205,17 +206,17 @@ def _count(ratio: float) -> int:
 
 
 def decode(source: object, origin: str) -> RunRecord:
-    """The record that `source` (JSON text, or parsed JSON) holds; a ResultsError names `origin` and what is damaged."""
+    """Return the record in `source`, JSON text or parsed JSON; a ResultsError names `origin` and what is damaged."""
     return _record(*checked_with_tables(source, origin))
 
 
 def decode_case(plain: object) -> CaseResult:
-    """The inverse of `encode_case`; a ResultsError where it is damaged."""
+    """Return the inverse of `encode_case`; a ResultsError where it is damaged."""
     return _case(*checked_case(plain, "case"))
 
 
 def decode_measurement(plain: object) -> Measurement:
-    """The inverse of `encode_measurement`; a ResultsError where it is damaged."""
+    """Return the inverse of `encode_measurement`; a ResultsError where it is damaged."""
     return _measurement(checked_measurement(plain, "measurement"))
 
 
@@ -261,7 +262,7 @@ def _case(file: CaseFile, tables: OpenCase) -> CaseResult:
 
 
 def _measurement(file: MeasurementFile, fault: str | None = None) -> Measurement:
-    """The measurement; invalid by its own reason, else by the `fault` that its values have."""
+    """Return the measurement; invalid by its own reason, else by the `fault` that its values have."""
     return Measurement(
         metric=file.metric,
         subject=file.subject,

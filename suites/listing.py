@@ -1,7 +1,7 @@
-"""The cases that exist and the protocol that measures them, asked of the checkout that these suites stand in.
+"""The cases and the protocol of the checkout that contains these suites.
 
-asv tells a benchmark only the *position* of its case, in whichever environment it runs. Were the list taken from the
-installed commit, an older one without some kernel would have a shorter list and record a neighbour's time under the
+asv passes a benchmark only the *position* of its case, in whichever environment it runs. If the list came from the
+installed commit, an older one without some kernel would have a shorter list and record another case's time under the
 wrong name. So the list is made by the checkout's own package from the checkout's own kernels, the same in every
 environment, and each name is looked up in what the installed commit measured.
 """
@@ -13,13 +13,14 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 @cache
-def listing() -> dict:
-    """`protocol` and the names of `cases`; made once for each content of the checkout and kept in .asv.
+def listing() -> dict[str, Any]:
+    """Return `protocol` and the names of `cases`; made once for each content of the checkout and kept in .asv.
 
     PRISM_BENCH_ASV_LABELS leaves out cases of other labels: asv starts a process for each value, measured or not.
     """
@@ -34,20 +35,20 @@ def listing() -> dict:
     return found | {"cases": [name for name, label in found["cases"] if label in labels or labels == [""]]}
 
 
-def _content():
-    """A digest of every Python file that the answer follows from."""
+def _content() -> str:
+    """Return a digest of every Python file that the listing depends on."""
     digest = hashlib.sha256()
     for path in sorted([*CHECKOUT.glob("kernels/*/*.py"), *CHECKOUT.glob("prism_bench/**/*.py")]):
         digest.update(f"{path.relative_to(CHECKOUT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _ask():
+def _ask() -> str:
     """Run this file against the checkout's package, whatever is installed."""
     command = [sys.executable, "-m", "suites.listing"]
     asked = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
     if asked.returncode:
-        raise RuntimeError(f"the catalogue beside the suites cannot be listed: {asked.stderr.strip()}")
+        raise RuntimeError(f"the catalogue of the suites' checkout cannot be listed: {asked.stderr.strip()}")
     return asked.stdout
 
 

@@ -1,12 +1,22 @@
-"""The one measuring pass of a commit, and the base of every suite that hands its samples to asv."""
+"""The measuring pass of a commit, and the base class of every suite that passes its samples to asv."""
+
+from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from suites.listing import listing
 
+if TYPE_CHECKING:  # asv starts a process for each value: nothing is imported before it is needed
+    from prism_bench.case import Case
+    from prism_bench.measurement import Measurement
+    from prism_bench.run_record import RunRecord
+
+Pass = dict[str, Any]
+
 
 class Measured:
-    """A suite of one `metric`: each case's samples, taken by the workbench of the installed commit.
+    """A suite of one `metric`: each case's samples, measured by the package of the installed commit.
 
     asv computes median, quartiles and interval from `{"samples": [...], "number": 1}` as it does for its own timings.
     Lower is better in asv, always: only times belong here.
@@ -16,38 +26,41 @@ class Measured:
     unit = "seconds"
     param_names = ("case",)
 
-    def __init_subclass__(cls):
+    version: str
+    params: list[list[str]]
+
+    def __init_subclass__(cls) -> None:
         # asv would hash the source text, which stays the same when the way of measuring changes.
         cls.version = f"{listing()['protocol']} {cls.metric}"
         cls.params = [listing()["cases"]]
 
-    def setup_cache(self):
-        """All suites share this pass: asv knows it by file and line."""
+    def setup_cache(self) -> Pass:
+        """Return the measuring pass; all suites share it, because asv identifies it by file and line."""
         return measure_commit()
 
-    setup_cache.timeout = 4 * 3600
+    setup_cache.timeout = 4 * 3600  # pyright: ignore[reportFunctionMemberAccess] - asv reads the attribute
 
-    def setup(self, cache, case):
-        """Nothing to say (n/a) where this commit measures otherwise, has no such case, or the case no trusted time."""
+    def setup(self, cache: Pass, case: str) -> None:
+        """Skip the case (n/a) if this commit measures otherwise, lacks the case, or has no trusted time of it."""
         if cache["protocol"] != listing()["protocol"]:
             raise NotImplementedError(f"measured by protocol {cache['protocol']}")
         if case not in cache["wrong"] and case not in cache["samples"].get(self.metric, {}):
             reason = cache["untrusted"].get((self.metric, case), "not measured here")
             raise NotImplementedError(f"{case}: {self.metric}: {reason}")
 
-    def samples(self, cache, case):
-        """The samples as asv takes them; an error for a wrong kernel, whose times nobody should compare."""
+    def samples(self, cache: Pass, case: str) -> dict[str, Any]:
+        """Return the samples as asv takes them; raise an error for a wrong kernel, whose times must not be compared."""
         if case in cache["wrong"]:
             raise RuntimeError(cache["wrong"][case])
         return {"samples": cache["samples"][self.metric][case], "number": 1}
 
 
-def measure_commit() -> dict:
-    """Run the installed commit's catalogue, or take a record's word; plain values, because asv pickles them.
+def measure_commit() -> Pass:
+    """Run the installed commit's catalogue, or read a record; return plain values, because asv pickles them.
 
     `protocol`; `samples` by metric and case; reasons for `wrong` cases, and for `untrusted` times by metric and case;
     `evidence` by metric and case: the state of the device, per process, as a run record keeps it.
-    asv ends a whole comparison at one failure: a wrong kernel is worth that, a time that was thrown out is not.
+    asv ends a whole comparison at one failure, which is right for a wrong kernel and not for an untrusted time.
     """
     from prism_bench import store
     from prism_bench.evidence import plain_evidence
@@ -64,7 +77,7 @@ def measure_commit() -> dict:
     }
 
 
-def _measured():
+def _measured() -> RunRecord:
     from prism_bench.catalogue import discover
     from prism_bench.run import Settings, run
 
@@ -75,8 +88,8 @@ def _measured():
     return run(catalogue, backend, launched(catalogue.cases(labels=labels), backend), settings)
 
 
-def launched(cases, backend: str) -> list:
-    """The cases by this machine's choices, unless PRISM_BENCH_TUNED is 0."""
+def launched(cases: list[Case], backend: str) -> list[Case]:
+    """Return the cases by this machine's choices, unless PRISM_BENCH_TUNED is 0."""
     from prism_bench.backends import open_backend
     from prism_bench.identity import machine
     from prism_bench.tuning.applied import TuningMachine, applied
@@ -88,7 +101,7 @@ def launched(cases, backend: str) -> list:
     return list(applied(cases, TuningMachine(machine(facts)["id"], facts, backend, opened.device)).cases)
 
 
-def _backend_and_labels():
+def _backend_and_labels() -> tuple[str, tuple[str, ...]]:
     from prism_bench.backends import open_default
 
     backend = os.environ.get("PRISM_BENCH_ASV_BACKEND") or open_default()[0].name
@@ -96,8 +109,8 @@ def _backend_and_labels():
     return backend, tuple(labels.split(","))
 
 
-def _samples(times):
-    found = {}
+def _samples(times: list[tuple[str, Measurement]]) -> dict[str, dict[str, list[float]]]:
+    found: dict[str, dict[str, list[float]]] = {}
     for name, one in times:
         if one.valid and one.samples:
             found.setdefault(one.metric, {})[name] = list(one.samples)

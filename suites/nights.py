@@ -1,15 +1,18 @@
-"""A commit for every night, so that asv draws an unchanged commit night after night.
+"""A commit for every nightly run, so that asv draws an unchanged commit again and again.
 
-asv names a result by its commit: measured again, the same commit's old numbers are overwritten. So every night gets a
-commit of its own in a small repository that holds nothing else, and asv is told that one.
+asv names a result by its commit: measured again, the same commit's old numbers are overwritten. So every nightly run
+gets another commit in a small repository that holds nothing else, and asv gets that commit.
 
-    reports/nights/<machine>.jsonl   the ledger: one line for each night; kept
-    reports/asv-nights/              asv's results, by night; kept
+    reports/nights/<machine>.jsonl   the ledger: one line for each run; kept
+    reports/asv-nights/              asv's results, by run; kept
     .asv/nights.git                  the repository, made again from the ledgers: the same lines give the same commits
     .asv/nights.json                 asv's configuration for it: asv.conf.json with the places changed
 
-`python -m suites.nights RECORD` enters the record's night, once however often asked, and prints machine and commit.
+`python -m suites.nights RECORD` enters the record's run, once however often it is called, and prints machine and
+commit.
 """
+
+from __future__ import annotations
 
 import json
 import subprocess
@@ -17,8 +20,12 @@ import sys
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from suites.listing import CHECKOUT
+
+if TYPE_CHECKING:
+    from prism_bench.run_record import RunRecord
 
 _WHO = "Prism Bench <nights@localhost>"
 
@@ -30,7 +37,7 @@ class Night:
     created: str
     record: str
     commit: str | None
-    software: dict
+    software: dict[str, str]
 
     @property
     def moment(self) -> int:
@@ -39,13 +46,13 @@ class Night:
 
     @property
     def message(self) -> str:
-        """What asv shows for the night's commit."""
+        """The message that asv shows for the run's commit."""
         facts = ", ".join(f"{name} {version}" for name, version in sorted(self.software.items()))
         return f"{self.created} {(self.commit or 'no commit')[:8]}\n\n{self.record}\n{facts}\n"
 
 
-def entered(record, name: str, ledger: Path) -> list[Night]:
-    """The nights of the ledger, oldest first, with that of the record called `name`; a new one is appended."""
+def entered(record: RunRecord, name: str, ledger: Path) -> list[Night]:
+    """Return the runs of the ledger, oldest first, with that of the record called `name`; append a new one."""
     from prism_bench.files import write_atomically
 
     nights = read(ledger)
@@ -57,22 +64,22 @@ def entered(record, name: str, ledger: Path) -> list[Night]:
 
 
 def read(ledger: Path) -> list[Night]:
-    """The nights of a ledger in the order in which they were entered; a ResultsError with the line that is none."""
+    """Return the runs of a ledger in the order of entry; raise a ResultsError with the line that is none."""
     from prism_bench.errors import ResultsError
 
     nights = []
     for number, line in enumerate(ledger.read_text("utf-8").splitlines() if ledger.exists() else (), 1):
         try:
             night = Night(**json.loads(line))
-            night.moment, night.message  # noqa: B018 - a line that has neither is no night
+            _ = night.moment, night.message  # a line that has neither is no run
         except (ValueError, TypeError, AttributeError) as error:
-            raise ResultsError(f"{ledger}:{number}: not a night ({error}); take the line out or mend it") from error
+            raise ResultsError(f"{ledger}:{number}: not a nightly run ({error}); remove or correct the line") from error
         nights.append(night)
     return nights
 
 
 def commits(ledgers: dict[str, list[Night]], repository: Path) -> dict[str, list[str]]:
-    """Make the repository: a branch for each machine, an empty commit for each night; the hashes by machine."""
+    """Make the repository, a branch per machine and an empty commit per run; return the hashes by machine."""
     _git("init", "--quiet", "--bare", "--initial-branch", next(iter(ledgers)), str(repository))
     stream = "".join(_branch(machine, nights) for machine, nights in ledgers.items())
     _git("--git-dir", str(repository), "fast-import", "--quiet", "--force", stdin=stream)
@@ -80,7 +87,7 @@ def commits(ledgers: dict[str, list[Night]], repository: Path) -> dict[str, list
     return {machine: _git(*listed, f"refs/heads/{machine}").split() for machine in ledgers}
 
 
-def _branch(machine, nights):
+def _branch(machine: str, nights: list[Night]) -> str:
     made = [f"reset refs/heads/{machine}\n"]
     for night in nights:
         message = night.message.encode()
@@ -89,15 +96,15 @@ def _branch(machine, nights):
     return "".join(made)
 
 
-def _git(*words, stdin=""):
+def _git(*words: str, stdin: str = "") -> str:
     done = subprocess.run(["git", *words], input=stdin.encode(), capture_output=True)
     if done.returncode:
         sys.exit(f"nights: git {words[-1]}: {done.stderr.decode().strip()}")
     return done.stdout.decode()
 
 
-def configuration(branches: list[str]) -> dict:
-    """asv's configuration for the nights, to lie in .asv; places are seen from there, as asv sees them."""
+def configuration(branches: list[str]) -> dict[str, Any]:
+    """Return asv's configuration for the runs, to be written into .asv; paths are relative to that folder."""
     from asv.util import load_json
 
     given = load_json(CHECKOUT / "asv.conf.json", js_comments=True)
@@ -107,7 +114,7 @@ def configuration(branches: list[str]) -> dict:
 
 
 def main(path: Path) -> str:
-    """Enter the record's night and make repository and configuration; the machine and the night's commit."""
+    """Enter the record's run and make repository and configuration; return the machine and the run's commit."""
     from prism_bench import store
     from prism_bench.files import path_part, write_atomically
 

@@ -1,6 +1,8 @@
-"""What a kernel costs, one suite per metric of `prism_bench/metric.py`; the last one is the CPU's."""
+"""asv suites: one per metric of `prism_bench/metric.py`; the last one is the CPU's."""
 
-from suites.measured import Measured
+from typing import Any
+
+from suites.measured import Measured, Pass
 
 
 class Cold(Measured):
@@ -8,7 +10,7 @@ class Cold(Measured):
 
     metric = "cold_time"
 
-    def track_cold_time(self, cache, case):
+    def track_cold_time(self, cache: Pass, case: str) -> dict[str, Any]:
         return self.samples(cache, case)
 
 
@@ -17,7 +19,7 @@ class Hot(Measured):
 
     metric = "hot_time"
 
-    def track_hot_time(self, cache, case):
+    def track_hot_time(self, cache: Pass, case: str) -> dict[str, Any]:
         return self.samples(cache, case)
 
 
@@ -26,7 +28,7 @@ class Launch(Measured):
 
     metric = "launch_time"
 
-    def track_launch_time(self, cache, case):
+    def track_launch_time(self, cache: Pass, case: str) -> dict[str, Any]:
         return self.samples(cache, case)
 
 
@@ -35,7 +37,7 @@ class EndToEnd(Measured):
 
     metric = "end_to_end_time"
 
-    def track_end_to_end_time(self, cache, case):
+    def track_end_to_end_time(self, cache: Pass, case: str) -> dict[str, Any]:
         return self.samples(cache, case)
 
 
@@ -44,5 +46,5 @@ class Wall(Measured):
 
     metric = "wall_time"
 
-    def track_wall_time(self, cache, case):
+    def track_wall_time(self, cache: Pass, case: str) -> dict[str, Any]:
         return self.samples(cache, case)

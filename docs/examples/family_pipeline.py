@@ -1,7 +1,8 @@
 """Kernels of several families one after the other, data staying where it is: infrared frames with planted hot spots.
 
-An image is smoothed; its entropy, its topology and its segments then follow beside one another. Every stage is held
-against its reference on what it was really given, and the planted spots must be found. Off the GPU the frame is small.
+An image is smoothed; then its entropy, its topology and its segments follow. Every stage is compared
+with its reference on the inputs that it really got, and the planted spots must be found. Without a GPU the frame is
+small.
 """
 
 from prism_bench.backends import open_backend
@@ -13,14 +14,15 @@ from prism_bench.extensions.pipelines.prepared import Prepared
 
 
 def opened():
-    """The GPU with a frame of full size, else the emulator with a small one."""
+    """Return the GPU with a frame of full size, else the emulator with a small one."""
     try:
         return open_backend("cuda"), "S0"
     except BackendUnavailable:
         return open_backend("emulator"), "small"
 
 
-def main():
+def main() -> None:
+    """Run the example."""
     backend, label = opened()
     (image,) = pipelines(["image"])
     print(f"{image.meaning}, on {backend.name}")

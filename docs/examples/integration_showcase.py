@@ -1,6 +1,6 @@
-"""One kernel through the whole house: verified, measured, kept, read again, held to a budget, and judged.
+"""One kernel through all steps: verified, measured, kept, read again, compared with a budget, and judged.
 
-Each step hands its result to the next, and none reaches back. The record goes to a folder of its own that is removed.
+Each step hands its result to the next, and none reaches back. The record goes to a temporary folder.
 """
 
 from pathlib import Path
@@ -18,7 +18,8 @@ from prism_bench.units import time_text
 KERNEL = "vector_add"
 
 
-def main():
+def main() -> None:
+    """Run the example."""
     backend, sentence = open_default()
     print(sentence)
     catalogue = discover()
@@ -41,7 +42,8 @@ def main():
         print(f"measured: {case.name}: {times}")
     promise = Budget("cold_time" if backend.name == "cuda" else "wall_time", at_most=1.0)
     for case in reading.cases:
-        seconds = case.measurement(promise.metric).median
+        found = case.measurement(promise.metric)
+        seconds = found.median if found else None
         print(f"budget: {promise.metric} of at most {time_text(promise.at_most)}: {promise.verdict(seconds)}")
     print(f"judged: {len(reading.findings)} findings, a command would end with {exit_code(reading.findings)}")
 

@@ -1,6 +1,6 @@
-"""Times a few kernels of the catalogue in fresh processes, and prints them as a table.
+"""Time a few kernels of the catalogue in fresh processes, and print them as a table.
 
-On a GPU these are cold and hot times at S0 and S1, beside library peers and the ceilings of this machine; elsewhere
+On a GPU these are cold and hot times at S0 and S1, with library peers and the ceilings of this machine; elsewhere
 the NumPy references are timed at S0. Nothing is kept.
 """
 
@@ -14,7 +14,8 @@ from prism_bench.run import Settings, run
 KERNELS = ("vector_add", "softmax", "reduce_sum")
 
 
-def main():
+def main() -> None:
+    """Run the example."""
     backend, sentence = open_default()
     print(sentence)
     catalogue = discover()

@@ -1,4 +1,4 @@
-"""Asks a program's allocations of a pool of size classes again, and says what the pool saved and what it cost.
+"""Replay a program's allocations on a pool of size classes, and print what the pool saved and what it cost.
 
 The trace here is made up. On a GPU `prism-bench memory` records those of real programs, and compares allocators by
 what the programs then take. The source of memory is the device through CuPy where one answers, else plain bookkeeping.
@@ -47,7 +47,7 @@ class BookSource:
 
 
 def source():
-    """The device where one answers."""
+    """Return the device where one answers."""
     try:
         open_backend("cuda")
     except BackendUnavailable:
@@ -57,7 +57,8 @@ def source():
     return CudaSource()
 
 
-def main():
+def main() -> None:
+    """Run the example."""
     trace = random_trace(allocations=2000)
     tracked = trace.tracked()
     pool, live = SizeClassPool(source(), Limits(cap=256 << 20)), {}

@@ -1,4 +1,4 @@
-"""Keeps account of every kernel that a program launches, and says which one to look at first.
+"""Keep account of every kernel that a program launches, and print which one to look at first.
 
 A production program cannot run under a profiler. What it can do is to record how long each call took and whether it
 failed, in a ring that never grows, and to print the account from time to time. On a GPU the times are those of device
@@ -7,6 +7,7 @@ events around each call.
 
 from prism_bench.api.online import stopwatch_of
 from prism_bench.backends import open_backend
+from prism_bench.backends.base import Backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.monitor.executions import Executions
@@ -16,8 +17,8 @@ KERNELS = ("vector_add", "softmax", "dot_product")
 ROUNDS = 5
 
 
-def opened():
-    """The GPU where one answers, else the emulator."""
+def opened() -> Backend:
+    """Open the GPU if there is one, else the emulator."""
     try:
         return open_backend("cuda")
     except BackendUnavailable:
@@ -25,13 +26,13 @@ def opened():
 
 
 class Profiler:
-    """Calls what it is given, and keeps account of it."""
+    """Account of calls: how often each was made, how long it took, whether it failed."""
 
     def __init__(self, stopwatch):
         self._stopwatch, self.executions = stopwatch, Executions()
 
     def call(self, name, function):
-        """Call it once; a failure is counted, and goes on to whoever called."""
+        """Call the function once; count a failure and raise it."""
         try:
             self.executions.record(name, self._stopwatch(function))
         except Exception:
@@ -39,7 +40,7 @@ class Profiler:
             raise
 
     def report(self):
-        """A line for each kernel, the one with the most time in all first."""
+        """Yield a line for each kernel, the one with the most time in all first."""
         found = sorted(self.executions.statistics(), key=lambda one: -one.total)
         total = sum(one.total for one in found)
         for one in found:
@@ -47,7 +48,8 @@ class Profiler:
                    f"mean {time_text(one.mean)}, longest {time_text(one.most)}")  # fmt: skip
 
 
-def main():
+def main() -> None:
+    """Run the example."""
     backend, catalogue = opened(), discover()
     profiler = Profiler(stopwatch_of(backend))
     for name in KERNELS:

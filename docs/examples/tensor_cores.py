@@ -1,11 +1,12 @@
 """Products of matrices in several precisions: what each costs in accuracy, on the tensor cores and off them.
 
-Each form multiplies inputs of its own precision; the error is that of the product against float64, over its norm. On
+Each form multiplies inputs of its precision; the error is that of the product against float64, over its norm. On
 the emulator the forms run without tensor cores, with the same rounding of their operands. `prism-bench select` measures
 which form to launch for which shape.
 """
 
 from prism_bench.backends import open_backend
+from prism_bench.backends.base import Backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.claims.choices import by_smallest_dimension, by_volume
@@ -13,8 +14,8 @@ from prism_bench.run.verification import passed, verify
 from prism_bench.tuning.crossover import FORMS
 
 
-def opened():
-    """The GPU where one answers, else the emulator."""
+def opened() -> Backend:
+    """Open the GPU if there is one, else the emulator."""
     try:
         return open_backend("cuda")
     except BackendUnavailable:
@@ -22,12 +23,13 @@ def opened():
 
 
 def smallest(catalogue, kernel):
-    """The least of the kernel's edges that has a product at all."""
+    """Return the smallest edge of the kernel that has a product."""
     edges = [case for case in catalogue.edges_of(kernel) if min(case.axes[axis] for axis in "mnk") >= 8]
     return min(edges, key=lambda case: case.axes["m"] * case.axes["n"] * case.axes["k"])
 
 
-def main():
+def main() -> None:
+    """Run the example."""
     backend, catalogue = opened(), discover()
     print(backend.facts()["device"])
     for form, kernel in FORMS.items():

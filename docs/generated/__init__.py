@@ -1,4 +1,6 @@
-"""The pages that nobody writes: each is read off the program when the documentation is built."""
+"""Generated pages: each is made from the program when the documentation is built."""
+
+from typing import Any
 
 from docs.generated import catalogue, commands, examples, metrics, names, python, troubleshooting
 
@@ -6,7 +8,7 @@ __all__ = ["navigation", "pages"]
 
 
 def pages() -> dict[str, str]:
-    """Markdown by the path of its page, below the folder of those that people write."""
+    """Return Markdown by the path of its page."""
     return {
         **catalogue.pages(),
         "reference/commands.md": commands.page(),
@@ -18,8 +20,8 @@ def pages() -> dict[str, str]:
     }
 
 
-def navigation() -> list[dict]:
-    """The same pages as an entry of the menu each, in the order in which a reader comes to need them."""
+def navigation() -> list[dict[str, Any]]:
+    """Return an entry of the menu for each of these pages."""
     families = [{path.split("/")[-1][:-3]: path} for path in catalogue.pages() if path != catalogue.PATH]
     return [
         {"Examples": "reference/examples.md"},

@@ -1,13 +1,17 @@
-"""The catalogue: a page with all kernels, and one per family with what each spec says."""
+"""The catalogue: a page with all kernels, and one per family with the facts of each spec."""
 
 import ast
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 
 from docs.generated.markdown import code, joined, prose, table
+from prism_bench.budget import Budget
+from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
+from prism_bench.errors import SpecError
 from prism_bench.files import spec_file
-from prism_bench.kernel import Array, KernelSpec
+from prism_bench.kernel import Array, Chain, KernelSpec, Scalar
 from prism_bench.units import bytes_text, rate_text
 
 PATH = "reference/catalogue/index.md"
@@ -15,13 +19,13 @@ PATH = "reference/catalogue/index.md"
 
 @cache
 def found() -> Catalogue:
-    """The built-in catalogue, read once."""
+    """Return the built-in catalogue, read once."""
     return discover()
 
 
 @cache
 def pages() -> dict[str, str]:
-    """The overview and a page for each family."""
+    """Return the overview and a page for each family."""
     specs = sorted(found().kernels.values(), key=lambda spec: (spec.family, spec.name))
     families = {family: list(group) for family, group in groupby(specs, key=lambda spec: spec.family)}
     return {PATH: _overview(families)} | {
@@ -30,15 +34,21 @@ def pages() -> dict[str, str]:
 
 
 def summary(spec: KernelSpec) -> str:
-    """The first paragraph of what the spec's file says of itself, on one line."""
+    """Return the first paragraph of the docstring of the spec's file, on one line."""
     return " ".join(_docstring(spec).split("\n\n")[0].split())
 
 
-def _docstring(spec):
-    return ast.get_docstring(ast.parse(spec_file(spec.source).read_text())) or ""
+def _docstring(spec: KernelSpec) -> str:
+    return ast.get_docstring(ast.parse(spec_file(_source(spec)).read_text())) or ""
 
 
-def _overview(families):
+def _source(spec: KernelSpec) -> Path:
+    if spec.source is None:
+        raise SpecError(f"{spec.name} was loaded from no file")
+    return spec.source
+
+
+def _overview(families: dict[str, list[KernelSpec]]) -> str:
     count = sum(map(len, families.values()))
     lead = (
         f"{count} kernels in {len(families)} families, as their specs define them. "
@@ -52,12 +62,12 @@ def _overview(families):
     return joined(["# Catalogue", lead, table(("family", "kernel", "what it computes"), rows)])
 
 
-def _family(family, members):
+def _family(family: str, members: list[KernelSpec]) -> str:
     return joined([f"# {family}", *(_kernel(spec) for spec in members)])
 
 
-def _kernel(spec):
-    source = f"kernels/{spec.source.relative_to(found().folder)}"
+def _kernel(spec: KernelSpec) -> str:
+    source = f"kernels/{_source(spec).relative_to(found().folder)}"
     facts = [
         ("source", f"{code(source)}, entry {code(spec.entry)}"),
         ("also known as", ", ".join(map(code, spec.aliases))),
@@ -79,8 +89,8 @@ def _kernel(spec):
     )
 
 
-def _cases(spec):
-    """The kernel's own; those of variants have the same workloads."""
+def _cases(spec: KernelSpec) -> list[tuple[str, ...]]:
+    """Return the rows of the kernel's own cases; those of variants have the same workloads."""
     return [
         (code(case.workload), case.label, bytes_text(case.sizes.bytes_moved), rate_text(case.sizes.flops, ""))
         for case in _all_cases()
@@ -89,19 +99,19 @@ def _cases(spec):
 
 
 @cache
-def _all_cases():
+def _all_cases() -> list[Case]:
     return found().cases()
 
 
-def _budget(budget):
+def _budget(budget: Budget) -> str:
     bound = f"at most {budget.at_most:g}" if budget.at_least is None else f"at least {budget.at_least:g}"
     return f"{code(budget.metric)} {bound}" + (f" at {budget.label}" if budget.label else "")
 
 
-def _chain(chain):
+def _chain(chain: Chain) -> str:
     return f"{code(chain.name)} ({', '.join(chain.stages)})"
 
 
-def _argument(argument):
+def _argument(argument: Array | Scalar) -> tuple[str, ...]:
     shape = code(argument.shape) if isinstance(argument, Array) else ""
     return code(argument.name), type(argument).__name__, shape, code(argument.dtype)

@@ -1,4 +1,4 @@
-"""The examples, each with what it says of itself and its whole text."""
+"""The examples, each with its docstring and its whole text."""
 
 import ast
 from pathlib import Path
@@ -8,19 +8,20 @@ from docs.generated.markdown import joined
 FOLDER = Path(__file__).resolve().parent.parent / "examples"
 LEAD = """\
 Complete programs, below `docs/examples` in a checkout: `python docs/examples/kernel_benchmarks.py`. Each works with
-and without a GPU, and says which it found. On a GPU times are those of the device; on the emulator or NumPy they show
-that everything works, and nothing about a kernel."""
+and without a GPU, and prints which it found. On a GPU times are those of the device; on the emulator or NumPy they show
+only that everything works."""
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return joined(["# Examples", LEAD, *(_section(path) for path in sorted(FOLDER.glob("*.py")))])
 
 
-def _section(path):
+def _section(path: Path) -> str:
     source = path.read_text()
     tree = ast.parse(source)
-    told = ast.get_docstring(tree)
+    summary = ast.get_docstring(tree) or ""
     rest = "\n".join(source.splitlines()[tree.body[0].end_lineno :]).strip()
     title = path.stem.replace("_", " ").capitalize()
-    return joined([f"## {title} {{ #{path.stem} }}", told, f'```python title="docs/examples/{path.name}"\n{rest}\n```'])
+    program = f'```python title="docs/examples/{path.name}"\n{rest}\n```'
+    return joined([f"## {title} {{ #{path.stem} }}", summary, program])

@@ -1,7 +1,9 @@
 """Metrics, counters, what is watched, and the rules of alerts: every quantity of the program with its unit."""
 
+from collections.abc import Mapping
+
 from docs.generated.markdown import code, joined, plain, table
-from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED
+from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED, Metric
 from prism_bench.monitor.alerts import RULES
 from prism_bench.monitor.quantities import QUANTITIES
 from prism_bench.profilers.metrics import LOGICAL
@@ -12,7 +14,7 @@ read."""
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return joined(
         [
             *("# Metrics", LEAD),
@@ -26,22 +28,22 @@ def page() -> str:
     )
 
 
-def _metrics(metrics):
+def _metrics(metrics: Mapping[str, Metric]) -> str:
     rows = [(code(one.name), one.unit, one.clock, plain(one.meaning), one.better) for one in metrics.values()]
     return table(("metric", "unit", "by", "meaning", "better"), rows)
 
 
-def _counters():
+def _counters() -> str:
     rows = [(code(one.name), one.unit, plain(one.meaning), ", ".join(one.sets)) for one in LOGICAL.values()]
     return table(("counter", "unit", "meaning", "in the sets"), rows)
 
 
-def _quantities():
+def _quantities() -> str:
     rows = [(code(one.name), one.unit, plain(one.meaning), code(one.dcgm or "")) for one in QUANTITIES.values()]
     return table(("quantity", "unit", "meaning", "in Prometheus"), rows)
 
 
-def _rules():
+def _rules() -> str:
     rows = [
         (code(one.name), code(one.metric), f"{one.above:g}", f"{one.clear:g}", f"{one.seconds:g}", one.severity)
         for one in RULES.values()

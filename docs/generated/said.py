@@ -1,4 +1,4 @@
-"""What the program says when it refuses: the sentences of its errors and findings, read off its source."""
+"""Messages of the program's errors and findings, read from its source."""
 
 import ast
 from collections.abc import Container, Iterator
@@ -22,22 +22,23 @@ class Said:
 
 
 def said(words: Container[str], below: str = "") -> Iterator[Said]:
-    """Every call of one of the words in the files of the package, or of the folder `below` in it."""
+    """Yield every call of one of the words in the files of the package, or of the folder `below` in it."""
     for path in sorted((PACKAGE / below).rglob("*.py")):
         place = path.relative_to(PACKAGE.parent).as_posix()
         for node in _calls(path):
-            if node.func.id in words:
-                yield Said(node.func.id, place, tuple(_text(one) for one in node.args))
+            name = node.func.id if isinstance(node.func, ast.Name) else ""
+            if name in words:
+                yield Said(name, place, tuple(_text(one) for one in node.args))
 
 
 @cache
-def _calls(path):
+def _calls(path: Path) -> list[ast.Call]:
     nodes = ast.walk(ast.parse(path.read_text()))
     return [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
 
 
-def _text(node):
-    """The words of an expression, what is only known when it is said in angle brackets."""
+def _text(node: ast.expr) -> str:
+    """Return the text of an expression, with values that are known only at run time in angle brackets."""
     match node:
         case ast.Constant(value=value):
             return str(value)
@@ -52,7 +53,7 @@ def _text(node):
     return f"<{_name(node)}>"
 
 
-def _name(node):
+def _name(node: ast.expr) -> str:
     match node:
         case ast.Name(id=name):
             return name.strip("_").lower()

@@ -1,16 +1,18 @@
-"""Results of other tools become run records, and run records become theirs. Everything else then works on them."""
+"""Other tools' results as run records, and run records as theirs."""
 
 from pathlib import Path
+from types import ModuleType
 
 from prism_bench.errors import ResultsError, unknown
 from prism_bench.exchange import asv_in, google_benchmark, nvbench
 from prism_bench.exchange.foreign import Imported, read_json
+from prism_bench.run_record import RunRecord
 
 READERS = {"asv": asv_in, "nvbench": nvbench, "google-benchmark": google_benchmark}
 
 
 def read_foreign(path: Path, format: str | None = None) -> Imported:
-    """The records in another tool's file, or in a folder of asv's results; the format is told from the content.
+    """Return the records in another tool's file, or in a folder of asv's results; its content decides the format.
 
     A ResultsError names the file that cannot be read, and what was expected there.
     """
@@ -25,7 +27,7 @@ def read_foreign(path: Path, format: str | None = None) -> Imported:
         raise ResultsError(f"{path}: not {reader.BACKEND}'s JSON ({type(error).__name__}: {error})") from error
 
 
-def _reader(path):
+def _reader(path: Path) -> ModuleType:
     data = read_json(path)
     for reader in READERS.values():
         if reader.recognised(data):
@@ -33,9 +35,10 @@ def _reader(path):
     raise ResultsError(f"{path}: none of {', '.join(READERS)}")
 
 
-def _read_folder(folder):
-    """The records of all result files of asv below the folder; a file that cannot be read is left out and told."""
-    records, left_out = [], []
+def _read_folder(folder: Path) -> Imported:
+    """Return the records of all result files of asv below the folder, and those that cannot be read as left out."""
+    records: list[RunRecord] = []
+    left_out: list[str] = []
     for path in sorted(folder.glob("*/*.json")):
         if path.name != "machine.json":
             try:
@@ -45,5 +48,5 @@ def _read_folder(folder):
             records += found.records
             left_out += found.left_out
     if not records and not left_out:
-        raise ResultsError(f"{folder}: no asv results; they lie in <folder>/<machine>/<commit>-<environment>.json")
+        raise ResultsError(f"{folder}: no asv results; they are in <folder>/<machine>/<commit>-<environment>.json")
     return Imported(tuple(records), tuple(dict.fromkeys(left_out)))

@@ -1,7 +1,7 @@
 """asv's results (version 2) as records, one for each result file.
 
 What our own suites measured comes back under its own case and metric. Of other benchmarks those in seconds come as wall
-times of the CPU; the rest is left out, because nobody knows here what its numbers mean. A series must not be joined
+times of the CPU; the rest is left out, because the meaning of its numbers is unknown. A series must not be joined
 across versions of a benchmark, so the version is part of a foreign case's name unless it is the one that is listed now.
 """
 
@@ -11,10 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from prism_bench.errors import ResultsError
 from prism_bench.exchange.asv_names import METRICS, value_of
-from prism_bench.exchange.foreign import Imported, case, field, read_json, record, timing
+from prism_bench.exchange.foreign import Imported, case, field, json_object, read_json, record, timing
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult, RunRecord
 
@@ -26,16 +27,18 @@ _MACHINE = ("machine", "python", "cpu", "os", "arch", "num_cpu", "ram")
 
 
 def recognised(data: object) -> bool:
-    """Whether the JSON is a result file of asv's."""
+    """Return whether the JSON is a result file of asv."""
     return isinstance(data, dict) and {"result_columns", "results", "env_name"} <= set(data)
 
 
 def read(path: Path) -> Imported:
-    """The record of one result file; the `benchmarks.json` beside its folder tells what its benchmarks are."""
-    data, listed = read_json(path), read_json(path.parent.parent / "benchmarks.json")
+    """Return the record of one result file, whose benchmarks `benchmarks.json` in the parent folder describes."""
+    data, listed = json_object(path), read_json(path.parent.parent / "benchmarks.json")
     if data.get("version") != VERSION:
         raise ResultsError(f"{path}: version {data.get('version')} of asv's results; {VERSION} is known here")
-    columns, left_out, cases = _columns(data, path), [], {}
+    columns = _columns(data, path)
+    left_out: list[str] = []
+    cases: dict[str, list[CaseResult]] = {}
     for name, values in field(data, "results", dict, str(path)).items():
         place = f"{path}: results: {name:.80}"
         row, known = _row(columns, values, place), _known(listed, name, path)
@@ -48,29 +51,29 @@ def read(path: Path) -> Imported:
 
 
 def _columns(data: object, path: Path) -> list[str]:
-    """The names of what a row of results holds."""
+    """Return the names of what a row of results holds."""
     columns = field(data, "result_columns", list, str(path))
     if not all(isinstance(name, str) for name in columns) or len(set(columns)) < len(columns):
-        raise ResultsError(f"{path}: 'result_columns' are no names of their own: {columns!r:.80}")
+        raise ResultsError(f"{path}: 'result_columns' are not different names: {columns!r:.80}")
     return columns
 
 
-def _row(columns: list[str], values: object, place: str) -> dict:
-    """What asv says of one benchmark, by column; it leaves out the last ones where they are null."""
+def _row(columns: list[str], values: object, place: str) -> dict[str, Any]:
+    """Return asv's values of one benchmark, by column; asv leaves out the last ones where they are null."""
     if not isinstance(values, list) or len(values) > len(columns):
         raise ResultsError(f"{place} is {values!r:.40}, not a list of at most {len(columns)} columns")
     return dict(zip(columns, values, strict=False))
 
 
-def _known(listed: object, name: str, path: Path) -> dict:
-    """What `benchmarks.json` says of the benchmark; nothing where it is not listed."""
+def _known(listed: object, name: str, path: Path) -> dict[str, Any]:
+    """Return the benchmark's entry in `benchmarks.json`; an empty one where it is not listed."""
     if not isinstance(listed, dict) or not isinstance(listed.get(name, {}), dict):
         raise ResultsError(f"{path.parent.parent / 'benchmarks.json'}: '{name:.80}' is no list of asv's benchmarks")
     return listed.get(name, {})
 
 
-def _record(data, path, cases) -> RunRecord:
-    """The record; made when its first benchmark began, or, where that is not told, when its commit was."""
+def _record(data: dict[str, Any], path: Path, cases: list[CaseResult]) -> RunRecord:
+    """Return the record; its time is that of the first benchmark, or of the commit where that is missing."""
     params = field(data, "params", dict, str(path))
     columns = data["result_columns"]
     index = columns.index("started_at") if "started_at" in columns else len(columns)
@@ -85,14 +88,14 @@ def _record(data, path, cases) -> RunRecord:
 
 
 def _moment(milliseconds: object, place: str) -> datetime:
-    """The time that asv counts in milliseconds since 1970."""
+    """Return the time that asv counts in milliseconds since 1970."""
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float) or not 0 <= milliseconds < _LATEST:
         raise ResultsError(f"{place} is {milliseconds!r:.40}, not a time in milliseconds since 1970")
     return datetime.fromtimestamp(milliseconds / 1e3, UTC)
 
 
-def _cases(name: str, row: dict, known: dict, place: str) -> Iterator[CaseResult]:
-    """One case of one metric for every combination of parameters."""
+def _cases(name: str, row: dict[str, Any], known: dict[str, Any], place: str) -> Iterator[CaseResult]:
+    """Yield one case of one metric for every combination of parameters."""
     combinations = _combinations(row, place)
     axes = known.get("param_names") or [f"param{index}" for index in range(len(row.get("params") or ()))]
     if not isinstance(axes, list) or not all(isinstance(axis, str) for axis in axes):
@@ -111,8 +114,8 @@ def _cases(name: str, row: dict, known: dict, place: str) -> Iterator[CaseResult
             yield case(_kernel(name, row, known), dict(zip(axes, plain, strict=True)), one, **changes)
 
 
-def _combinations(row: dict, place: str) -> list[tuple]:
-    """Every combination of parameters, as many as there are results."""
+def _combinations(row: dict[str, Any], place: str) -> list[tuple[object, ...]]:
+    """Return every combination of parameters, as many as there are results."""
     params = row.get("params") or []
     if not isinstance(params, list) or not all(isinstance(values, list) for values in params):
         raise ResultsError(f"{place}: 'params' is {params!r:.40}, not a list of lists")
@@ -129,12 +132,12 @@ def _combinations(row: dict, place: str) -> list[tuple]:
     return list(product(*params))
 
 
-def _at(column, index):
+def _at(column: Any, index: int) -> Any:
     return column[index] if isinstance(column, list) else column
 
 
-def _measured(metric, samples, place) -> tuple[Measurement, ...]:
-    """The measurement, or none where asv had nothing to say (`NaN`)."""
+def _measured(metric: str, samples: object, place: str) -> tuple[Measurement, ...]:
+    """Return the measurement, or none where asv has no value (`NaN`)."""
     if not isinstance(samples, list):
         raise ResultsError(f"{place}: samples are {samples!r:.40}, not a list")
     for sample in samples:
@@ -144,13 +147,13 @@ def _measured(metric, samples, place) -> tuple[Measurement, ...]:
     return (timing(metric, known),) if known else ()
 
 
-def _kernel(name, row, known):
+def _kernel(name: str, row: dict[str, Any], known: dict[str, Any]) -> str:
     version = row.get("version")
     return name if version in (None, known.get("version")) else f"{name}@{str(version)[:8]}"
 
 
-def _own(name, one, changes):
-    """A case of ours, whose name holds its axes."""
+def _own(name: str, one: tuple[Measurement, ...], changes: dict[str, Any]) -> CaseResult:
+    """Return a case of the catalogue, whose name contains its axes."""
     kernel, _, inside = name.partition("[")
     axes = dict(part.split("=", 1) for part in inside.rstrip("]").split(",") if "=" in part)
     kernel, _, variant = kernel.partition(":")
@@ -158,7 +161,7 @@ def _own(name, one, changes):
 
 
 def _merged(ones: list[CaseResult]) -> CaseResult:
-    """One case out of the same one under several metrics; it has failed only where it has no measurement at all."""
+    """Return one case made of the same one under several metrics; it has failed only if all have."""
     times = tuple(one for case in ones for one in case.measurements)
     best = next((one for one in ones if one.status == "ok"), ones[0])
     return replace(best, measurements=times)

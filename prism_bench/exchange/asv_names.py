@@ -1,6 +1,7 @@
-"""How our cases and metrics are called in asv's results: as `suites/` calls them."""
+"""Names of cases and metrics in asv's results, as `suites/` defines them."""
 
 import ast
+from typing import cast
 from warnings import catch_warnings
 
 # By metric, as in `suites/times.py`; a test holds the two together.
@@ -15,9 +16,9 @@ METRICS = {name: metric for metric, name in BENCHMARKS.items()}
 
 
 def value_of(text: object) -> object:
-    """The value behind a parameter, which asv writes as its `repr`; the text itself where it is none of Python's."""
+    """Return the value of a parameter, which asv writes as its `repr`; the text itself if it is no Python literal."""
     try:
         with catch_warnings(action="ignore"):  # of the escapes in somebody's text
-            return ast.literal_eval(text)
+            return ast.literal_eval(cast("str", text))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return str(text)

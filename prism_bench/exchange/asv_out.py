@@ -6,11 +6,12 @@ one result for a commit and an environment: a later record of the same commit ta
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any, cast
 
 from prism_bench.errors import ResultsError
 from prism_bench.exchange.asv_names import BENCHMARKS
@@ -47,16 +48,16 @@ def write(record: RunRecord, folder: Path) -> Path:
     return path
 
 
-def _write(path: Path, plain: dict) -> None:
+def _write(path: Path, plain: dict[str, Any]) -> None:
     write_atomically(path, _text(plain))
 
 
-def _text(plain: dict) -> bytes:
-    """The JSON of asv, which has NaN for what could not be measured."""
+def _text(plain: dict[str, Any]) -> bytes:
+    """Return JSON as asv writes it, with NaN for what could not be measured."""
     return json.dumps(plain, indent=1).encode()
 
 
-def _machine(record) -> dict:
+def _machine(record: RunRecord) -> dict[str, str]:
     host = record.machine.get("host") or {}
     return {
         "machine": record.machine["id"], "os": f"{host.get('system', '')} {host.get('release', '')}".strip(),
@@ -65,7 +66,7 @@ def _machine(record) -> dict:
     }  # fmt: skip
 
 
-def _results(record: RunRecord, environment: str) -> dict:
+def _results(record: RunRecord, environment: str) -> dict[str, Any]:
     began = _milliseconds(record.created)
     python = record.software.get("python", "")
     rows = {name: _row(record, metric, began) for metric, name in BENCHMARKS.items() if _measured(record.cases, metric)}
@@ -76,18 +77,19 @@ def _results(record: RunRecord, environment: str) -> dict:
     }  # fmt: skip
 
 
-def _milliseconds(created):
+def _milliseconds(created: str) -> int:
     return round(datetime.fromisoformat(created).replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def _measured(cases: Iterable[CaseResult], metric: str) -> list[CaseResult]:
-    return [case for case in cases if case.measurement(metric) and case.measurement(metric).samples]
+    return [case for case in cases if (found := case.measurement(metric)) and found.samples]
 
 
-def _row(record, metric, began):
-    """asv's row for one benchmark: a list per column, an entry per case. What is not trusted is `NaN`: n/a."""
+def _row(record: RunRecord, metric: str, began: int) -> list[Any]:
+    """Return asv's row for one benchmark: a list per column, an entry per case. What is not trusted is `NaN`: n/a."""
     cases = _measured(record.cases, metric)
-    trusted = [one.samples if one.valid else () for one in (case.measurement(metric) for case in cases)]
+    found = [case.measurement(metric) for case in cases]
+    trusted = [one.samples if one and one.valid else () for one in found]
     stats = [_statistics(samples) if samples else [None] * 6 for samples in trusted]
     results = [median(samples) if samples else math.nan for samples in trusted]
     params = [[repr(case.name) for case in cases]]
@@ -96,21 +98,22 @@ def _row(record, metric, began):
     return [results, params, _version(record, metric), began, record.duration, *columns, samples]
 
 
-def _statistics(samples):
-    """The 99 % interval of the median, the quartiles, calls per sample and number of samples, as asv has them."""
+def _statistics(samples: Sequence[float]) -> list[float]:
+    """Return asv's statistics: 99 % interval of the median, quartiles, calls per sample and number of samples."""
     low, high = median_interval(samples, 0.99) or (-math.inf, math.inf)
     quarter, _, three = quantiles(samples, method="inclusive") if len(samples) > 1 else [samples[0]] * 3
     return [low, high, quarter, three, 1, len(samples)]
 
 
-def _version(record, metric):
+def _version(record: RunRecord, metric: str) -> str:
     return f"{record.protocol.get('version')} {metric}"
 
 
-def _listed(path: Path) -> dict:
-    """The list of benchmarks that is there, or one without any; a ResultsError where it is none."""
-    listed = read_json(path) if path.is_file() else {"version": 2}
-    if not isinstance(listed, dict) or listed.get("version") != 2:
+def _listed(path: Path) -> dict[str, Any]:
+    """Return the existing list of benchmarks, or an empty one; raise a ResultsError for a file of another kind."""
+    read = read_json(path) if path.is_file() else {"version": 2}
+    listed = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
+    if listed.get("version") != 2:
         raise ResultsError(f"{path}: not asv's list of benchmarks of version 2; remove it, it is made anew")
     for name in BENCHMARKS.values():
         params = listed[name].get("params") if isinstance(listed.get(name), dict) else [[]]
@@ -125,8 +128,8 @@ def _are_texts(values: object) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def _benchmarks(record, path) -> dict:
-    """The list of benchmarks, with this record's cases in it."""
+def _benchmarks(record: RunRecord, path: Path) -> dict[str, Any]:
+    """Return the list of benchmarks, with this record's cases in it."""
     listed = _listed(path)
     for metric, name in BENCHMARKS.items():
         names = [repr(case.name) for case in _measured(record.cases, metric)]

@@ -1,4 +1,4 @@
-"""What the readers of other tools' results have in common: JSON with its mistakes told, and records made of little."""
+"""Shared parts of the readers of other tools' results: checked JSON, and records made of few facts."""
 
 import json
 import math
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 from prism_bench.errors import ResultsError
 from prism_bench.files import confined
@@ -29,7 +30,7 @@ class Imported:
 
 
 def read_json(path: Path) -> object:
-    """The JSON in the file, `NaN` and `Infinity` too, which asv writes; a ResultsError names a file without any."""
+    """Return the JSON in the file, with `NaN` and `Infinity`, as asv writes it; raise a ResultsError for other text."""
     data = bytes_of(path, "JSON")
     try:
         return json.loads(data, object_pairs_hook=_distinct)
@@ -37,8 +38,16 @@ def read_json(path: Path) -> object:
         raise ResultsError(f"{path}: not readable JSON ({error})") from error
 
 
+def json_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in the file; raise a ResultsError for other content."""
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise ResultsError(f"{path}: not a JSON object")
+    return cast("dict[str, Any]", found)
+
+
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The object of these fields; one that is there twice has two values, and nobody knows which one counts."""
+    """Return the object of these fields; refuse a repeated one, which has two values."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
@@ -47,7 +56,7 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def number(value: object, place: str) -> float:
-    """A number, or one written as text as C++ writes it; a ResultsError names the place of anything else."""
+    """Return a number, or one written as text as C++ writes it; a ResultsError names the place of anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value):
@@ -56,7 +65,7 @@ def number(value: object, place: str) -> float:
 
 
 def within(folder: Path, name: object, place: str) -> Path:
-    """The file `name` in the folder or below; a ResultsError where the name leads out of it."""
+    """Return the file `name` in the folder or below; a ResultsError where the name leads out of it."""
     if not isinstance(name, str) or not name or Path(name).is_absolute():
         raise ResultsError(f"{place} is {name!r:.80}, not a name in the folder {folder}")
     try:
@@ -65,19 +74,20 @@ def within(folder: Path, name: object, place: str) -> Path:
         raise ResultsError(f"{place}: {error}") from None
 
 
-def field(plain: object, name: str, kind: type | tuple[type, ...], place: str):
-    """The field of a JSON object; a ResultsError names the place where it is missing or of another kind."""
+def field(plain: object, name: str, kind: type | tuple[type, ...], place: str) -> Any:
+    """Return the field of a JSON object; a ResultsError names the place where it is missing or of another kind."""
     if not isinstance(plain, dict) or name not in plain:
         raise ResultsError(f"{place}: '{name}' is missing")
-    if not isinstance(plain[name], kind) or (isinstance(plain[name], bool) and kind is not bool):
-        raise ResultsError(f"{place}: '{name}' is {plain[name]!r:.40}")
-    return plain[name]
+    value: object = plain[name]
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ResultsError(f"{place}: '{name}' is {value!r:.40}")
+    return value
 
 
 def record(
-    backend: str, machine: str, created: datetime, cases: Iterable[CaseResult], commit: str | None = None, **facts
+    backend: str, machine: str, created: datetime, cases: Iterable[CaseResult], commit: str | None = None, **facts: Any
 ) -> RunRecord:
-    """A record of what another tool measured; `facts` are further facts of the machine, `software` and `version`."""
+    """Return a record of another tool's results; `facts` are facts of the machine, `software` and `version`."""
     software, version = facts.pop("software", {}), facts.pop("version")
     return RunRecord(
         created=timestamp(created), backend=backend, machine={"id": slug(machine), **facts}, software=software,
@@ -85,8 +95,8 @@ def record(
     )  # fmt: skip
 
 
-def case(kernel: str, axes: Mapping[str, object], measurements: Iterable[Measurement], **changes) -> CaseResult:
-    """A case of a foreign benchmark: `kernel[axis=value,...]`, of which neither bytes nor operations are known."""
+def case(kernel: str, axes: Mapping[str, object], measurements: Iterable[Measurement], **changes: Any) -> CaseResult:
+    """Return a case of a foreign benchmark, `kernel[axis=value,...]`, whose bytes and operations are unknown."""
     inside = ",".join(f"{axis}={value}" for axis, value in axes.items())
     fields = {
         "name": f"{kernel}[{inside}]", "kernel": kernel, "family": IMPORTED, "label": IMPORTED,
@@ -96,7 +106,7 @@ def case(kernel: str, axes: Mapping[str, object], measurements: Iterable[Measure
 
 
 def timing(metric: str, samples: Iterable[float], notes: tuple[str, ...] = ()) -> Measurement:
-    """A measurement of one process; invalid, and with the reason, where a sample is no time."""
+    """Return a measurement of one process; invalid, and with the reason, where a sample is no time."""
     found = tuple(float(sample) for sample in samples)
     sound = tuple(sample for sample in found if math.isfinite(sample) and sample > 0)
     if len(sound) == len(found):
@@ -106,7 +116,7 @@ def timing(metric: str, samples: Iterable[float], notes: tuple[str, ...] = ()) -
 
 
 def moment(text: str, place: str) -> datetime:
-    """The time in ISO 8601; one without a zone is taken for UTC."""
+    """Return the time in ISO 8601; one without a zone is taken for UTC."""
     try:
         found = datetime.fromisoformat(re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text))
     except ValueError:

@@ -1,6 +1,7 @@
 """Google Benchmark's JSON (`--benchmark_format=json`) as a record: real time, one sample for each repetition."""
 
 from pathlib import Path
+from typing import Any
 
 from prism_bench.errors import ResultsError
 from prism_bench.exchange.foreign import SECONDS, Imported, case, field, moment, read_json, record, timing
@@ -10,16 +11,18 @@ BACKEND = "google-benchmark"
 
 
 def recognised(data: object) -> bool:
-    """Whether the JSON is Google Benchmark's."""
-    context = data.get("context") if isinstance(data, dict) else None
+    """Return whether the JSON is Google Benchmark's."""
+    if not isinstance(data, dict):
+        return False
+    context = data.get("context")
     return isinstance(context, dict) and "host_name" in context and "benchmarks" in data
 
 
 def read(path: Path) -> Imported:
-    """The record of the file. Aggregates are left out where their repetitions are there, since those say more."""
+    """Return the record of the file. Aggregates are left out when the file has their repetitions."""
     data = read_json(path)
     context, rows = field(data, "context", dict, str(path)), field(data, "benchmarks", list, str(path))
-    runs: dict[str, list[dict]] = {}
+    runs: dict[str, list[dict[str, Any]]] = {}
     for index, row in enumerate(rows):
         place = f"{path}: benchmarks[{index}]"
         own = field(row, "name", str, place)
@@ -34,7 +37,7 @@ def read(path: Path) -> Imported:
     return Imported((record(BACKEND, machine, created, cases, host=host, software=software, version=version),))
 
 
-def _case(name: str, rows: list[dict], place: str, notes) -> CaseResult:
+def _case(name: str, rows: list[dict[str, Any]], place: str, notes: tuple[str, ...]) -> CaseResult:
     kernel, *axes = name.split("/")
     workload = dict(_axis(index, text) for index, text in enumerate(axes))
     odd = next((row for row in rows if row.get("run_type", "iteration") not in ("iteration", "aggregate")), None)
@@ -53,13 +56,13 @@ def _case(name: str, rows: list[dict], place: str, notes) -> CaseResult:
     return case(kernel, workload, [timing("wall_time", samples, notes)])
 
 
-def _axis(index, text):
-    """`n:1024` names its axis; a bare number is the argument at its place."""
+def _axis(index: int, text: str) -> tuple[str, str]:
+    """Return name and value of an axis: `n:1024` names it, a bare number is the argument at its place."""
     name, colon, value = text.partition(":")
     return (name, value) if colon else (f"arg{index}", text)
 
 
-def _seconds(row, place):
+def _seconds(row: dict[str, Any], place: str) -> float:
     unit = row.get("time_unit", "ns")
     if not isinstance(unit, str) or unit not in SECONDS:
         raise ResultsError(f"{place}: time_unit {unit!r:.40} is none of {', '.join(SECONDS)}")

@@ -1,6 +1,6 @@
 """nvbench's JSON (`--json`, `--jsonbin`) as one record for each device: cold times, and batches as hot times.
 
-`--jsonbin` keeps every sample in a file beside the JSON; without one a cold time is the one number that the JSON has,
+`--jsonbin` keeps every sample in a file next to the JSON; without one a cold time is the one number that the JSON has,
 the median where there is one, else the mean.
 """
 
@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from prism_bench.errors import ResultsError
-from prism_bench.exchange.foreign import Imported, case, field, number, read_json, record, timing, within
+from prism_bench.exchange.foreign import Imported, case, field, json_object, number, record, timing, within
 from prism_bench.foreign_files import bytes_of, whole_number
 from prism_bench.measurement import Measurement
 from prism_bench.run_record import CaseResult
@@ -26,13 +27,13 @@ _CLOCKS = "nv/json/freqs-bin:nv/cold/sample_freqs"
 
 
 def recognised(data: object) -> bool:
-    """Whether the JSON is nvbench's."""
+    """Return whether the JSON is nvbench's."""
     return isinstance(data, dict) and "devices" in data and "benchmarks" in data
 
 
 def read(path: Path) -> Imported:
-    """The records of the file. nvbench notes no time: that of the file's last change is taken for it."""
-    data = read_json(path)
+    """Return the records of the file. nvbench writes no time: the file's last change counts."""
+    data = json_object(path)
     devices, benchmarks = (field(data, name, list, str(path)) for name in ("devices", "benchmarks"))
     created = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     versions = data.get("meta", {}).get("version", {})
@@ -56,11 +57,11 @@ class _NvbenchState:
     """One measurement of a benchmark as the file has it, and where it is in the file."""
 
     benchmark: str
-    plain: dict
+    plain: dict[str, Any]
     place: str
 
 
-def _states(benchmarks: list, path: Path, devices: list[int]) -> Iterator[_NvbenchState]:
+def _states(benchmarks: list[Any], path: Path, devices: list[int]) -> Iterator[_NvbenchState]:
     for benchmark in benchmarks:
         name = field(benchmark, "name", str, f"{path}: benchmarks")
         for index, state in enumerate(field(benchmark, "states", list, f"{path}: {name}")):
@@ -95,9 +96,9 @@ def _case(found: _NvbenchState, path: Path) -> CaseResult:
     return case(found.benchmark, axes, [time for time in times if time])
 
 
-def _fields(plain: Iterable[dict], key: str, place: str) -> dict[str, dict]:
-    """The objects of a list by the name that each has for itself."""
-    named: dict[str, dict] = {}
+def _fields(plain: Iterable[dict[str, Any]], key: str, place: str) -> dict[str, dict[str, Any]]:
+    """Return the objects of a list by their names."""
+    named: dict[str, dict[str, Any]] = {}
     for one in plain:
         name = field(one, key, str, place)
         if name in named:
@@ -106,11 +107,11 @@ def _fields(plain: Iterable[dict], key: str, place: str) -> dict[str, dict]:
     return named
 
 
-def _cold(summaries: dict, path: Path, place: str) -> Measurement | None:
-    samples = _beside(summaries.get(_SAMPLES), path, place)
+def _cold(summaries: dict[str, dict[str, Any]], path: Path, place: str) -> Measurement | None:
+    samples = _numbers(summaries.get(_SAMPLES), path, place)
     if not samples:
         return _single("cold_time", _COLD, summaries, place)
-    clocks = _beside(summaries.get(_CLOCKS), path, place)
+    clocks = _numbers(summaries.get(_CLOCKS), path, place)
     if clocks and len(clocks) != len(samples):
         raise ResultsError(f"{place}: {len(clocks)} clocks of {len(samples)} samples")
     if not all(0 < clock < _HIGHEST_CLOCK for clock in clocks):
@@ -118,23 +119,23 @@ def _cold(summaries: dict, path: Path, place: str) -> Measurement | None:
     return replace(timing("cold_time", samples), clocks=(tuple(clocks),) if clocks else ())
 
 
-def _single(metric: str, tags: Iterable[str], summaries: dict, place: str) -> Measurement | None:
-    """The one number that the JSON has for the metric; None where it has none."""
+def _single(metric: str, tags: Iterable[str], summaries: dict[str, dict[str, Any]], place: str) -> Measurement | None:
+    """Return the one number that the JSON has for the metric; None where it has none."""
     tag = next((tag for tag in tags if tag in summaries), None)
     if tag is None:
         return None
     return timing(metric, [number(summaries[tag].get("value"), f"{place}: {tag}")], (f"one number: {tag}",))
 
 
-def _beside(told: dict | None, path: Path, place: str) -> list[float]:
-    """The numbers in the file that the JSON names, in its folder; none where there is none or it was not kept."""
-    if told is None:
+def _numbers(named: dict[str, Any] | None, path: Path, place: str) -> list[float]:
+    """Return the numbers in the file that the JSON names, in its folder; none where there is no such file."""
+    if named is None:
         return []
-    beside = within(path.parent, told.get("filename"), f"{place}: filename")
-    if not beside.is_file():
+    file = within(path.parent, named.get("filename"), f"{place}: filename")
+    if not file.is_file():
         return []
-    promised = whole_number(str(told.get("size")), f"{place}: size")
-    content = bytes_of(beside, "samples")
+    promised = whole_number(str(named.get("size")), f"{place}: size")
+    content = bytes_of(file, "samples")
     if len(content) != 4 * promised:
-        raise ResultsError(f"{beside}: {len(content)} bytes; {promised} samples of 4 bytes were promised")
+        raise ResultsError(f"{file}: {len(content)} bytes; {promised} samples of 4 bytes were promised")
     return array("f", content).tolist()

@@ -1,4 +1,4 @@
-"""Tables out: CSV for everything, Parquet where pyarrow is installed."""
+"""Tables as files: CSV, and Parquet where pyarrow is installed."""
 
 import io
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def write(frame: "pandas.DataFrame", path: Path, format: str) -> Path:
     """Write the table as `csv` or `parquet`, whole or not at all; returns the path.
 
-    A BackendUnavailable says how to get what Parquet needs, a ResultsError which place cannot be written.
+    A BackendUnavailable names what Parquet needs, a ResultsError the place that cannot be written.
     """
     data = frame.to_csv(index=False, lineterminator="\n").encode() if format == "csv" else _parquet(frame)
     try:
@@ -25,7 +25,7 @@ def write(frame: "pandas.DataFrame", path: Path, format: str) -> Path:
     return path
 
 
-def _parquet(frame):
+def _parquet(frame: "pandas.DataFrame") -> bytes:
     if find_spec("pyarrow") is None:
         raise BackendUnavailable("Parquet needs pyarrow: pip install 'prism-bench[parquet]'; CSV works without")
     data = io.BytesIO()

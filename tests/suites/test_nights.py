@@ -67,7 +67,7 @@ def test_a_night_is_entered_once(tmp_path):
 def test_a_line_that_is_no_night_is_named(tmp_path, line):
     ledger = tmp_path / "box.jsonl"
     ledger.write_text(json.dumps(vars(ONE)) + "\n" + line + "\n")
-    with pytest.raises(ResultsError, match=r"box\.jsonl:2: not a night"):
+    with pytest.raises(ResultsError, match=r"box\.jsonl:2: not a nightly run"):
         read(ledger)
 
 
