@@ -52,7 +52,6 @@ NOT_YET: tuple[str, ...] = (
     "prism_bench/options/",
     "prism_bench/profilers/",
     "prism_bench/report/",
-    "prism_bench/run/",
     "prism_bench/run_record.py",
     "prism_bench/studies/",
     "prism_bench/tuning/",

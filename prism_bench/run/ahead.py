@@ -1,4 +1,4 @@
-"""Compiling ahead: every case's code into the cache by all cores, so that what is watched or timed only loads it."""
+"""Compilation ahead: the code of every case compiled on all cores, so that profiled or timed launches only load it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -6,20 +6,24 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 from prism_bench.case import Case, Device
 from prism_bench.compilation import compile_source
 from prism_bench.errors import CompilationFailed
 from prism_bench.workers.child import end_with_parent
 
-_FEW = 4  # as many are compiled sooner than processes start
+_FEW = 4  # so many are compiled sooner than processes start
+CompileJob = tuple[Path, tuple[str, ...], str, tuple[str, ...]]
+Job = TypeVar("Job")
+Outcome = TypeVar("Outcome")
 
 
 def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], None] = lambda: None) -> int:
-    """Fill the cache for the cases on `device`; how many libraries that takes. What fails is met again by its case, and
-    so is what is left where a compiler is killed.
+    """Fill the cache for the cases on `device`; return how many libraries that takes.
 
-    `report` is called after each library.
+    What fails to compile fails again in its case, and so does what is left where a compiler is killed. `report` is
+    called after each library.
     """
     jobs = list(dict.fromkeys(job for case in cases if not case.plan.refusal(device) if (job := _job(case, device))))
     with suppress(BrokenProcessPool):
@@ -28,8 +32,8 @@ def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], No
     return len(jobs)
 
 
-def on_all_cores(work: Callable, jobs: Sequence) -> Iterator:
-    """`work` of each job in order, by a process for each core where there is enough to do."""
+def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
+    """Yield `work` of each job in order, done by a process for each core where there is enough to do."""
     if len(jobs) <= _FEW:
         yield from map(work, jobs)
         return
@@ -37,15 +41,16 @@ def on_all_cores(work: Callable, jobs: Sequence) -> Iterator:
         yield from pool.map(work, jobs)
 
 
-def _job(case, device) -> tuple[Path, tuple[str, ...], str, tuple[str, ...]] | None:
+def _job(case: Case, device: Device) -> CompileJob | None:
     try:
         entries = case.plan.entries(device)
-    except Exception:  # whatever a spec's launch raises, it raises again where the case's own result can say so
+    except Exception:  # what a spec's launch raises, it raises again where the case's result can report it
         return None
-    return (case.spec.source, entries, str(device.compute_capability), case.spec.options) if entries else None
+    source = case.spec.source
+    return (source, entries, str(device.compute_capability), case.spec.options) if source and entries else None
 
 
-def _compile(job):
+def _compile(job: CompileJob) -> None:
     try:
         compile_source(*job)
     except CompilationFailed:

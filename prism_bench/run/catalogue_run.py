@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
 
 from prism_bench import interrupts
 from prism_bench.case import Case, edges_task
@@ -15,6 +14,7 @@ from prism_bench.measure.plausibility import judged
 from prism_bench.monitor.executions import Execution, Journal
 from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import side_by_side, worth
+from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.places import HERE
 from prism_bench.run.record_builder import RunClock, RunSpan, combined, record_order
 from prism_bench.run.session import result_of
@@ -121,7 +121,7 @@ class Run(TaskDriver):
         else:
             self.drive(lambda left: self._order_for(process, left, timed, verifies), tasks, process)
 
-    def _order_for(self, process: int, tasks: list[str], timed: bool, verifies: bool) -> dict[str, Any]:
+    def _order_for(self, process: int, tasks: list[str], timed: bool, verifies: bool) -> MeasuringOrder:
         return {
             "backend": self._backend,
             "catalogue": str(self._catalogue.folder.resolve()),
@@ -198,7 +198,7 @@ def ceiling_cases(catalogue: Catalogue) -> list[Case]:
     smallest = {case.kernel: case for case in reversed(kernels)}
     largest = {case.kernel: case for case in kernels}
     of_memory = [
-        case for case in ceilings if is_bandwidth(case.spec.ceiling) and not (case.variant and case.label == "S0")
+        case for case in ceilings if is_bandwidth(case.spec.ceiling or "") and not (case.variant and case.label == "S0")
     ]
     return list(dict.fromkeys([*smallest.values(), *largest.values(), *of_memory]))
 

@@ -1,19 +1,20 @@
-"""Measure one prepared case: its metrics, its peers, and the CPU beside it."""
+"""Measurement of one prepared case: its metrics, its peers, and the CPU."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.numpy_reference import NumpyBackend
+from prism_bench.case import Case
 from prism_bench.errors import MeasurementInvalid, PrismBenchError
 from prism_bench.measure import ClockGate, Criterion, sample
-from prism_bench.measurement import Measurement
+from prism_bench.measurement import Measurement, Sample
 from prism_bench.run.settings import Settings
 from prism_bench.run.timed_launches import TimedLaunches
 from prism_bench.run.verification import compare_outputs
-from prism_bench.run.watcher import Witness
+from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.tolerance import normwise
 from prism_bench.units import share_text
 
@@ -25,47 +26,50 @@ WARM_UP_SECONDS = 0.02  # what takes longer than this is warm after one call
 
 
 def measure_kernel(
-    runnable: Runnable, settings: Settings, witness: Witness, process: int, launches: TimedLaunches | None = None
+    runnable: Runnable, settings: Settings, watcher: DeviceWatcher, process: int, launches: TimedLaunches | None = None
 ) -> list[Measurement]:
-    """Every metric the runnable offers (those of the first process only there), and the host's launch cost.
+    """Return every metric that the runnable offers, and the host's launch cost; some in the first process alone.
 
-    In the first process a large case tells the energy of a launch too. What timed `launches` leave is verified, where
-    they are given: TimedLaunchWrong.
+    There a large case has the energy of a launch too. The outputs of timed `launches` are verified, where these are
+    given: TimedLaunchWrong.
     """
     watching = settings.watching
     spent = watching.energy and process == 0 and runnable.case.label in watching.energy_labels
     skipped = settings.left_out(runnable.case, process)
-    return _measure(runnable, "kernel", settings, witness, skipped=skipped, energy=spent, launches=launches)
+    return _measure(runnable, "kernel", settings, watcher, skipped=skipped, energy=spent, launches=launches)
 
 
 def measure_peers(
-    backend: Backend, runnable: Runnable, settings: Settings, witness: Witness, *, check: bool = True
+    backend: Backend, runnable: Runnable, settings: Settings, watcher: DeviceWatcher, *, check: bool = True
 ) -> list[Measurement]:
-    """Every peer that can run here, on the same inputs by the same clock; a wrong peer has no time either.
+    """Return every peer that can run here, on the same inputs by the same clock; a wrong peer has no time either.
 
     `check` compares the peer's results with the reference first; later processes need not do it again.
     """
 
-    def timed(name, peer):
-        return _measure(peer, f"peer:{name}", settings, witness)
+    def timed(name: str, peer: Runnable) -> list[Measurement]:
+        return _measure(peer, f"peer:{name}", settings, watcher)
 
     return _with_peers(backend, runnable, settings, check, timed)
 
 
 def refused_peers(backend: Backend, runnable: Runnable, settings: Settings) -> list[Measurement]:
-    """An empty cell with its reason for every peer that does not run here or whose results are wrong."""
+    """Return an empty measurement with its reason for every peer that cannot run here or whose results are wrong."""
     return _with_peers(backend, runnable, settings, True, lambda name, peer: [])
 
 
-def _with_peers(backend, runnable, settings, check, use):
-    found = []
+def _with_peers(
+    backend: Backend, runnable: Runnable, settings: Settings, check: bool,
+    use: Callable[[str, Runnable], list[Measurement]],
+) -> list[Measurement]:  # fmt: skip
+    found: list[Measurement] = []
     for name in backend.peers(runnable.case) if settings.peers else ():
         try:
             with backend.prepare_peer(runnable.case, name, runnable) as peer:
                 if check:
                     _check_peer(backend, runnable.case, peer)
                 found += use(name, peer)
-        except Exception as error:  # a library's failure belongs in its cell; the kernel's own times stand
+        except Exception as error:  # a library's failure is the peer's; the kernel keeps its times
             if is_sticky(backend, error):
                 raise
             found.append(empty("cold_time", f"peer:{name}", _first_line(error)))
@@ -73,64 +77,69 @@ def _with_peers(backend, runnable, settings, check, use):
 
 
 def measure_cpu(runnable: Runnable, settings: Settings) -> list[Measurement]:
-    """The float64 NumPy reference on the same inputs, by the wall clock."""
+    """Return the time of the float64 NumPy reference on the same inputs, by the wall clock."""
     case = runnable.case
     if not settings.cpu_baseline or case.label != "S0" or case.variant:
         return []
     with NumpyBackend().prepare(case, case.inputs(settings.seeds[-1])) as reference:
-        return _measure(reference, "cpu", settings, Witness())
+        return _measure(reference, "cpu", settings, DeviceWatcher())
 
 
 def empty(metric: str, subject: str, reason: str) -> Measurement:
-    """A cell without a number, and why."""
+    """Return a measurement without samples, and why."""
     return Measurement(metric, subject, (), valid=False, reason=reason)
 
 
 def is_sticky(backend: Backend, error: BaseException) -> bool:
-    """Whether a device error has made the whole process useless, so that it must end."""
-    said = f"{type(error).__name__} {error}"
-    return backend.name == "cuda" and (any(word in said for word in STICKY) or not backend.answers())
+    """Return whether a device error has made the whole process useless, so that it must end."""
+    text = f"{type(error).__name__} {error}"
+    return backend.name == "cuda" and (any(word in text for word in STICKY) or not backend.answers())
 
 
-def lacks_memory(said: str) -> bool:
-    """Whether the words of an error, CuPy's, PyTorch's or the driver's, are about memory that was not there.
+def lacks_memory(text: str) -> bool:
+    """Return whether an error of CuPy, PyTorch or the driver is about missing memory.
 
     cuBLAS is not initialised where it finds no memory for itself.
     """
-    return any(word in said.lower() for word in (OUT_OF_MEMORY, "out_of_memory", "alloc_failed", "not_initialized"))
+    return any(word in text.lower() for word in (OUT_OF_MEMORY, "out_of_memory", "alloc_failed", "not_initialized"))
 
 
 def _measure(
-    runnable, subject, settings, witness, *, skipped: Sequence[str] = (), energy: bool = False,
-    launches: TimedLaunches | None = None,
-):  # fmt: skip
-    found = []
+    runnable: Runnable, subject: str, settings: Settings, watcher: DeviceWatcher, *, skipped: Sequence[str] = (),
+    energy: bool = False, launches: TimedLaunches | None = None,
+) -> list[Measurement]:  # fmt: skip
+    found: list[Measurement] = []
     for metric, set_up in runnable.timers().items():
         if metric in skipped:
             continue
         try:
             once = set_up()
             found += _series(
-                metric, subject, once, settings.criterion(metric, subject), witness=witness, launches=launches
+                metric, subject, once, settings.criterion(metric, subject), watcher=watcher, launches=launches
             )
         except MeasurementInvalid as error:
             found.append(empty(metric, subject, str(error)))
             continue
         if energy and metric == "hot_time":
-            found[-1] = replace(found[-1], energy=witness.energy(once))
+            found[-1] = replace(found[-1], energy=watcher.energy(once))
     return found
 
 
-def _series(metric, subject, once, criterion, *, witness, launches):
-    """The samples of `once` as measurements, each launch looked at where there is something to look at."""
+def _series(
+    metric: str, subject: str, once: Callable[[], Sample], criterion: Criterion, *, watcher: DeviceWatcher,
+    launches: TimedLaunches | None,
+) -> list[Measurement]:  # fmt: skip
+    """Return the samples of `once` as measurements; the outputs of each launch are checked where `launches` do."""
     watched = launches.watched(metric, once) if launches else None
-    found = witness.watched(partial(measure_metric, metric, subject, watched or once, criterion, witness.gate))
+    found = watcher.watched(partial(measure_metric, metric, subject, watched or once, criterion, watcher.gate))
     reason = watched.finish() if watched else None
     return [replace(one, valid=False, reason=reason) if reason and one.valid else one for one in found]
 
 
-def measure_metric(metric: str, subject: str, once, criterion: Criterion, gate: ClockGate) -> list[Measurement]:
-    """One measurement of `once`; with it `launch_time`, where cold samples carry the host's cost."""
+def measure_metric(
+    metric: str, subject: str, once: Callable[[], Sample], criterion: Criterion, gate: ClockGate
+) -> list[Measurement]:
+    """Return a measurement of `once`, with `launch_time` where cold samples carry the host's cost."""
     if criterion.max_samples > 1:
         _warm_up(once)
     series = sample(once, criterion, gate)
@@ -149,7 +158,7 @@ def measure_metric(metric: str, subject: str, once, criterion: Criterion, gate: 
     ]
 
 
-def _warm_up(once):
+def _warm_up(once: Callable[[], Sample]) -> None:
     started = perf_counter()
     for _ in range(WARM_UP):
         once()
@@ -157,7 +166,7 @@ def _warm_up(once):
             return
 
 
-def _check_peer(backend, case, peer):
+def _check_peer(backend: Backend, case: Case, peer: Runnable) -> None:
     peer()
     outputs = peer.arrays([output.name for output in case.spec.outputs])
     tolerance = case.spec.peer_tolerance or PEER_TOLERANCE
@@ -169,6 +178,6 @@ def _check_peer(backend, case, peer):
             )
 
 
-def _first_line(error):
+def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__

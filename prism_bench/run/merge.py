@@ -1,27 +1,28 @@
-"""One run record out of several: the parts that GPUs of one kind measured side by side, each some of the kernels.
+"""Merge of run records: the parts that equal GPUs measured side by side, each with some of the kernels.
 
-Every part measures the ceilings for itself, and what is impossible was refused by its own device's limits; the merged
-record keeps those judgements. A ceiling's samples of all parts are one measurement, so that shares of the merged record
-are shares of what the machine's GPUs do in the middle.
+Every part measures the ceilings for itself, and its own device's limits rejected what is impossible; the merged record
+keeps those judgements. A ceiling's samples of all parts are one measurement, so that shares in the merged record refer
+to the median of the machine's GPUs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.run.record_builder import combined, record_order
 from prism_bench.run_record import CaseResult, RunRecord
 
-Part = tuple[str, RunRecord]  # where it comes from, for whoever has to look there
+Part = tuple[str, RunRecord]  # the file that it comes from, for errors
 _OF_EACH = ("choices", "stale")  # of tuning: by case, so each part has its own
 
 
 def merge(parts: Sequence[Part]) -> RunRecord:
-    """The parts as one record, its cases in the order of any run's.
+    """Return the parts as one record, its cases in the order of every record.
 
-    `created` is the earliest part's, `duration` the longest one's: the wall time, if they ran side by side. A part that
-    was cut short, or that is a merged record, is as good as any other. A ResultsError names both files where two are
-    one record, differ in a circumstance, or have a kernel in common that is no ceiling.
+    `created` is the earliest part's, `duration` the longest one's: the wall time, if they ran side by side. An
+    incomplete part, or one that is a merged record, is treated like any other. A ResultsError names both files where
+    two are one record, differ in a circumstance, or have a kernel in common that is no ceiling.
     """
     if len(parts) < 2:
         raise UsageError("a part alone is a record already; name two or more")
@@ -29,17 +30,17 @@ def merge(parts: Sequence[Part]) -> RunRecord:
         for earlier in parts[:place]:
             _require_of_one_run(earlier, part)
     records = [record for _, record in parts]
-    told = tuple(entry for record in records for entry in record.parts or (_told(record),))
+    merged_parts = tuple(part for record in records for part in record.parts or (_part_entry(record),))
     return replace(
         records[0],
         created=min(record.created for record in records),
         duration=max(record.duration for record in records),
         complete=all(record.complete for record in records),
-        machine=_machine(records[0].machine, {entry["uuid"] for entry in told}),
+        machine=_machine(records[0].machine, {part["uuid"] for part in merged_parts}),
         monitor=tuple(entry for record in records for entry in record.monitor),
         tuning=_tuning(records),
         cases=_cases(records),
-        parts=told,
+        parts=merged_parts,
     )
 
 
@@ -57,8 +58,8 @@ def _require_of_one_run(earlier: Part, part: Part) -> None:
     _require_apart(earlier, part)
 
 
-def _circumstances(record: RunRecord) -> dict:
-    """By dotted name, what parts of one run have in common."""
+def _circumstances(record: RunRecord) -> dict[str, object]:
+    """Return by dotted name what parts of one run have in common."""
     machine = {key: value for key, value in record.machine.items() if key != "uuid"}
     tuning = {key: value for key, value in record.tuning.items() if key not in _OF_EACH}
     return dict(_leaves({
@@ -67,7 +68,7 @@ def _circumstances(record: RunRecord) -> dict:
     }))  # fmt: skip
 
 
-def _leaves(values: Mapping, path: str = "") -> Iterator[tuple[str, object]]:
+def _leaves(values: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _leaves(value, f"{path}{name}.")
@@ -76,15 +77,13 @@ def _leaves(values: Mapping, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def _require_apart(earlier: Part, part: Part) -> None:
-    """No kernel stands in both, except ceilings, launched the same way in both."""
+    """Raise a ResultsError where a kernel is in both, except ceilings that were launched the same way in both."""
     (here, one), (there, other) = earlier, part
     known, kernels = {case.name: case for case in one.cases}, set(_kernels(one))
     for case in other.cases:
         if not case.ceiling and case.kernel in kernels:
             what = f"case '{case.name}'" if case.name in known else f"kernel '{case.kernel}'"
-            raise ResultsError(
-                f"{there}: {what} stands in {here} too; a kernel and all of its variants belong in one part"
-            )
+            raise ResultsError(f"{there}: {what} is in {here} too; a kernel and all of its variants belong in one part")
         if case.name in known and known[case.name].configuration != case.configuration:
             raise ResultsError(
                 f"{there}: its ceiling '{case.name}' was launched with {case.configuration}, that of {here} with "
@@ -92,30 +91,30 @@ def _require_apart(earlier: Part, part: Part) -> None:
             )
 
 
-def _kernels(record):
-    """The kernels that are no ceilings, sorted."""
+def _kernels(record: RunRecord) -> list[str]:
+    """Return the kernels that are no ceilings, sorted."""
     return sorted({case.kernel for case in record.cases if not case.ceiling})
 
 
-def _told(record):
+def _part_entry(record: RunRecord) -> dict[str, Any]:
     uuid = record.machine.get("uuid")
     return {"uuid": uuid, "created": record.created, "duration": record.duration, "kernels": _kernels(record)}
 
 
-def _machine(machine, uuids):
+def _machine(machine: dict[str, Any], uuids: set[str | None]) -> dict[str, Any]:
     shared = {key: value for key, value in machine.items() if key != "uuid"}
     return machine if len(uuids) == 1 else shared
 
 
-def _tuning(records):
-    told = {key: value for key, value in records[0].tuning.items() if key not in _OF_EACH}
+def _tuning(records: Sequence[RunRecord]) -> dict[str, Any]:
+    tuning = {key: value for key, value in records[0].tuning.items() if key not in _OF_EACH}
     for key in _OF_EACH:
         found = [record.tuning[key] for record in records if key in record.tuning]
-        told |= {key: {name: value for one in found for name, value in one.items()}} if found else {}
-    return told
+        tuning |= {key: {name: value for choices in found for name, value in choices.items()}} if found else {}
+    return tuning
 
 
-def _cases(records) -> tuple[CaseResult, ...]:
+def _cases(records: Sequence[RunRecord]) -> tuple[CaseResult, ...]:
     found: dict[str, list[CaseResult]] = {}
     for record in records:
         for case in record.cases:
@@ -123,7 +122,9 @@ def _cases(records) -> tuple[CaseResult, ...]:
     return tuple(sorted(map(_joined, found.values()), key=record_order))
 
 
-def _joined(results):
-    """What stands in one part stays as it is; of a ceiling in several the worst part tells how it ended."""
+def _joined(results: Sequence[CaseResult]) -> CaseResult:
+    """Return the one result as it is; a ceiling in several parts has the status of the worst."""
     gravity = {"ok": 2, "skipped": 1}
-    return results[0] if len(results) == 1 else combined(sorted(results, key=lambda one: gravity.get(one.status, 0)))
+    return (
+        results[0] if len(results) == 1 else combined(sorted(results, key=lambda result: gravity.get(result.status, 0)))
+    )

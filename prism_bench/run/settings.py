@@ -1,6 +1,7 @@
-"""How a run measures: everything that a series of results must share to be compared."""
+"""Settings of a run: everything that a series of results must share to be compared."""
 
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from prism_bench.case import Case
 from prism_bench.measure import Criterion
@@ -8,14 +9,15 @@ from prism_bench.monitor import Rules
 from prism_bench.monitor.sampler import HERTZ
 
 KEPT = ("processes", "seed", "seeds", "criteria")  # in a record
-PROTOCOL = 1  # raise it when the same kernel on the same machine would read differently
+PROTOCOL = 1  # raise it when the same kernel on the same machine would get other times
 
 
 @dataclass(frozen=True)
 class Watching:
-    """How the device is watched meanwhile: `hertz` of the sampler (0: not at all), the `rules` for what it saw, and
-    whether the `energy` of a launch is measured, in the first process, for cases of `energy_labels`: S0 is over before
-    the counter moves, and S2 asks no other question than S1.
+    """How the device is watched: `hertz` of the sampler (0: not at all), and the `rules` for its samples.
+
+    `energy` is whether the energy of a launch is measured, in the first process, for cases of `energy_labels`: S0 ends
+    before the counter moves, and S2 would add nothing to S1.
     """
 
     hertz: float = HERTZ
@@ -29,8 +31,8 @@ class Settings:
     """Criteria by metric; `seeds` of verification; `processes` that measure; `timeout` in seconds for one case.
 
     `lanes` processes verify side by side before anything is timed; with one, the first measuring process verifies.
-    Metrics of `smallest_only` are the same at every size, so S1 and S2 go without. A peer's time, which ends in a ratio
-    of two digits, is known well enough at `peer_precision`.
+    Metrics of `smallest_only` are the same at every size, so S1 and S2 go without. A peer's time, which is shown as a
+    ratio of two digits, needs `peer_precision` only.
     """
 
     processes: int = 3
@@ -40,7 +42,7 @@ class Settings:
     timeout: float = 180.0
     peers: bool = True
     cpu_baseline: bool = True
-    criteria: dict = field(
+    criteria: dict[str, Criterion] = field(
         default_factory=lambda: {
             "cold_time": Criterion(precision=0.004, max_samples=60, seconds=0.35),
             "hot_time": Criterion(precision=0.004, max_samples=24, seconds=0.25),
@@ -55,37 +57,38 @@ class Settings:
     watching: Watching = field(default_factory=Watching)
 
     def seeds_of(self, case: Case) -> tuple[int, ...]:
-        """The seeds to verify the case with: the first one alone at the large sizes, which edges and S0 precede."""
+        """Return the seeds to verify the case with: one alone at the large sizes, which edges and S0 precede."""
         return self.seeds[:1] if case.label in ("S1", "S2") else self.seeds
 
     def left_out(self, case: Case, process: int) -> tuple[str, ...]:
-        """The metrics that this process does not measure of the case."""
+        """Return the metrics that this process does not measure of the case."""
         large = case.label in ("S1", "S2")
         return (self.first_process_only if process else ()) + (self.smallest_only if large else ())
 
     def criterion(self, metric: str, subject: str) -> Criterion:
-        """When a metric of the kernel, a peer or the CPU has enough samples."""
+        """Return when a metric of the kernel, a peer or the CPU has enough samples."""
         chosen = self.criteria[metric]
         if not subject.startswith("peer:"):
             return chosen
         return replace(chosen, precision=max(chosen.precision, self.peer_precision), seconds=chosen.seconds / 2)
 
-    def protocol(self) -> dict:
-        """What the run record keeps of the settings, as JSON gives it back."""
+    def protocol(self) -> dict[str, Any]:
+        """Return what the run record keeps of the settings, as JSON gives it back."""
         plain = {**asdict(self), "seeds": list(self.seeds)}
         return {"version": PROTOCOL, **{key: plain[key] for key in KEPT}}
 
 
-def to_plain(settings: Settings) -> dict:
-    """The settings as plain values. How a device is watched goes along only where it was chosen: a process of an older
-    checkout does not know of it.
+def to_plain(settings: Settings) -> dict[str, Any]:
+    """Return the settings as plain values.
+
+    How a device is watched is included only where it was chosen: a worker of an older checkout does not know it.
     """
     plain = asdict(settings)
     return plain if settings.watching != Watching() else {k: v for k, v in plain.items() if k != "watching"}
 
 
-def from_plain(plain: dict) -> Settings:
-    """The inverse of `to_plain` after a trip through JSON; what this checkout does not know is passed over."""
+def from_plain(plain: dict[str, Any]) -> Settings:
+    """Return the settings of `to_plain` after a trip through JSON; unknown fields are skipped."""
     plain = {key: value for key, value in plain.items() if key in Settings.__dataclass_fields__}
     if "watching" in plain:
         watching = plain["watching"]

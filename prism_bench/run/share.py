@@ -1,4 +1,4 @@
-"""A share of the cases: what one of several GPUs of a kind measures of a night."""
+"""Share of the cases: the part of a run that one of several equal GPUs measures."""
 
 import re
 from collections import Counter
@@ -9,17 +9,17 @@ from prism_bench.errors import UsageError
 
 
 def share(cases: Sequence[Case], part: str) -> list[Case]:
-    """The cases of the share that `part` names: "2/4" is the second of four.
+    """Return the cases of the share that `part` names: "2/4" is the second of four.
 
     A kernel stays whole, with its variants. The kernels, those with most cases first, then by name, go one by one to
     the share that has the fewest cases so far (Graham 1969), so that the same cases always make the same shares. A
-    UsageError says what a part may be, or how many kernels there are where there are too few.
+    UsageError names what a part may be, or how many kernels there are where there are too few.
     """
-    number, count = _read(part)
+    number, count = _parsed(part)
     sizes = Counter(case.spec.name for case in cases)
     if number > len(sizes):
         raise UsageError(f"--part {part}: no kernel is left for it; {len(sizes)} chosen kernels make as many parts")
-    loads, chosen = [0] * min(count, len(sizes)), set()
+    loads, chosen = [0] * min(count, len(sizes)), set[str]()
     for kernel in sorted(sizes, key=lambda name: (-sizes[name], name)):
         lightest = loads.index(min(loads))
         loads[lightest] += sizes[kernel]
@@ -27,9 +27,9 @@ def share(cases: Sequence[Case], part: str) -> list[Case]:
     return [case for case in cases if case.spec.name in chosen]
 
 
-def _read(part):
+def _parsed(part: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", part)
-    number, count = map(int, found.groups()) if found else (0, 0)
+    number, count = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= number <= count:
         raise UsageError(f"--part {part}: it is I/N with I from 1 to N, such as 1/4 for the first of four parts")
     return number, count

@@ -1,6 +1,6 @@
-"""What two words on a command line stand for: folders, commits, or a kernel and its variant, as builds to measure."""
+"""Sides of a comparison: two words of a command line (folders, commits, or a kernel and its variant) as builds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,9 @@ from prism_bench.run.worktree import checked_out, full_hash
 
 @dataclass(frozen=True)
 class Sides:
-    """Two builds with the same cases in the same order, how they are told apart from each other (`across` is `builds`
-    or `variants` of one kernel), and what cannot be compared (`notes`).
+    """Two builds with the same cases in the same order.
+
+    `across` is what they differ in, `builds` or `variants` of one kernel; `notes` name what cannot be compared.
     """
 
     builds: tuple[Build, Build]
@@ -27,7 +28,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Choice:
-    """What of a catalogue is measured, and the environment of either side."""
+    """The cases of a catalogue that are measured, and the environment variables of each side."""
 
     catalogue: Catalogue
     filters: Sequence[str] = ()
@@ -37,7 +38,7 @@ class Choice:
 
 @contextmanager
 def opened(words: tuple[str, str], choice: Choice) -> Iterator[Sides]:
-    """The sides that the words stand for; worktrees of commits stand until the end.
+    """Yield the sides that the words name; worktrees of commits exist until the end.
 
     A word is a folder (a catalogue, or a checkout whose own package measures its own kernels), a kernel or
     `kernel:variant`, or a commit of the repository that the catalogue is in. A UsageError where it is none of these.
@@ -46,53 +47,57 @@ def opened(words: tuple[str, str], choice: Choice) -> Iterator[Sides]:
     if len(kernels) == 1:
         raise UsageError(f"{kernels[0]} is a kernel and the other side is not: compare two kernels, or two builds")
     with ExitStack() as stack:
-        if kernels:
-            yield _variants(words, choice)
-        else:
-            yield _builds(words, [_source(word, choice, stack) for word in words], choice)
+        yield _variants(words, choice) if kernels else _builds(words, choice, stack)
 
 
-def same_cases(a: Sequence[Case], b: Sequence[Case], key) -> tuple[list[Case], list[Case], list[str]]:
-    """The cases of either side that the other one has too, in the order of A; the keys of the rest."""
+def same_cases(
+    a: Sequence[Case], b: Sequence[Case], key: Callable[[Case], str]
+) -> tuple[list[Case], list[Case], list[str]]:
+    """Return the cases of each side that the other one has too, in the order of A, and the keys of the rest."""
     mine, theirs = ({key(case): case for case in cases} for cases in (a, b))
     shared = [name for name in mine if name in theirs]
     alone = [name for name in [*mine, *theirs] if name not in shared]
     return [mine[name] for name in shared], [theirs[name] for name in shared], alone
 
 
-def _alone(names):
+def _alone(names: Sequence[str]) -> list[str]:
     few = ", ".join(names[:3]) + (" ..." if len(names) > 3 else "")
     return [f"on one side only: {few} ({len(names)})"] if names else []
 
 
-def _names_kernel(word, catalogue):
+def _names_kernel(word: str, catalogue: Catalogue) -> bool:
     kernel = word.partition(":")[0]
     return not Path(word).exists() and (kernel in catalogue.kernels or kernel in catalogue.aliases)
 
 
-def _variants(words, choice):
-    """A kernel against its variant, workload by workload."""
-    cases = [choice.catalogue.cases([word], choice.labels) for word in words]
-    chosen = [_of_one(word, found, choice.catalogue) for word, found in zip(words, cases, strict=True)]
-    *shared, alone = same_cases(*chosen, lambda case: f"{case.spec.name}[{case.workload}]")
-    return Sides(_named(words, choice, shared), "variants", tuple(_alone(alone)))
+def _variants(words: tuple[str, str], choice: Choice) -> Sides:
+    """Return a kernel against its variant, workload by workload."""
+    a, b = ([case for case in choice.catalogue.cases([word], choice.labels) if case.kernel == _full_name(word, choice)]
+            for word in words)  # fmt: skip
+    *shared, alone = same_cases(a, b, lambda case: f"{case.spec.name}[{case.workload}]")
+    sources = [(choice.catalogue, None)] * 2
+    return Sides(_named(words, sources, shared, choice), "variants", tuple(_alone(alone)))
 
 
-def _of_one(word, cases, catalogue):
+def _full_name(word: str, choice: Choice) -> str:
     kernel, _, variant = word.partition(":")
-    name = catalogue.aliases.get(kernel, kernel) + (f":{variant}" if variant else "")
-    return [case for case in cases if case.kernel == name]
+    return choice.catalogue.aliases.get(kernel, kernel) + (f":{variant}" if variant else "")
 
 
-def _named(words, choice, shared):
-    return tuple(
-        Build(word, choice.catalogue, tuple(cases), measuring(None, environment))
-        for word, cases, environment in zip(words, shared, choice.environments, strict=True)
+def _named(
+    words: Sequence[str], sources: Sequence["_Source"], shared: Sequence[Sequence[Case]], choice: Choice
+) -> tuple[Build, Build]:
+    a, b = (
+        Build(word, catalogue, tuple(cases), measuring(root, environment))
+        for word, (catalogue, root), cases, environment in zip(words, sources, shared, choice.environments, strict=True)
     )
+    return a, b
 
 
-def _source(word, choice, stack):
-    """The catalogue of a side and the checkout whose package measures it (None: this one)."""
+_Source = tuple[Catalogue, Path | None]  # a catalogue, and the checkout whose package measures it (None: this one)
+
+
+def _source(word: str, choice: Choice, stack: ExitStack) -> _Source:
     path = Path(word)
     if path.is_dir():
         return (discover(path / "kernels"), path.resolve()) if _is_checkout(path) else (discover(path), None)
@@ -103,24 +108,23 @@ def _source(word, choice, stack):
     return discover(tree / "kernels"), tree
 
 
-def _is_checkout(path):
+def _is_checkout(path: Path) -> bool:
     return (path / "prism_bench" / "__init__.py").is_file() and (path / "kernels").is_dir()
 
 
-def _builds(words, sources, choice):
-    found = [catalogue.cases(choice.filters, choice.labels) for catalogue, _ in sources]
-    *shared, alone = same_cases(*found, lambda case: case.name)
+def _builds(words: tuple[str, str], choice: Choice, stack: ExitStack) -> Sides:
+    """Return two catalogues against each other, case by case."""
+    sources = [_source(word, choice, stack) for word in words]
+    a, b = (catalogue.cases(choice.filters, choice.labels) for catalogue, _ in sources)
+    *shared, alone = same_cases(a, b, lambda case: case.name)
     notes = _alone(alone)
     notes += [f"{word}: {problem}" for word, (one, _) in zip(words, sources, strict=True) for problem in one.problems]
-    builds = tuple(
-        Build(word, catalogue, tuple(cases), measuring(root, environment))
-        for word, (catalogue, root), cases, environment in zip(words, sources, shared, choice.environments, strict=True)
-    )
-    return Sides(builds, "builds", tuple(notes))
+    return Sides(_named(words, sources, shared, choice), "builds", tuple(notes))
 
 
 def of_itself(choice: Choice) -> Sides:
-    """The catalogue against itself: A/A."""
+    """Return the catalogue against itself: A/A."""
     cases = tuple(choice.catalogue.cases(choice.filters, choice.labels))
     word = catalogue_name(choice.catalogue.folder)
-    return Sides(tuple(Build(f"{word} ({side})", choice.catalogue, cases) for side in "AB"), "builds")
+    a, b = (Build(f"{word} ({side})", choice.catalogue, cases) for side in "AB")
+    return Sides((a, b), "builds")

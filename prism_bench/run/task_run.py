@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any
 
 from prism_bench import interrupts
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable
 from prism_bench.run.driver import Progress, TaskDriver, rounds
+from prism_bench.run.orders import TaskOrder
 from prism_bench.run.record_builder import RunClock, RunSpan, combined
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.workers.events import WorkerEvent
@@ -17,19 +18,6 @@ from prism_bench.workers.process import WorkerDied
 FAMILY = "pipelines"  # in the protocol of these records, and of results whose worker died
 PROTOCOL = 1
 TIMEOUT = 300.0  # seconds of one task; a catalogue is recorded in one
-
-
-class TaskOrder(TypedDict):
-    """The order of a worker for tasks of an extension; `process` 0 verifies, the others time."""
-
-    backend: str
-    catalogue: str
-    label: str
-    process: int
-    timed: bool
-    tasks: list[str]
-    allocator: str | None
-    choices: dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +44,7 @@ class TaskPlan:
 
 @dataclass
 class ComparisonSide:
-    """One side of a comparison, and what remains of it besides its record.
+    """One side of a comparison, and what remains of it next to its record.
 
     `allocator` names what its workers install first (CuPy's default stays without one), `allocator_facts` are what that
     reports at the end, `recorded` the files that tasks have written, `missing` the reason why the side could not begin.

@@ -1,6 +1,6 @@
 """Worker for the tasks of an extension: reads its order, carries out each task, and reports the results.
 
-Its messages are those of the measuring worker. An order is a `run.task_run.TaskOrder`; a task's event holds the
+Its messages are those of the measuring worker. An order is a `run.orders.TaskOrder`; a task's event holds the
 `results`, and `recorded` where it wrote a file.
 """
 
@@ -15,11 +15,12 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.run.ahead import compile_ahead
+from prism_bench.run.orders import TaskOrder
 from prism_bench.run.settings import PROTOCOL
-from prism_bench.run.task_run import TaskOrder
 from prism_bench.run.worker import private_output
 from prism_bench.run_record import CaseResult, encode_case
 from prism_bench.workers.child import end_with
+from prism_bench.workers.events import WorkerEvent
 
 
 @dataclass(frozen=True)
@@ -89,18 +90,18 @@ def work_through(open_tasks: Callable[[TaskContext], Tasks], install: Callable[[
     """
     end_with(sys.stdin.fileno())
     order: TaskOrder = json.loads(sys.stdin.readline())
-    tell = private_output()
+    write = private_output()
     allocator = install(order["allocator"]) if install and order["allocator"] else None
     catalogue = replace(discover(order["catalogue"]), choices=order["choices"])
     context = TaskContext(order, open_backend(order["backend"]), catalogue)
     backend = context.backend
-    tell({"facts": backend.facts(), "protocol": {"version": PROTOCOL}})
+    write({"facts": backend.facts(), "protocol": {"version": PROTOCOL}})
     tasks = open_tasks(context)
     if backend.name == "cuda" and context.first:
         compile_ahead(tasks.cases(order["tasks"]), backend.device)
     for task in order["tasks"]:
-        tell({"begin": task})
+        write({"begin": task})
         outcome = tasks(task)
-        recorded = {} if outcome.recorded is None else {"recorded": str(outcome.recorded)}
-        tell({"results": [encode_case(result) for result in outcome.results], **recorded})
-    tell({"end": True, **({"allocator": allocator.facts()} if allocator else {})})
+        event: WorkerEvent = {"results": [encode_case(result) for result in outcome.results]}
+        write(event if outcome.recorded is None else {**event, "recorded": str(outcome.recorded)})
+    write({"end": True, "allocator": allocator.facts()} if allocator else {"end": True})

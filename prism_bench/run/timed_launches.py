@@ -1,9 +1,9 @@
-"""Timed launches held against the verified one: a kernel that stops working once it is timed is wrong, and has no time.
+"""Timed launches compared with the verified one: a kernel that stops working once timed is wrong, with no time.
 
 Before each of them some places of the outputs are spoiled; now and then all is overwritten at random; scratch is as the
 last launch left it or as it was when the case was prepared; and sometimes an input differs in one bit. So no launch
-knows what it will be asked. What differs afterwards from the verified launch is left to the reference and the kernel's
-own tolerance.
+knows in advance what is checked. What differs afterwards from the verified launch is judged by the reference and the
+kernel's own tolerance.
 """
 
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from time import perf_counter
 import numpy as np
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.backends.guard import StrayElement
+from prism_bench.backends.guard import OutputGuard, StrayElement
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.kernel import InOut
 from prism_bench.measurement import Sample
 from prism_bench.metric import MEASURED
-from prism_bench.run.verification import compare_outputs
+from prism_bench.run.verification import Entry, compare_outputs
 from prism_bench.units import time_text
 
-FIRST_WHOLE, BETWEEN_WHOLE = (1, 5), (10, 20)  # after how many samples all of the outputs is looked at, from and to
+FIRST_WHOLE, BETWEEN_WHOLE = (1, 5), (10, 20)  # after how many samples all of the outputs are compared, from and to
 FRESH = 1 / 3  # the share of samples of one launch with an input that no launch has seen, and with cleared scratch
 CHEAP_ELEMENTS = 1 << 16
 JUDGED = 2  # how often a kernel whose bits differ from launch to launch is compared with the reference in one series
@@ -37,9 +37,9 @@ RESTORED = 1e12  # bytes per second, far below any cache's: what putting inputs 
 
 
 class TimedLaunchWrong(VerificationFailed):
-    """A timed launch left what the verified one did not; `entry` says where, as records keep it."""
+    """A timed launch left other outputs than the verified one; `entry` is the place, as records keep it."""
 
-    def __init__(self, entry: dict):
+    def __init__(self, entry: Entry) -> None:
         super().__init__(entry.get("error") or f"{entry['output']} is wrong")
         self.entry = entry
 
@@ -47,37 +47,46 @@ class TimedLaunchWrong(VerificationFailed):
 class TimedLaunches:
     """The launches of one prepared case that are timed; made when its outputs are those of a verified launch."""
 
-    def __init__(self, backend: Backend, runnable: Runnable, seed: int, random: Random | None = None):
+    def __init__(self, backend: Backend, runnable: Runnable, seed: int, random: Random | None = None) -> None:
         self._backend, self.runnable, self._seed = backend, runnable, seed
         self.random = random or SystemRandom()
-        self.seconds = 0.0  # what all of it took
+        self.seconds = 0.0  # that all checks took
         before = perf_counter()
-        self.guard = runnable.guard(self.key())
-        self._verified = self.guard.digests() if self.guard else {}
-        if not self._verified:  # nothing is written, so nothing can be left out
-            self.guard = None
+        self._guard = runnable.guard(self.key())
+        self._verified = self._guard.digests() if self._guard else {}
+        self.is_watched = bool(self._verified)  # else nothing is written, so nothing can be left out
         self.repeatable = True
         self.in_place = any(isinstance(array, InOut) for array in runnable.case.spec.inputs)
         self.seconds += perf_counter() - before
 
+    @property
+    def guard(self) -> OutputGuard:
+        """The guard of the outputs, for launches that are watched."""
+        assert self._guard is not None, "nothing is written"
+        return self._guard
+
     def require_right(self) -> None:
-        """TimedLaunchWrong unless the outputs as they are agree with the reference, where asking it costs next to
-        nothing: a process that does not verify begins so.
+        """Raise TimedLaunchWrong unless the outputs as they are agree with the reference, where that costs little.
+
+        A process that does not verify begins with this.
         """
         arrays = self.runnable.case.spec.arrays
-        if self.guard and sum(self.runnable.case.sizes.elements(array.name)[1] for array in arrays) <= CHEAP_ELEMENTS:
+        if (
+            self.is_watched
+            and sum(self.runnable.case.sizes.elements(array.name)[1] for array in arrays) <= CHEAP_ELEMENTS
+        ):
             self._require_right({})
 
     def watched(self, metric: str, once: Callable[[], Sample]) -> "WatchedTimer":
-        """The timer of `metric` with every launch that it times looked at."""
+        """Return the timer of `metric` with checks of every launch that it times."""
         return WatchedTimer(self, metric, once)
 
     def key(self) -> int:
-        """A random number that nobody can foresee."""
+        """Return an unpredictable random number."""
         return self.random.getrandbits(63)
 
     def judge_whole(self, metric: str, sample: int) -> bool:
-        """Whether all outputs are bit for bit those of the verified launch; TimedLaunchWrong where they are wrong."""
+        """Return whether all outputs are bit for bit the verified ones; TimedLaunchWrong where they are wrong."""
         if self.guard.digests() == self._verified:
             return True
         strays = self.guard.strays()
@@ -86,10 +95,10 @@ class TimedLaunches:
         return False
 
     def judge_strays(self, metric: str) -> None:
-        """TimedLaunchWrong where something that timed launches left is wrong by the reference and the tolerance."""
+        """Raise TimedLaunchWrong where an output of timed launches is wrong by the reference and the tolerance."""
         self._judge_planted(metric, self.guard.strays())
 
-    def _judge_planted(self, metric, strays):
+    def _judge_planted(self, metric: str, strays: list[StrayElement]) -> None:
         if strays:
             self.runnable.restore()
             self.runnable()
@@ -105,7 +114,7 @@ class TimedLaunches:
             array.reshape(-1).view(f"u{size}")[stray.index] = np.uint64(stray.bits).astype(f"u{size}")
 
     def _judge(self, metric: str, sample: int) -> None:
-        """By the reference; what passes is right all the same, and the kernel not bitwise repeatable."""
+        """Judge by the reference; a kernel that passes is right, and not bitwise repeatable."""
         self._require_right({"metric": metric, "sample": sample})
         self.repeatable = False
 
@@ -118,18 +127,22 @@ class TimedLaunches:
 
 
 class WatchedTimer:
-    """One series of samples; `finish` when it is over."""
+    """Timer of one series of samples; call `finish` after the last one."""
 
-    def __init__(self, launches: TimedLaunches, metric: str, once: Callable[[], Sample]):
+    def __init__(self, launches: TimedLaunches, metric: str, once: Callable[[], Sample]) -> None:
         self._launches, self._metric, self._once = launches, metric, once
-        self._guard, self._random = launches.guard, launches.random
+        self._random = launches.random
         self._number, self._judged = 0, 0
         self._next_whole = self._random.randint(*FIRST_WHOLE)
         self._chained = metric == "hot_time" and launches.in_place  # each launch works on what the last one left
         self._times: dict[bool, list[float]] = {True: [], False: []}
 
+    @property
+    def _guard(self) -> OutputGuard:
+        return self._launches.guard
+
     def __call__(self) -> Sample:
-        if self._guard is None:
+        if not self._launches.is_watched:
             return self._once()
         self._number += 1
         if self._chained:
@@ -149,27 +162,27 @@ class WatchedTimer:
         self._launches.seconds += between - before + perf_counter() - after
         return sample
 
-    def _taken(self, fresh):
+    def _taken(self, fresh: bool) -> Sample:
         sample = self._once()
         self._times[fresh].append(sample.seconds)
         return sample
 
     def finish(self) -> str | None:
-        """Why the times cannot be trusted, or None; TimedLaunchWrong where a launch was wrong."""
-        if self._guard is None or not any(self._times.values()):
+        """Return why the times cannot be trusted, or None; TimedLaunchWrong where a launch was wrong."""
+        if not self._launches.is_watched or not any(self._times.values()):
             return None
         before = perf_counter()
         try:
             reason = self._in_a_graph() if self._metric == "hot_time" else self._keeps_results()
-        except MeasurementInvalid as error:  # the samples that there are stay
+        except MeasurementInvalid as error:  # the samples taken so far stay
             self._guard.mend()
-            reason = f"its launches could not be looked at in a graph: {error}"
+            reason = f"its launches could not be checked in a graph: {error}"
         self._launches.judge_strays(self._metric)
         self._launches.seconds += perf_counter() - before
         return reason
 
-    def _prepare(self, key, whole, fresh):
-        """Spoil what the launch has to write; whether an input was changed."""
+    def _prepare(self, key: int, whole: bool, fresh: bool) -> bool:
+        """Spoil what the launch has to write; return whether an input was changed."""
         if self._metric not in ("cold_time", "hot_time"):  # the cold timer does it for itself
             self._launches.runnable.restore()
         if whole:
@@ -180,7 +193,7 @@ class WatchedTimer:
             self._guard.clear_scratch()
         return fresh and self._guard.nudge(key)
 
-    def _look(self, key, whole, nudged):
+    def _look(self, key: int, whole: bool, nudged: bool) -> None:
         if nudged:
             self._guard.mend()
         if not whole:
@@ -191,8 +204,8 @@ class WatchedTimer:
         again = self._judged < JUDGED
         self._next_whole = self._number + self._random.randint(*BETWEEN_WHOLE) if again else 0
 
-    def _keeps_results(self):
-        """Every launch that had to begin anew took longer than the usual one: the kernel knows what it has seen."""
+    def _keeps_results(self) -> str | None:
+        """Return a reason where every launch on new inputs took longer than the usual one, as with kept results."""
         new, seen = self._times[True], self._times[False]
         if MEASURED[self._metric].clock != "events" or len(new) < LEAST_FRESH or len(seen) < LEAST_FRESH:
             return None
@@ -204,8 +217,8 @@ class WatchedTimer:
             f"one on inputs that differ in one bit, with cleared scratch, {time_text(median(new))}"
         )
 
-    def _in_a_graph(self):
-        """The same launches in a graph where each finds something changed: they are right, and take no longer.
+    def _in_a_graph(self) -> str | None:
+        """Time the same launches in a graph where each finds something changed; return a reason where they take longer.
 
         A kernel could work in a graph's first launch alone, since the others find everything as it was.
         """
@@ -214,20 +227,20 @@ class WatchedTimer:
         guard, runnable, key = self._guard, self._launches.runnable, self._launches.key()
         in_place, hot = self._launches.in_place, median(self._times[False])
 
-        def step():
+        def step() -> None:
             runnable.restore()
             guard.spoil(key)
             if not in_place:
                 guard.nudge(key)
 
-        def both():
+        def both() -> None:
             step()
             runnable()
 
         low, high = IN_GRAPH
         times = max(low, min(high, round(GRAPH_LENGTH / max(hot, 1e-9))))
-        timers = [runnable.replayed(call, times) for call in (step, both)]
-        if None in timers:
+        timers = [timer for call in (step, both) if (timer := runnable.replayed(call, times))]
+        if len(timers) < 2:
             return None
         alone, together = (min(timer() for _ in range(2 if times == high else 1)) for timer in timers)
         guard.mend()

@@ -1,41 +1,46 @@
-"""The correctness gate: poisoned outputs, two seeds, the float64 reference, inputs left as they were."""
+"""Verification of outputs: poisoned before, two seeds, the float64 reference, inputs unchanged."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from random import SystemRandom
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.case import Case
+from prism_bench.inputs import InputArray
 from prism_bench.kernel import InOut
-from prism_bench.tolerance import compare
+from prism_bench.tolerance import Tolerance, compare
 
+Entry = dict[str, Any]  # what a record keeps of one verified output
 HOST_ELEMENTS = 1 << 20  # above either the reference is evaluated in float64 on the device, if there is one
 HOST_OPERATIONS = 1 << 30
 _RANDOM = SystemRandom()
 
 
-def verify(backend: Backend, case: Case, seeds=(0, 1)) -> list[dict]:
-    """Run the case once per seed and compare every output whole; an entry per seed and output, as records keep them."""
+def verify(backend: Backend, case: Case, seeds: Sequence[int] = (0, 1)) -> list[Entry]:
+    """Run the case once per seed and compare every output whole; return an entry per seed and output."""
     with backend.prepare(case, case.inputs(seeds[0])) as runnable:
         return verify_prepared(backend, runnable, seeds)
 
 
-def verify_prepared(backend: Backend, runnable: Runnable, seeds=(0, 1)) -> list[dict]:
-    """The same on a runnable that is already there; it holds the last seed's inputs afterwards."""
+def verify_prepared(backend: Backend, runnable: Runnable, seeds: Sequence[int] = (0, 1)) -> list[Entry]:
+    """Verify a runnable that exists already; it holds the last seed's inputs afterwards."""
     golden = runnable.case.golden is not None
     first, *others = seeds[:1] if golden else seeds
     entries = _one_seed(backend, runnable, first)
     return entries + [entry for seed in others for entry in _one_seed(backend, runnable, seed, random_poison=True)]
 
 
-def passed(entries: list[dict]) -> bool:
-    """Whether every entry passed."""
+def passed(entries: Iterable[Entry]) -> bool:
+    """Return whether every entry passed."""
     return all(entry["passed"] for entry in entries)
 
 
-def complaint(case: Case, backend: str, entries: list[dict]) -> str:
-    """The first failure in words: where, what, and what would have been right."""
+def complaint(case: Case, backend: str, entries: Iterable[Entry]) -> str:
+    """Return the first failure in words: where, what, and what would have been right."""
     entry = next(entry for entry in entries if not entry["passed"])
     if entry.get("error"):
         return f"{case.name} on {backend}: {entry['error']}"
@@ -48,15 +53,15 @@ def complaint(case: Case, backend: str, entries: list[dict]) -> str:
     )
 
 
-def _when(entry):
-    """Which timed launch it was; nothing of one that was only verified."""
+def _when(entry: Entry) -> str:
+    """Return which timed launch it was; nothing for one that was only verified."""
     if "metric" not in entry:
         return ""
     return f" in sample {entry['sample']} of {entry['metric']}, though it was right when it was verified"
 
 
-def _one_seed(backend, runnable, seed, random_poison=False):
-    """One launch compared whole; with random poison, so that no kernel can wait for the usual one."""
+def _one_seed(backend: Backend, runnable: Runnable, seed: int, random_poison: bool = False) -> list[Entry]:
+    """Compare one launch whole; random poison is for kernels that wait for the usual one."""
     case = runnable.case
     inputs = case.inputs(seed)
     runnable.reset(inputs)
@@ -66,13 +71,16 @@ def _one_seed(backend, runnable, seed, random_poison=False):
     runnable()
     outputs = runnable.arrays(output.name for output in case.spec.outputs)
     entries = compare_outputs(backend, case, inputs, outputs, seed)
-    changed = _changed_inputs(backend, runnable, inputs)
+    changed = _changed_input(backend, runnable, inputs)
     if changed:
         entries.append({"seed": seed, "output": changed, "passed": False, "error": f"input {changed} was changed"})
     return entries
 
 
-def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, *, tolerance=None) -> list[dict]:
+def compare_outputs(
+    backend: Backend, case: Case, inputs: Mapping[str, InputArray], outputs: Mapping[str, Any], seed: int, *,
+    tolerance: Tolerance | None = None,
+) -> list[Entry]:  # fmt: skip
     """Compare `outputs` (by name) with the reference on `inputs`, on the host where quick, else on the device."""
     elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
     quick = elements <= HOST_ELEMENTS and (case.sizes.flops or 0) <= HOST_OPERATIONS
@@ -91,7 +99,10 @@ def compare_outputs(backend: Backend, case: Case, inputs, outputs, seed: int, *,
     ]
 
 
-def _entry(case, name, actual, want, arrays, *, xp, special, tolerance):
+def _entry(
+    case: Case, name: str, actual: Any, want: Any, arrays: Mapping[str, Any], *, xp: ModuleType, special: ModuleType,
+    tolerance: Tolerance | None,
+) -> Entry:  # fmt: skip
     allowance = case.correctness.allowance(name, arrays, xp, special)
     chosen = tolerance or allowance.tolerance
     if tuple(actual.shape) != tuple(want.shape):
@@ -102,8 +113,8 @@ def _entry(case, name, actual, want, arrays, *, xp, special, tolerance):
     return {**asdict(found), "place": list(found.place), "tolerance": chosen.name}
 
 
-def _changed_inputs(backend, runnable, inputs):
-    """The name of the first input that no longer holds what was put there, or None."""
+def _changed_input(backend: Backend, runnable: Runnable, inputs: Mapping[str, InputArray]) -> str | None:
+    """Return the name of the first input whose values have changed, or None."""
     xp = backend.xp
     for array in runnable.case.spec.inputs:
         if isinstance(array, InOut):
@@ -114,16 +125,16 @@ def _changed_inputs(backend, runnable, inputs):
     return None
 
 
-def _bits(array, xp):
+def _bits(array: Any, xp: ModuleType) -> Any:
     return xp.ascontiguousarray(array).reshape(-1).view(xp.uint8)
 
 
-def _bring(array, xp):
-    """The array as `xp`'s: from the device where the comparison is on the host."""
+def _bring(array: Any, xp: ModuleType) -> Any:
+    """Return the array as one of `xp`: copied from the device where the comparison is on the host."""
     return array.get() if xp is np and hasattr(array, "get") else xp.asarray(array)
 
 
-def _scipy_special():
+def _scipy_special() -> ModuleType:
     import scipy.special
 
     return scipy.special

@@ -1,4 +1,4 @@
-"""A commit as a folder: checked out in a git worktree of its own, and gone again afterwards."""
+"""Git worktree of a commit: checked out in a temporary folder, and removed afterwards."""
 
 import subprocess
 import tempfile
@@ -10,7 +10,7 @@ from prism_bench.errors import UsageError
 
 
 def full_hash(commit: str, repository: Path) -> str:
-    """The hash that `commit` (a hash, branch, tag, `HEAD~1`) stands for; a UsageError where it stands for none."""
+    """Return the hash that `commit` (a hash, branch, tag, `HEAD~1`) names; a UsageError where it names none."""
     done = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     if done.returncode:
         raise UsageError(
@@ -21,7 +21,7 @@ def full_hash(commit: str, repository: Path) -> str:
 
 @contextmanager
 def checked_out(commit: str, repository: Path) -> Iterator[Path]:
-    """The folder of a worktree at `commit`, removed at the end; a UsageError where git does not make one."""
+    """Yield the folder of a worktree at `commit` and remove it at the end; a UsageError where git does not make one."""
     with tempfile.TemporaryDirectory(prefix="prism-bench-") as folder:
         path = Path(folder) / "tree"
         done = _git(repository, "worktree", "add", "--detach", "--quiet", str(path), full_hash(commit, repository))
@@ -33,7 +33,7 @@ def checked_out(commit: str, repository: Path) -> Iterator[Path]:
             _git(repository, "worktree", "remove", "--force", str(path))
 
 
-def _git(repository, *words):
+def _git(repository: Path, *words: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(["git", "-C", str(repository), *words], capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from prism_bench.case import Case
-from prism_bench.run.session import Session
+from prism_bench.run.session import MeasuringSession
 from prism_bench.run_record import CaseResult
 from prism_bench.studies.csv_table import write_rows
 
@@ -27,7 +27,7 @@ class CaseCost:
     invalid: str
 
 
-def costs(session: Session, cases: Iterable[Case], limit: float) -> Iterator[CaseCost]:
+def costs(session: MeasuringSession, cases: Iterable[Case], limit: float) -> Iterator[CaseCost]:
     """Yield the cost of each case in one process, until `limit` seconds are over."""
     started = time.perf_counter()
     for case in cases:

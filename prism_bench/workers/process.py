@@ -8,6 +8,7 @@ from threading import Thread
 from typing import IO
 
 from prism_bench.errors import BackendUnavailable
+from prism_bench.run_record import Status
 from prism_bench.strict_json import json_line
 from prism_bench.workers.events import NoEvent, WorkerEvent, decode_event
 from prism_bench.workers.handle import START_SECONDS, WorkerEnvironment, WorkerProcess
@@ -19,9 +20,10 @@ class WorkerDied(Exception):
     `case` is the edge that it was at, where the task is all edges of a kernel.
     """
 
-    def __init__(self, task: str | None, status: str, reason: str) -> None:
+    def __init__(self, task: str | None, status: Status, reason: str) -> None:
         super().__init__(reason)
-        self.task, self.status, self.reason = task, status, reason
+        self.task, self.reason = task, reason
+        self.status: Status = status
         self.case: str | None = None
 
 

@@ -9,7 +9,7 @@ from prism_bench.catalogue import discover
 from prism_bench.emulator import build as building
 from prism_bench.errors import CacheUnavailable
 from prism_bench.files import cache_errors, writable_cache
-from prism_bench.run.session import Session
+from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
 from tests.cli.conftest import TOYS
 
@@ -46,7 +46,7 @@ def test_a_case_whose_code_cannot_be_kept_is_skipped_with_the_reason(monkeypatch
         raise CacheUnavailable(f"cannot write the cache /x: {FULL}")
 
     monkeypatch.setattr(backend, "prepare", refuse)
-    session = Session(backend, catalogue, Settings(), 0, True)
+    session = MeasuringSession(backend, catalogue, Settings(), 0, True)
     (case,) = catalogue.cases(["triple"], ["S0"])
     result = session.case(case)
     assert ("skipped", f"cannot write the cache /x: {FULL}") == (result.status, result.reason)

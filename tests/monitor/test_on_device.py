@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.monitor import watched
 from prism_bench.monitor.quantities import QUANTITIES
-from prism_bench.run.watcher import Witness
+from prism_bench.run.watcher import DeviceWatcher
 from tests.built_in import CATALOGUE
 
 pytestmark = pytest.mark.gpu
@@ -50,7 +50,7 @@ def test_a_launch_has_an_energy_within_what_the_board_may_take(sampler):
     with prism_bench.prepare("vector_add", "S1") as runnable:
         once = runnable.timers()["hot_time"]()
         seconds = once().seconds
-        energy = Witness(sampler).energy(once)
+        energy = DeviceWatcher(sampler).energy(once)
     assert energy.reason or 20 < energy.joules / seconds < 1500
     assert energy.reason or energy.uncertainty <= 0.25 * energy.joules
 

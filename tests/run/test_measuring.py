@@ -11,7 +11,7 @@ from prism_bench.measure import ClockGate, Criterion
 from prism_bench.measurement import Sample
 from prism_bench.run.measuring import measure_cpu, measure_kernel, measure_metric, measure_peers
 from prism_bench.run.settings import Settings
-from prism_bench.run.watcher import Witness
+from prism_bench.run.watcher import DeviceWatcher
 
 CASE = discover(Path(__file__).parent.parent / "toys").case("double[n=1000]")
 THREE = Criterion(min_samples=3, max_samples=3)
@@ -36,7 +36,7 @@ def peers(offered, name="null", **settings):
     backend = Library({"*": {"seconds": 1e-6}})
     backend.offered, backend.name = offered, name
     with backend.prepare(CASE, CASE.inputs(0)) as runnable:
-        return measure_peers(backend, runnable, replace(SETTINGS, **settings), Witness())
+        return measure_peers(backend, runnable, replace(SETTINGS, **settings), DeviceWatcher())
 
 
 def test_a_right_peer_is_timed_by_the_same_metrics():
@@ -81,7 +81,9 @@ def test_the_cpu_is_timed_beside_the_kernel_at_the_documents_size_only():
 def test_what_belongs_to_the_first_process_is_left_out_of_the_others():
     with NullBackend().prepare(CASE, CASE.inputs(0)) as runnable:
         settings = replace(SETTINGS, first_process_only=("hot_time",))
-        metrics = [[one.metric for one in measure_kernel(runnable, settings, Witness(), process)] for process in (0, 1)]
+        metrics = [
+            [one.metric for one in measure_kernel(runnable, settings, DeviceWatcher(), process)] for process in (0, 1)
+        ]
     assert [["cold_time", "launch_time", "hot_time"], ["cold_time", "launch_time"]] == metrics
 
 

@@ -172,13 +172,13 @@ def test_parts_of_different_circumstances_are_refused(what):
 
 
 def test_every_pair_of_parts_is_looked_at(one, other):
-    with pytest.raises(ResultsError, match=r"part3.json: case 'softmax\[n=100\]' stands in part1.json too"):
+    with pytest.raises(ResultsError, match=r"part3.json: case 'softmax\[n=100\]' is in part1.json too"):
         merged(one, other, part("GPU-cccc", "softmax"))
 
 
 def test_a_kernel_in_two_parts_is_refused_at_other_sizes_too(one):
     variant = case_result("softmax", workload={"n": 7}, variant="fast", name="softmax:fast[n=7]")
-    with pytest.raises(ResultsError, match=r"part2.json: kernel 'softmax' stands in part1.json too; .* in one part"):
+    with pytest.raises(ResultsError, match=r"part2.json: kernel 'softmax' is in part1.json too; .* in one part"):
         merged(one, record_of(variant, machine={**MACHINE, "uuid": SECOND}))
 
 

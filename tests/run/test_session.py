@@ -11,9 +11,9 @@ from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.monitor import Rules
-from prism_bench.run.session import Session
+from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings, Watching, from_plain, to_plain
-from prism_bench.run.watcher import Witness
+from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.workload import Workload
 
 TOYS = discover(Path(__file__).parent.parent / "toys")
@@ -21,7 +21,7 @@ SETTINGS = Settings(criteria={metric: Criterion(min_samples=3, max_samples=3) fo
 
 
 def result(script, name="double[n=1000]", process=0, backend=NullBackend, timed=True):
-    (found,) = Session(backend({"*": script}), TOYS, SETTINGS, process, timed).task(name)
+    (found,) = MeasuringSession(backend({"*": script}), TOYS, SETTINGS, process, timed).task(name)
     return found
 
 
@@ -64,7 +64,7 @@ def test_an_exception_fails_its_case_with_its_words():
 
 def test_an_exception_on_an_edge_fails_that_edge():
     backend = NullBackend({"double[n=1]": {"raises": "no luck"}})
-    found = Session(backend, TOYS, SETTINGS, 0).task("edges:double")
+    found = MeasuringSession(backend, TOYS, SETTINGS, 0).task("edges:double")
     statuses = {one.name: one.status for one in found}
     assert ["double[n=0]", "double[n=1]", "double[golden 1: n=3]"] == list(statuses)[:3]
     assert ["double[n=1]"] == [name for name, status in statuses.items() if status != "ok"]
@@ -120,8 +120,8 @@ def test_memory_that_the_driver_had_not_is_a_reason_to_skip():
 
 
 def test_a_clock_that_stays_throttled_makes_the_measurement_invalid():
-    session = Session(NullBackend({"double*": {"clock": 1e9}, "*": {"clock": 2e9}}), TOYS, SETTINGS, 0)
-    session._witness = Witness(pause=lambda seconds: None)
+    session = MeasuringSession(NullBackend({"double*": {"clock": 1e9}, "*": {"clock": 2e9}}), TOYS, SETTINGS, 0)
+    session._watcher = DeviceWatcher(pause=lambda seconds: None)
     session.task("triple[n=1000]")
     cold = session.task("double[n=1000]")[0].measurement("cold_time")
     assert (False, 3) == (cold.valid, len(cold.samples))

@@ -9,7 +9,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings, run
-from prism_bench.run.session import Session
+from prism_bench.run.session import MeasuringSession
 from prism_bench.run.verification import complaint, passed, verify
 
 ZOO = discover(Path(__file__).parent.parent / "zoo")
@@ -78,7 +78,7 @@ def test_the_honest_and_the_idle_pass_verification_on_the_emulator(emulator, nam
 
 
 def timed(emulator, name, process=0):
-    (found,) = Session(emulator, ZOO, SETTINGS, process).task(f"{name}[n=1000]")
+    (found,) = MeasuringSession(emulator, ZOO, SETTINGS, process).task(f"{name}[n=1000]")
     return found
 
 

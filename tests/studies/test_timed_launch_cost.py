@@ -7,7 +7,7 @@ import pytest
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
-from prism_bench.run.session import Session
+from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
 from prism_bench.studies.timed_launch_cost import CaseCost, costs, share, write_table
 
@@ -16,7 +16,7 @@ QUICK = Settings(criteria=dict.fromkeys(("cold_time", "hot_time"), Criterion(min
 
 
 def found(script, limit=60.0):
-    session = Session(NullBackend(script), TOYS, QUICK, 1)
+    session = MeasuringSession(NullBackend(script), TOYS, QUICK, 1)
     return list(costs(session, TOYS.cases(["double"], ["S0"]), limit))
 
 

@@ -11,7 +11,7 @@ from prism_bench.evidence import Evidence
 from prism_bench.measurement import Measurement
 from prism_bench.monitor import Rules
 from prism_bench.monitor.nvml import DeviceLost
-from prism_bench.run.watcher import Witness
+from prism_bench.run.watcher import DeviceWatcher
 
 WELL = Evidence(0.3, 6, spans={"sm_clock": (1.9e9, 1.98e9, 1.98e9)})
 HOT = replace(WELL, reasons={"hw thermal": 1.0})
@@ -42,7 +42,7 @@ class Counted:
 
 
 def witness(*seen, clock=lambda: 0.0, **rules):
-    return Witness(Played(*seen), Rules(**rules), pause=lambda seconds: None, clock=clock)
+    return DeviceWatcher(Played(*seen), Rules(**rules), pause=lambda seconds: None, clock=clock)
 
 
 def test_calm_is_measured_once_and_carries_its_evidence():
@@ -52,7 +52,7 @@ def test_calm_is_measured_once_and_carries_its_evidence():
 
 
 def test_without_a_sampler_nothing_is_added():
-    assert [Measurement("hot_time", "kernel", ((1.0,),))] == Witness().watched(Counted())
+    assert [Measurement("hot_time", "kernel", ((1.0,),))] == DeviceWatcher().watched(Counted())
 
 
 def test_what_was_disturbed_is_measured_again_and_a_note_tells():
@@ -130,20 +130,20 @@ class Repeatable:
 
 def test_energy_needs_somebody_who_watches_and_a_kernel_that_repeats():
     probe = SimpleNamespace(device=SimpleNamespace(is_slice=False), energy=lambda: None)
-    assert Witness().energy(Repeatable()) is None
-    assert Witness(Played(WELL, probes=[probe])).energy(lambda: None) is None
+    assert DeviceWatcher().energy(Repeatable()) is None
+    assert DeviceWatcher(Played(WELL, probes=[probe])).energy(lambda: None) is None
 
 
 def test_energy_of_a_slice_is_not_told():
     probe = SimpleNamespace(device=SimpleNamespace(is_slice=True))
-    assert "whole GPU's" in Witness(Played(WELL, probes=[probe])).energy(Repeatable()).reason
+    assert "whole GPU's" in DeviceWatcher(Played(WELL, probes=[probe])).energy(Repeatable()).reason
 
 
 def test_energy_of_a_kernel_that_takes_too_long_is_not_told():
     probe = SimpleNamespace(device=SimpleNamespace(is_slice=False))
     slow = Repeatable()
     slow.replay_seconds = 2.0
-    assert "takes 2.00 s, longer" in Witness(Played(WELL, probes=[probe])).energy(slow).reason
+    assert "takes 2.00 s, longer" in DeviceWatcher(Played(WELL, probes=[probe])).energy(slow).reason
 
 
 def test_energy_of_a_device_that_paused_is_not_told():
@@ -153,7 +153,7 @@ def test_energy_of_a_device_that_paused_is_not_told():
             raise MeasurementInvalid("the device ran out of launches while somebody looked at it")
 
     probe = SimpleNamespace(device=SimpleNamespace(is_slice=False), energy=lambda: 5.0)
-    assert "ran out of launches" in Witness(Played(WELL, probes=[probe])).energy(Pausing()).reason
+    assert "ran out of launches" in DeviceWatcher(Played(WELL, probes=[probe])).energy(Pausing()).reason
 
 
 def test_the_kernel_rests_whatever_becomes_of_the_counter():
@@ -163,7 +163,7 @@ def test_the_kernel_rests_whatever_becomes_of_the_counter():
     probe = SimpleNamespace(device=SimpleNamespace(is_slice=False), energy=gone)
     values = iter((5.0, None))
     once = Repeatable()
-    assert "lost: GPU is lost" == Witness(Played(WELL, probes=[probe])).energy(once).reason
+    assert "lost: GPU is lost" == DeviceWatcher(Played(WELL, probes=[probe])).energy(once).reason
     probe.energy = lambda: next(values)
-    assert "does not answer any more" in Witness(Played(WELL, probes=[probe])).energy(once).reason
+    assert "does not answer any more" in DeviceWatcher(Played(WELL, probes=[probe])).energy(once).reason
     assert once.rests
