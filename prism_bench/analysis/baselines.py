@@ -1,7 +1,7 @@
-"""What a device needed when a record was made its baseline: medians by case and metric, beside its budgets in TOML.
+"""Baseline of a device: medians of one record by case and metric, in TOML next to its budgets.
 
 device, backend, protocol      what a record must share to be held against it
-record, created, commit        where the figures are from
+record, created, commit        origin of the figures
 [seconds.<metric>]             "case" = median in seconds
 """
 
@@ -9,28 +9,27 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from prism_bench.analysis.comparable import device_of
 from prism_bench.analysis.toml_table import TomlTable, read_table
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import write_atomically
+from prism_bench.measure.limits import valid_median
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import RunRecord
 
-KEPT = ("cold_time", "hot_time", "end_to_end_time", "wall_time")  # what a kernel is; not what the host happened to do
-
-
-_FACTS = {"device": str, "backend": str, "protocol": int, "record": str, "created": str, "commit": str}
+KEPT = ("cold_time", "hot_time", "end_to_end_time", "wall_time")  # times of a kernel; none of what the host did
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The medians (`seconds`) of a record, by case and metric, with where they are from."""
+    """Medians (`seconds`) of a record, by case and metric, with their origin."""
 
     device: str
     backend: str
-    protocol: int
+    protocol: int | None
     record: str
     created: str
     commit: str
@@ -38,12 +37,12 @@ class Baseline:
 
 
 def baseline_of(record: RunRecord, name: str) -> Baseline:
-    """The valid medians of the kernels' own times in the record called `name`; a ResultsError where it has none."""
+    """Return the valid medians of the kernels' own times in the record called `name`; a ResultsError without any."""
     seconds = {
-        (case.name, metric): one.median
+        (case.name, metric): median
         for case in record.cases
         for metric in KEPT
-        if case.status == "ok" and (one := case.measurement(metric)) and one.valid and one.samples
+        if case.status == "ok" and (median := valid_median(case, metric)) is not None
     }
     if not seconds:
         raise ResultsError(f"{name}: holds no valid time to make a baseline of")
@@ -54,7 +53,7 @@ def baseline_of(record: RunRecord, name: str) -> Baseline:
 
 
 def write_baseline(baseline: Baseline, path: Path) -> Path:
-    """Keep the baseline at `path`, whole or not at all; returns the path."""
+    """Keep the baseline at `path`, whole or not at all; return the path."""
     facts = [f"{key} = {json.dumps(value)}" for key, value in vars(baseline).items() if key != "seconds"]
     lines = ["# Written by 'prism-bench baseline'; medians in seconds.", *facts]
     for metric in dict.fromkeys(metric for _, metric in baseline.seconds):
@@ -70,25 +69,26 @@ def write_baseline(baseline: Baseline, path: Path) -> Path:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """The baseline at `path`; a ResultsError names a key or a value that is not right.
+    """Return the baseline at `path`; a ResultsError names a key or a value that is not right.
 
-    A case that the catalogue has no more harms nobody: it is in no later record either.
+    A case that the catalogue no longer has does no harm: no later record has it either.
     """
     table = read_table(path)
-    facts = {key: table.take(key, kind) for key, kind in _FACTS.items()}
-    metrics = table.take("seconds", dict)
+    device, backend, protocol = table.take("device", str), table.take("backend", str), table.take("protocol", int)
+    record, created, commit = (table.take(key, str) for key in ("record", "created", "commit"))
+    metrics = table.take("seconds", dict[str, object])
     table.finish()
-    seconds = {}
+    seconds: dict[tuple[str, str], float] = {}
     for metric, medians in metrics.items():
         if metric not in MEASURED or not isinstance(medians, dict):
             raise ResultsError(f"{path}: seconds: unknown metric '{metric}'; known are {', '.join(MEASURED)}")
-        times = TomlTable(medians, f"{path}: seconds.{metric}")
-        seconds |= {(name, metric): times.number(name) for name in medians}
-    return Baseline(**facts, seconds=seconds)
+        times = TomlTable(cast("dict[str, object]", medians), f"{path}: seconds.{metric}")
+        seconds |= {(name, metric): times.number(name) for name in times.keys()}
+    return Baseline(device, backend, protocol, record, created, commit, seconds)
 
 
 def known_case(name: str, catalogue: Catalogue, where: str) -> str:
-    """The name, if the catalogue has such a case; a ResultsError with the nearest ones otherwise."""
+    """Return the name, if the catalogue has such a case; a ResultsError with the nearest ones otherwise."""
     try:
         return catalogue.case(name).name
     except UsageError as error:

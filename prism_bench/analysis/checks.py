@@ -1,23 +1,26 @@
-"""What the gate asks of one record, question by question: did each case run, is each promise kept."""
+"""Checks of the gate on one record: did each case run, is each promise kept."""
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
+from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.findings import GRAVITY, Finding, metric_words, value_text
 from prism_bench.analysis.reading import Reading
-from prism_bench.run_record import STATUSES, RunRecord
+from prism_bench.run_record import STATUSES, CaseResult, RunRecord
 
-WELL = "well"
-# Notes that answer a question; every other note is a remark, and answers nothing.
+CheckGravity = Literal["bad", "untrusted", "note", "well"]
+WELL: Final = "well"
+# Notes that answer a question; every other note is a remark without an answer.
 _ANSWERS = ("step",)
-_ELSEWHERE = (*STATUSES, "missed", "undecided", "expired", "degraded")  # findings that another question brings up
+_ELSEWHERE = (*STATUSES, "missed", "undecided", "expired", "degraded")  # findings of another check
 
 
 @dataclass(frozen=True)
 class GateCheck:
-    """One question on `metric` of `case` (None where it is about more) and its `answer`, a word.
+    """One check on `metric` of `case` (None where it is about more) and its `answer`, a word.
 
     `gravity` is `well`, or that of a finding; `ratio` is the new value over the old one or over the promise.
-    `cases` are those that a question about several is about, `identity` is what else sets it apart from another one,
+    `cases` are those of a check about several, `identity` is what else sets it apart from another one,
     `against` the commit that the answer compares with, where it does. `state` is what an answer holds for, where that
     is not the present state of the case. `remark` marks what is well and still answers nothing.
     """
@@ -25,7 +28,7 @@ class GateCheck:
     case: str | None
     metric: str | None
     answer: str
-    gravity: str = WELL
+    gravity: CheckGravity = WELL
     message: str = ""
     ratio: float | None = None
     cases: tuple[str, ...] = ()
@@ -36,7 +39,7 @@ class GateCheck:
 
     @property
     def answered(self) -> bool:
-        """Whether the question got an answer; a note that only remarks on something is none."""
+        """Whether the check has an answer; a note that only remarks on something is none."""
         return not self.remark and (self.gravity != "note" or self.answer in _ANSWERS)
 
     @property
@@ -62,32 +65,34 @@ class GateCheck:
 
 
 def of_run(reading: Reading) -> list[GateCheck]:
-    """Each case's status, and whatever else the record itself has to say."""
+    """Return a check of each case's status, and the other findings on the record itself."""
     cases = [_of_case(case) for case in reading.record.cases]
     others = [one for one in reading.findings if one.kind not in _ELSEWHERE]
     return cases + [of_finding(one) for one in others]
 
 
-def _of_case(case):
-    gravity = {"ok": WELL, "skipped": "note"}.get(case.status, "bad")
+def _of_case(case: CaseResult) -> GateCheck:
+    gravity: CheckGravity = WELL if case.status == "ok" else "note" if case.status == "skipped" else "bad"
     message = "" if case.status == "ok" else case.reason or "the record gives no reason"
     remark = gravity == WELL and case.ceiling is not None  # every run has them: they answer for no kernel
     return GateCheck(case.name, None, case.status, gravity, message, remark=remark)
 
 
 def of_finding(finding: Finding) -> GateCheck:
-    """The check that a finding answers."""
+    """Return the check that a finding answers."""
     return GateCheck(finding.case, finding.metric, finding.kind, finding.gravity, finding.message, finding.ratio)
 
 
 def of_budgets(reading: Reading) -> list[GateCheck]:
-    """Each promise on each case: missed, undecided, expired, unmeasured or met; unmeasured where it did not run."""
-    told = [of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "undecided", "expired")]
+    """Return a check of each promise on each case: missed, undecided, expired, met, or unmeasured without a run."""
+    decided = [
+        of_finding(finding) for finding in reading.findings if finding.kind in ("missed", "undecided", "expired")
+    ]
     others = [one for one in reading.every_budget if one.verdict in ("met", "unmeasured")]
-    return told + [_of_verdict(verdict) for verdict in others]
+    return decided + [_of_verdict(verdict) for verdict in others]
 
 
-def _of_verdict(verdict):
+def _of_verdict(verdict: BudgetVerdict) -> GateCheck:
     metric = verdict.budget.metric
     if verdict.verdict == "unmeasured":
         message = f"{metric_words(metric)} was not measured: the budget is neither met nor missed"
@@ -98,7 +103,7 @@ def _of_verdict(verdict):
 
 
 def states(record: RunRecord) -> dict[str | None, str]:
-    """The state of the world in which each case was found, under None that of the run.
+    """Return the state in which each case was found, under None that of the run.
 
     The machine code's hash where there is one, else the commit; driver and toolkit. What is found again in the same
     state is nothing new.

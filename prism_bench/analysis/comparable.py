@@ -1,4 +1,4 @@
-"""Which records may be held against each other: the same backend, device and protocol, and nothing less.
+"""Rule for which records may be compared: the same backend, device and protocol, and nothing less.
 
 Comparisons, the gate and the trend share the rule: where `value_settings` differ, the times differ for that reason.
 """
@@ -14,12 +14,12 @@ FREE = ("processes", "seed", "criteria")
 
 
 def value_settings(protocol: Mapping[str, object]) -> dict[str, object]:
-    """The settings of a protocol that records must share to be compared, or to be one series without a break."""
+    """Return the settings of a protocol that records must share to be compared, or to be one series without a break."""
     return {key: value for key, value in protocol.items() if key not in FREE}
 
 
 def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
-    """What a reader should know about the pair; a ResultsError naming place and rule where they do not compare."""
+    """Return what a reader should know about the pair; a ResultsError names place and rule where they differ."""
     for word, one, other in (
         ("backend", a.backend, b.backend),
         ("device", device_of(a), device_of(b)),
@@ -34,17 +34,17 @@ def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> li
 
 
 def device_of(record: RunRecord) -> str:
-    """The device's name; the machine's where the record knows no device."""
+    """Return the device's name; the machine's where the record knows no device."""
     return str(record.machine.get("device") or record.machine.get("id"))
 
 
-def _protocols(a, b):
+def _protocols(a: RunRecord, b: RunRecord) -> list[tuple[str, object, object]]:
     one, other = value_settings(a.protocol), value_settings(b.protocol)
     return [(f"protocol's {key}", one.get(key), other.get(key)) for key in dict.fromkeys([*one, *other])]
 
 
-def _units(a, b):
-    """What was not measured on the same unit; of merged records, kernel by kernel."""
+def _units(a: RunRecord, b: RunRecord) -> list[str]:
+    """Return what was not measured on the same unit; of merged records, kernel by kernel."""
     if not (a.parts or b.parts):
         one, other = a.machine.get("uuid"), b.machine.get("uuid")
         return ["the records come from two units of one device"] if one and other and one != other else []
@@ -54,16 +54,16 @@ def _units(a, b):
     return [f"{moved} of {len(known)} kernels were measured on different units of one device"] if moved else []
 
 
-def _timed(record):
+def _timed(record: RunRecord) -> set[str]:
     return {case.kernel for case in record.cases if not case.is_edge}
 
 
-def _software(a, b):
-    """Versions that differ, in one sentence."""
+def _software(a: RunRecord, b: RunRecord) -> list[str]:
+    """Return the versions that differ, in one sentence."""
     names = [name for name in dict.fromkeys([*a.software, *b.software]) if a.software.get(name) != b.software.get(name)]
     pairs = [f"{name} {a.software.get(name, 'none')} -> {b.software.get(name, 'none')}" for name in names]
     return [f"software differs: {', '.join(pairs)}"] if pairs else []
 
 
-def _cut_short(a, b, names):
+def _cut_short(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
     return [f"{name} was cut short" for name, record in zip(names, (a, b), strict=True) if not record.complete]

@@ -1,50 +1,59 @@
-"""Two records side by side, case by case: what became slower or faster, and whether the comparison can be trusted.
+"""Comparison of two records, case by case: what became slower or faster, and whether that can be trusted.
 
 Cases whose machine code and launches are identical on both sides are a control (`control`): what they have in common is
 the machine's shift, by which every case is divided, and by what they differ beyond their errors every error is widened.
-A case of the control is the same unless it stands out; then it is told by what surrounds it. Under other software
+A case of the control is the same unless it differs from the others; then its environment decides. Under other software
 (driver, toolkit) it is slower or faster, as any case; under the same one its times are doubtful, since its code cannot
 have changed them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 from prism_bench.analysis.comparable import require_comparable
 from prism_bench.analysis.control import Control, control_findings, control_of, with_changed
 from prism_bench.analysis.environment import is_other_unit, software_changes
-from prism_bench.analysis.findings import Finding, exit_code, metric_words, value_text
-from prism_bench.analysis.medians import cycles, medians
+from prism_bench.analysis.findings import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.analysis.verdict import CHANGED, RULES, Judgement, MachineShift, Pair, VerdictRules, judged
+from prism_bench.analysis.verdict import CHANGED, RULES, Judgement, MachineShift, Pair, VerdictRules, judged, pair_of
+from prism_bench.measure.limits import valid, valid_median
 from prism_bench.metric import ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import share_text
 
+ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared"]
 LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and its launches the same
+
+_Cases = tuple[CaseResult, CaseResult]
 
 
 @dataclass(frozen=True)
 class ComparedCase:
-    """One case on both sides. `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows
-    it unless the code is `identical`, and is `not compared` where a side has no valid times. `seconds` are the medians
-    of A and B as they were measured.
+    """One case on both sides.
+
+    `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows it unless the code is
+    `identical`, and is `not compared` where a side has no valid times. `seconds` are the medians of A and B as they
+    were measured.
     """
 
     case: str
     metric: str
-    verdict: str
+    verdict: ComparedVerdict
     reason: str | None = None
     judgement: Judgement | None = None
     seconds: tuple[float | None, float | None] = (None, None)
     identical: bool = False
-    gravity: str = "note"
+    gravity: Gravity = "note"
+
+
+_Row = tuple[ComparedCase, _Cases]
 
 
 @dataclass(frozen=True)
 class RecordComparison:
-    """Every case of both records, the control, and what is to be known about the two records (`notes`).
+    """Every case of both records, the control, and `notes` about the two records.
 
     `complete` is False where measuring them was cut short. `software` are the versions of driver and
     toolkit that differ.
@@ -64,22 +73,22 @@ class RecordComparison:
 
     @property
     def exit_code(self) -> int:
-        """What a command ends with for it: that of its findings, 2 where nothing or not everything could be judged."""
+        """Exit code of a command: that of its findings, 2 where nothing or not everything could be judged."""
         return exit_code(comparison_findings(self)) or (0 if self.answered and self.complete else 2)
 
-    def counts(self) -> Mapping[str, int]:
-        """How many cases have each verdict, the verdicts in the order in which they matter."""
+    def counts(self) -> Mapping[ComparedVerdict, int]:
+        """Return how many cases have each verdict, the verdicts in the order in which they matter."""
         words = [one.verdict for one in self.cases]
-        return {word: words.count(word) for word in ("slower", "faster", "same", "inconclusive", "not compared")}
+        return {word: words.count(word) for word in get_args(ComparedVerdict)}
 
 
 def by_name(case: CaseResult) -> str:
-    """What two records of the same catalogue are paired by."""
+    """Return the key that pairs two records of the same catalogue."""
     return case.name
 
 
 def by_workload(case: CaseResult) -> str:
-    """What a kernel and its variant are paired by."""
+    """Return the key that pairs a kernel with its variant."""
     return f"{case.kernel}[{case.workload_text}]"
 
 
@@ -93,9 +102,9 @@ def compare(
     key: Callable[[CaseResult], str] = by_name,
     names: tuple[str, str] = ("A", "B"),
 ) -> RecordComparison:
-    """B against A in `metric` (cold time, or wall time where the cases ran on a CPU only), paired by `key`.
+    """Return B against A in `metric` (cold time, or wall time where the cases ran on a CPU only), paired by `key`.
 
-    ResultsError where backend, device or protocol differ: such times have nothing to say about each other.
+    Raise a ResultsError where backend, device or protocol differ: such times cannot be compared.
     """
     notes = require_comparable(a, b, names)
     if noise and (reason := noise.misfit(b)):
@@ -118,14 +127,14 @@ class _Surroundings:
     b: RunRecord
     software: str | None
 
-    def of(self, kernel):
-        """What differs around the kernel's machine code, in words; None where nothing does."""
+    def of(self, kernel: str) -> str | None:
+        """Return what differs around the kernel's machine code, in words; None where nothing does."""
         unit = "another unit of the device" if is_other_unit(self.a, self.b, kernel) else None
         return self.software or unit
 
 
-def _alone(sides, names):
-    """For each side, which cases the other one has not."""
+def _alone(sides: Sequence[Mapping[str, CaseResult]], names: tuple[str, str]) -> Iterator[str]:
+    """Yield for each side which cases the other one does not have."""
     for name, mine, theirs in zip(names, sides, sides[::-1], strict=True):
         alone = [case for case in mine if case not in theirs]
         if alone:
@@ -133,7 +142,7 @@ def _alone(sides, names):
             yield f"only {name} has {len(alone)} case{'s' if len(alone) > 1 else ''}: {few}"
 
 
-def _row(name, pair, metric, names):
+def _row(name: str, pair: _Cases, metric: str | None, names: tuple[str, str]) -> _Row:
     metric = metric or clock_of(next((case for case in pair if case.measurements), pair[0]))
     row = ComparedCase(name, metric, "inconclusive")
     for case, side in zip(pair, names, strict=True):
@@ -141,12 +150,12 @@ def _row(name, pair, metric, names):
         if reason:
             broken = case is pair[1] and case.status not in ("ok", "skipped")
             return replace(row, verdict="not compared", reason=reason, gravity="bad" if broken else "note"), pair
-    seconds = tuple(case.measurement(metric).median for case in pair)
+    seconds = valid_median(pair[0], metric), valid_median(pair[1], metric)
     return replace(row, seconds=seconds, identical=_identical(metric, *pair)), pair
 
 
 def missing(case: CaseResult, metric: str, side: str) -> str | None:
-    """Why the case has no time on that side; None where it has one."""
+    """Return why the case has no time on that side; None where it has one."""
     if case.status != "ok":
         return f"{case.status} in {side}: {case.reason or 'the record gives no reason'}"
     found = case.measurement(metric)
@@ -155,31 +164,31 @@ def missing(case: CaseResult, metric: str, side: str) -> str | None:
     return None if found.valid else f"{side}'s {metric_words(metric)} is not to be trusted: {found.reason}"
 
 
-def _identical(metric, a, b):
-    """Whether both sides ran the same machine code in the same launches; only the device's own times follow from it.
+def _identical(metric: str, a: CaseResult, b: CaseResult) -> bool:
+    """Return whether both sides ran the same machine code in the same launches, and the device's clock read `metric`.
 
-    What one of the records does not tell, as an older one its launches, speaks against nothing.
+    What one of the records does not know, as an older one its launches, is no difference.
     """
-    told = [name for name in LAUNCHED if name in a.code and name in b.code]
-    known = on_device(metric) and bool(a.code.get("sass")) and "sass" in told
-    return known and all(a.code[name] == b.code[name] for name in told)
+    shared = [name for name in LAUNCHED if name in a.code and name in b.code]
+    known = on_device(metric) and bool(a.code.get("sass")) and "sass" in shared
+    return known and all(a.code[name] == b.code[name] for name in shared)
 
 
 def on_device(metric: str) -> bool:
-    """Whether the device's own clock read it."""
+    """Return whether the device's own clock read it."""
     return {**MEASURED, **ELSEWHERE}[metric].clock in ("events", "graph")
 
 
-def _pair(row, both, noise):
-    sides = [case.measurement(row.metric) for case in both]
-    clocked = tuple(cycles(side) for side in sides)
-    known = noise.spread(row.case, row.metric) if noise else None
-    times = [medians(side.processes) for side in sides]
-    return Pair(*times, clocked if all(clocked) else None, known)
+def _pair(row: ComparedCase, both: _Cases, noise: Noise | None) -> Pair:
+    a, b = (valid(case, row.metric) for case in both)
+    assert a and b, "only cases with times on both sides are judged"
+    return pair_of(a, b, noise.spread(row.case, row.metric) if noise else None)
 
 
-def _judged(rows, pairs, rules, surrounded):
-    """Every row with its verdict, and the control that the rows of identical code make."""
+def _judged(
+    rows: Sequence[_Row], pairs: Mapping[str, Pair], rules: VerdictRules, surrounded: _Surroundings
+) -> tuple[list[ComparedCase], Control]:
+    """Return every row with its verdict, and the control that the rows of identical code make."""
     identical = [row.case for row, _ in rows if row.identical and rules.control]
     control = control_of({case: pairs[case] for case in identical})
     shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs.values()]
@@ -192,60 +201,66 @@ def _judged(rows, pairs, rules, surrounded):
     return decided, with_changed(control, changed) if control.used else control
 
 
-def _decided(row, judgement, identical=False):
+def _decided(row: ComparedCase, judgement: Judgement | None, identical: bool = False) -> ComparedCase:
     if judgement is None:
         return row
-    gravity = "bad" if judgement.verdict == "slower" else "note"
-    told = {"verdict": judgement.verdict, "reason": judgement.reason, "gravity": gravity}
-    return replace(row, **told, judgement=judgement, identical=identical)
+    return replace(
+        row, verdict=judgement.verdict, reason=judgement.reason, judgement=judgement, identical=identical,
+        gravity="bad" if judgement.verdict == "slower" else "note",
+    )  # fmt: skip
 
 
-def _of_identical(row, judgement, control, surrounded, *, around):
-    """A case of identical code: evidence about the machine where the control is large enough and nothing differs."""
+def _of_identical(
+    row: ComparedCase, judgement: Judgement, control: Control, surrounded: _Surroundings, *, around: str | None
+) -> ComparedCase:
+    """Return a case of identical code: evidence about the machine where a large control shows no difference."""
     found = _decided(row, judgement, identical=True)
     word = judgement.verdict
     if word in CHANGED and control.used and not surrounded.software:
         where = around or "the machine changed, not the kernel"
         return replace(found, verdict="inconclusive", gravity="note", reason=f"{STANDS_OUT} {word}: {where}")
     if word in CHANGED:
-        return replace(found, reason=f"identical machine code: {around or 'the machine or what surrounds it changed'}")
+        return replace(found, reason=f"identical machine code: {around or 'the machine or its environment changed'}")
     if control.used and not surrounded.software and word != "same":
-        return replace(found, verdict="same", reason=f"identical machine code; its times alone say {word}")
+        return replace(found, verdict="same", reason=f"identical machine code; by its times alone {word}")
     return found
 
 
-STANDS_OUT = "identical machine code, and its times alone say"
+STANDS_OUT = "identical machine code, and by its times alone"
 
 
 def undecided(
     comparison: RecordComparison, records: tuple[RunRecord, RunRecord], key: Callable[[CaseResult], str]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """The names, in either record, of the cases that more processes may decide."""
+    """Return the names, in either record, of the cases that more processes may decide."""
     left = {one.case for one in comparison.cases if one.verdict == "inconclusive"}
     first, second = (frozenset(case.name for case in record.cases if key(case) in left) for record in records)
     return first, second
 
 
 def comparison_findings(comparison: RecordComparison) -> list[Finding]:
-    """What the comparison has to say, the gravest first: broken and slower cases, a failed control, faster cases; then
-    cases of identical code that stand out, and what the machine did to all of them.
+    """Return the findings of the comparison, the gravest first.
+
+    Broken and slower cases, a failed control, faster cases; then cases of identical code that differ from the control,
+    and what the machine did to all of them.
     """
-    found = [_finding(one, comparison.names) for one in comparison.cases if one.verdict in CHANGED]
-    found += [Finding(one.gravity, "not compared", one.case, one.reason, one.metric)
+    changed = [(one, one.judgement) for one in comparison.cases if one.verdict in CHANGED]
+    found = [_finding(one, judgement, comparison.names) for one, judgement in changed if judgement]
+    found += [Finding(one.gravity, "not compared", one.case, one.reason or "", one.metric)
               for one in comparison.cases if one.verdict == "not compared"]  # fmt: skip
-    standing = [one for one in comparison.cases if one.identical and (one.reason or "").startswith(STANDS_OUT)]
-    found += [Finding("note", "control", one.case, one.reason, one.metric) for one in standing]
+    outside = [one for one in comparison.cases if one.identical and (one.reason or "").startswith(STANDS_OUT)]
+    found += [Finding("note", "control", one.case, one.reason or "", one.metric) for one in outside]
     found += control_findings(comparison.control, comparison.software)
     found += [Finding("note", "records", None, note) for note in comparison.notes]
-    return sorted(found, key=lambda one: ("bad", "untrusted", "note").index(one.gravity))
+    return sorted(found, key=lambda one: GRAVITY.index(one.gravity))
 
 
-def _finding(one, names):
-    low, high = one.judgement.estimate.interval()
+def _finding(one: ComparedCase, judgement: Judgement, names: tuple[str, str]) -> Finding:
+    low, high = judgement.estimate.interval()
     was, now = (value_text(one.metric, seconds) for seconds in one.seconds)
-    ratio = one.judgement.estimate.ratio
+    ratio = judgement.estimate.ratio
     message = (
         f"{metric_words(one.metric)} {now} in {names[1]}, {was} in {names[0]}: {ratio:.3f}x ({low:.3f} to {high:.3f}), "
-        f"floor {share_text(one.judgement.floor)}"
+        f"noise floor {share_text(judgement.floor)}"
     ) + (f"; {one.reason}" if one.reason else "")
     return Finding(one.gravity, one.verdict, one.case, message, one.metric, ratio)

@@ -1,6 +1,6 @@
-"""The state of the device over a whole run, out of the evidence of its measurements: the conditions of its numbers."""
+"""Conditions of a run: the state of the device over all of it, from the evidence of its measurements."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -15,8 +15,10 @@ _WATTS = ("power", "power_average")
 
 @dataclass(frozen=True)
 class Conditions:
-    """What `windows` windows saw: (lowest, median of medians, highest) by quantity, and in how many windows each reason
-    held the clock down. `cost` is the sampler's largest share of a core in one process; None where nobody counted.
+    """Readings of `windows` windows: (lowest, median of medians, highest) by quantity.
+
+    `reasons` is in how many windows each reason held the clock down; `cost` the sampler's largest share of a core in
+    one process, None where it was not counted.
     """
 
     windows: int
@@ -28,7 +30,7 @@ class Conditions:
 
 
 def conditions(record: RunRecord) -> Conditions | None:
-    """The conditions of a record; None where nothing watched its device."""
+    """Return the conditions of a record; None where nothing watched its device."""
     measurements = [one for case in record.cases for one in case.measurements if one.metric != _SAME_WINDOW]
     seen = [evidence for one in measurements for evidence in one.evidence]
     if not seen:
@@ -36,7 +38,7 @@ def conditions(record: RunRecord) -> Conditions | None:
     reasons: dict[str, int] = {}
     for word in (word for evidence in seen for word in evidence.reasons):
         reasons[word] = reasons.get(word, 0) + 1
-    costs = [one["cpu_share"] for one in record.monitor if one.get("cpu_share") is not None]
+    costs: list[float] = [one["cpu_share"] for one in record.monitor if one.get("cpu_share") is not None]
     return Conditions(
         windows=len(seen),
         readings=sum(evidence.readings for evidence in seen),
@@ -48,14 +50,14 @@ def conditions(record: RunRecord) -> Conditions | None:
 
 
 def noted(record: RunRecord) -> dict[str, int]:
-    """What was noted of measurements, with how many of them."""
+    """Return the notes of measurements, with how many have each."""
     found: dict[str, int] = {}
     for note in (note for case in record.cases for one in case.measurements for note in one.notes):
         found[note] = found.get(note, 0) + 1
     return found
 
 
-def _spans(seen: list[Evidence]):
+def _spans(seen: list[Evidence]) -> dict[str, Span]:
     names = dict.fromkeys(name for evidence in seen for name in evidence.spans)
     found = {name: [evidence.spans[name] for evidence in seen if name in evidence.spans] for name in names}
     return {
@@ -69,7 +71,7 @@ def _spans(seen: list[Evidence]):
 
 
 def words(found: Conditions) -> Iterator[tuple[str, str]]:
-    """The conditions as pairs of words, for people."""
+    """Yield the conditions as pairs of words, for people."""
     for name, title in (("sm_clock", "SM clock"), ("memory_clock", "memory clock")):
         if name in found.spans:
             yield title, _span(found.spans[name], lambda value: rate_text(value, "Hz"))
@@ -86,6 +88,6 @@ def words(found: Conditions) -> Iterator[tuple[str, str]]:
         yield "sampler", f"{share_text(found.cost)} of a core at most"
 
 
-def _span(span, text):
+def _span(span: Span, text: Callable[[float], str]) -> str:
     low, middle, high = (text(value) for value in span)
     return middle if low == high else f"{middle} ({low} to {high})"

@@ -1,4 +1,4 @@
-"""The control of a comparison: cases of identical code, whose times show what the machine did between the sides.
+"""Control of a comparison: cases of identical code, whose times show what the machine did between the sides.
 
 What they have in common is the machine's shift, a factor and an offset: another host launches every kernel 1.7 us
 later, another clock takes 1 % longer for all of it. Every pair is divided by it, with the shift's own error added. What
@@ -25,11 +25,11 @@ ENOUGH = 8
 BY_CHANCE = 0.01
 OUTER = 0.95  # of the control's cases shall lie within their intervals
 HALVINGS = 30
-TURNS = 30  # of the fit; it stands still after ten
+TURNS = 30  # of the fit; it does not change after ten
 HUBER = 1.345
 CERTAIN = 4.0  # standard errors from zero, for an offset to be one
-SPAN = 4.0  # between the shortest and the longest case, for an offset to be told from a factor
-LEAST, LEAST_SLOWER = 0.001, 0.01  # of a shift that is told, and of one that is bad where software changed
+SPAN = 4.0  # between the shortest and the longest case, for an offset to be distinguished from a factor
+LEAST, LEAST_SLOWER = 0.001, 0.01  # of a shift that is reported, and of one that is bad where software changed
 LEAST_ERROR = 1e-6  # relative; samples of four digits are no surer
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ class Fit:
     scatter: float = 0.0
 
     def at(self, seconds: float) -> MachineShift:
-        """The shift of a case that takes that long in A."""
+        """Return the shift of a case that takes that long in A."""
         inverse = 1 / min(max(seconds, self.range[0]), self.range[1]) if self.offset else 0.0
         ratio = self.factor + self.offset * inverse
         own, both, other = self.covariance
@@ -64,11 +64,10 @@ class Fit:
 
 @dataclass(frozen=True)
 class Control:
-    """The cases of identical code: how many, the median ratio of B to A, the `fit` that all pairs are divided by, and
-    the factor by which all errors were widened; then how many of them stand out all the same (`changed`), and how
-    likely at least so many are by chance.
+    """Cases of identical code: how many, the median ratio of B to A (`shift`), and the `fit` that divides all pairs.
 
-    Fewer cases than ENOUGH are counted and used for nothing.
+    `widening` is the factor by which all errors were widened. `changed` are those that differ all the same, `chance`
+    how likely at least so many are. Fewer cases than ENOUGH are counted and used for nothing.
     """
 
     cases: int = 0
@@ -80,17 +79,17 @@ class Control:
 
     @property
     def used(self) -> bool:
-        """Whether it is large enough to say anything."""
+        """Whether it is large enough to be used."""
         return self.cases >= ENOUGH
 
     @property
     def excess(self) -> bool:
-        """Whether more stand out than chance explains."""
+        """Whether more cases differ than chance explains."""
         return self.used and self.chance < BY_CHANCE
 
 
 def control_of(pairs: Mapping[str, Pair]) -> Control:
-    """The control that these pairs of identical code make."""
+    """Return the control that these pairs of identical code make."""
     if not pairs:
         return Control()
     shift = median(exp(pair.b.centre - pair.a.centre) for pair in pairs.values())
@@ -110,7 +109,7 @@ def control_of(pairs: Mapping[str, Pair]) -> Control:
 
 
 def unexplained(pair: Pair, found: Estimate) -> float:
-    """The log ratio that the SM clock does not explain: of time and cycles the one nearer to nothing.
+    """Return the log ratio that the SM clock does not explain: of time and cycles the one nearer to nothing.
 
     A kernel follows the clock between fully (its cycles stay) and not at all (its time stays): where one of them grew
     and the other one shrank, the clock explains all of it.
@@ -122,7 +121,7 @@ def unexplained(pair: Pair, found: Estimate) -> float:
 
 
 def fitted(seconds: Floats, logs: Floats, errors: Floats) -> Fit:
-    """The factor, and the offset where there is one beyond doubt, by Huber's regression of the ratios."""
+    """Return the factor, and the offset where there is one beyond doubt, by Huber's regression of the ratios."""
     ratios, ones = np.exp(logs), np.ones(len(logs))
     span = float(seconds.min()), float(seconds.max())
     both, covariance = _huber(np.stack([ones, 1 / seconds]), ratios, errors * ratios)
@@ -134,7 +133,7 @@ def fitted(seconds: Floats, logs: Floats, errors: Floats) -> Fit:
 
 
 def _huber(columns: Floats, values: Floats, errors: Floats) -> tuple[Floats, Floats]:
-    """The coefficients of `columns` and their covariance; a value counts less the further it is out."""
+    """Return the coefficients of `columns` and their covariance; a value counts less the further it is out."""
     scale, units = 1.0, np.sqrt((columns**2).mean(axis=1))
     columns = columns / units[:, None]
     weights = errors**-2
@@ -151,7 +150,7 @@ def _huber(columns: Floats, values: Floats, errors: Floats) -> tuple[Floats, Flo
 
 
 def _scatter(left: Floats, errors: Floats, quantiles: Floats) -> float:
-    """The least scatter with which as many of the control's cases lie within their 95 % interval as should."""
+    """Return the least scatter with which as many of the control's cases are within their 95 % interval as should."""
 
     def explains(scatter: float) -> bool:
         return float(np.quantile(left / np.hypot(errors, scatter) / quantiles, OUTER, method="lower")) <= 1
@@ -166,13 +165,13 @@ def _scatter(left: Floats, errors: Floats, quantiles: Floats) -> float:
 
 
 def with_changed(control: Control, changed: tuple[str, ...]) -> Control:
-    """The control with those of its cases that stand out after all was divided and widened."""
+    """Return the control with those of its cases that differ after all was divided and widened."""
     chance = float(bdtrc(len(changed) - 1, control.cases, BY_CHANCE)) if changed else 1.0
     return Control(control.cases, changed, chance, control.shift, control.widening, control.fit)
 
 
 def shift_words(control: Control) -> str | None:
-    """What the machine did to every case, where that is beyond its own error; None where it did nothing."""
+    """Return what the machine did to every case, where that is beyond its own error; None where it did nothing."""
     fit = control.fit
     error = hypot(sqrt(max(fit.covariance[0], 0.0)), fit.scatter)
     if not control.used:
@@ -183,7 +182,7 @@ def shift_words(control: Control) -> str | None:
 
 
 def control_findings(control: Control, software: str | None) -> list[Finding]:
-    """What a control has to say: an excess, and a shift, which is bad where other software made all code slower."""
+    """Return the findings of a control: an excess, and a shift, which is bad where other software made code slower."""
     found = [_failed(control)] if control.excess and not software else []
     words = shift_words(control)
     if words:

@@ -1,4 +1,4 @@
-"""Of every case the newest counters that there are, whichever of a profiler's records holds them."""
+"""Newest counters of every case, from whichever record of a profiler has them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ class Counted:
     file: str
 
     @property
-    def rank(self) -> tuple:
+    def rank(self) -> tuple[bool, bool, str]:
         """Greater is better: counted at all, more than DRAM bytes alone, newer."""
         profile = self.case.profile
         return bool(profile.get("values")), profile.get("set") != "traffic", self.record.created
 
 
 def newest_counted(records: Iterable[tuple[Path, RunRecord]]) -> dict[str, Counted]:
-    """By case the best that the records have; a case that none counted stands as the newest one left it."""
+    """Return the best of each case by name; a case without counters is as the newest record has it."""
     found: dict[str, Counted] = {}
     for path, record in records:
         for case in record.cases:

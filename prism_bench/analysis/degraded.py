@@ -28,7 +28,7 @@ class Slowdown:
 def slowdowns(record: RunRecord, factor: float = FACTOR, baseline: Baseline | None = None) -> list[Slowdown]:
     """Compare every case with the baseline, metric by metric; a case without a baseline has one unknown ratio."""
     before: dict[str, dict[str, float]] = {}
-    for (name, metric), seconds in (baseline.seconds if baseline else {}).items():
+    for (name, metric), seconds in baseline.seconds.items() if baseline else ():
         before.setdefault(name, {})[metric] = seconds
     return [
         slowdown

@@ -1,4 +1,4 @@
-"""One ratio with its error: how much longer B takes than A, what speaks against chance, what could be seen at all."""
+"""Estimate of a ratio: how much longer B takes than A, with its error and the smallest change that can be seen."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -15,13 +15,13 @@ OUTGROWN = 4.0  # times the stored variance: beyond it the machine is noisier no
 
 @cache
 def quantile(chance: float, freedom: float) -> float:
-    """The quantile of Student's t."""
+    """Return the quantile of Student's t."""
     return float(stdtrit(freedom, chance))
 
 
 @cache
 def reach(freedom: float) -> float:
-    """How many standard errors a change must measure to be found at the 1 % level in 95 of 100 cases."""
+    """Return how many standard errors a change must measure to be found at the 1 % level in 95 of 100 cases."""
     return quantile(1 - ALPHA / 2, freedom) + quantile(POWER, freedom)
 
 
@@ -54,7 +54,7 @@ class Estimate:
 
     @property
     def p(self) -> float:
-        """How likely so large a difference is where there is none (two-sided); 1 where that cannot be told."""
+        """How likely so large a difference is where there is none (two-sided); 1 where that is unknown."""
         if not self.freedom or np.isnan(self.error):
             return 1.0
         if self.error == 0:
@@ -62,23 +62,23 @@ class Estimate:
         return float(2 * stdtr(self.freedom, -abs(self.log) / self.error))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """The ratio's interval; from 0 to infinity where there are too few processes for one."""
+        """Return the ratio's interval; from 0 to infinity where there are too few processes for one."""
         if not self.freedom or np.isnan(self.error):
             return 0.0, float("inf")
         half = quantile((1 + confidence) / 2, self.freedom) * self.error
         return exp(self.log - half), exp(self.log + half)
 
     def widened(self, factor: float) -> "Estimate":
-        """The same with the error multiplied."""
+        """Return the same with the error multiplied."""
         return self if factor == 1 else Estimate(self.log, self.error * factor, self.freedom)
 
     def without(self, log: float, error: float) -> "Estimate":
-        """The same divided by a shift, of which the log is known with that error."""
+        """Return the same divided by a shift, of which the log is known with that error."""
         return Estimate(self.log - log, hypot(self.error, error), self.freedom) if log or error else self
 
 
 def pooled(*sides: Medians) -> Spread:
-    """The spread of process medians around each side's own centre."""
+    """Return the spread of process medians around each side's own centre."""
     freedom = sum(len(side.logs) - 1 for side in sides)
     if freedom < 1:
         return Spread(float("nan"), 0)
@@ -88,7 +88,7 @@ def pooled(*sides: Medians) -> Spread:
 
 
 def estimate(a: Medians, b: Medians, known: Spread | None = None) -> Estimate:
-    """B over A. A spread known from A/A measurement is weighed in by its degrees of freedom.
+    """Return B over A. A spread known from A/A measurement is weighed in by its degrees of freedom.
 
     Few processes know their own spread badly: three that happen to agree would make any difference certain. Weighing
     variances by their degrees of freedom is the moderated t of G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3.
@@ -110,7 +110,7 @@ def estimate(a: Medians, b: Medians, known: Spread | None = None) -> Estimate:
 
 
 def smallest_change(spread: Spread, processes_a: int, processes_b: int) -> float:
-    """The relative change that this many processes a side tell from nothing at the 1 % level in 95 of 100 cases."""
+    """Return the relative change that so many processes a side find at the 1 % level in 95 of 100 cases."""
     if not spread.freedom or not processes_a or not processes_b:
         return float("inf")
     return expm1(reach(spread.freedom) * sqrt(spread.variance * (1 / processes_a + 1 / processes_b)))

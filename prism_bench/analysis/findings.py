@@ -1,27 +1,30 @@
-"""What a run has to say: everything that is wrong, cannot be trusted, was left out or broke a promise."""
+"""Findings of a run: everything that is wrong, cannot be trusted, was left out or broke a promise."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.conditions import noted
 from prism_bench.analysis.degraded import Slowdown
+from prism_bench.measurement import Measurement
 from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import rate_text, time_text
 
-GRAVITY = ("bad", "untrusted", "note")
+Gravity = Literal["bad", "untrusted", "note"]
+GRAVITY = get_args(Gravity)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`gravity` is `bad`, `untrusted` or `note`; `kind` is one word for it, `case` None where it is about the run.
+    """Statement about a run or a case: its `gravity`, a word for its `kind`; `case` is None where it is about the run.
 
     `metric` is what it is about, where it is about one; `ratio` is the new value over the old one or over the promise.
-    Kind, case and metric say whether two runs found the same thing.
+    Two runs found the same thing where kind, case and metric are equal.
     """
 
-    gravity: str
+    gravity: Gravity
     kind: str
     case: str | None
     message: str
@@ -29,10 +32,8 @@ class Finding:
     ratio: float | None = None
 
 
-def findings(
-    record: RunRecord, verdicts: Sequence[BudgetVerdict] = (), slow: Sequence[Slowdown] = ()
-) -> list[Finding]:
-    """All findings of the record, the gravest first, each kind in the record's order."""
+def findings(record: RunRecord, verdicts: Sequence[BudgetVerdict] = (), slow: Sequence[Slowdown] = ()) -> list[Finding]:
+    """Return all findings of the record, the gravest first, each kind in the record's order."""
     found = (
         []
         if record.complete
@@ -49,13 +50,13 @@ def findings(
 
 
 def exit_code(found: Sequence[Finding]) -> int:
-    """What a command ends with: 3 where something cannot be trusted, 1 where something is bad, 0 otherwise."""
+    """Return the exit code of a command: 3 where something cannot be trusted, 1 where something is bad, 0 otherwise."""
     gravities = {finding.gravity for finding in found}
     return 3 if "untrusted" in gravities else 1 if "bad" in gravities else 0
 
 
-def _of_case(case: CaseResult):
-    found = []
+def _of_case(case: CaseResult) -> list[Finding]:
+    found: list[Finding] = []
     if case.status != "ok":
         gravity = "note" if case.status == "skipped" else "bad"
         found.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
@@ -70,51 +71,51 @@ def _of_case(case: CaseResult):
     return found
 
 
-def _watched(record):
-    """What was noted of measurements: one finding for each thing, however many measurements it was seen in."""
+def _watched(record: RunRecord) -> Iterator[Finding]:
+    """Yield one finding for each note of measurements, however many measurements have it."""
     for note, count in noted(record).items():
         words = "1 measurement" if count == 1 else f"{count} measurements"
         yield Finding("note", "evidence", None, f"{note} ({words})")
 
 
-def _tuned(record):
-    """Which choices did not count: all of another device's, or some that are stale."""
+def _tuned(record: RunRecord) -> Iterator[Finding]:
+    """Yield which choices did not count: all of another device's, or some that are stale."""
     if record.tuning.get("unused"):
         yield Finding("note", "untuned", None, record.tuning["unused"])
     for case, reason in record.tuning.get("stale", {}).items():
         yield Finding("note", "stale", case, f"launched by default, its choice is stale: {reason}")
 
 
-def _gravity(one):
-    """A kernel's samples that cannot be trusted are grave; a cell left empty, or a library's, is only to be known."""
+def _gravity(one: Measurement) -> tuple[Gravity, str]:
+    """Return gravity and kind: a kernel's samples that cannot be trusted are grave; an empty cell is a note."""
     if not one.samples:
         return "note", "empty"
     return ("untrusted" if one.distrusted else "note"), "invalid"
 
 
-def _doubt(one):
+def _doubt(one: Measurement) -> str:
     whose = "" if one.subject == "kernel" else f"{one.subject.replace(':', ' ')}, "
     return f"{whose}{metric_words(one.metric)}: {one.reason or 'the record gives no reason'}"
 
 
-def _missed(verdict):
+def _missed(verdict: BudgetVerdict) -> Finding:
     budget = verdict.budget
     limit, word = budget.limit, "at least" if budget.at_most is None else "at most"
     value, promise = value_text(budget.metric, verdict.value), value_text(budget.metric, limit)
     message = f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}"
-    ratio = verdict.value / limit if limit else None
+    ratio = verdict.value / limit if limit and verdict.value is not None else None
     return Finding("bad", "missed", verdict.case, message, budget.metric, ratio)
 
 
-def _undecided(verdict):
+def _undecided(verdict: BudgetVerdict) -> Finding:
     budget = verdict.budget
-    low, high = (value_text(budget.metric, end) for end in verdict.interval)
+    low, high = (value_text(budget.metric, end) for end in verdict.interval or ())
     value, promise = (value_text(budget.metric, one) for one in (verdict.value, budget.limit))
     message = f"{metric_words(budget.metric)} is {value} ({low} to {high}); the budget of {promise} is within its error"
     return Finding("note", "undecided", verdict.case, message, budget.metric)
 
 
-def _expired(verdict):
+def _expired(verdict: BudgetVerdict) -> Finding:
     budget = verdict.budget
     message = f"the budget of {value_text(budget.metric, budget.limit)} for {metric_words(budget.metric)} expired on "
     message += f"{budget.expires}: {budget.owner or 'its owner'} renews it or takes it out"
@@ -130,12 +131,12 @@ def _degraded(one: Slowdown) -> Finding:
 
 
 def metric_words(metric: str) -> str:
-    """`cold time` for `cold_time`."""
+    """Return `cold time` for `cold_time`."""
     return metric.replace("_", " ")
 
 
 def value_text(metric: str, value: float | None) -> str:
-    """A value of a metric in words for people; a plain number where the metric is not one of ours."""
+    """Return a value of a metric in words for people; a plain number where the metric is unknown."""
     known = {**MEASURED, **ELSEWHERE, **DERIVED}.get(metric)
     unit = known.unit if known else None
     if value is None:

@@ -1,4 +1,4 @@
-"""The gate: everything that is asked of the newest record, in one place, and whether it may pass."""
+"""Gate: every check of the newest record, and whether it may pass."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from prism_bench.run_record import RunRecord
 
 @dataclass(frozen=True)
 class GatePart:
-    """One kind of question: its `checks`, and where it could ask nothing, `silent` says why."""
+    """One kind of check: its `checks`, and where there are none, `silent` is the reason."""
 
     name: str
     checks: tuple[GateCheck, ...] = ()
@@ -20,13 +20,13 @@ class GatePart:
 
     @property
     def answered(self) -> bool:
-        """Whether any question of it got an answer: a part that did not has promised nothing."""
+        """Whether any of its checks has an answer; a part without one promises nothing."""
         return any(check.answered for check in self.checks)
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The `parts` asked of the `record` that lies at `path`."""
+    """Parts of the gate on the `record` at `path`."""
 
     record: RunRecord
     path: Path
@@ -48,7 +48,7 @@ class Gate:
 
     @property
     def exit_code(self) -> int:
-        """3 where something cannot be trusted, 1 where something is bad, 2 where no question got an answer, else 0."""
+        """3 where something cannot be trusted, 1 where something is bad, 2 where no check has an answer, else 0."""
         gravities = {check.gravity for check in self.concerns}
         if gravities:
             return 3 if "untrusted" in gravities else 1
@@ -56,10 +56,10 @@ class Gate:
 
 
 def gate(reading: Reading, path: Path, more: Sequence[GatePart] = ()) -> Gate:
-    """The gate on a reading: the run itself, its budgets, and the parts that need more than one record."""
+    """Return the gate on a reading: the run itself, its budgets, and the parts that need more than one record."""
     budgets = checks.of_budgets(reading)
     silent = None if budgets else "no budget applies to a case of this record"
     run = GatePart("run", tuple(checks.of_run(reading)))
     if not run.answered:
-        run = replace(run, silent="no kernel was verified or timed, besides the machine's own")
+        run = replace(run, silent="no kernel was verified or timed, except the machine's own")
     return Gate(reading.record, path, (run, GatePart("budgets", tuple(budgets), silent), *more))

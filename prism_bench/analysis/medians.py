@@ -1,4 +1,4 @@
-"""What the processes of one measurement say: their medians on a log scale, and how well those are known.
+"""Medians of the processes of one measurement, on a log scale, with how well they are known.
 
 A median's bootstrap distribution is known in closed form, so its moments are computed and nothing is drawn: the same
 samples always give the same verdict. J. Maritz, R. Jarrett, JASA 73 (1978) 194; F. Harrell, C. Davis, Biometrika 69
@@ -16,14 +16,16 @@ from scipy.special import betainc
 
 from prism_bench.measurement import Measurement
 
+Floats = NDArray[np.float64]
 SAMPLED = 0.25  # the share of their samples' variance below which the spread of medians is luck or rounding
 _SAME = 1e-7  # relative; closer samples differ only by how they were rounded
 
 
 @dataclass(frozen=True)
 class Medians:
-    """The log of each process's median (`logs`), that median's own variance (`variances`), and the relative
-    `resolution` of the samples: the smallest difference that the clock showed.
+    """Medians of the processes: their `logs`, and the own variance of each (`variances`).
+
+    `resolution`, relative, is the smallest difference between samples that the clock showed.
     """
 
     logs: tuple[float, ...]
@@ -69,56 +71,55 @@ class Medians:
         return exp(self.centre)
 
     def __add__(self, other: "Medians") -> "Medians":
-        """The processes of both."""
+        """Return the processes of both."""
         return Medians(self.logs + other.logs, self.variances + other.variances, min(self.resolution, other.resolution))
 
     def only(self, chosen: Sequence[int]) -> "Medians":
-        """The same for the processes of those positions."""
+        """Return the same for the processes of those positions."""
         return Medians(tuple(self.logs[i] for i in chosen), tuple(self.variances[i] for i in chosen), self.resolution)
 
 
 def medians(processes: Sequence[Sequence[float]]) -> Medians:
-    """The medians of the processes' positive samples; empty processes are left out."""
+    """Return the medians of the processes' positive samples; empty processes are left out."""
     groups = [np.sort(np.log(np.asarray(process, float))) for process in processes if len(process)]
     moments = [_moments(group) for group in groups]
-    logs, variances = zip(*moments, strict=True) if moments else ((), ())
-    return Medians(logs, variances, _resolution(groups))
+    return Medians(tuple(log for log, _ in moments), tuple(error for _, error in moments), _resolution(groups))
 
 
-def medians_of_rows(logs: NDArray[np.float64]) -> list[Medians]:
-    """The medians of many cases at once, from the logs of their samples: (cases, processes, samples)."""
+def medians_of_rows(logs: Floats) -> list[Medians]:
+    """Return the medians of many cases at once, from the logs of their samples: (cases, processes, samples)."""
     ordered = np.sort(logs, axis=-1)
-    weights = _weights(logs.shape[-1])
-    means = ordered @ weights
-    variances = (ordered - means[..., None]) ** 2 @ weights
+    weights = _weights(int(logs.shape[-1]))
+    means: Floats = ordered @ weights
+    variances: Floats = (ordered - means[..., None]) ** 2 @ weights
     return [Medians(tuple(a), tuple(b)) for a, b in zip(means.tolist(), variances.tolist(), strict=True)]
 
 
 def cycles(measurement: Measurement) -> Medians | None:
-    """The same for the samples in cycles of the SM clock; None unless every sample has its clock."""
+    """Return the medians in cycles of the SM clock; None unless every sample has its clock."""
     pairs = list(zip(measurement.processes, measurement.clocks, strict=False))
     whole = len(pairs) == len(measurement.processes) and all(len(times) == len(clocks) for times, clocks in pairs)
     if not whole or any(clocks and min(clocks) <= 0 for _, clocks in pairs):
         return None
-    return medians([np.multiply(times, clocks) for times, clocks in pairs])
+    return medians([np.multiply(times, clocks).tolist() for times, clocks in pairs])
 
 
-def _moments(ordered):
-    """Mean and variance of the median over all bootstrap samples of the ordered values."""
+def _moments(ordered: Floats) -> tuple[float, float]:
+    """Return mean and variance of the median over all bootstrap samples of the ordered values."""
     weights = _weights(len(ordered))
     mean = float(weights @ ordered)
     return mean, float(weights @ (ordered - mean) ** 2)
 
 
 @cache
-def _weights(count):
-    """How likely each order statistic is the median of a bootstrap sample: exact for odd counts."""
+def _weights(count: int) -> Floats:
+    """Return how likely each order statistic is the median of a bootstrap sample: exact for odd counts."""
     half = (count + 1) / 2
     steps = betainc(half, half, np.arange(count + 1) / count)
     return np.diff(steps)
 
 
-def _resolution(groups):
+def _resolution(groups: Sequence[Floats]) -> float:
     steps = np.diff(np.sort(np.concatenate(groups))) if groups else np.empty(0)
     steps = steps[steps > _SAME]
     return float(steps.min()) if len(steps) else 0.0

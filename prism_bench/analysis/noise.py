@@ -1,4 +1,4 @@
-"""The noise floor: what a build differs from itself by, measured A/A, so that nobody calls that a change."""
+"""Noise floor: by how much a build differs from itself, measured A/A, so that no such difference is called a change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from random import Random
 
 from prism_bench.analysis.comparable import device_of, require_comparable
 from prism_bench.analysis.estimate import Spread, pooled, smallest_change
-from prism_bench.analysis.medians import cycles, medians
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.analysis.verdict import CHANGED, RULES, Pair, VerdictRules, judged
+from prism_bench.analysis.verdict import CHANGED, RULES, Pair, VerdictRules, judged, pair_of
+from prism_bench.measure.limits import valid
 from prism_bench.run_record import RunRecord
 
 REPAIRINGS = 20
@@ -16,11 +16,12 @@ REPAIRINGS = 20
 
 @dataclass(frozen=True)
 class Floor:
-    """The noise of one metric of one case. `between` and `within` are relative standard deviations of a process's
-    median: what processes differ by, and what their own samples leave open. `processes` were measured on each side.
+    """Noise of one metric of one case.
 
-    `smallest_change` is what so many a side can tell from nothing. The processes were dealt anew into two sides
-    `repaired` times; `false_verdicts` of those were called slower or faster, without the help of this floor.
+    `between` and `within` are relative standard deviations of a process's median: what processes differ by, and what
+    their own samples leave open. `processes` were measured on each side. `smallest_change` is what so many a side can
+    distinguish from none. The processes were dealt anew into two sides `repaired` times; `false_verdicts` of those were
+    called slower or faster, without the help of this noise floor.
     """
 
     seconds: float
@@ -36,27 +37,27 @@ class Floor:
 
     @property
     def spread(self) -> Spread:
-        """What an estimate weighs in."""
+        """The spread that an estimate weighs in."""
         return Spread(self.between**2 + self.within**2, self.freedom, self.within**2)
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The floors of one machine by case and metric."""
+    """Noise floors of one machine by case and metric."""
 
     machine: str
     device: str
     backend: str
-    protocol: int
-    floors: Mapping[tuple[str, str], Floor] = field(default_factory=dict)
+    protocol: int | None
+    floors: Mapping[tuple[str, str], Floor] = field(default_factory=dict[tuple[str, str], Floor])
 
     def spread(self, case: str, metric: str) -> Spread | None:
-        """The known spread of the case's metric, or None."""
+        """Return the known spread of the case's metric, or None."""
         floor = self.floors.get((case, metric))
         return floor.spread if floor else None
 
     def misfit(self, record: RunRecord) -> str | None:
-        """Why this noise says nothing about the record's times; None where it does."""
+        """Return why this noise does not apply to the record's times; None where it does."""
         for word, own, other in (
             ("device", self.device, device_of(record)),
             ("backend", self.backend, record.backend),
@@ -74,37 +75,34 @@ class Noise:
 
 
 def noise_of(a: RunRecord, b: RunRecord, rules: VerdictRules = RULES, seed: int = 0) -> Noise:
-    """The floors that two interleaved records of one build show; of every case that was timed validly on both sides."""
+    """Return the noise floors of two interleaved records of one build, for cases timed validly on both sides."""
     require_comparable(a, b, ("A", "B"))
     sides = {key: pair for key, pair in _measured(a, b).items() if len(pair.a.logs) > 1 and len(pair.b.logs) > 1}
     false = _false_verdicts(sides, rules, seed)
     floors = {key: _floor(pair, false[key], a) for key, pair in sides.items()}
-    return Noise(a.machine["id"], device_of(a), a.backend, a.protocol.get("version"), floors)
+    return Noise(str(a.machine["id"]), device_of(a), a.backend, a.protocol.get("version"), floors)
 
 
-def _measured(a, b):
-    found = {}
+def _measured(a: RunRecord, b: RunRecord) -> dict[tuple[str, str], Pair]:
+    found: dict[tuple[str, str], Pair] = {}
     for case in a.cases:
         other = b.case(case.name)
         if other is None or "ok" not in (case.status, other.status) or not (case.measurements and other.measurements):
             continue
         for metric in {"cold_time", "hot_time", clock_of(case)}:
-            both = case.measurement(metric), other.measurement(metric)
-            if all(one and one.valid and one.samples for one in both):
-                clocked = tuple(cycles(one) for one in both)
-                found[case.name, metric] = Pair(
-                    *(medians(one.processes) for one in both), clocked if all(clocked) else None
-                )
+            one, two = valid(case, metric), valid(other, metric)
+            if one and two and one.samples and two.samples:
+                found[case.name, metric] = pair_of(one, two)
     return found
 
 
-def _floor(pair, false, record):
+def _floor(pair: Pair, false: int, record: RunRecord) -> Floor:
     spread, count = pooled(pair.a, pair.b), min(len(pair.a.logs), len(pair.b.logs))
     return Floor(
         seconds=pair.a.typical,
         between=spread.between**0.5,
         within=min(spread.within, spread.variance) ** 0.5,
-        freedom=spread.freedom,
+        freedom=int(spread.freedom),
         processes=count,
         smallest_change=smallest_change(spread, count, count),
         false_verdicts=false,
@@ -114,11 +112,13 @@ def _floor(pair, false, record):
     )
 
 
-def _false_verdicts(sides: Mapping[tuple[str, str], Pair], rules, seed):
-    """By case and metric, how often the processes of one build, dealt anew into two sides, were called different.
+def _false_verdicts(
+    sides: Mapping[tuple[str, str], Pair], rules: VerdictRules, seed: int
+) -> dict[tuple[str, str], int]:
+    """Return by case and metric how often processes of one build, dealt anew into two sides, were called different.
 
-    Each metric is judged as a suite of its own, as a comparison does. Dealt sides share processes from one time to the
-    next, so that twenty of them say less than twenty measurements would.
+    Each metric is judged as one suite, as a comparison does. Dealt sides share processes from one time to the next, so
+    that twenty of them show less than twenty measurements would.
     """
     false = dict.fromkeys(sides, 0)
     for metric in {metric for _, metric in sides}:
@@ -131,7 +131,7 @@ def _false_verdicts(sides: Mapping[tuple[str, str], Pair], rules, seed):
 
 
 def _dealt(pair: Pair, rng: Random) -> Pair:
-    """The pair's processes, shuffled into two sides as large as before."""
+    """Return the pair's processes, shuffled into two sides as large as before."""
     order = list(range(len(pair.a.logs) + len(pair.b.logs)))
     rng.shuffle(order)
     first, second = order[: len(pair.a.logs)], order[len(pair.a.logs) :]

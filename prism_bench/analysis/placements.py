@@ -1,8 +1,8 @@
-"""Levels that processes may stand on: what a difference between two groups of processes proves, however they differ.
+"""Placement levels of processes: what a difference between two groups of processes proves, however they differ.
 
 A process may be placed well or badly (memory, clock, other tenants) and keep its level until it ends. Three processes
 of either side then differ as two kernels would, without any spread within a side. Two answers follow. Enough processes
-exclude it: the chance that processes that are dealt at random come to lie apart, or nearly so, becomes small enough.
+exclude it: the chance that processes dealt at random are separated, or nearly so, becomes small enough.
 And where processes of one side differ by some level anywhere in the suite, a difference of that size proves nothing.
 """
 
@@ -23,7 +23,7 @@ FEW = 5  # fewer processes a side rarely show a level in one case, so no case is
 
 @cache
 def supported(processes_a: int, processes_b: int) -> bool:
-    """Whether so many processes a side exclude that they were dealt into two sides by chance.
+    """Return whether so many processes a side exclude that they were dealt into two sides by chance.
 
     Two in all ways to choose A's processes separate the sides as far as possible: the smallest p of a permutation test.
     """
@@ -34,7 +34,7 @@ NEEDED = next(count for count in range(1, 99) if supported(count, count))
 
 
 def level_floor(sides: Sequence[tuple[Medians, Medians]]) -> float:
-    """The log difference between processes of one side that this suite shows: the largest, or nearly, of all cases.
+    """Return the log difference between processes of one side that this suite shows: nearly the largest of all cases.
 
     Only a few processes a side show too little to leave any case out; of more, 1 % of the cases may stray alone.
     """
@@ -44,8 +44,10 @@ def level_floor(sides: Sequence[tuple[Medians, Medians]]) -> float:
 
 
 def stale_floor(sides: Sequence[tuple[Medians, Medians, float]]) -> float:
-    """The same of cases whose noise is known, where it no longer holds: 0 unless the variance of more than 1 % of them
-    exceeds the known one by a factor (the third value) that chance excludes.
+    """Return the same of cases whose noise is known, where it no longer holds.
+
+    0 unless the variance of more than 1 % of them exceeds the known one by a factor (the third value) that chance
+    excludes.
     """
     spreads = sorted((max(_spread(a), _spread(b)) for a, b, factor in sides if factor > STALE), reverse=True)
     alone = int(TRIMMED * len(sides))

@@ -1,4 +1,4 @@
-"""What is promised on one device, in microseconds: `suites/budgets/<device>.toml`, and the baseline beside it.
+"""Promises on one device, in microseconds: `suites/budgets/<device>.toml`, and the baseline next to it.
 
     device = "NVIDIA H200"                     # both as in the records that are held to this
     backend = "cuda"
@@ -15,13 +15,14 @@
     reason = "why it is what it is"
     expires = 2027-06-30                       # optional: from then on it binds nobody
 
-A catalogue of one's own keeps them in its folder `budgets/`.
+Another catalogue keeps them in its folder `budgets/`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import cast
 
 from prism_bench.analysis.baselines import Baseline, known_case, read_baseline
 from prism_bench.analysis.comparable import device_of
@@ -46,16 +47,16 @@ class PromisesOfOthers(ResultsError):
 
 @dataclass(frozen=True)
 class Promises:
-    """The budgets of a device by case, the factor from which a case is degraded, and the baseline, where one exists.
+    """Budgets of a device by case, the factor from which a case is degraded, and the baseline, where one exists.
 
     `path` is the device's file, None where it has none. `extension_rules` are the keys of its `[rules]` that
-    extensions declare. `not_held` says why nothing was held against them, empty where they apply.
+    extensions declare. `not_held` is why nothing was compared with them, empty where they apply.
     """
 
     path: Path | None = None
-    budgets: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)
+    budgets: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict[str, tuple[Budget, ...]])
     degraded: float = FACTOR
-    extension_rules: Mapping[str, object] = field(default_factory=dict)
+    extension_rules: Mapping[str, object] = field(default_factory=dict[str, object])
     baseline: Baseline | None = None
     baseline_path: Path | None = None
     not_held: str = ""
@@ -67,7 +68,7 @@ class Promises:
 
 
 def folder_of(catalogue: Catalogue) -> Path:
-    """Where a catalogue's budgets stand: `suites/budgets` of the checkout, or `budgets` in a folder of one's own.
+    """Return the folder of a catalogue's budgets: `suites/budgets` of the checkout, else the catalogue's `budgets`.
 
     Where the catalogue came with an installed package there is no checkout: the current folder takes its place.
     """
@@ -78,23 +79,24 @@ def folder_of(catalogue: Catalogue) -> Path:
 
 
 def baseline_path(device: str, catalogue: Catalogue) -> Path:
-    """Where the baseline of the device of that name is kept."""
+    """Return the path of the baseline of the device of that name."""
     return folder_of(catalogue) / f"{slug(device)}.baseline.toml"
 
 
 def promises_for(record: RunRecord, catalogue: Catalogue) -> Promises:
-    """What the record's device is held to; a ResultsError with place and rule where a file is not right or is not about
-    such records.
+    """Return the promises of the record's device.
+
+    Raise a ResultsError with place and rule where a file is not right or is not about such records.
     """
     if record.imported:
         return Promises()
     device = device_of(record)
-    path, beside = folder_of(catalogue) / f"{slug(device)}.toml", baseline_path(device, catalogue)
-    baseline = read_baseline(beside) if beside.is_file() else None
+    path, past = folder_of(catalogue) / f"{slug(device)}.toml", baseline_path(device, catalogue)
+    baseline = read_baseline(past) if past.is_file() else None
     if baseline:
-        _require_same(beside, (baseline.device, baseline.backend, baseline.protocol), record)
+        _require_same(past, (baseline.device, baseline.backend, baseline.protocol), record)
     degraded, more, budgets = _read(path, catalogue, record) if path.is_file() else (FACTOR, {}, {})
-    return Promises(path if path.is_file() else None, budgets, degraded, more, baseline, beside if baseline else None)
+    return Promises(path if path.is_file() else None, budgets, degraded, more, baseline, past if baseline else None)
 
 
 def promises_or_reason(record: RunRecord, catalogue: Catalogue) -> Promises:
@@ -105,11 +107,13 @@ def promises_or_reason(record: RunRecord, catalogue: Catalogue) -> Promises:
         return Promises(not_held=str(error))
 
 
-def _read(path, catalogue, record):
+def _read(
+    path: Path, catalogue: Catalogue, record: RunRecord
+) -> tuple[float, dict[str, object], dict[str, tuple[Budget, ...]]]:
     table = read_table(path)
-    _require_same(path, (table.take("device"), table.take("backend"), table.take("protocol", int)), record)
-    degraded, more = _rules(TomlTable(table.take("rules", dict, {}), f"{path}: rules"))
-    entries = table.take("budget", list, [])
+    _require_same(path, (table.take("device", str), table.take("backend", str), table.take("protocol", int)), record)
+    degraded, more = _rules(TomlTable(table.take("rules", dict[str, object], dict[str, object]()), f"{path}: rules"))
+    entries: list[object] = table.take("budget", list[object], list[object]())
     table.finish()
     budgets: dict[str, tuple[Budget, ...]] = {}
     for number, entry in enumerate(entries, 1):
@@ -124,13 +128,12 @@ def _rules(table: TomlTable) -> tuple[float, dict[str, object]]:
     """Return the factor from which a case is degraded, and the keys that extensions declare."""
     degraded = table.number("degraded_over_baseline", FACTOR)
     known = [key for one in installed() for key in one.rules] if table.left else []
-    values = {key: table.take(key, (str, int, float), None) for key in known}
+    values = {key: table.scalar(key) for key in known}
     table.finish()
     return degraded, {key: value for key, value in values.items() if value is not None}
 
 
-
-def _require_same(path, promised, record):
+def _require_same(path: Path, promised: tuple[str, str, int | None], record: RunRecord) -> None:
     own = device_of(record), record.backend, record.protocol.get("version")
     for word, theirs, mine in zip(("device", "backend", "protocol"), promised, own, strict=True):
         if theirs != mine:
@@ -140,23 +143,23 @@ def _require_same(path, promised, record):
             )
 
 
-def _budget(entry, where, catalogue):
+def _budget(entry: object, where: str, catalogue: Catalogue) -> tuple[str, Budget]:
     if not isinstance(entry, dict):
         raise ResultsError(f"{where}: not a table; write [[budget]]")
-    table = TomlTable(entry, where)
-    case = known_case(table.take("case"), catalogue, where)
+    table = TomlTable(cast("dict[str, object]", entry), where)
+    case = known_case(table.take("case", str), catalogue, where)
     metric = table.known_word("metric", _METRICS)
     at_most, at_least = _limits(table, metric)
     budget = Budget(
-        metric, at_most, at_least, owner=table.take("owner"), reason=table.take("reason"),
+        metric, at_most, at_least, owner=table.take("owner", str), reason=table.take("reason", str),
         expires=table.take("expires", date, None),
     )  # fmt: skip
     table.finish()
     return case, budget
 
 
-def _limits(table, metric):
-    """`at_most` and `at_least` in SI units, exactly one of them; times are written in microseconds."""
+def _limits(table: TomlTable, metric: str) -> tuple[float | None, float | None]:
+    """Return `at_most` and `at_least` in SI units, exactly one of them; times are written in microseconds."""
     if metric in MEASURED and MEASURED[metric].unit == "s":
         return table.number("at_most_us") * 1e-6, None
     limits = table.number("at_most", None), table.number("at_least", None)

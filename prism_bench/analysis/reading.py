@@ -1,6 +1,7 @@
-"""A reading: everything that analysis has to say about one record, made once and handed to every kind of report."""
+"""Reading: the whole analysis of one record, made once for every kind of report."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import median
 
 import pandas
@@ -9,7 +10,7 @@ from prism_bench.analysis.budgets import BudgetVerdict, absent, budget_verdicts
 from prism_bench.analysis.degraded import Slowdown, slowdowns
 from prism_bench.analysis.findings import Finding, findings
 from prism_bench.analysis.promises import Promises, promises_for, promises_or_reason
-from prism_bench.analysis.summary import limits_of, summary
+from prism_bench.analysis.summary import SummaryRow, limits_of, number, rows_of, summary
 from prism_bench.analysis.uncertainty import within_errors
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import Limits
@@ -20,9 +21,9 @@ from prism_bench.run_record import CaseResult, RunRecord
 class Reading:
     """A record with its limits, the verdicts on its budgets and its findings.
 
-    `cases` are those at a workload of their own, `frame` is their summary, row by row; `edges` are the edge and golden
-    cases, which are verified and never timed. `budgets` is empty where no catalogue was at hand: budgets stand in the
-    specs and beside the catalogue (`promises`), not in the record. `slowdowns` compare it with the baseline.
+    `cases` are the timed ones, `frame` is their summary, row by row; `edges` are the edge and golden cases, which are
+    verified and never timed. `budgets` is empty without a catalogue: budgets are in the specs and next to the catalogue
+    (`promises`), not in the record. `slowdowns` compare it with the baseline.
     """
 
     record: RunRecord
@@ -38,11 +39,15 @@ class Reading:
     @property
     def trusted(self) -> int:
         """How many cases ended well and have no invalid measurement."""
-        return int(((self.frame["status"] == "ok") & self.frame["invalid"].isna()).sum())
+        return sum(row["status"] == "ok" and row["invalid"] is None for row in self._rows)
 
     def values(self, column: str) -> list[float]:
-        """The known values of a column of the summary, machine kernels left out."""
-        return self.frame.loc[self.frame["ceiling"].isna(), column].dropna().tolist()
+        """Return the known values of a column of the summary, without machine kernels."""
+        return [value for row in self._rows if row["ceiling"] is None and (value := number(row[column])) is not None]
+
+    @cached_property
+    def _rows(self) -> list[SummaryRow]:
+        return rows_of(self.frame)
 
     @property
     def every_budget(self) -> tuple[BudgetVerdict, ...]:
@@ -52,8 +57,8 @@ class Reading:
     @property
     def busy_shares(self) -> list[float]:
         """How much of its limit each case reaches that memory or arithmetic binds, and not the launch."""
-        rows = self.frame[self.frame["ceiling"].isna() & self.frame["bound"].isin(["memory", "compute"])]
-        return rows["bound_share"].dropna().tolist()
+        rows = [row for row in self._rows if row["ceiling"] is None and row["bound"] in ("memory", "compute")]
+        return [share for row in rows if (share := number(row["bound_share"])) is not None]
 
 
 def read(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> Reading:
@@ -78,10 +83,10 @@ def read(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
 
 def _not_held(promises: Promises) -> list[Finding]:
     """Return a note where budgets and baseline are about other records."""
-    message = f"nothing was held against the device's budgets and baseline: {promises.not_held}"
+    message = f"nothing was compared with the device's budgets and baseline: {promises.not_held}"
     return [Finding("note", "promises", None, message)] if promises.not_held else []
 
 
 def middle(values: list[float]) -> float | None:
-    """The median; None where there are no values."""
+    """Return the median; None where there are no values."""
     return median(values) if values else None

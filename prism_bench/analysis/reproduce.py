@@ -1,29 +1,31 @@
-"""The command that shows again what a check found, for a shell in a clean checkout on the machine of the record."""
+"""Command that reproduces a finding, for a shell in a clean checkout on the machine of the record."""
 
 import shlex
+from collections.abc import Sequence
 
 from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.summary import implementation
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.workload import LABELS
 
-# What verification alone shows; everything else needs a measurement.
+# Answers that verification alone shows; everything else needs a measurement.
 _VERIFIED = ("wrong", "crashed", "timed out", "failed")
 _SHORT = 12  # digits of a commit
 _MOST = 8
 
 
 def command(record: RunRecord, check: GateCheck) -> str:
-    """Compare with the commit that the check is against; else check out its own, and measure or verify its cases."""
+    """Return the command: compare with the check's other commit, else check out its own and run or verify its cases."""
     verb = "verify" if check.answer in _VERIFIED else "run"
-    compares = bool(check.against and record.commit)
-    words = ["compare", check.against[:_SHORT], record.commit[:_SHORT]] if compares else [verb]
-    checkout = f"git checkout {record.commit[:_SHORT]} && " if record.commit and not compares else ""
-    return checkout + shlex.join(["prism-bench", *words, *_choice(record, check)])
+    commit = (record.commit or "")[:_SHORT]
+    if check.against and commit:
+        return shlex.join(["prism-bench", "compare", check.against[:_SHORT], commit, *_choice(record, check)])
+    checkout = f"git checkout {commit} && " if commit else ""
+    return checkout + shlex.join(["prism-bench", verb, *_choice(record, check)])
 
 
-def _choice(record, check):
-    """The options that choose backend, catalogue and cases."""
+def _choice(record: RunRecord, check: GateCheck) -> list[str]:
+    """Return the options that choose backend, catalogue and cases."""
     names = check.cases or ((check.case,) if check.case else ())
     found = [case for name in names if (case := record.case(name))]
     options = [("--backend", record.backend)]
@@ -33,8 +35,8 @@ def _choice(record, check):
     return [word for option in options for word in option]
 
 
-def _filters(cases):
-    """The cases; where those are too many to type their kernels, and all where even these are."""
+def _filters(cases: Sequence[CaseResult]) -> list[str]:
+    """Return the cases; where they are too many their kernels, and nothing (all) where even these are."""
     for name in (_filter, implementation):
         names = dict.fromkeys(map(name, cases))
         if len(names) <= _MOST:
@@ -42,6 +44,6 @@ def _filters(cases):
     return []
 
 
-def _filter(case):
-    """Edges have no name that a filter knows: those are asked for by their kernel."""
+def _filter(case: CaseResult) -> str:
+    """Return the case's name; that of its kernel for edges, which no filter knows by name."""
     return case.name if case.label in LABELS else implementation(case)

@@ -1,4 +1,4 @@
-"""What a case is compared with in its own record: the best library peer and the CPU."""
+"""Rivals of a case in its own record: the best library peer and the CPU."""
 
 from dataclasses import dataclass
 
@@ -15,13 +15,13 @@ class Rival:
 
 
 def clock_of(case: CaseResult) -> str:
-    """The metric in which the case is compared: `cold_time`, or `wall_time` where the case ran on a CPU only."""
+    """Return the metric in which the case is compared: `cold_time`, or `wall_time` where the case ran on a CPU only."""
     has_cold = any(one.metric == "cold_time" for one in case.measurements)
     return "cold_time" if has_cold else "wall_time"
 
 
 def peers(case: CaseResult) -> list[Rival]:
-    """Every validly measured peer of the case, the fastest first."""
+    """Return every validly measured peer of the case, the fastest first."""
     metric = clock_of(case)
     subjects = [one.subject for one in case.measurements if one.metric == metric and one.subject.startswith("peer:")]
     timed = [Rival(s.removeprefix("peer:"), t) for s in subjects if (t := valid_median(case, metric, s))]
@@ -29,5 +29,5 @@ def peers(case: CaseResult) -> list[Rival]:
 
 
 def cpu_seconds(case: CaseResult) -> float | None:
-    """What the reference took on the CPU, in seconds; None where it was not timed."""
+    """Return what the reference took on the CPU, in seconds; None where it was not timed."""
     return valid_median(case, "wall_time", "cpu")

@@ -1,37 +1,41 @@
-"""The roofline: what rate the measured ceilings allow, and which limit a case meets first.
+"""Roofline: what rate the measured ceilings allow, and which limit a case meets first.
 
 S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model", CACM 52(4), 2009.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from prism_bench.measure.limits import Limits, is_bandwidth
 from prism_bench.measure.plausibility import is_fp32
 from prism_bench.run_record import CaseResult
 
+if TYPE_CHECKING:
+    import pandas
+
 
 def intensity(flops: int | None, bytes_moved: int | None) -> float | None:
-    """Operations per compulsory byte; None where either is unknown."""
+    """Return operations per compulsory byte; None where either is unknown."""
     return flops / bytes_moved if flops and bytes_moved else None
 
 
 def attainable(per_byte: float, bandwidth: float, peak: float) -> float:
-    """Operations per second that a kernel of `per_byte` operations per byte can reach at most."""
+    """Return operations per second that a kernel of `per_byte` operations per byte can reach at most."""
     return min(per_byte * bandwidth, peak)
 
 
 def ridge(bandwidth: float, peak: float) -> float:
-    """Operations per byte from which arithmetic is the limit, and no longer memory."""
+    """Return operations per byte from which arithmetic is the limit, and no longer memory."""
     return peak / bandwidth
 
 
 def peak_of(case: CaseResult, limits: Limits) -> float | None:
-    """The measured ceiling of the arithmetic that the case does: FP32, or tensor where it is not FP32."""
+    """Return the measured ceiling of the arithmetic that the case does: FP32, or tensor where it is not FP32."""
     return limits.ceilings.get("fp32" if is_fp32(case) else "tensor")
 
 
 def least_times(case: CaseResult, limits: Limits) -> dict[str, float]:
-    """Seconds that the case takes at least, by what demands it: `memory`, `compute`, `launch`, where known."""
+    """Return seconds that the case takes at least, by what demands it: `memory`, `compute`, `launch`, where known."""
     bandwidth, peak = limits.ceilings.get("bandwidth"), peak_of(case, limits)
     times = {
         "memory": case.bytes / bandwidth if bandwidth and case.bytes else None,
@@ -42,20 +46,20 @@ def least_times(case: CaseResult, limits: Limits) -> dict[str, float]:
 
 
 def binding(case: CaseResult, limits: Limits) -> tuple[str, float] | None:
-    """What limits the case and the seconds it demands: the largest of `least_times`.
+    """Return what limits the case and the seconds it demands: the largest of `least_times`.
 
     None where the run did not measure a limit that might have been the largest.
     """
     times = least_times(case, limits)
-    needed = {"memory", "launch"} | ({"compute"} if case.flops else set())
+    needed = {"memory", "launch", "compute"} if case.flops else {"memory", "launch"}
     return max(times.items(), key=lambda item: item[1]) if needed <= set(times) else None
 
 
 def roofs(limits: Limits) -> Mapping[str, float]:
-    """The horizontal roofs, operations per second by name: every ceiling but those of memory."""
+    """Return the horizontal roofs, operations per second by name: every ceiling but those of memory."""
     return {name: rate for name, rate in limits.ceilings.items() if not is_bandwidth(name)}
 
 
-def plotted(frame):
-    """The rows of a summary that have a place in a roofline: those with operations and a rate, the rulers left out."""
+def plotted(frame: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Return the rows of a summary with operations and a rate, without ceiling benchmarks."""
     return frame[frame["intensity"].notna() & frame["flop_rate"].notna() & frame["ceiling"].isna()]

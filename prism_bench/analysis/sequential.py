@@ -1,4 +1,4 @@
-"""More processes for the cases that are undecided: when the processes are judged, and which are measured again.
+"""Sequential design for undecided cases: when the processes are judged, and which are measured again.
 
 Each look judges every case at its number of processes, and all p-values are multiplied by the number of looks that
 there may be (Bonferroni over the looks). At whichever look a case was stopped, its product is at least the smallest of
@@ -6,18 +6,13 @@ all of them, which is a p-value; so the control of false discoveries over the su
 interval behind "same" is as sure over all looks as a single one's.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from prism_bench.analysis.verdict import Judgement
+from prism_bench.analysis.verdict import Judgement
 
 START, MOST = 5, 15  # pairs of processes
 
 
 def looks_of(start: int, most: int) -> tuple[int, ...]:
-    """After how many pairs of processes the cases are judged: each time half as many again, at least two."""
+    """Return after how many pairs of processes the cases are judged: each time half as many again, at least two."""
     looks = [start]
     while looks[-1] < most:
         looks.append(min(most, looks[-1] + max(2, looks[-1] // 2)))
@@ -25,5 +20,5 @@ def looks_of(start: int, most: int) -> tuple[int, ...]:
 
 
 def following(judgement: Judgement) -> bool:
-    """Whether more processes may decide the case."""
+    """Return whether more processes may decide the case."""
     return judgement.verdict == "inconclusive"

@@ -1,14 +1,18 @@
-"""From a run record to one tidy row per case: medians, rates, shares of the measured limits, ratios to rivals."""
+"""Summary of a run record, one tidy row per case: medians, rates, shares of the measured limits, ratios to rivals."""
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsFloat, cast
 
 import pandas
 
 from prism_bench.analysis import rivals, roofline
 from prism_bench.analysis.bound import dram_bytes, value
-from prism_bench.measure.limits import Limits, measured_limits, peaks_of, valid_median
+from prism_bench.measure.limits import Limits, measured_limits, peaks_of, valid, valid_median
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
+
+SummaryRow = dict[str, Any]  # by column of COLUMNS: text, a number, or None
 
 _FACTS = ("kernel", "variant", "family", "label", "bytes", "flops", "ceiling", "status", "reason")
 IDENTITY = ("case", "implementation", "workload", *_FACTS)
@@ -27,19 +31,19 @@ _NUMBERS = set(COLUMNS) - TEXT
 
 
 def limits_of(record: RunRecord) -> Limits:
-    """The floors and ceilings that the record's own `machine/` kernels measured."""
+    """Return launch overheads and ceilings that the record's own `machine/` kernels measured."""
     return measured_limits(record.cases, cache_bytes(record.machine), peaks_of(record.machine))
 
 
-def cache_bytes(machine: dict) -> int:
-    """The size of the last cache before memory, in bytes, from the machine's facts; 0 where they do not say."""
-    nested = [value for value in machine.values() if isinstance(value, dict)]
-    sizes = [facts["l2_bytes"] for facts in (machine, *nested) if isinstance(facts.get("l2_bytes"), int)]
+def cache_bytes(machine: Mapping[str, Any]) -> int:
+    """Return the size of the last cache before memory, in bytes, from the machine's facts; 0 where it is unknown."""
+    nested = [cast("dict[str, Any]", value) for value in machine.values() if isinstance(value, dict)]
+    sizes: list[int] = [facts["l2_bytes"] for facts in (machine, *nested) if isinstance(facts.get("l2_bytes"), int)]
     return sizes[0] if sizes else 0
 
 
 def summary(record: RunRecord) -> pandas.DataFrame:
-    """One row per case in the record's order, with the columns of `COLUMNS`.
+    """Return one row per case in the record's order, with the columns of `COLUMNS`.
 
     Times are medians in seconds over the processes' medians, spreads relative. What was not measured, or measured but
     invalid, is NaN (None where the column is text). Ratios are above 1 where the kernel is faster than its rival.
@@ -49,12 +53,17 @@ def summary(record: RunRecord) -> pandas.DataFrame:
     return pandas.DataFrame({column: _series(column, rows) for column in COLUMNS})
 
 
-def _series(column, rows):
+def _series(column: str, rows: Sequence[SummaryRow]) -> "pandas.Series[Any]":
     return pandas.Series([row.get(column) for row in rows], dtype=float if column in _NUMBERS else object)
 
 
-def row(case: CaseResult, limits: Limits) -> dict:
-    """What `summary` says about one case; None where nothing is known."""
+def rows_of(frame: pandas.DataFrame) -> list[SummaryRow]:
+    """Return the rows of a summary as dictionaries by column."""
+    return [dict(zip(frame.columns, values, strict=True)) for values in frame.itertuples(index=False, name=None)]
+
+
+def row(case: CaseResult, limits: Limits) -> SummaryRow:
+    """Return the columns of one case; None where nothing is known."""
     return {
         **_identity(case),
         **_times(case),
@@ -68,30 +77,30 @@ def row(case: CaseResult, limits: Limits) -> dict:
     }
 
 
-def _energy(case):
-    """Joules of one launch, from whichever of the kernel's own measurements told it."""
-    told = [one.energy.joules for one in case.measurements if one.subject == "kernel" and one.energy]
-    return next((joules for joules in told if joules is not None), None)
+def _energy(case: CaseResult) -> float | None:
+    """Return joules of one launch, from the first of the kernel's own measurements that has them."""
+    found = [one.energy.joules for one in case.measurements if one.subject == "kernel" and one.energy]
+    return next((joules for joules in found if joules is not None), None)
 
 
-def _identity(case):
+def _identity(case: CaseResult) -> SummaryRow:
     workload = ", ".join(f"{axis}={value}" for axis, value in case.workload.items())
     facts = {name: getattr(case, name) for name in _FACTS}
     return {"case": case.name, "implementation": implementation(case), "workload": workload, **facts}
 
 
 def implementation(case: CaseResult) -> str:
-    """The kernel's name with its variant, such as `pixel_entropy:naive`."""
+    """Return the kernel's name with its variant, such as `pixel_entropy:naive`."""
     return f"{case.kernel}:{case.variant}" if case.variant else case.kernel
 
 
-def _times(case):
-    times = {metric: valid_median(case, metric) for metric in MEASURED}
-    spreads = {f"{metric}_spread": case.measurement(metric).spread for metric in MEASURED if times[metric]}
-    return {**times, **spreads}
+def _times(case: CaseResult) -> SummaryRow:
+    times: SummaryRow = {metric: valid_median(case, metric) for metric in MEASURED}
+    timed = {metric: one for metric in MEASURED if times[metric] and (one := valid(case, metric))}
+    return times | {f"{metric}_spread": one.spread for metric, one in timed.items()}
 
 
-def _rates(case, limits):
+def _rates(case: CaseResult, limits: Limits) -> SummaryRow:
     cold = valid_median(case, "cold_time")
     bandwidth, flop_rate = _over(case.bytes, cold), _over(case.flops, cold)
     bound, least = roofline.binding(case, limits) or (None, None)
@@ -107,7 +116,7 @@ def _rates(case, limits):
     }
 
 
-def _comparisons(case):
+def _comparisons(case: CaseResult) -> SummaryRow:
     own, cpu = valid_median(case, rivals.clock_of(case)), rivals.cpu_seconds(case)
     best = next(iter(rivals.peers(case)), None)
     return {
@@ -120,7 +129,7 @@ def _comparisons(case):
     }
 
 
-def _trust(case):
+def _trust(case: CaseResult) -> SummaryRow:
     invalid = [f"{one.subject} {one.metric}: {one.reason}" for one in case.measurements if one.distrusted]
     errors = [number(check.get("norm_error")) for check in case.verification]
     return {
@@ -131,13 +140,13 @@ def _trust(case):
 
 
 def number(value: object) -> float | None:
-    """The value as a float; None where it is missing, not a number, or NaN."""
+    """Return the value as a float; None where it is missing, not a number, or NaN."""
     try:
-        plain = float(value)
+        plain = float(cast("SupportsFloat", value))
     except (TypeError, ValueError):
         return None
     return None if math.isnan(plain) else plain
 
 
-def _over(value, by):
+def _over(value: float | None, by: float | None) -> float | None:
     return value / by if value and by else None

@@ -1,69 +1,119 @@
-"""A TOML file read strictly: every complaint names the file, the table and what would have been right."""
+"""Strict reader of TOML files: every error names the file, the table and what would have been right."""
 
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Final, TypeVar, cast, get_origin, overload
 
 from prism_bench.documents import text_of
 from prism_bench.errors import ResultsError
 
-_REQUIRED = object()
+_Kind = TypeVar("_Kind")
+_Default = TypeVar("_Default")
+
+
+class _Required:
+    """Mark of a key without a default."""
+
+
+_REQUIRED: Final = _Required()
 
 
 class TomlTable:
-    """One table of a file. Values are taken out key by key; what is left at the end was nobody's: `finish` says so."""
+    """One table of a file. Values are taken out key by key; `finish` rejects the keys that are left."""
 
-    def __init__(self, data: dict, where: str):
+    def __init__(self, data: Mapping[str, object], where: str) -> None:
         self._data, self._left, self.where = data, dict(data), where
         self._known: list[str] = []
 
-    def take(self, key: str, kind: type | tuple = str, default=_REQUIRED):
-        """The value of `key`; a ResultsError where it is missing without a default, or of another kind."""
+    def keys(self) -> list[str]:
+        """Return all keys of the table."""
+        return list(self._data)
+
+    @overload
+    def take(self, key: str, kind: type[_Kind]) -> _Kind: ...
+
+    @overload
+    def take(self, key: str, kind: type[_Kind], default: _Default) -> _Kind | _Default: ...
+
+    def take(self, key: str, kind: type[_Kind], default: _Default | _Required = _REQUIRED) -> _Kind | _Default:
+        """Return the value of `key`; a ResultsError where it is missing without a default, or of another kind."""
+        if key not in self._data and not isinstance(default, _Required):
+            self._known.append(key)
+            return default
+        value = self._required(key)
+        plain = get_origin(kind) or kind
+        if isinstance(value, bool) or not isinstance(value, plain):
+            raise ResultsError(f"{self.where}: '{key}' is {value!r}, not {plain.__name__}")
+        return cast("_Kind", value)
+
+    def _required(self, key: str) -> object:
         self._known.append(key)
         if key not in self._data:
-            if default is _REQUIRED:
-                raise ResultsError(f"{self.where}: '{key}' is missing")
-            return default
-        value = self._left.pop(key)
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise ResultsError(f"{self.where}: '{key}' is {value!r}, not {' or '.join(one.__name__ for one in kinds)}")
-        return value
+            raise ResultsError(f"{self.where}: '{key}' is missing")
+        return self._left.pop(key)
 
     @property
     def left(self) -> Collection[str]:
-        """The keys that nobody has taken."""
+        """The keys that no caller has taken."""
         return self._left.keys()
 
-    def number(self, key: str, default=_REQUIRED):
-        """A number that is not negative."""
-        value = self.take(key, (int, float), default)
-        if isinstance(value, (int, float)) and not 0 <= value < float("inf"):
+    def scalar(self, key: str) -> str | float | None:
+        """Return a text or a number, None where it is missing."""
+        if key not in self._data:
+            return self.take(key, str, None)
+        value = self._required(key)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ResultsError(f"{self.where}: '{key}' is {value!r}, not str or int or float")
+        return value
+
+    @overload
+    def number(self, key: str) -> float: ...
+
+    @overload
+    def number(self, key: str, default: _Default) -> float | _Default: ...
+
+    def number(self, key: str, default: _Default | _Required = _REQUIRED) -> float | _Default:
+        """Return a number that is not negative; a ResultsError as of `take`."""
+        if key not in self._data and not isinstance(default, _Required):
+            return self.take(key, float, default)
+        value = self._required(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ResultsError(f"{self.where}: '{key}' is {value!r}, not int or float")
+        if not 0 <= value < float("inf"):
             raise ResultsError(f"{self.where}: '{key}' is {value}; it must be a number from 0 upwards")
         return value
 
-    def known_word(self, key: str, known: Collection[str], default=_REQUIRED):
-        """A word among `known`."""
-        word = self.take(key, str, default)
-        if word is not default and word not in known:
+    @overload
+    def known_word(self, key: str, known: Collection[str]) -> str: ...
+
+    @overload
+    def known_word(self, key: str, known: Collection[str], default: _Default) -> str | _Default: ...
+
+    def known_word(self, key: str, known: Collection[str], default: _Default | _Required = _REQUIRED) -> str | _Default:
+        """Return a word among `known`."""
+        if key not in self._data and not isinstance(default, _Required):
+            return self.take(key, str, default)
+        word = self.take(key, str)
+        if word not in known:
             raise ResultsError(f"{self.where}: {key} '{word}' is unknown{_near(word, known)}")
         return word
 
     def finish(self) -> None:
-        """A ResultsError where a key is left that nobody asked for."""
+        """Raise a ResultsError where a key is left that no caller took."""
         for key in self._left:
             raise ResultsError(f"{self.where}: unknown key '{key}'{_near(key, self._known)}")
 
 
 def read_table(path: Path) -> TomlTable:
-    """The file at `path` as a table; a ResultsError with the line where it is malformed."""
+    """Return the file at `path` as a table; a ResultsError with the line where it is malformed."""
     try:
         return TomlTable(tomllib.loads(text_of(path, "readable TOML")), str(path))
     except (OSError, ValueError, RecursionError) as error:
         raise ResultsError(f"{path}: not readable TOML ({error})") from error
 
 
-def _near(word, known):
+def _near(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word, list(known), n=3, cutoff=0.4)
     return f"; did you mean {', '.join(near)}?" if near else ""

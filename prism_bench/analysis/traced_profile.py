@@ -1,15 +1,16 @@
-"""What a tracer (CUPTI, nsys) says of cases, as profiles: launches, gaps and copies of one call, and no counters."""
+"""Profiles of cases from a tracer (CUPTI, nsys): launches, gaps and copies of one call, and no counters."""
 
 from prism_bench.analysis.ledger import LaunchLedger, LedgerRow
 from prism_bench.profilers.metrics import LOGICAL
+from prism_bench.run_record import JsonTable
 
 
-def profiles(ledger: LaunchLedger, repeats: int = 1, passes: int = 1) -> dict[str, dict]:
-    """The profile part by case, from the ledger's range of each case's name, in which it was called `repeats` times."""
-    return {row.name: _profile(row, ledger, repeats, passes) for row in ledger.ranges}
+def profiles(ledger: LaunchLedger, repeats: int = 1, passes: int = 1) -> dict[str, JsonTable]:
+    """Return the profile part by case, from the ledger's range of its name, with `repeats` calls."""
+    return {row.name: _profile(row, ledger, repeats, passes) for row in ledger.ranges if row.name is not None}
 
 
-def _profile(row: LedgerRow, ledger, repeats, passes):
+def _profile(row: LedgerRow, ledger: LaunchLedger, repeats: int, passes: int) -> JsonTable:
     return {
         "tool": ledger.tool,
         "version": ledger.version,
@@ -22,7 +23,7 @@ def _profile(row: LedgerRow, ledger, repeats, passes):
     }
 
 
-def _traced(row, tool, repeats):
+def _traced(row: LedgerRow, tool: str, repeats: int) -> JsonTable:
     counted = {
         "profiler_duration": (row.kernel_seconds / repeats, "s"),
         "launches": (row.kernels / repeats, "1"),
@@ -36,6 +37,6 @@ def _traced(row, tool, repeats):
     return {name: {"value": number, "unit": unit, "source": source} for name, (number, unit) in counted.items()}
 
 
-def _uncounted(tool):
+def _uncounted(tool: str) -> JsonTable:
     reason = f"{tool} traces and counts no hardware events; the tool ncu does"
     return {name: {"value": None, "unit": metric.unit, "reason": reason} for name, metric in LOGICAL.items()}

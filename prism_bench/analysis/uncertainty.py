@@ -1,4 +1,4 @@
-"""How well a value of a case is known: its 95 % interval, by which a budget is met, missed or undecided.
+"""Uncertainty of a case's value: its 95 % interval, by which a budget is met, missed or undecided.
 
 A time's interval is that of its processes' medians (Student's t on their logarithms); with one process only its
 samples' own error is known. A rate or a share follows the cold time it is made of, a ratio follows both of its times;
@@ -26,7 +26,7 @@ Interval = tuple[float, float]
 
 
 def interval_of(case: CaseResult, metric: str, value: float) -> Interval:
-    """The 95 % interval of the metric's `value` in the case; the value alone where it is exact or nothing is known."""
+    """Return the 95 % interval of the metric's `value` in the case; the value alone where it is exact or unknown."""
     if metric == "energy":
         spent = next((one.energy for one in case.measurements if one.energy and one.energy.joules == value), None)
         error = spent.uncertainty or 0.0 if spent else 0.0
@@ -35,8 +35,8 @@ def interval_of(case: CaseResult, metric: str, value: float) -> Interval:
     return (value * exp(-half), value * exp(half)) if half else (value, value)
 
 
-def _terms(case, metric):
-    """The measurements, by metric and subject, that the metric's value is made of."""
+def _terms(case: CaseResult, metric: str) -> list[tuple[str, str]]:
+    """Return the measurements, by metric and subject, that the metric's value is made of."""
     if metric in MEASURED:
         return [(metric, "kernel")]
     if metric in _OVER_COLD:
@@ -50,8 +50,8 @@ def _terms(case, metric):
     return [own, (own[0], f"peer:{best.name}")] if best else [own]
 
 
-def _half(case, metric, subject):
-    """Half of the interval of the measurement's median, in log time; 0 where nothing of it is known."""
+def _half(case: CaseResult, metric: str, subject: str) -> float:
+    """Return half of the interval of the measurement's median, in log time; 0 where nothing of it is known."""
     found = case.measurement(metric, subject)
     known = medians(found.processes) if found and found.median else None
     if known is None or not known.logs:
@@ -62,7 +62,7 @@ def _half(case, metric, subject):
 
 
 def within_errors(verdicts: Sequence[BudgetVerdict], cases: Sequence[CaseResult]) -> list[BudgetVerdict]:
-    """The verdicts with the intervals of their values: undecided where the limit is in the interval."""
+    """Return the verdicts with the intervals of their values: undecided where the limit is in the interval."""
     known = {case.name: case for case in cases}
     return [_judged(verdict, known) for verdict in verdicts]
 

@@ -4,35 +4,41 @@ A change is called only where all of this holds, in time and, where samples carr
 
 1. it survives Benjamini and Hochberg's control of false discoveries over the whole suite (J. R. Stat. Soc. B 57 (1995)
    289). A pair's p is the larger of both: neither a clock that moved nor a memory that did not follow it counts.
-2. it is larger than the floor, which is what these processes could tell from nothing.
-3. it is larger than what processes of one side differ by somewhere in the suite, unless a noise floor is known or there
-   are processes enough to exclude that they were placed unequally (`placements`).
+2. it is larger than the noise floor, the smallest change that these processes could find.
+3. it is larger than what processes of one side differ by somewhere in the suite, unless a noise floor is known or
+   there are processes enough to exclude that they were placed unequally (`placements`).
 
-`same` needs the whole interval within `most`, some of it within `least`, and says within how much. All else is
+`same` needs the whole interval within `most`, some of it within `least`, and states within how much. All else is
 inconclusive.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, exp, expm1, hypot, log1p
+from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prism_bench.analysis.estimate import Estimate, Spread, estimate, pooled, reach, smallest_change
-from prism_bench.analysis.medians import Medians
+from prism_bench.analysis.medians import Medians, cycles, medians
 from prism_bench.analysis.placements import NEEDED, WITNESSES, level_floor, stale_floor, supported
+from prism_bench.measurement import Measurement
 from prism_bench.units import share_text
 
-CHANGED = ("slower", "faster")
-VERDICTS = (*CHANGED, "same", "inconclusive")
+Verdict = Literal["slower", "faster", "same", "inconclusive"]
+VERDICTS = get_args(Verdict)
+CHANGED: tuple[Verdict, ...] = ("slower", "faster")
 TICKS = 1.5  # a difference of one tick of the clock may come from any difference at all
 
 
 @dataclass(frozen=True)
 class VerdictRules:
-    """How strict a verdict is: the `confidence` of intervals, the share of false `discoveries` among the changes
-    called, the `least` relative change worth a word, the `most` that may hide under the word "same", and whether cases
-    of identical code are a `control`. `looks` is how often the processes are judged while more are measured.
+    """Strictness of verdicts: the `confidence` of intervals and the share of false `discoveries` among called changes.
+
+    `least` is the smallest relative change worth a report, `most` the largest that may be called "same"; `control` is
+    whether cases of identical code are a control. `looks` is how often the processes are judged while more are
+    measured.
     """
 
     confidence: float = 0.95
@@ -61,9 +67,16 @@ class Pair:
     known: Spread | None = None
 
 
+def pair_of(a: Measurement, b: Measurement, known: Spread | None = None) -> Pair:
+    """Return the two measurements as a pair, with the spread `known` from A/A measurement."""
+    clocked = cycles(a), cycles(b)
+    in_cycles = (clocked[0], clocked[1]) if clocked[0] and clocked[1] else None
+    return Pair(medians(a.processes), medians(b.processes), in_cycles, known)
+
+
 @dataclass(frozen=True)
 class MachineShift:
-    """What a control says that the machine did to a pair: the `log` of its factor, known with `error`."""
+    """Change of the machine between the sides of a pair, by a control: the `log` of its factor, known with `error`."""
 
     log: float = 0.0
     error: float = 0.0
@@ -76,13 +89,13 @@ class MachineShift:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The `verdict` with its `reason`, the ratio B over A in time and in cycles, and the `floor`.
+    """The `verdict` with its `reason`, the ratio B over A in time and in cycles, and the noise `floor`.
 
     Both ratios are divided by the control's `shift`. `within` is the largest change that the interval leaves open where
     the verdict is "same".
     """
 
-    verdict: str
+    verdict: Verdict
     reason: str | None
     estimate: Estimate
     in_cycles: Estimate | None
@@ -93,7 +106,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """One pair, measured: estimates and floors (time, cycles) and what it has against being called."""
+    """Estimates and noise floors of one pair (time, cycles), and the level that its processes may be placed on."""
 
     estimates: tuple[Estimate, ...]
     floors: tuple[float, ...]
@@ -107,8 +120,10 @@ def judged(
     widening: float = 1.0,
     shifts: Sequence[MachineShift] | None = None,
 ) -> list[Judgement]:
-    """One judgement per pair. `widening` multiplies every error, where a control showed that they are too small;
-    `shifts`, one per pair, are divided out.
+    """Return one judgement per pair.
+
+    `widening` multiplies every error, where a control showed that they are too small; `shifts`, one per pair, are
+    divided out.
     """
     shifts = shifts if shifts is not None else [MachineShift()] * len(pairs)
     levels = level_floor(_witnesses(pairs)), stale_floor(_known(pairs))
@@ -122,20 +137,20 @@ def judged(
 
 
 def _witnesses(pairs: Sequence[Pair]) -> list[tuple[Medians, Medians]]:
-    """The sides that show on which levels processes stand: those of unknown noise, or all where these are few."""
+    """Return the sides that show the levels of processes: those of unknown noise, or all where these are few."""
     unknown = [(pair.a, pair.b) for pair in pairs if pair.known is None]
     return unknown if len(unknown) >= WITNESSES else [(pair.a, pair.b) for pair in pairs]
 
 
 def _known(pairs: Sequence[Pair]) -> list[tuple[Medians, Medians, float]]:
-    """The sides of known noise, with by how many times their own variance exceeds it."""
+    """Return the sides of known noise, with by how many times their own variance exceeds it."""
     owned = [(pair, pair.known, pooled(pair.a, pair.b)) for pair in pairs if pair.known is not None]
     return [(pair.a, pair.b, own.variance / known.variance if own.freedom and known.variance else 1.0)
             for pair, known, own in owned]  # fmt: skip
 
 
-def adjusted(chances: Sequence[float]) -> np.ndarray:
-    """The p-values of many tests, each as Benjamini and Hochberg's procedure holds it against the share of false ones.
+def adjusted(chances: Sequence[float]) -> NDArray[np.float64]:
+    """Return the p-values of many tests, adjusted by Benjamini and Hochberg's procedure.
 
     As `scipy.stats.false_discovery_control` has them, whose module takes a second to import.
     """
@@ -159,7 +174,7 @@ def _evidence(
 
 
 def _seen(sides: tuple[Medians, Medians], known: Spread | None, widening: float, error: float) -> float:
-    """The smallest change that these processes tell from nothing, next to a shift that is known with that error."""
+    """Return the smallest change that these processes can find, with a shift that is known with that error."""
     spread = known or pooled(*sides)
     seen = log1p(smallest_change(spread, *(len(side.logs) for side in sides))) * widening
     return expm1(hypot(seen, reach(spread.freedom) * error) if error else seen)
@@ -167,17 +182,18 @@ def _seen(sides: tuple[Medians, Medians], known: Spread | None, widening: float,
 
 def _judgement(one: _Evidence, shift: MachineShift, significant: tuple[bool, bool], rules: VerdictRules) -> Judgement:
     verdict, reason, within = _verdict(one, significant, rules)
-    found, in_cycles = (*one.estimates, None)[:2]
-    return Judgement(verdict, reason, found, in_cycles, one.floors[0], within, shift)
+    found, *in_cycles = one.estimates
+    return Judgement(verdict, reason, found, next(iter(in_cycles), None), one.floors[0], within, shift)
 
 
 def _verdict(
     one: _Evidence, significant: tuple[bool, bool], rules: VerdictRules
-) -> tuple[str, str | None, float | None]:
+) -> tuple[Verdict, str | None, float | None]:
     found, floor = one.estimates[0], one.floors[0]
     if not found.freedom:
-        return "inconclusive", "one process a side says nothing of the spread between processes", None
-    word, size = "slower" if found.log > 0 else "faster", share_text(abs(found.ratio - 1))
+        return "inconclusive", "one process a side does not show the spread between processes", None
+    word: Verdict = "slower" if found.log > 0 else "faster"
+    size = share_text(abs(found.ratio - 1))
     if significant[0] and abs(found.log) > log1p(floor):
         reason = _withheld(one, significant[1], word, size)
         return ("inconclusive", reason, None) if reason else (word, None, None)
@@ -187,12 +203,13 @@ def _verdict(
     if within < rules.most and not beyond:
         return "same", f"within {share_text(max(1, ceil(round(within * 1e3, 6))) / 1e3)}", within
     if significant[0]:
-        return "inconclusive", f"withheld: {size} {word} is below the floor of {share_text(floor)}", None
-    return "inconclusive", f"{share_text(low - 1)} to {share_text(high - 1)} is neither nothing nor a change", None
+        return "inconclusive", f"withheld: {size} {word} is below the noise floor of {share_text(floor)}", None
+    reason = f"{share_text(low - 1)} to {share_text(high - 1)}: the interval neither shows nor excludes a change"
+    return "inconclusive", reason, None
 
 
 def _withheld(one: _Evidence, confirmed: bool, word: str, size: str) -> str | None:
-    """Why a change that the times alone show is not called; None where it is."""
+    """Return why a change that the times alone show is not called; None where it is."""
     for found, floor in zip(one.estimates[1:], one.floors[1:], strict=True):
         if not confirmed or found.log * one.estimates[0].log <= 0 or abs(found.log) <= log1p(floor):
             return f"{word} in time and not in cycles: the SM clock differed"

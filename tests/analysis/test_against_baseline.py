@@ -95,7 +95,7 @@ def test_a_case_of_identical_code_that_stands_out_is_told_once(tmp_path):
     part = judged(new, alike(1), tmp_path)
     (told,) = [check for check in part.checks if (check.case or "").startswith("k0[") and check.answer != "steady"]
     assert ("inconclusive", "note") == (told.answer, told.gravity)
-    assert "identical machine code, and its times alone say slower" in told.message
+    assert "identical machine code, and by its times alone slower" in told.message
 
 
 def test_a_case_that_is_gone_is_unmeasured(tmp_path):

@@ -44,7 +44,7 @@ def test_identical_code_that_stands_out_in_an_identical_environment_is_told_as_t
     found = compare(*records([1.2, *[1.0] * 199], **SAME_CODE))
     assert ("inconclusive", "slower") == (found.cases[0].verdict, found.cases[0].judgement.verdict)
     assert found.cases[0].reason == (
-        "identical machine code, and its times alone say slower: the machine changed, not the kernel"
+        "identical machine code, and by its times alone slower: the machine changed, not the kernel"
     )
     assert {"same"} == {one.verdict for one in found.cases[1:]}
     (finding,) = comparison_findings(found)
@@ -64,7 +64,7 @@ def test_few_cases_of_identical_code_excuse_nothing(count):
     found = compare(*records([1.45] * count, **SAME_CODE))
     assert {"slower"} == set(verdicts(found).values())
     assert (count, False, 1) == (found.control.cases, found.control.used, found.exit_code)
-    assert "identical machine code: the machine or what surrounds it changed" == found.cases[0].reason
+    assert "identical machine code: the machine or its environment changed" == found.cases[0].reason
 
 
 DRIVER = {"software": {**record_of().software, "driver": "600.1"}}

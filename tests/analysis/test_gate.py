@@ -178,7 +178,7 @@ def test_a_remark_is_no_answer():
 def test_machine_kernels_alone_pass_nothing():
     alone = gated(NULL)
     assert (2, False) == (alone.exit_code, alone.parts[0].answered)
-    assert "besides the machine's own" in alone.parts[0].silent
+    assert "except the machine's own" in alone.parts[0].silent
     assert 0 == gated(NULL, FAST).exit_code
     assert 1 == gated(replace(NULL, status="crashed", measurements=())).exit_code
 

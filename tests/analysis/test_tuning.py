@@ -35,7 +35,7 @@ def test_the_quickest_of_those_that_are_faster_is_adopted():
     assert (True, {"block": 256}) == (found.adopted, found.chosen.choice)
     low, high = found.interval
     assert low < found.speedup < high and pytest.approx(2.0, rel=0.01) == found.speedup
-    assert "100 % faster, floor" in found.reason
+    assert "100 % faster, noise floor" in found.reason
     assert pytest.approx((2e-6, 1e-6), rel=0.01) == found.seconds
 
 
@@ -48,7 +48,7 @@ def test_within_the_noise_the_default_is_kept(ratio, noise):
 
 def test_one_process_says_nothing():
     (found,) = decided([searched()], again(2e-6, 1e-6, 1e-6, processes=1))
-    assert (False, "the default is kept: one process a side says nothing of the spread between processes") == (
+    assert (False, "the default is kept: one process a side does not show the spread between processes") == (
         found.adopted, found.reason
     )  # fmt: skip
 

@@ -51,18 +51,18 @@ def test_nothing_is_the_same_that_may_hide_a_change_worth_a_word(least, expected
 
 def test_a_change_below_the_floor_is_withheld_and_says_so():
     found, reason = verdict(side(), side(1.03), known=Spread(0.012**2, 50))
-    assert ("inconclusive", "withheld: 3.0 % slower is below the floor of 3.4 %") == (found, reason)
+    assert ("inconclusive", "withheld: 3.0 % slower is below the noise floor of 3.4 %") == (found, reason)
 
 
 def test_a_floor_that_hides_a_lot_makes_nothing_the_same():
     found, reason = verdict(side(spread=0.1), side(spread=0.1))
     assert "inconclusive" == found
-    assert "is neither nothing nor a change" in reason
+    assert "neither shows nor excludes a change" in reason
 
 
 def test_one_process_a_side_is_inconclusive_and_says_why():
     found, reason = verdict(side(processes=1), side(2.0, processes=1))
-    assert ("inconclusive", "one process a side says nothing of the spread between processes") == (found, reason)
+    assert ("inconclusive", "one process a side does not show the spread between processes") == (found, reason)
 
 
 def test_one_process_a_side_is_judged_where_the_noise_is_known():

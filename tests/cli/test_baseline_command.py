@@ -78,6 +78,6 @@ def test_a_record_of_another_protocol_is_shown_and_not_held(shell, mine, words):
     shell("baseline", kept(triple()), *mine)
     found = shell("show", kept(replace(triple(1.6e-5), protocol={}), "new"), *mine, *words)
     assert 0 == found.code
-    assert "nothing was held against the device's budgets and baseline" in found.out
+    assert "nothing was compared with the device's budgets and baseline" in found.out
     assert "degraded: triple" not in found.out
     assert 2 == shell("check", kept(replace(triple(), protocol={}), "new"), *mine).code

@@ -47,7 +47,7 @@ def test_one_process_a_side_has_no_interval():
         for one, sass in ((a, "aa"), (b, "bb"))
     ]  # fmt: skip
     comparison = compare(*single)
-    assert "one process a side says nothing of the spread between processes" in printed(comparison, width=300)
+    assert "one process a side does not show the spread between processes" in printed(comparison, width=300)
     (plain,) = comparison_json(comparison)["cases"]
     assert (0.0, None, None) == (plain["low"], plain["high"], plain["floor"])
 
