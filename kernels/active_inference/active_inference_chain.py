@@ -10,6 +10,9 @@ The kernel itself is the chain's baseline, twelve steps each in a launch of its 
 """
 
 import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 from prism_bench import (
     Budget,
@@ -26,6 +29,9 @@ from prism_bench import (
     Workload,
     reduction,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
+from prism_bench.tolerance import Tolerance
 
 from ..include.column_sums import LANES, derived, derived_by_lanes, lanes_of
 from ..include.gaussian import divergence, likelihood_size, log_likelihood, spreads
@@ -38,7 +44,7 @@ from ..include.torch_peers import compiled
 # Thirteen launches, five (`partial`) and one (`full`) come closer to the memory's rate in this order.
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Any, ...]:
     """Inputs, outputs, what the separate launches hand on, and sizes and factors."""
     seen = (In("o", "m", dtype), In("g", "m", dtype), In("precision", "m", dtype, fill=spreads))
     beliefs = (In("mu", "n", dtype), *(In(name, "n", dtype, fill=spreads) for name in ("var_q", "var_p")))
@@ -62,7 +68,7 @@ PARTS = ("free_energy", "complexity", "accuracy")
 PARAMETERS = {"kappa": 0.01, "dt": 0.125, "alpha": 0.9, "beta": 0.1, "plus": 1.0, "minus": -1.0, "none": 0.0, "one": 1}
 
 
-def sizes(dtype, grid=derived):
+def sizes(dtype: str, grid: Callable[..., Any] = derived) -> dict[str, Callable[..., Any]]:
     """The grid of the fused forms, of the product alone, and 64-bit forms of sizes that some entries take."""
     return {
         **grid(dtype),
@@ -74,41 +80,41 @@ def sizes(dtype, grid=derived):
     }
 
 
-def on_observations(entry, dtype, m, *names):
+def on_observations(entry: str, dtype: str, m: int, *names: Any) -> Launch:
     return launch_map(entry, "m", (*names, "wide_m"))(dtype)(m)
 
 
-def on_states(entry, dtype, n, *names):
+def on_states(entry: str, dtype: str, n: int, *names: Any) -> Launch:
     return launch_map(entry, "n", (*names, "wide_n"))(dtype)(n)
 
 
-def summed(dtype, count, device, *names):
+def summed(dtype: str, count: int, device: Device, *names: Any) -> Launch:
     return sum_launch(
         f"ai_sum_reduction<{NUMBERS[dtype]}>", count, device, (names[0], names[1], "by_block", "arrived", names[2])
     )
 
 
-def axpby(dtype, n, *names):
+def axpby(dtype: str, n: int, *names: Any) -> Launch:
     return Launch(-(-n // (256 * 16 // (4 if dtype == "float32" else 8))), 256, entry=AXPBY[dtype], arguments=names)
 
 
 AXPBY = {"float32": "axpby", "float64": "axpby_f64"}
 
 
-def project(dtype, n):
+def project(dtype: str, n: int) -> Launch:
     entry = f"ai_hierarchical_project<{NUMBERS[dtype]}>"
     return Launch(-(-n // 2048), 256, entry=entry, arguments=("level", "prior", "wide_length", "wide_n"))
 
 
-def velocity(dtype, n):
+def velocity(dtype: str, n: int) -> tuple[Launch, ...]:
     change = on_states("ai_velocity_update<{}>", dtype, n, "next", "mu", "change", "dt")
     return change, axpby(dtype, n, "change", "before", "velocity", "alpha", "beta", "wide_n")
 
 
-def baseline(dtype):
+def baseline(dtype: str) -> Callable[..., Any]:
     """Every step in a launch of its own; the product takes a second one where its rows are shared."""
 
-    def launch(m, n, product_splits, device):
+    def launch(m: int, n: int, product_splits: int, device: Device) -> tuple[Any, ...]:
         passed = ("jacobian", "weighted", "gradient", "products", "plus", "none", "m", "n", "product_splits")
         step = ("mu", "gradient", "prior", "var_p", "next", "kappa")
         return (
@@ -128,10 +134,10 @@ def baseline(dtype):
     return launch
 
 
-def partial(dtype):
+def partial(dtype: str) -> Callable[..., Any]:
     """The documents' fused kernels: five launches."""
 
-    def launch(m, n, tiles, splits, device):
+    def launch(m: int, n: int, tiles: int, splits: int, device: Device) -> tuple[Launch, ...]:
         number = NUMBERS[dtype]
         step = ("mu", "jacobian", "o", "g", "precision", "prior", "var_p", "next", "parts", "arrived", "kappa",
                 "m", "n", "splits")  # fmt: skip
@@ -159,29 +165,46 @@ def partial(dtype):
     return launch
 
 
-def full(dtype, lanes=lanes_of):
+def full(dtype: str, lanes: Callable[..., Any] = lanes_of) -> Callable[..., Any]:
     """One launch: a block for the observations, then those of the columns."""
     passed = ("level", "o", "g", "precision", "jacobian", "mu", "var_q", "var_p", "before", "next", "velocity", *PARTS,
               "parts", "by_tile", "arrived", "kappa", "dt", "alpha", "beta", "length", "m", "n",
               "splits")  # fmt: skip
 
-    def launch(m, n, tiles, splits):
+    def launch(m: int, n: int, tiles: int, splits: int) -> Launch:
         entry = f"fused_active_inference<{NUMBERS[dtype]}, {lanes(m, n)}>"
         return Launch(tiles * splits + 1, 256, entry=entry, arguments=passed)
 
     return launch
 
 
-def full_wide(dtype):
+def full_wide(dtype: str) -> Callable[..., Any]:
     """The same with wide tiles, whose blocks share the rows, at any size."""
     return full(dtype, lambda m, n: LANES)
 
 
-def prior_of(level, n, length, xp):
+def prior_of(level: AnyArray, n: int, length: int, xp: ArrayModule) -> AnyArray:
     return xp.tile(level, -(-n // length))[:n]
 
 
-def reference(level, o, g, precision, jacobian, mu, var_q, var_p, before, n, length, kappa, dt, alpha, beta, xp):
+def reference(
+    level: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+    jacobian: AnyArray,
+    mu: AnyArray,
+    var_q: AnyArray,
+    var_p: AnyArray,
+    before: AnyArray,
+    n: int,
+    length: int,
+    kappa: float,
+    dt: float,
+    alpha: float,
+    beta: float,
+    xp: ArrayModule,
+) -> tuple[AnyArray, ...]:
     prior = prior_of(level, n, length, xp)
     moved = mu + kappa * (jacobian.T @ (precision * (o - g)) + (prior - mu) / var_p)
     complexity = divergence(moved, prior, var_q, var_p, xp).sum()
@@ -189,18 +212,59 @@ def reference(level, o, g, precision, jacobian, mu, var_q, var_p, before, n, len
     return moved, alpha * (moved - mu) / dt + beta * before, complexity - accuracy, complexity, accuracy
 
 
-def belief_size(level, o, g, precision, jacobian, mu, var_p, n, length, kappa, xp):
+def belief_size(
+    level: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+    jacobian: AnyArray,
+    mu: AnyArray,
+    var_p: AnyArray,
+    n: int,
+    length: int,
+    kappa: float,
+    xp: ArrayModule,
+) -> AnyArray:
     """The absolute terms of the next belief."""
     likelihood = xp.abs(jacobian).T @ (precision * (xp.abs(o) + xp.abs(g)))
     return xp.abs(mu) + kappa * (likelihood + (xp.abs(prior_of(level, n, length, xp)) + xp.abs(mu)) / var_p)
 
 
-def velocity_size(level, o, g, precision, jacobian, mu, var_p, before, n, length, kappa, dt, alpha, beta, xp):
+def velocity_size(
+    level: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+    jacobian: AnyArray,
+    mu: AnyArray,
+    var_p: AnyArray,
+    before: AnyArray,
+    n: int,
+    length: int,
+    kappa: float,
+    dt: float,
+    alpha: float,
+    beta: float,
+    xp: ArrayModule,
+) -> AnyArray:
     size = belief_size(level, o, g, precision, jacobian, mu, var_p, n, length, kappa, xp)
     return alpha * size / dt + beta * xp.abs(before)
 
 
-def complexity_size(level, o, g, precision, jacobian, mu, var_q, var_p, n, length, kappa, xp):
+def complexity_size(
+    level: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+    jacobian: AnyArray,
+    mu: AnyArray,
+    var_q: AnyArray,
+    var_p: AnyArray,
+    n: int,
+    length: int,
+    kappa: float,
+    xp: ArrayModule,
+) -> AnyArray:
     """The terms, all of one sign, and how far they move with an error of the belief."""
     prior, size = (
         prior_of(level, n, length, xp),
@@ -210,22 +274,52 @@ def complexity_size(level, o, g, precision, jacobian, mu, var_q, var_p, n, lengt
     return (divergence(moved, prior, var_q, var_p, xp) + xp.abs(moved - prior) / var_p * size).sum()
 
 
-def accuracy_size(o, g, precision, xp):
+def accuracy_size(o: AnyArray, g: AnyArray, precision: AnyArray, xp: ArrayModule) -> AnyArray:
     return likelihood_size(o - g, precision, xp).sum()
 
 
-def energy_size(level, o, g, precision, jacobian, mu, var_q, var_p, n, length, kappa, xp):
+def energy_size(
+    level: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+    jacobian: AnyArray,
+    mu: AnyArray,
+    var_q: AnyArray,
+    var_p: AnyArray,
+    n: int,
+    length: int,
+    kappa: float,
+    xp: ArrayModule,
+) -> AnyArray:
     complexity = complexity_size(level, o, g, precision, jacobian, mu, var_q, var_p, n, length, kappa, xp)
     return complexity + accuracy_size(o, g, precision, xp)
 
 
-def tolerance(dtype):
+def tolerance(dtype: str) -> dict[str, Tolerance]:
     sizes = {"next": belief_size, "velocity": velocity_size, "free_energy": energy_size,
              "complexity": complexity_size, "accuracy": accuracy_size}  # fmt: skip
     return {name: reduction(size, terms=ROUNDING[dtype]) for name, size in sizes.items()}
 
 
-def torch_chain(torch, level, o, g, precision, jacobian, mu, var_q, var_p, before, n, length, kappa, dt, alpha, beta):
+def torch_chain(
+    torch: ModuleType,
+    level: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+    jacobian: AnyArray,
+    mu: AnyArray,
+    var_q: AnyArray,
+    var_p: AnyArray,
+    before: AnyArray,
+    n: int,
+    length: int,
+    kappa: float,
+    dt: float,
+    alpha: float,
+    beta: float,
+) -> Any:
     """The same with PyTorch's calls; torch.distributions would wait for the device to check its arguments."""
     prior = level.repeat(-(-n // length))[:n]
     moved = mu + kappa * (torch.mv(jacobian.T, precision * (o - g)) + (prior - mu) / var_p)
@@ -239,7 +333,7 @@ def torch_chain(torch, level, o, g, precision, jacobian, mu, var_q, var_p, befor
 PEERS = {"torch": torch_chain, "torch_compiled": compiled(torch_chain)}
 
 
-def stage(meaning, launch, dtype="float32", **changes):
+def stage(meaning: str, launch: Callable[..., Any], dtype: str = "float32", **changes: Any) -> Variant:
     """A stage of fusion: the same inputs and outputs by other launches."""
     derived = sizes(dtype, derived_by_lanes) if launch is full else sizes(dtype)
     if dtype == "float32":

@@ -3,9 +3,15 @@
 Precisions are at least 1e-10. The sum of the components is the accuracy of a belief without uncertainty of its own.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
+from prism_bench.arguments import Array, Scalar
+from prism_bench.array_types import AnyArray
+from prism_bench.tolerance import Tolerance
 
 from ..include.gaussian import OBSERVATIONS, edges, likelihood_size, log_likelihood, spreads
 from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
@@ -14,16 +20,16 @@ from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
 launch = launch_map("ai_accuracy<{}>", "m")
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
     inputs = (In("error", "m", dtype), In("precision", "m", dtype, fill=spreads))
     return (*inputs, Out("components", "m", dtype), Size("m", "int64"))
 
 
-def tolerance(dtype):
+def tolerance(dtype: str) -> Tolerance:
     return reduction(magnitude=likelihood_size, terms=ROUNDING[dtype])
 
 
-def torch_accuracy(torch, error, precision):
+def torch_accuracy(torch: ModuleType, error: AnyArray, precision: AnyArray) -> Any:
     p = precision.clamp(min=1e-10)
     return -0.5 * (p * error * error + np.log(2 * np.pi) - p.log())
 

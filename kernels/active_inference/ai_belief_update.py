@@ -1,6 +1,11 @@
 """A step of belief along a gradient, mu + kappa gradient; with `prior` the prior's own gradient is added on the way."""
 
+from typing import Any
+
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Scalar, Size, Variant, Workload, reduction
+from prism_bench.arguments import Array
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.tolerance import Tolerance
 
 from ..include.gaussian import STATES, edges, spreads
 from ..include.map_arrays import MAP_TUNE, in_double, launch_map
@@ -12,17 +17,19 @@ with_prior = launch_map(
 )
 
 
-def arguments(dtype, *prior):
+def arguments(dtype: str, *prior: Any) -> tuple[Array | Scalar, ...]:
     return (InOut("mu", "n", dtype), In("gradient", "n", dtype), *prior, Scalar("kappa", dtype), Size("n", "int64"))
 
 
-def tolerance(dtype):
+def tolerance(dtype: str) -> Tolerance:
     """A few roundings of terms that may cancel."""
     size = lambda mu, gradient, kappa, xp: xp.abs(mu) + abs(kappa) * xp.abs(gradient)  # noqa: E731
     return reduction(magnitude=size, terms={"float32": 3e-7, "float64": 5e-16}[dtype])
 
 
-def size_with_prior(mu, gradient, prior, variance, kappa, xp):
+def size_with_prior(
+    mu: AnyArray, gradient: AnyArray, prior: AnyArray, variance: AnyArray, kappa: float, xp: ArrayModule
+) -> AnyArray:
     return xp.abs(mu) + abs(kappa) * (xp.abs(gradient) + (xp.abs(prior) + xp.abs(mu)) / variance)
 
 

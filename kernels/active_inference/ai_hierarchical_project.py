@@ -1,6 +1,11 @@
 """A level's state repeated over the windows below it, out[i] = a[i mod length]: copies, so exact."""
 
+from collections.abc import Callable
+from typing import Any
+
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Size, Workload, exact
+from prism_bench.arguments import Array, Scalar
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.map_arrays import NUMBERS, in_double
 
@@ -8,16 +13,16 @@ from ..include.map_arrays import NUMBERS, in_double
 # memory-bound.
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
     return (In("a", "length", dtype), Out("out", "n", dtype), Size("length", "int64"), Size("n", "int64"))
 
 
-def launch(dtype):
+def launch(dtype: str) -> Callable[..., Any]:
     """Each thread writes several packets, so that the remainder is taken once for them all."""
     return lambda n: Launch(grid=-(-n // 4096), block=256, entry=f"ai_hierarchical_project<{NUMBERS[dtype]}>")
 
 
-def tiled(a, length, n, xp):
+def tiled(a: AnyArray, length: int, n: int, xp: ArrayModule) -> AnyArray:
     return xp.tile(a, -(-n // length))[:n]
 
 

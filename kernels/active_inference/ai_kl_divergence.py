@@ -3,7 +3,13 @@
 Variances are at least 1e-10. Near q = p the terms cancel; the kernel sums x - ln(1 + x) as a series there.
 """
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
+from prism_bench.arguments import Array, Scalar
+from prism_bench.array_types import AnyArray
+from prism_bench.tolerance import Tolerance
 
 from ..include.gaussian import STATES, divergence, edges, spreads
 from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
@@ -13,18 +19,18 @@ from ..include.map_arrays import MAP_TUNE, ROUNDING, in_double, launch_map
 launch = launch_map("ai_kl_divergence<{}>")
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
     means = (In("mu_q", "n", dtype), In("mu_p", "n", dtype))
     variances = (In("var_q", "n", dtype, fill=spreads), In("var_p", "n", dtype, fill=spreads))
     return (*means, *variances, Out("components", "n", dtype), Size("n", "int64"))
 
 
-def tolerance(dtype):
+def tolerance(dtype: str) -> Tolerance:
     """Every component is a sum of terms of one sign."""
     return reduction(magnitude=divergence, terms=ROUNDING[dtype])
 
 
-def torch_divergence(torch, mu_q, mu_p, var_q, var_p):
+def torch_divergence(torch: ModuleType, mu_q: AnyArray, mu_p: AnyArray, var_q: AnyArray, var_p: AnyArray) -> Any:
     normal = torch.distributions.Normal  # to validate its arguments it would wait for the device
     q, p = (normal(mu, var.sqrt(), validate_args=False) for mu, var in ((mu_q, var_q), (mu_p, var_p)))
     return torch.distributions.kl_divergence(q, p)

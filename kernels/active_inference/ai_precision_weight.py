@@ -1,6 +1,7 @@
 """An error weighted by the observations' precisions, element by element: one rounding, so exact."""
 
 from prism_bench import Budget, In, KernelSpec, Out, Size, exact
+from prism_bench.arguments import Array, Scalar
 
 from ..include.gaussian import OBSERVATIONS, edges, spreads
 from ..include.map_arrays import MAP_TUNE, in_double, launch_map
@@ -9,7 +10,7 @@ from ..include.map_arrays import MAP_TUNE, in_double, launch_map
 launch = launch_map("ai_precision_weight<{}>", "m")
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
     inputs = (In("precision", "m", dtype, fill=spreads), In("error", "m", dtype))
     return (*inputs, Out("weighted", "m", dtype), Size("m", "int64"))
 

@@ -1,6 +1,8 @@
 """The error of a prediction, e = o - g, or weighted by the observations' precisions, precision (o - g)."""
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Variant, Workload, elementwise
+from prism_bench.arguments import Array, Scalar
+from prism_bench.tolerance import Tolerance
 
 from ..include.gaussian import OBSERVATIONS, edges, spreads
 from ..include.map_arrays import MAP_TUNE, in_double, launch_map
@@ -9,12 +11,12 @@ from ..include.map_arrays import MAP_TUNE, in_double, launch_map
 weighted, raw = (launch_map(f"ai_prediction_error<{{}}, {form}>", "m") for form in ("true", "false"))
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
     inputs = (In("o", "m", dtype), In("g", "m", dtype), In("precision", "m", dtype, fill=spreads))
     return (*inputs, Out("error", "m", dtype), Size("m", "int64"))
 
 
-def tolerance(dtype):
+def tolerance(dtype: str) -> Tolerance:
     """Two roundings; where o and g cancel, their difference is exact."""
     return elementwise(ulps=4, floor=1e-7 if dtype == "float32" else 1e-15)
 

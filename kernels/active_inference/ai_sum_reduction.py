@@ -1,6 +1,11 @@
 """The sum of a vector in an order that the grid fixes, float or double: the active-inference chain's own reduction."""
 
+from collections.abc import Callable
+from typing import Any
+
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
+from prism_bench.arguments import Array, Scalar
+from prism_bench.tolerance import Tolerance
 
 from ..include.gaussian import STATES, edges
 from ..include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
@@ -9,15 +14,15 @@ from ..include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_s
 # to a thread, are faster; the launch is a good part of what remains.
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
     return (In("x", "n", dtype), Out("total", "1", dtype), *sum_scratch(1), Size("n", "int64"))
 
 
-def launch(dtype):
+def launch(dtype: str) -> Callable[..., Any]:
     return lambda n, device: sum_launch(f"ai_sum_reduction<{NUMBERS[dtype]}>", n, device)
 
 
-def tolerance(dtype):
+def tolerance(dtype: str) -> Tolerance:
     return reduction(magnitude=lambda x, xp: xp.abs(x).sum(), terms=ROUNDING[dtype])
 
 

@@ -1,6 +1,8 @@
 """The velocity of a belief, (now - before) / dt: a difference and a quotient, each rounded once."""
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Scalar, Size, Workload, elementwise
+from prism_bench.arguments import Array
+from prism_bench.tolerance import Tolerance
 
 from ..include.gaussian import STATES, edges
 from ..include.map_arrays import MAP_TUNE, in_double, launch_map
@@ -9,12 +11,12 @@ from ..include.map_arrays import MAP_TUNE, in_double, launch_map
 launch = launch_map("ai_velocity_update<{}>")
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
     inputs = (In("now", "n", dtype), In("before", "n", dtype))
     return (*inputs, Out("velocity", "n", dtype), Scalar("dt", dtype), Size("n", "int64"))
 
 
-def tolerance(dtype):
+def tolerance(dtype: str) -> Tolerance:
     return elementwise(ulps=4, floor=1e-7 if dtype == "float32" else 1e-15)
 
 

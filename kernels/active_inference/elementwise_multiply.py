@@ -1,5 +1,8 @@
 """c = a b, element by element: one rounding, so exact; subnormals are kept."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact
@@ -9,7 +12,7 @@ from ..include.vector_load import map_tune, spread
 # Bound by memory: 12 bytes an element at the copy rate, one instruction.
 
 
-def launch_of(entry):
+def launch_of(entry: str) -> Callable[..., Any]:
     """256 threads a block, one group of four floats per thread and array."""
     return lambda n, block, groups: spread(n, block, groups, entry)
 

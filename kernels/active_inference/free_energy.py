@@ -3,6 +3,10 @@
 States without posterior mass contribute nothing, whatever their likelihood; mass where the prior has none costs +inf.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -20,8 +24,10 @@ from prism_bench import (
     normal,
     reduction,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
+from prism_bench.tolerance import Tolerance
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
@@ -31,26 +37,30 @@ weights = Fill(
 )
 
 
-def launch_of(entry, unroll):
+def launch_of(entry: str, unroll: int) -> Callable[..., Any]:
     return lambda rows, cols, device, fill, block: shared_rows(
         rows, cols, device, unroll, entry, fill=fill, block=block
     )
 
 
-def terms(q, p, loglik, xp, special):
+def terms(
+    q: AnyArray, p: AnyArray, loglik: AnyArray, xp: ArrayModule, special: ModuleType
+) -> tuple[AnyArray, AnyArray]:
     """The terms of complexity and of accuracy."""
     return special.rel_entr(q, p), xp.where(q == 0, 0.0, q * loglik)
 
 
-def reference(q, p, loglik, xp, special):
+def reference(
+    q: AnyArray, p: AnyArray, loglik: AnyArray, xp: ArrayModule, special: ModuleType
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     complexity, accuracy = (part.sum(axis=1) for part in terms(q, p, loglik, xp, special))
     return complexity - accuracy, complexity, accuracy
 
 
-def magnitudes():
+def magnitudes() -> dict[str, Tolerance]:
     """Sums of absolute terms: of both parts for the free energy, of its own for each part."""
 
-    def sums(q, p, loglik, xp, special):
+    def sums(q: AnyArray, p: AnyArray, loglik: AnyArray, xp: ArrayModule, special: ModuleType) -> list[AnyArray]:
         return [xp.abs(part).sum(axis=1) for part in terms(q, p, loglik, xp, special)]
 
     return {
@@ -60,34 +70,34 @@ def magnitudes():
     }
 
 
-def torch_energy(torch, q, p, loglik):
+def torch_energy(torch: ModuleType, q: AnyArray, p: AnyArray, loglik: AnyArray) -> Any:
     complexity = torch.nn.functional.kl_div(p.log(), q, reduction="none").sum(dim=1)
     accuracy = (q * loglik).sum(dim=1)
     return complexity - accuracy, complexity, accuracy
 
 
-def arguments(*given):
+def arguments(*given: Any) -> tuple[Any, ...]:
     outputs = [Out(name, "rows") for name in ("free_energy", "complexity", "accuracy")]
     scratch = Scratch("by_block", str(2 * MOST_BLOCKS), "float64"), Scratch("arrived", str(MOST_BLOCKS), "uint32")
     return (In("q", "rows cols", fill=weights), In("p", "rows cols", fill=weights), *given, *outputs, *scratch,
             Size("cols", "int64"))  # fmt: skip
 
 
-def prior(rows, cols):
+def prior(rows: int, cols: int) -> AnyArray:
     p = np.random.default_rng(6).exponential(size=(rows, cols))
     return np.float32(p / p.sum(axis=1, keepdims=True))
 
 
-def likelihood(rows, cols):
+def likelihood(rows: int, cols: int) -> AnyArray:
     return np.float32(np.random.default_rng(7).normal(-2, 1, size=(rows, cols)))
 
 
-def log_evidence(rows, cols):
+def log_evidence(rows: int, cols: int) -> AnyArray:
     """ln p(o) = ln of the sum of p exp(l), in float64."""
     return np.log((prior(rows, cols) * np.exp(likelihood(rows, cols).astype("float64"))).sum(axis=1))
 
 
-def posterior(rows, cols):
+def posterior(rows: int, cols: int) -> AnyArray:
     joint = np.log(prior(rows, cols)) + likelihood(rows, cols) - log_evidence(rows, cols)[:, None]
     return np.exp(joint)
 

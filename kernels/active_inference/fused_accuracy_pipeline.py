@@ -4,7 +4,11 @@
 times; it is there to reproduce that value.
 """
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Workload
+from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, ProgramForm, Reduce, fuse, names
 from prism_bench.extensions.fusion.functions import log_likelihood
 
@@ -14,7 +18,7 @@ from ..include.gaussian import spreads
 o, g, precision, error = names("o g precision error")
 
 
-def torch_accuracy(torch, o, g, precision):
+def torch_accuracy(torch: ModuleType, o: AnyArray, g: AnyArray, precision: AnyArray) -> Any:
     return torch.distributions.Normal(g, precision.rsqrt(), validate_args=False).log_prob(o).sum()
 
 

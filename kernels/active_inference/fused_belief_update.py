@@ -3,7 +3,11 @@
 Without `prior` the last term is left out, as in the first published chain. J [m, n] is most of what moves.
 """
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Workload
+from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, ColumnSums, FusionProgram, Input, Map, ProgramForm, fuse, names
 
 from ..include.gaussian import spreads
@@ -13,7 +17,17 @@ mu, o, g, precision, prior, variance, kappa = names("mu o g precision prior vari
 weighted, gradient = names("weighted gradient")
 
 
-def torch_step(torch, mu, jacobian, o, g, precision, prior, variance, kappa):
+def torch_step(
+    torch: ModuleType,
+    mu: AnyArray,
+    jacobian: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+    prior: AnyArray,
+    variance: AnyArray,
+    kappa: float,
+) -> Any:
     return mu + kappa * (torch.mv(jacobian.T, precision * (o - g)) + (prior - mu) / variance)
 
 

@@ -1,6 +1,10 @@
 """Free energy of a Gaussian belief, complexity - accuracy in nats, with both parts, in one launch."""
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Workload
+from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Reduce, fuse, names
 from prism_bench.extensions.fusion.functions import divergence, log_likelihood
 
@@ -12,7 +16,16 @@ mu_q, mu_p, var_q, var_p, o, g, precision = names("mu_q mu_p var_q var_p o g pre
 error, complexity, accuracy = names("error complexity accuracy")
 
 
-def torch_free_energy(torch, mu_q, mu_p, var_q, var_p, o, g, precision):
+def torch_free_energy(
+    torch: ModuleType,
+    mu_q: AnyArray,
+    mu_p: AnyArray,
+    var_q: AnyArray,
+    var_p: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+) -> Any:
     normal = torch.distributions.Normal  # to validate its arguments it would wait for the device
     q, p = (normal(mu, var.sqrt(), validate_args=False) for mu, var in ((mu_q, var_q), (mu_p, var_p)))
     complexity = torch.distributions.kl_divergence(q, p).sum()

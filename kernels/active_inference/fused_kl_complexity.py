@@ -1,6 +1,10 @@
 """Complexity of a Gaussian belief, D(q || p) in nats: components and their sum in one pass and one launch."""
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Workload
+from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Reduce, fuse, names
 from prism_bench.extensions.fusion.functions import divergence
 
@@ -11,7 +15,7 @@ from ..include.gaussian import spreads
 mu_q, mu_p, var_q, var_p = names("mu_q mu_p var_q var_p")
 
 
-def torch_complexity(torch, mu_q, mu_p, var_q, var_p):
+def torch_complexity(torch: ModuleType, mu_q: AnyArray, mu_p: AnyArray, var_q: AnyArray, var_p: AnyArray) -> Any:
     normal = torch.distributions.Normal
     q, p = (normal(mu, var.sqrt(), validate_args=False) for mu, var in ((mu_q, var_q), (mu_p, var_p)))
     return torch.distributions.kl_divergence(q, p).sum()

@@ -4,6 +4,9 @@
 The policy `clipped` raises both to `eps` first, which keeps every divergence finite.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -11,6 +14,7 @@ from prism_bench import (
     Golden,
     In,
     KernelSpec,
+    Launch,
     Out,
     Rule,
     Scalar,
@@ -21,6 +25,8 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
@@ -32,39 +38,39 @@ weights = Fill(
 )
 
 
-def launch(rows, cols, policy, device, fill, block):
+def launch(rows: int, cols: int, policy: str, device: Device, fill: int, block: int) -> Launch:
     entry = f"kl_divergence<{str(policy == 'clipped').lower()}>"
     return shared_rows(rows, cols, device, 4, entry, fill=fill, block=block)
 
 
-def terms(q, p, policy, eps, xp, special):
+def terms(q: AnyArray, p: AnyArray, policy: str, eps: float, xp: ArrayModule, special: ModuleType) -> AnyArray:
     if policy == "clipped":
         q, p = xp.maximum(q, np.float32(eps)), xp.maximum(p, np.float32(eps))
     return special.rel_entr(q, p)
 
 
-def reference(q, p, policy, eps, xp, special):
+def reference(q: AnyArray, p: AnyArray, policy: str, eps: float, xp: ArrayModule, special: ModuleType) -> AnyArray:
     return terms(q, p, policy, eps, xp, special).sum(axis=1)
 
 
-def magnitude(q, p, policy, eps, xp, special):
+def magnitude(q: AnyArray, p: AnyArray, policy: str, eps: float, xp: ArrayModule, special: ModuleType) -> AnyArray:
     return xp.abs(terms(q, p, policy, eps, xp, special)).sum(axis=1)
 
 
-def torch_kl(torch, q, p, policy, eps):
+def torch_kl(torch: ModuleType, q: AnyArray, p: AnyArray, policy: str, eps: float) -> Any:
     """PyTorch wants the logarithm of the second distribution, first."""
     if policy == "clipped":
         q, p = q.clamp(min=eps), p.clamp(min=eps)
     return torch.nn.functional.kl_div(p.log(), q, reduction="none").sum(dim=1)
 
 
-def close(rows, cols):
+def close(rows: int, cols: int) -> AnyArray:
     """Two distributions that hardly differ: the logarithms cancel to 1e-4."""
     q = np.random.default_rng(1).exponential(size=(rows, cols)) / cols
     return q * (1 + 1e-4 * np.random.default_rng(2).normal(size=q.shape))
 
 
-def tail(cols):
+def tail(cols: int) -> AnyArray:
     """Half of the mass in terms of 5e-11, which a cut at 1e-10 would lose."""
     return np.where(np.arange(cols) == 0, 0.5, 5e-11)
 

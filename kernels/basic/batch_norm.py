@@ -3,6 +3,9 @@
 Channels are the columns of a matrix (height = width = 1) or planes (NCHW). A variance below -eps gives NaN.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -22,6 +25,7 @@ from prism_bench import (
     normalising,
     uniform,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative
 
 from ..include.batch_norm import (
@@ -43,14 +47,14 @@ from ..include.batch_norm import (
 MOST_BLOCKS = 2048
 
 
-def shares_of(batch, channels, spatial):
+def shares_of(batch: int, channels: int, spatial: int) -> int:
     """How many blocks share a channel's values when their moments are taken: two thousand in all, if possible."""
     if spatial > 1:
         return max(1, min(batch, MOST_BLOCKS // max(1, channels)))
     return max(1, min(-(-batch // 128), MOST_BLOCKS // max(1, -(-channels // 128))))
 
 
-def launch_training(batch, channels, spatial, parts, shares):
+def launch_training(batch: int, channels: int, spatial: int, parts: int, shares: int) -> tuple[Launch, ...]:
     """The moments of the shares, the statistics, and batch_norm with these."""
     if spatial == 1:
         width = 4 if channels % 4 == 0 else 1
@@ -71,7 +75,16 @@ def launch_training(batch, channels, spatial, parts, shares):
     )
 
 
-def reference_training(x, gamma, beta, running_mean, running_variance, eps, momentum, xp):
+def reference_training(
+    x: AnyArray,
+    gamma: AnyArray,
+    beta: AnyArray,
+    running_mean: AnyArray,
+    running_variance: AnyArray,
+    eps: float,
+    momentum: float,
+    xp: ArrayModule,
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """The running statistics and y: biased variance for y, unbiased for the running estimate."""
     axes = (0, 2, 3)
     mean = x.mean(axis=axes)
@@ -82,13 +95,23 @@ def reference_training(x, gamma, beta, running_mean, running_variance, eps, mome
     return kept * running_mean + momentum * mean, kept * running_variance + momentum * squares / (count - 1), y
 
 
-def torch_training(torch, x, gamma, beta, running_mean, running_variance, eps, momentum, spatial):
+def torch_training(
+    torch: ModuleType,
+    x: AnyArray,
+    gamma: AnyArray,
+    beta: AnyArray,
+    running_mean: AnyArray,
+    running_variance: AnyArray,
+    eps: float,
+    momentum: float,
+    spatial: int,
+) -> Any:
     matrix, mean, variance = x.flatten(1) if spatial == 1 else x, running_mean.clone(), running_variance.clone()
     y = torch.nn.functional.batch_norm(matrix, mean, variance, gamma, beta, training=True, momentum=momentum, eps=eps)
     return mean, variance, y
 
 
-def noise_far_away(batch, channels, height, width):
+def noise_far_away(batch: int, channels: int, height: int, width: int) -> AnyArray:
     """Deviation 1 around 10,000, and a constant channel."""
     x = 1e4 + np.random.default_rng(6).normal(size=(batch, channels, height, width))
     x[:, 0] = 0.1

@@ -5,6 +5,8 @@ does, which are faster than mma.sync.
 """
 
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +25,8 @@ from prism_bench import (
     normwise,
     product,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import real
 
 from ..include import tensor_tile
@@ -32,40 +36,40 @@ from ..include.torch_peers import in_tf32
 FINITE = replace(real(), finite=True)  # an infinity is no sum of two TF32
 
 
-def launch(m, n, tile, device):
+def launch(m: int, n: int, tile: str, device: Device) -> Launch:
     return on_tiles(f"matmul<{{}}, {1 if n % 4 else 4}>", m, n, tile, device)
 
 
 TF32, PAIRS = (tensor_tile.Operands(element, left_along=True, right_along=False) for element in ("Tf32", "Tf32Pair"))
 
 
-def launch_tf32(m, n, k, tile, device):
+def launch_tf32(m: int, n: int, k: int, tile: str, device: Device) -> Launch:
     return tensor_tile.on_tensor_tiles("matmul_tf32<{}>", TF32, (m, n, k), device, tile=tile)
 
 
-def launch_pairs(m, n, k, tile, device):
+def launch_pairs(m: int, n: int, k: int, tile: str, device: Device) -> Launch:
     return tensor_tile.on_tensor_tiles("matmul_tf32<{}>", PAIRS, (m, n, k), device, tile=tile)
 
 
-def possible_tf32(m, n, k, tile, device):
+def possible_tf32(m: int, n: int, k: int, tile: str, device: Device) -> bool:
     return tile == "auto" or tensor_tile.fits(tile, TF32, (m, n, k), "auto", device)
 
 
-def torch_product(torch, a, b):
+def torch_product(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
     return torch.mm(a, b)
 
 
-def reference(a, b):
+def reference(a: AnyArray, b: AnyArray) -> AnyArray:
     with np.errstate(invalid="ignore"):  # infinities may meet
         return a @ b
 
 
-def magnitude(a, b, xp):
+def magnitude(a: AnyArray, b: AnyArray, xp: ArrayModule) -> AnyArray:
     """Sums of absolute terms; an element that is not finite must agree as it is."""
     return xp.nan_to_num(xp.abs(a) @ xp.abs(b), nan=0.0, posinf=0.0)
 
 
-def spoiled(m, k):
+def spoiled(m: int, k: int) -> AnyArray:
     """Row 0 of A holds a NaN, row 1 an infinity, row 2 both signs of it."""
     a = np.random.default_rng(1).normal(size=(m, k))
     a[0, 3], a[1, k - 1], a[2, 0], a[2, 1] = np.nan, np.inf, np.inf, -np.inf

@@ -1,8 +1,12 @@
 """y = max(0, x); `nan="propagate"` keeps NaN, as the libraries do, `nan="zero"` swallows it. -0 gives +0."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Rule, Size, Variant, Workload, exact
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.vector_load import map_tune, spread
 
@@ -10,16 +14,16 @@ from ..include.vector_load import map_tune, spread
 FUNCTORS = {"propagate": "Relu", "zero": "ReluZeroingNan"}
 
 
-def launch_of(form):
+def launch_of(form: str) -> Callable[..., Any]:
     """256 threads a block, one group of four floats per thread."""
     return lambda n, nan, block, groups: spread(n, block, groups, f"{form}<{FUNCTORS[nan]}>")
 
 
-def reference(x, nan, xp):
+def reference(x: AnyArray, nan: str, xp: ArrayModule) -> AnyArray:
     return xp.maximum(x, 0.0) if nan == "propagate" else xp.fmax(x, 0.0)
 
 
-def bits(x, nan, xp):
+def bits(x: AnyArray, nan: str, xp: ArrayModule) -> AnyArray:
     """The result's bits; adding 0 turns -0 into +0."""
     return (reference(x, nan, xp) + 0.0).astype("float32").view("uint32")
 

@@ -1,20 +1,25 @@
 """y = 1 / (1 + exp(-x)), accurate to the last bits in both tails."""
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, elementwise
+from prism_bench.array_types import AnyArray
 
 from ..include.vector_load import map_tune, spread
 
 # Memory-bound: 8 bytes an element next to one exponential and one division.
 
 
-def launch_of(entry):
+def launch_of(entry: str) -> Callable[..., Any]:
     """One group of four floats per thread; blocks of 128 keep more of them waiting for memory than larger ones."""
     return lambda n, block, groups: spread(n, block, groups, entry)
 
 
-def cupy_sigmoid(cupy, x):
+def cupy_sigmoid(cupy: ModuleType, x: AnyArray) -> Any:
     from cupyx.scipy.special import expit
 
     return expit(x)

@@ -5,6 +5,9 @@ is 512 KB, more than an SM holds, and reading twice would cost 12 bytes an eleme
 blocks an SM and plain accesses are faster than four and streamed ones.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -24,17 +27,21 @@ from prism_bench import (
     Zero,
     normalising,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 LONGEST_PART = 8192
 BLOCKS = (32, 64, 128, 256)
 
 
-def fewest_threads(cols):
+def fewest_threads(cols: int) -> int:
     """A vector each where that is enough."""
     return next(b for b in BLOCKS if 4 * b >= cols or b == BLOCKS[-1])
 
 
-def launch(rows, cols, parts, device, part, block):
+def launch(
+    rows: int, cols: int, parts: int, device: Device, part: int, block: int
+) -> Launch | tuple[Launch | Zero, ...]:
     """The fewest registers that hold a part; rows too long for the device's blocks are read twice."""
     if parts > device.sm_count:
         return two_reads(rows)
@@ -44,18 +51,18 @@ def launch(rows, cols, parts, device, part, block):
     return (Zero("states"), step) if parts > 1 else step
 
 
-def two_reads(rows):
+def two_reads(rows: int) -> Launch:
     """One block per row."""
     return Launch(rows, 1024, entry="softmax_two_reads", arguments=("x", "y", "cols", "temperature"))
 
 
-def reference(x, temperature, xp):
+def reference(x: AnyArray, temperature: float, xp: ArrayModule) -> AnyArray:
     """Shift by the row's maximum, so that exp cannot overflow."""
     weights = xp.exp((x - x.max(axis=1, keepdims=True)) / temperature)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def torch_softmax(torch, x, temperature):
+def torch_softmax(torch: ModuleType, x: AnyArray, temperature: float) -> Any:
     return torch.softmax(x if temperature == 1 else x / temperature, dim=1)
 
 

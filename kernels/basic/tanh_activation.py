@@ -1,5 +1,8 @@
 """y = tanh x; tiny x is returned as it is."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, elementwise
@@ -9,7 +12,7 @@ from ..include.vector_load import map_tune, spread
 # Memory-bound: 8 bytes an element next to some 30 instructions.
 
 
-def launch_of(entry):
+def launch_of(entry: str) -> Callable[..., Any]:
     """256 threads a block, one group of four floats per thread."""
     return lambda n, block, groups: spread(n, block, groups, entry)
 

@@ -2,17 +2,20 @@
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact
+from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.vector_load import map_tune, spread
 
 
-def launch(n, block, groups):
+def launch(n: int, block: int, groups: int) -> Launch:
     """256 threads a block, one group of four floats a thread: more per thread was slower."""
     return spread(n, block, groups)
 
 
-def reference_views(a, b, c, n, offset, other, xp):
+def reference_views(
+    a: AnyArray, b: AnyArray, c: AnyArray, n: int, offset: int, other: int, xp: ArrayModule
+) -> AnyArray:
     """What stands before the view of c stays as it was."""
     return xp.concatenate((c[:offset], a[offset : offset + n] + b[other : other + n], c[offset + n :]))
 

@@ -1,13 +1,17 @@
 """A batch of vector additions, c = a + b for each: a launch for every call, or one for all of them."""
 
-from prism_bench import Budget, Chain, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, exact
+from types import ModuleType
+from typing import Any
+
+from prism_bench import Budget, Chain, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, Zero, exact
+from prism_bench.array_types import AnyArray
 
 # A call of 1000 elements moves 12 kB, far less than a launch costs, so launches limit it: `full` has one for all calls.
 MOST = 100
 CALLS = tuple(f"call{number}" for number in range(MOST))
 
 
-def separate(batch, n):
+def separate(batch: int, n: int) -> tuple[Launch | Zero, ...]:
     """A launch for every call."""
     passed = ("a", "b", "c", "n")
     return tuple(
@@ -15,11 +19,11 @@ def separate(batch, n):
     )
 
 
-def at_once(batch, n):
+def at_once(batch: int, n: int) -> Launch:
     return Launch((-(-n // 1024), batch), 256, arguments=("a", "b", "c", "n"))
 
 
-def torch_add(torch, a, b):
+def torch_add(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
     return torch.add(a, b)
 
 

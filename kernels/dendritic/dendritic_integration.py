@@ -12,6 +12,10 @@ Branch d of neuron n is driven by s = sum_i w x + coupling v, and y = mean over 
 The variant `shared` has one set of inputs for all neurons: half the bytes. 80 registers leave a third of an SM's warps.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -29,6 +33,7 @@ from prism_bench import (
     absolute,
     reduction,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
@@ -52,15 +57,15 @@ REDUCTION = 1e-6
 UNDERFLOW = 1e-30
 
 
-def launch_of(shared):
-    def launch(neurons, kind):
+def launch_of(shared: bool) -> Callable[..., Any]:
+    def launch(neurons: int, kind: str) -> Launch:
         entry = f"dendritic_integration<{KINDS.index(kind)}, {str(shared).lower()}>"
         return Launch(grid=-(-neurons // 8), block=256, entry=entry)
 
     return launch
 
 
-def synapses(x, w, kind, xp):
+def synapses(x: AnyArray, w: AnyArray, kind: str, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
     """Each branch's sum over its synapses (or over clusters of two), and the sum of the absolute terms."""
     terms = x * w
     if kind == "sigma_pi":
@@ -72,12 +77,26 @@ def synapses(x, w, kind, xp):
     return terms.sum(axis=2), xp.abs(terms).sum(axis=2)
 
 
-def unblocked(v, magnesium, xp):
+def unblocked(v: AnyArray, magnesium: float, xp: ArrayModule) -> AnyArray:
     with np.errstate(over="ignore"):
         return 1 / (1 + magnesium / 3.57 * xp.exp(-0.062 * v))
 
 
-def reference(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium, reversal, xp, special):
+def reference(
+    x: AnyArray,
+    w: AnyArray,
+    v: AnyArray,
+    kind: str,
+    coupling: float,
+    slope: float,
+    threshold: float,
+    gain: float,
+    decay: float,
+    magnesium: float,
+    reversal: float,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> AnyArray:
     total = synapses(x, w, kind, xp)[0]
     v = v[:, None]
     s = total + coupling * v
@@ -94,7 +113,21 @@ def reference(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium,
     return g.mean(axis=1)
 
 
-def spread(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium, reversal, xp, special):
+def spread(
+    x: AnyArray,
+    w: AnyArray,
+    v: AnyArray,
+    kind: str,
+    coupling: float,
+    slope: float,
+    threshold: float,
+    gain: float,
+    decay: float,
+    magnesium: float,
+    reversal: float,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> AnyArray:
     """How far y moves when each drive moves by its sum of absolute terms; beside it what g itself rounds. An infinite
     drive is not rounded."""
     total, size = synapses(x, w, kind, xp)
@@ -116,7 +149,9 @@ def spread(x, w, v, kind, coupling, slope, threshold, gain, decay, magnesium, re
     return moved.mean(axis=1) + UNDERFLOW
 
 
-def backpropagated(s, size, threshold, gain, decay, xp):
+def backpropagated(
+    s: AnyArray, size: AnyArray, threshold: float, gain: float, decay: float, xp: ArrayModule
+) -> AnyArray:
     """Where rounding may decide whether the threshold is passed, the jump between both sides counts too."""
     fade = gain * xp.exp(-decay * xp.abs(s))
     above = fade * (1 + 2 * decay * xp.abs(s - threshold)) * size
@@ -125,17 +160,21 @@ def backpropagated(s, size, threshold, gain, decay, xp):
     return xp.where(s > threshold, above, 0.1 * size) + xp.where(undecided, jump / REDUCTION, 0.0)
 
 
-def torch_sigmoid(torch, x, w, v, coupling, slope, threshold):
+def torch_sigmoid(
+    torch: ModuleType, x: AnyArray, w: AnyArray, v: AnyArray, coupling: float, slope: float, threshold: float
+) -> Any:
     drive = torch.einsum("ndi,ndi->nd", x, w) + coupling * v[:, None]
     return torch.sigmoid(slope * (drive - threshold)).mean(1)
 
 
-def torch_shared(torch, x, w, v, coupling, slope, threshold):
+def torch_shared(
+    torch: ModuleType, x: AnyArray, w: AnyArray, v: AnyArray, coupling: float, slope: float, threshold: float
+) -> Any:
     drive = torch.einsum("di,ndi->nd", x, w) + coupling * v[:, None]
     return torch.sigmoid(slope * (drive - threshold)).mean(1)
 
 
-def arguments(inputs):
+def arguments(inputs: str) -> tuple[Any, ...]:
     return (
         In("x", inputs, domain=IN_RANGE), In("w", "neurons dendrites inputs", fill=WEIGHTS),
         In("v", "neurons", fill=POTENTIALS), Out("y", "neurons"), Size("neurons"), Size("dendrites"), Size("inputs"),
@@ -143,7 +182,7 @@ def arguments(inputs):
     )  # fmt: skip
 
 
-def other(meaning, kind, **constants):
+def other(meaning: str, kind: str, **constants: Any) -> Variant:
     return Variant(meaning, parameters={**SIGMOID, "kind": kind, **constants}, only_labels=("S0", "S1"))
 
 

@@ -6,7 +6,11 @@ ring of three tiles, which is faster than in step. Elsewhere mma.sync. Instructi
 A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
 """
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Budget, KernelSpec, Workload, normwise
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.attention import (
     RULES,
@@ -19,7 +23,18 @@ from ..include.attention_forms import DERIVED, PARAMETERS, forms, goldens
 from ..include.bfloat import wide
 
 
-def reference(q, k, v, mask, scale, causal, masked, length, width, xp):
+def reference(
+    q: AnyArray,
+    k: AnyArray,
+    v: AnyArray,
+    mask: AnyArray,
+    scale: float,
+    causal: int,
+    masked: int,
+    length: int,
+    width: int,
+    xp: ArrayModule,
+) -> AnyArray:
     """Head by head and 1024 queries at a time, so that the scores fit."""
     q, k, v = (wide(x, xp).reshape(-1, length, width) for x in (q, k, v))
     o = xp.zeros(q.shape)
@@ -31,7 +46,9 @@ def reference(q, k, v, mask, scale, causal, masked, length, width, xp):
     return o
 
 
-def torch_attention(torch, q, k, v, mask, scale, causal, masked):
+def torch_attention(
+    torch: ModuleType, q: AnyArray, k: AnyArray, v: AnyArray, mask: AnyArray, scale: float, causal: int, masked: int
+) -> Any:
     attend = torch.nn.functional.scaled_dot_product_attention
     return attend(q, k, v, attn_mask=mask.to(q.dtype) if masked else None, is_causal=bool(causal), scale=scale)
 
@@ -39,7 +56,7 @@ def torch_attention(torch, q, k, v, mask, scale, causal, masked):
 SHAPE = "batch heads length width"
 
 
-def sized(batch, heads, length, width, **more):
+def sized(batch: int, heads: int, length: int, width: int, **more: Any) -> Workload:
     return Workload(batch=batch, heads=heads, length=length, width=width, **more)
 
 

@@ -3,7 +3,11 @@
 Channels are the columns of a matrix (height = width = 1) or planes (NCHW). A variance below -eps gives NaN.
 """
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Budget, In, InOut, KernelSpec, Out, Rule, Variant, normalising
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.batch_norm import (
     DERIVED,
@@ -20,11 +24,22 @@ from ..include.batch_norm import (
 )
 
 
-def reference(x, gamma, beta, mean, variance, eps, xp):
+def reference(
+    x: AnyArray, gamma: AnyArray, beta: AnyArray, mean: AnyArray, variance: AnyArray, eps: float, xp: ArrayModule
+) -> AnyArray:
     return xp.maximum(normalised(x, gamma, beta, mean, variance, eps, xp), 0.0)
 
 
-def torch_fused(torch, x, gamma, beta, mean, variance, eps, spatial):
+def torch_fused(
+    torch: ModuleType,
+    x: AnyArray,
+    gamma: AnyArray,
+    beta: AnyArray,
+    mean: AnyArray,
+    variance: AnyArray,
+    eps: float,
+    spatial: int,
+) -> Any:
     return torch.relu(torch_batch_norm(torch, x, gamma, beta, mean, variance, eps, spatial))
 
 

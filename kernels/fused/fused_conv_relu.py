@@ -4,9 +4,13 @@ Memory-bound: a tap costs few operations for a pixel's bytes. The variant `chann
 with bias, dilation and groups; its operations limit it.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, KernelSpec, Workload, reduction
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.convolution import (
     DERIVED_ONE,
@@ -24,38 +28,89 @@ from ..include.convolution import (
 from ..include.half_convolution import correlated_halves, in_halves, torch_halves
 
 
-def reference(x, taps, k, stride, padding, out_rows, out_cols, xp):
+def reference(
+    x: AnyArray, taps: AnyArray, k: int, stride: int, padding: int, out_rows: int, out_cols: int, xp: ArrayModule
+) -> AnyArray:
     return xp.maximum(correlated_one(x, taps, k, stride, padding, out_rows, out_cols, xp), 0)
 
 
-def reference_channels(x, taps, bias, stride, padding, dilation, groups, out_rows, out_cols, xp):
+def reference_channels(
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+    out_rows: int,
+    out_cols: int,
+    xp: ArrayModule,
+) -> AnyArray:
     y = correlated_channels(x, taps, bias, stride, padding, dilation, groups, out_rows, out_cols, xp)
     return xp.maximum(y, 0)
 
 
-def torch_channels_relu(torch, x, taps, bias, stride, padding, dilation, groups):
+def torch_channels_relu(
+    torch: ModuleType,
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+) -> Any:
     return torch.relu_(torch_channels(torch, x, taps, bias, stride, padding, dilation, groups))
 
 
-def torch_tf32_relu(torch, x, taps, bias, stride, padding, dilation, groups):
+def torch_tf32_relu(
+    torch: ModuleType,
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+) -> Any:
     return torch.relu_(torch_tf32(torch, x, taps, bias, stride, padding, dilation, groups))
 
 
-def reference_halves(x, taps, bias, stride, padding, dilation, groups, out_rows, out_cols, xp):
+def reference_halves(
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+    out_rows: int,
+    out_cols: int,
+    xp: ArrayModule,
+) -> AnyArray:
     return xp.maximum(correlated_halves(x, taps, bias, stride, padding, dilation, groups, out_rows, out_cols, xp), 0)
 
 
-def torch_halves_relu(torch, x, taps, bias, stride, padding, dilation, groups):
+def torch_halves_relu(
+    torch: ModuleType,
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+) -> Any:
     return torch.relu_(torch_halves(torch, x, taps, bias, stride, padding, dilation, groups))
 
 
-def torch_conv_relu(torch, x, taps, stride, padding):
+def torch_conv_relu(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: int, padding: int) -> Any:
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
         y = torch.nn.functional.conv2d(x[None, None], taps[None, None], stride=stride, padding=padding)
     return torch.relu_(y)[0, 0]
 
 
-def spotted(rows, cols):
+def spotted(rows: int, cols: int) -> AnyArray:
     """Two pixels that are not finite."""
     x = np.random.default_rng(3).normal(size=(rows, cols))
     x[4, 5], x[9, 30] = np.nan, np.inf

@@ -3,6 +3,10 @@
 A vector of -inf and one with +inf or NaN give NaN everywhere. One pass finds maximum and sum together.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -18,8 +22,11 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
+    Zero,
     normalising,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 # Memory-bound: a vector longer than a block holds is read twice, so its bytes are 12 an element; what of its end is
 # still in the L2 cache at the second read is the only saving.
@@ -27,7 +34,7 @@ ON_CHIP = 8192
 MOST_BLOCKS = 8192
 
 
-def launch(n, device):
+def launch(n: int, device: Device) -> Launch | tuple[Launch | Zero, ...]:
     """One block that holds the vector, or two steps."""
     if n <= ON_CHIP:
         block = next(b for b in (32, 64, 128, 256) if 8 * b >= n or b == 256)
@@ -37,7 +44,7 @@ def launch(n, device):
     return two_steps(n, device)
 
 
-def two_steps(n, device):
+def two_steps(n: int, device: Device) -> tuple[Launch, ...]:
     """Blocks of 512 read, three rounds of them; blocks of 256 write, four elements a thread."""
     blocks = max(1, min(-(-n // 2048), 12 * device.sm_count, MOST_BLOCKS))
     find = ("x", "by_block", "state", "temperature", "n")
@@ -48,7 +55,7 @@ def two_steps(n, device):
     )
 
 
-def reference(x, temperature, xp):
+def reference(x: AnyArray, temperature: float, xp: ArrayModule) -> AnyArray:
     """Shift by the maximum, so that exp cannot overflow."""
     if x.size == 0:
         return x
@@ -56,32 +63,32 @@ def reference(x, temperature, xp):
     return weights / weights.sum()
 
 
-def torch_softmax(torch, x, temperature):
+def torch_softmax(torch: ModuleType, x: AnyArray, temperature: float) -> Any:
     return torch.softmax(x if temperature == 1 else x / temperature, dim=0)
 
 
-def cupy_softmax(cupy, x, temperature):
+def cupy_softmax(cupy: ModuleType, x: AnyArray, temperature: float) -> Any:
     weights = cupy.exp((x - x.max()) / temperature)
     weights /= weights.sum()
     return weights
 
 
-def masked(n):
+def masked(n: int) -> AnyArray:
     """The first two thirds masked, then equal values: probabilities by hand."""
     return np.where(np.arange(n) < n * 2 // 3, -np.inf, 2.5)
 
 
-def spoiled(value):
+def spoiled(value: float) -> Callable[..., Any]:
     """Noise with one odd value in the middle."""
     return lambda n: np.where(np.arange(n) == n // 2, value, np.random.default_rng(4).normal(size=n))
 
 
-def rising(n):
+def rising(n: int) -> AnyArray:
     """Every element a new maximum, up to 3e4: only the last ones count."""
     return np.linspace(-3e4, 3e4, n)
 
 
-def odd_vectors(n):
+def odd_vectors(n: int) -> tuple[Any, ...]:
     """A short and a long vector of each awkward kind."""
     return (
         Golden(Workload(n=n), {"x": -np.inf}, {"y": np.nan}, source="all -inf: no maximum to subtract"),

@@ -4,9 +4,13 @@ Rows up to 16,384 columns are read once and stay in registers; longer ones are r
 GELU(beta); `approximate` is that of GELU, which takes 20 instructions.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
-from prism_bench import Budget, KernelSpec, Rule, Variant, Workload, normalising
+from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, Workload, normalising
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.layer_norm import (
     ARGUMENTS,
@@ -21,13 +25,13 @@ from ..include.layer_norm import (
 )
 
 
-def launch(batch, length, cols, approximate, block):
+def launch(batch: int, length: int, cols: int, approximate: str, block: int) -> Launch:
     form = "GeluTanh" if approximate == "tanh" else "Gelu"
     once, twice = f"fused_layernorm_gelu<{{}}, {form}>", f"fused_layernorm_gelu_two_reads<{form}>"
     return by_rows(batch * length, cols, block, once, twice)
 
 
-def gelu(x, approximate, xp, special):
+def gelu(x: AnyArray, approximate: str, xp: ArrayModule, special: ModuleType) -> AnyArray:
     """Clipped below so that -inf gives -0 instead of NaN, as in gelu_activation."""
     x = xp.maximum(x, -1e3)
     if approximate == "tanh":
@@ -35,11 +39,15 @@ def gelu(x, approximate, xp, special):
     return x * special.ndtr(x)
 
 
-def reference(x, gamma, beta, eps, approximate, xp, special):
+def reference(
+    x: AnyArray, gamma: AnyArray, beta: AnyArray, eps: float, approximate: str, xp: ArrayModule, special: ModuleType
+) -> AnyArray:
     return gelu(normalised(x, gamma, beta, eps, xp), approximate, xp, special)
 
 
-def torch_layer_norm_gelu(torch, x, gamma, beta, eps, cols, approximate):
+def torch_layer_norm_gelu(
+    torch: ModuleType, x: AnyArray, gamma: AnyArray, beta: AnyArray, eps: float, cols: int, approximate: str
+) -> Any:
     return torch.nn.functional.gelu(torch_layer_norm(torch, x, gamma, beta, eps, cols), approximate=approximate)
 
 

@@ -4,6 +4,9 @@ The FMA rate limits it: a product of this size moves few bytes for its operation
 closed form, up to 5e-4 away. `layout="out_in"` takes W as PyTorch stores it, [outputs, inputs].
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -11,6 +14,7 @@ from prism_bench import (
     Golden,
     In,
     KernelSpec,
+    Launch,
     Out,
     Rule,
     Size,
@@ -19,6 +23,8 @@ from prism_bench import (
     normwise,
     product,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, on_warpgroups
@@ -26,23 +32,25 @@ from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, on_war
 ACTIVATIONS = {"none": "Gelu", "tanh": "GeluTanh"}
 
 
-def launch(batch, outputs, layout, approximate, tile, device):
+def launch(batch: int, outputs: int, layout: str, approximate: str, tile: str, device: Device) -> Launch:
     turned = str(layout == "out_in").lower()
     entry = f"fused_linear_gelu<{{}}, {1 if outputs % 4 else 4}, {turned}, {ACTIVATIONS[approximate]}>"
     return on_tiles(entry, batch, outputs, tile, device)
 
 
-def tensor_launch(batch, inputs, outputs, layout, approximate, tile, device):
+def tensor_launch(
+    batch: int, inputs: int, outputs: int, layout: str, approximate: str, tile: str, device: Device
+) -> Launch:
     operands = Operands("Half", left_along=True, right_along=layout == "out_in")
     entry = f"fused_linear_gelu_tensor<{{}}, {ACTIVATIONS[approximate]}>"
     return on_tensor_tiles(entry, operands, (batch, outputs, inputs), device, tile=tile)
 
 
-def weights(w, layout):
+def weights(w: AnyArray, layout: str) -> AnyArray:
     return w if layout == "in_out" else w.T
 
 
-def gelu(a, approximate, xp, special):
+def gelu(a: AnyArray, approximate: str, xp: ArrayModule, special: ModuleType) -> AnyArray:
     """a times the probability of staying below it; clipped below so that -inf gives -0 instead of NaN."""
     a = xp.maximum(a, -1e3)
     if approximate == "tanh":
@@ -50,17 +58,19 @@ def gelu(a, approximate, xp, special):
     return a * special.ndtr(a)
 
 
-def reference(x, w, bias, layout, approximate, xp, special):
+def reference(
+    x: AnyArray, w: AnyArray, bias: AnyArray, layout: str, approximate: str, xp: ArrayModule, special: ModuleType
+) -> AnyArray:
     return gelu(x @ weights(w, layout) + bias, approximate, xp, special)
 
 
-def magnitude(x, w, bias, layout, xp):
+def magnitude(x: AnyArray, w: AnyArray, bias: AnyArray, layout: str, xp: ArrayModule) -> AnyArray:
     """Sums of absolute terms, which GELU stretches by 1.13 at most; what is not finite must agree as it is."""
     sums = xp.abs(x) @ xp.abs(weights(w, layout)) + xp.abs(bias)
     return 1.13 * xp.nan_to_num(sums, nan=0.0, posinf=0.0)
 
 
-def torch_linear(torch, x, w, bias, layout, approximate):
+def torch_linear(torch: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str, approximate: str) -> Any:
     return torch.nn.functional.gelu(torch.addmm(bias.to(x.dtype), x, weights(w, layout)), approximate=approximate)
 
 

@@ -4,6 +4,9 @@ The FMA rate limits it: a product of this size moves few bytes for its operation
 stores it, [outputs, inputs].
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -11,6 +14,7 @@ from prism_bench import (
     Golden,
     In,
     KernelSpec,
+    Launch,
     Out,
     Rule,
     Size,
@@ -19,37 +23,39 @@ from prism_bench import (
     normwise,
     product,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required
 
 
-def launch(batch, outputs, layout, tile, device):
+def launch(batch: int, outputs: int, layout: str, tile: str, device: Device) -> Launch:
     turned = str(layout == "out_in").lower()
     entry = f"fused_linear_relu<{{}}, {1 if outputs % 4 else 4}, {turned}>"
     return on_tiles(entry, batch, outputs, tile, device)
 
 
-def tensor_launch(batch, inputs, outputs, layout, tile, device):
+def tensor_launch(batch: int, inputs: int, outputs: int, layout: str, tile: str, device: Device) -> Launch:
     operands = Operands("Half", left_along=True, right_along=layout == "out_in")
     entry = "fused_linear_relu_tensor<{}>"
     return on_tensor_tiles(entry, operands, (batch, outputs, inputs), device, tile=tile)
 
 
-def weights(w, layout):
+def weights(w: AnyArray, layout: str) -> AnyArray:
     return w if layout == "in_out" else w.T
 
 
-def reference(x, w, bias, layout, xp):
+def reference(x: AnyArray, w: AnyArray, bias: AnyArray, layout: str, xp: ArrayModule) -> AnyArray:
     return xp.maximum(x @ weights(w, layout) + bias, 0)
 
 
-def magnitude(x, w, bias, layout, xp):
+def magnitude(x: AnyArray, w: AnyArray, bias: AnyArray, layout: str, xp: ArrayModule) -> AnyArray:
     """Sums of absolute terms; an element that is not finite must agree as it is."""
     return xp.nan_to_num(xp.abs(x) @ xp.abs(weights(w, layout)) + xp.abs(bias), nan=0.0, posinf=0.0)
 
 
-def torch_linear(torch, x, w, bias, layout):
+def torch_linear(torch: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str) -> Any:
     return torch.relu_(torch.addmm(bias.to(x.dtype), x, weights(w, layout)))
 
 

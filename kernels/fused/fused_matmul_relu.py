@@ -7,6 +7,10 @@ shared memory. Reading B straight from memory was slower: its loads arrive too l
 off, B is rounded.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -14,6 +18,7 @@ from prism_bench import (
     Golden,
     In,
     KernelSpec,
+    Launch,
     Out,
     Size,
     Variant,
@@ -21,6 +26,8 @@ from prism_bench import (
     normwise,
     product,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 from ..include.bfloat import wide
 from ..include.fused_product import ELEMENTS
@@ -36,11 +43,11 @@ from ..include.tensor_tile import (
 from ..include.torch_peers import in_tf32
 
 
-def launch(m, n, tile, device):
+def launch(m: int, n: int, tile: str, device: Device) -> Launch:
     return on_tiles(f"fused_matmul_relu<{{}}, {1 if n % 4 else 4}>", m, n, tile, device)
 
 
-def tensor_launch(element):
+def tensor_launch(element: str) -> Callable[..., Any]:
     """The plan of a tensor-core form."""
     operands = Operands(element, left_along=True, right_along=False)
     return lambda m, n, k, tile, device: on_tensor_tiles(
@@ -48,19 +55,19 @@ def tensor_launch(element):
     )
 
 
-def reference(a, b, xp):
+def reference(a: AnyArray, b: AnyArray, xp: ArrayModule) -> AnyArray:
     return xp.maximum(wide(a, xp) @ wide(b, xp), 0)
 
 
-def torch_product(torch, a, b):
+def torch_product(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
     return torch.relu_(torch.mm(a, b))
 
 
-def torch_bfloat(torch, a, b):
+def torch_bfloat(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
     return torch_product(torch, a.view(torch.bfloat16), b.view(torch.bfloat16)).float()
 
 
-def tensor_variant(precision, peer, **changes):
+def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> Variant:
     """The same product with operands of that precision on the tensor cores."""
     element, dtype, fill, bound = ELEMENTS[precision]
     sizes = (Size("m"), Size("n"), Size("k"))
@@ -84,19 +91,19 @@ def tensor_variant(precision, peer, **changes):
     return Variant(f"tensor cores, {precision} operands, FP32 sums", **{**plain, **changes})
 
 
-def on_warpgroups(precision, peer):
+def on_warpgroups(precision: str, peer: Callable[..., Any]) -> Variant:
     """Pinned to warpgroup instructions; without the FP32 form's goldens, whose rows are ragged."""
     edges = (*(Workload(m=m, n=n, k=k) for m, n, k in ((128, 256, 16), (128, 256, 320), (3, 8, 0), (150, 520, 136))),)
     pinned = {"parameters": {"tile": "Warpgroups"}, "requires": WARPGROUPS, "only_labels": ("S0",), "budgets": ()}
     return tensor_variant(precision, peer, edges=edges, golden=(), **pinned)
 
 
-def magnitude(a, b, xp):
+def magnitude(a: AnyArray, b: AnyArray, xp: ArrayModule) -> AnyArray:
     """Sums of absolute terms; an element that is not finite must agree as it is."""
     return xp.nan_to_num(xp.abs(a) @ xp.abs(b), nan=0.0, posinf=0.0)
 
 
-def spoiled(m, k):
+def spoiled(m: int, k: int) -> AnyArray:
     """Row 0 of A holds a NaN, row 1 an infinity, row 2 both signs of it."""
     a = np.random.default_rng(1).normal(size=(m, k))
     a[0, 3], a[1, k - 1], a[2, 0], a[2, 1] = np.nan, np.inf, np.inf, -np.inf

@@ -1,10 +1,14 @@
 """What the two attention kernels share: the shapes of their tiles, who launches which, the reference of one head."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from prism_bench import In, Launch, Out, Rule, Scalar, Size, normal
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
@@ -30,28 +34,28 @@ MASK = Fill(
 NUMBERS = replace(normal(), domain=real().with_finite_numbers())
 
 
-def padded(width, shapes=SHAPES):
+def padded(width: int, shapes: Mapping[int, Any] = SHAPES) -> int:
     """The width that the tiles for it have."""
     return next(d for d in shapes if d >= width)
 
 
-def shapes_of(width):
+def shapes_of(width: int) -> list[str]:
     """What `shape` may name: 16s of queries per warp and keys per step, or warpgroups."""
     warps = [f"{rows}x{keys}" for rows, keys in SHAPES[padded(width)]]
     return [*warps, "warpgroups"] if width <= max(GROUPS) and width % 8 == 0 else warps
 
 
-def shared_bytes(depth, rows, keys):
+def shared_bytes(depth: int, rows: int, keys: int) -> int:
     """A tile of queries and two stages of keys and values, in rows 8 elements longer."""
     return 2 * (depth + 8) * (64 * rows + 4 * keys)
 
 
-def shared_of_groups(depth, groups, ring=2):
+def shared_of_groups(depth: int, groups: int, ring: int = 2) -> int:
     """A tile of queries and a ring of keys and of values, 128 each, in rows without gaps aligned to 1 KiB; barriers."""
     return 2 * depth * (64 * groups + 2 * ring * 128) + 1024 + 64
 
 
-def chosen(width, tiles, masked, device, warps_only):
+def chosen(width: int, tiles: int, masked: int, device: Device, warps_only: bool) -> str:
     """Warpgroups where there are any and work for all of them, else the first shape that fits.
 
     Where 32 queries a warp would leave multiprocessors idle, it is 16.
@@ -66,11 +70,13 @@ def chosen(width, tiles, masked, device, warps_only):
     return f"{rows}x{keys}"
 
 
-def launcher(entry, element="HalfHead", warps_only=False):
+def launcher(entry: str, element: str = "HalfHead", warps_only: bool = False) -> Callable[..., Any]:
     """The plan of an attention kernel with 16-bit operands."""
     kind = "" if element == "HalfHead" else f", {element}"
 
-    def launch(batch, heads, length, width, causal, masked, shape, device):
+    def launch(
+        batch: int, heads: int, length: int, width: int, causal: int, masked: int, shape: str | None, device: Device
+    ) -> Launch:
         depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
         shape = shape or chosen(width, batch * heads * -(-length // 128), masked, device, warps_only)
         if shape == "warpgroups":
@@ -87,15 +93,15 @@ def launcher(entry, element="HalfHead", warps_only=False):
     return launch
 
 
-def shared_bytes_fp32(depth, keys):
+def shared_bytes_fp32(depth: int, keys: int) -> int:
     """Queries and keys depth-major, values, and weights key-major, in rows 4 floats longer."""
     return 4 * (depth * 68 + depth * (keys + 4) + keys * (depth + 4) + keys * 68)
 
 
-def launcher_fp32(entry):
+def launcher_fp32(entry: str) -> Callable[..., Any]:
     """The plan of an attention kernel with FP32 operands."""
 
-    def launch(batch, heads, length, width, causal, masked, device):
+    def launch(batch: int, heads: int, length: int, width: int, causal: int, masked: int, device: Device) -> Launch:
         depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
         fitting = [keys for keys in SHAPES_FP32[depth] if shared_bytes_fp32(depth, keys) <= device.max_shared_bytes]
         keys = (fitting or SHAPES_FP32[depth])[0]
@@ -105,7 +111,7 @@ def launcher_fp32(entry):
     return launch
 
 
-def arguments(shape, dtype, out=None, fill=None):
+def arguments(shape: str, dtype: str, out: str | None = None, fill: Fill | None = None) -> tuple[Any, ...]:
     """q, k, v and o of that shape, and what else an attention kernel takes."""
     return (
         *(In(name, shape, dtype=dtype, fill=fill or NUMBERS) for name in "qkv"),
@@ -118,7 +124,9 @@ def arguments(shape, dtype, out=None, fill=None):
     )
 
 
-def weights_of(q, k, first, mask, scale, causal, xp):
+def weights_of(
+    q: AnyArray, k: AnyArray, first: int, mask: AnyArray, scale: float, causal: int, xp: ArrayModule
+) -> AnyArray:
     """Of queries `first` and on of one head; a query to which no key is open has zeros."""
     scores = scale * (q @ k.T)
     if mask is not None:
@@ -131,17 +139,19 @@ def weights_of(q, k, first, mask, scale, causal, xp):
     return weights / xp.where(total == 0, 1, total)
 
 
-def attention(q, k, v, first, mask, scale, causal, xp):
+def attention(
+    q: AnyArray, k: AnyArray, v: AnyArray, first: int, mask: AnyArray, scale: float, causal: int, xp: ArrayModule
+) -> AnyArray:
     """What those weights make of the values."""
     return weights_of(q, k, first, mask, scale, causal, xp) @ v
 
 
-def operations(batch, heads, length, width, causal):
+def operations(batch: int, heads: int, length: int, width: int, causal: int) -> int:
     """Two products, and four for every exponential."""
     return batch * heads * length * length * (4 * width + 4) // (2 if causal else 1)
 
 
-def row_closed(length):
+def row_closed(length: int) -> AnyArray:
     """Nothing is open to query 2, and only the last key to query 0."""
     mask = np.zeros((length, length))
     mask[2], mask[0, :-1] = -np.inf, -np.inf

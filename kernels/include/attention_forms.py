@@ -3,12 +3,16 @@
 `sized(batch, heads, length, width, **more)` is the kernel's workload of those sizes, `shape` that of its q, k and v.
 """
 
+from collections.abc import Callable
 from functools import wraps
 from math import sqrt
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from prism_bench import Budget, Golden, Variant, normwise
+from prism_bench import Budget, Golden, Variant, Workload, normwise
+from prism_bench.array_types import AnyArray
 
 from .attention import arguments, launcher, launcher_fp32, row_closed
 from .bfloat import BFLOATS
@@ -21,7 +25,7 @@ DERIVED = {
 }
 
 
-def ladder(sized):
+def ladder(sized: Callable[..., Any]) -> tuple[Workload, ...]:
     """Pinned to warpgroup instructions: from one tile to several, ragged, causal and masked ones."""
     return (
         *(sized(1, 1, length, width) for length in (128, 64, 255, 384, 640, 1) for width in (64, 128)),
@@ -33,7 +37,7 @@ def ladder(sized):
     )
 
 
-def closed(sized):
+def closed(sized: Callable[..., Any]) -> Golden:
     return Golden(
         sized(1, 1, 20, 8, masked=1),
         inputs={"q": 1.0, "k": 1.0, "v": lambda length: np.arange(length)[:, None], "mask": row_closed},
@@ -42,7 +46,7 @@ def closed(sized):
     )
 
 
-def goldens(sized):
+def goldens(sized: Callable[..., Any]) -> tuple[Golden, Golden, Golden]:
     none = np.zeros((0, 0))
     return (
         closed(sized),
@@ -64,17 +68,17 @@ def goldens(sized):
     )  # fmt: skip
 
 
-def of_bfloats(peer):
+def of_bfloats(peer: Callable[..., Any]) -> Callable[..., Any]:
     """The same call on the bits of bfloat16 numbers, its output in FP32."""
 
     @wraps(peer)
-    def call(torch, q, k, v, **others):
+    def call(torch: ModuleType, q: AnyArray, k: AnyArray, v: AnyArray, **others: Any) -> Any:
         return peer(torch, *(x.view(torch.bfloat16) for x in (q, k, v)), **others).float()
 
     return call
 
 
-def forms(entry, shape, sized, peer):
+def forms(entry: str, shape: str, sized: Callable[..., Any], peer: Callable[..., Any]) -> dict[str, Variant]:
     """The variants that differ in instruction or precision."""
     return {
         "wgmma": Variant(

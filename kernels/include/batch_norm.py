@@ -1,8 +1,13 @@
 """Who launches the normalisation of batch_norm.cuh, its arguments, and data that its specs share."""
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Scalar, Size, Workload, uniform
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative
 
 # Bound by memory: 8 bytes an element at the copy rate; eight rows a thread share one fetch of the channels' parameters.
@@ -31,14 +36,14 @@ IMAGES = tuple(
 )  # fmt: skip
 
 
-def plane_block(spatial):
+def plane_block(spatial: int) -> tuple[int, int]:
     """Threads of a block, chosen to waste few on a plane's end, and how many blocks a plane takes."""
     groups = spatial // 4 if spatial % 4 == 0 else spatial
     threads = min((256, 224, 192, 160, 128, 96, 64, 32), key=lambda threads: -(-groups // threads) * threads)
     return threads, -(-groups // threads)
 
 
-def column_tiles(batch, channels):
+def column_tiles(batch: int, channels: int) -> dict[str, Any]:
     """Blocks of 256 threads as wide as the rows, and the grid of them."""
     width = 4 if channels % 4 == 0 else 1
     across = min(256, 1 << max(0, channels // width - 1).bit_length())
@@ -46,10 +51,10 @@ def column_tiles(batch, channels):
     return {"grid": grid, "block": (across, 256 // across)}
 
 
-def launch_of(form):
+def launch_of(form: str) -> Callable[..., Any]:
     """Four columns, or neighbours in a plane, per thread where rows, or planes, are whole groups of four."""
 
-    def launch(batch, channels, spatial, parts):
+    def launch(batch: int, channels: int, spatial: int, parts: int) -> Launch:
         if spatial == 1:
             return Launch(**column_tiles(batch, channels), entry=f"{form}<{4 if channels % 4 == 0 else 1}, false>")
         entry = f"{form}<{4 if spatial % 4 == 0 else 1}, true>"
@@ -58,16 +63,27 @@ def launch_of(form):
     return launch
 
 
-def by_channel(values):
+def by_channel(values: AnyArray) -> AnyArray:
     return values.reshape(1, -1, 1, 1)
 
 
-def normalised(x, gamma, beta, mean, variance, eps, xp):
+def normalised(
+    x: AnyArray, gamma: AnyArray, beta: AnyArray, mean: AnyArray, variance: AnyArray, eps: float, xp: ArrayModule
+) -> AnyArray:
     scale = gamma / xp.sqrt(variance + eps)
     return (x - by_channel(mean)) * by_channel(scale) + by_channel(beta)
 
 
-def torch_batch_norm(torch, x, gamma, beta, mean, variance, eps, spatial):
+def torch_batch_norm(
+    torch: ModuleType,
+    x: AnyArray,
+    gamma: AnyArray,
+    beta: AnyArray,
+    mean: AnyArray,
+    variance: AnyArray,
+    eps: float,
+    spatial: int,
+) -> Any:
     matrix = x.flatten(1) if spatial == 1 else x
     return torch.nn.functional.batch_norm(matrix, mean, variance, gamma, beta, training=False, eps=eps)
 

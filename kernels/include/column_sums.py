@@ -1,12 +1,15 @@
 """How the sums over columns of column_sums.cuh are shared among blocks."""
 
+from collections.abc import Callable
+from typing import Any
+
 SPLIT_BLOCKS, SPLIT_ROWS = 4096, 8  # blocks to fill the device, rows that a split should have
 LANES, FEW_LANES = 32, 8  # threads side by side in a row
 FEW_ROWS, FEW_COLS = 256, 8192  # up to which narrow tiles need no split
 SIZES = {"float32": 4, "float64": 8}
 
 
-def derived(dtype):
+def derived(dtype: str) -> dict[str, Callable[..., Any]]:
     """Tiles of columns, and blocks that share the rows of each, for a matrix [m, n] of that type."""
     return {
         "tiles": lambda n: tiles_of(dtype, n, LANES),
@@ -14,21 +17,21 @@ def derived(dtype):
     }
 
 
-def tiles_of(dtype, n, lanes):
+def tiles_of(dtype: str, n: int, lanes: int) -> int:
     """A lane has a packet of 16 bytes."""
     return -(-n * SIZES[dtype] // (16 * lanes))
 
 
-def splits_of(m, tiles):
+def splits_of(m: int, tiles: int) -> int:
     return max(1, min(SPLIT_BLOCKS // max(1, tiles), -(-m // SPLIT_ROWS)))
 
 
-def lanes_of(m, n):
+def lanes_of(m: int, n: int) -> int:
     """Few where narrow tiles alone spread a matrix over the device: no block then waits for another's part."""
     return FEW_LANES if m <= FEW_ROWS and n <= FEW_COLS else LANES
 
 
-def derived_by_lanes(dtype):
+def derived_by_lanes(dtype: str) -> dict[str, Callable[..., Any]]:
     """The same with tiles as narrow as `lanes_of` says."""
     tiles = lambda m, n: tiles_of(dtype, n, lanes_of(m, n))  # noqa: E731
     return {

@@ -1,17 +1,23 @@
 """Convolution of images: launches, sizes and data of convolution.cuh, and of the tiles for images of one channel."""
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Budget, In, Launch, Out, Rule, Size, Variant, Workload, normwise, reduction
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 # One channel: input rows that a warp fetches at once, and how often in a tile.
 BURST, BURSTS_OF_A_TILE = 10, {3: 1, 5: 2, 7: 2}
 
 
-def any_taps(name, out_rows, out_cols):
+def any_taps(name: str, out_rows: int, out_cols: int) -> Launch:
     """One thread per output; rows beyond the grid are reached by striding."""
     return Launch(grid=(-(-out_cols // 32), min(-(-out_rows // 8), 65_535)), block=(32, 8), entry=name)
 
 
-def tiles(name, k, cols, padding, out_rows, out_cols, height):
+def tiles(name: str, k: int, cols: int, padding: int, out_rows: int, out_cols: int, height: int) -> Launch:
     """A warp for 128 columns; 16-byte accesses where the window is centred and rows are fours."""
     block = min(128, -(-out_cols // 128) * 32)
     grid = (-(-out_cols // (4 * block)), max(1, min(-(-out_rows // height), 65_535)))
@@ -19,15 +25,15 @@ def tiles(name, k, cols, padding, out_rows, out_cols, height):
     return Launch(grid=grid, block=block, entry=f"{name}<{k}, {str(aligned).lower()}>")
 
 
-def short(k):
+def short(k: int) -> int:
     """Output rows of a tile that is read in few bursts: what is read twice comes from the L2 cache."""
     return BURST * BURSTS_OF_A_TILE[k] - (k - 1)
 
 
-def launch_one(name):
+def launch_one(name: str) -> Callable[..., Any]:
     """7 x 7 taps keep the FMA pipe busy: rows shared by two tiles cost more than order brings; so one wave of tiles."""
 
-    def launch(k, stride, cols, padding, out_rows, out_cols, device):
+    def launch(k: int, stride: int, cols: int, padding: int, out_rows: int, out_cols: int, device: Device) -> Launch:
         if stride != 1 or k not in BURSTS_OF_A_TILE:
             return any_taps(f"{name}_any", out_rows, out_cols)
         wave = 3 * device.sm_count // -(-out_cols // 512)
@@ -37,7 +43,9 @@ def launch_one(name):
     return launch
 
 
-def correlated_one(x, taps, k, stride, padding, out_rows, out_cols, xp):
+def correlated_one(
+    x: AnyArray, taps: AnyArray, k: int, stride: int, padding: int, out_rows: int, out_cols: int, xp: ArrayModule
+) -> AnyArray:
     """The image shifted under every tap in turn."""
     padded = xp.pad(x, padding)
     y = xp.zeros((out_rows, out_cols))
@@ -48,7 +56,9 @@ def correlated_one(x, taps, k, stride, padding, out_rows, out_cols, xp):
     return y
 
 
-def magnitude_one(x, taps, k, stride, padding, out_rows, out_cols, xp):
+def magnitude_one(
+    x: AnyArray, taps: AnyArray, k: int, stride: int, padding: int, out_rows: int, out_cols: int, xp: ArrayModule
+) -> AnyArray:
     return correlated_one(xp.abs(x), xp.abs(taps), k, stride, padding, out_rows, out_cols, xp)
 
 
@@ -81,7 +91,7 @@ ARGUMENTS = (
 PARAMETERS = {"stride": 1, "padding": 1, "dilation": 1, "groups": 1, "k_rows": 3, "k_cols": 3}
 
 
-def span(k, dilation):
+def span(k: int, dilation: int) -> int:
     """Pixels from the first tap to the last."""
     return (k - 1) * dilation + 1
 
@@ -118,20 +128,20 @@ RULES = (
 STAGES, STAGE = 4, 4 * (64 * (16 + 4) + 16 * (128 + 8))  # of TensorConvolution, in bytes
 
 
-def launch_tf32(name):
+def launch_tf32(name: str) -> Callable[..., Any]:
     """A block for 64 output channels of a group and 128 pixels, on the tensor cores."""
 
-    def launch(channels_out, groups, pixels):
+    def launch(channels_out: int, groups: int, pixels: int) -> Launch:
         grid = -(-pixels // 128) * groups * -(-(channels_out // groups) // 64)
         return Launch(grid, 128, shared=STAGES * STAGE, entry=f"{name}<TensorConvolution>")
 
     return launch
 
 
-def launch_of(name):
+def launch_of(name: str) -> Callable[..., Any]:
     """A block for a tile of a group's output channels and of the pixels of all images."""
 
-    def launch(channels_out, groups, pixels):
+    def launch(channels_out: int, groups: int, pixels: int) -> Launch:
         tile = "WideConvolution" if channels_out // groups > 16 else "SlimConvolution"
         tall, wide = TILES[tile]
         return Launch(-(-pixels // wide) * groups * -(-(channels_out // groups) // tall), wide, entry=f"{name}<{tile}>")
@@ -139,7 +149,18 @@ def launch_of(name):
     return launch
 
 
-def correlated_channels(x, taps, bias, stride, padding, dilation, groups, out_rows, out_cols, xp):
+def correlated_channels(
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+    out_rows: int,
+    out_cols: int,
+    xp: ArrayModule,
+) -> AnyArray:
     """A product with every tap's matrix of channels, on the images shifted under it, group by group."""
     padded = xp.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
     y = xp.zeros((len(x), len(taps), out_rows, out_cols)) + bias[:, None, None]
@@ -155,23 +176,43 @@ def correlated_channels(x, taps, bias, stride, padding, dilation, groups, out_ro
     return y
 
 
-def magnitude_channels(x, taps, bias, stride, padding, dilation, groups, out_rows, out_cols, xp):
+def magnitude_channels(
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+    out_rows: int,
+    out_cols: int,
+    xp: ArrayModule,
+) -> AnyArray:
     absolute = xp.abs(x), xp.abs(taps), xp.abs(bias)
     return correlated_channels(*absolute, stride, padding, dilation, groups, out_rows, out_cols, xp)
 
 
-def torch_channels(torch, x, taps, bias, stride, padding, dilation, groups):
+def torch_channels(
+    torch: ModuleType,
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+) -> Any:
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
         return torch.nn.functional.conv2d(
             x, taps, bias, stride=stride, padding=padding, dilation=dilation, groups=groups
         )
 
 
-def flops(batch, channels_out, group_in, k_rows, k_cols, out_rows, out_cols):
+def flops(batch: int, channels_out: int, group_in: int, k_rows: int, k_cols: int, out_rows: int, out_cols: int) -> int:
     return 2 * batch * channels_out * out_rows * out_cols * (group_in * k_rows * k_cols + 1)
 
 
-def images(batch, channels_in, channels_out, rows, cols, **parameters):
+def images(batch: int, channels_in: int, channels_out: int, rows: int, cols: int, **parameters: Any) -> Workload:
     return Workload(batch=batch, channels_in=channels_in, channels_out=channels_out, rows=rows, cols=cols, **parameters)
 
 
@@ -192,12 +233,18 @@ EDGES = (
 )
 
 
-def torch_tf32(torch, *arguments):
+def torch_tf32(torch: ModuleType, *arguments: Any) -> Any:
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=True):
         return torch.nn.functional.conv2d(*arguments)
 
 
-def channels(name, reference, peer, note="images of several channels, with bias", **changes):
+def channels(
+    name: str,
+    reference: Callable[..., Any],
+    peer: Callable[..., Any],
+    note: str = "images of several channels, with bias",
+    **changes: Any,
+) -> Variant:
     """The variant of a spec for images of several channels."""
     fields = {
         "entry": f"{name}<WideConvolution>",
@@ -217,7 +264,7 @@ def channels(name, reference, peer, note="images of several channels, with bias"
     return Variant(note, reference=reference, peers={"torch": peer}, **fields | changes)
 
 
-def on_tensor_cores(name, reference, peer):
+def on_tensor_cores(name: str, reference: Callable[..., Any], peer: Callable[..., Any]) -> Variant:
     """The same with operands rounded to TF32. Copies are of 4 bytes, as planes of shifted pixels are not aligned, and
     fragments are read by single words; both make it slower than PyTorch's."""
     return channels(

@@ -1,8 +1,11 @@
 """How generated products are launched, and their operands: float32, or what the tensor cores take."""
 
 from dataclasses import replace
+from typing import Any
 
-from prism_bench import In, Workload, normal
+from prism_bench import In, Launch, Workload, normal
+from prism_bench.arguments import Array
+from prism_bench.case import Device
 
 from .bfloat import BFLOATS, FLOAT8S
 from .gemm_tile import on_tiles
@@ -17,7 +20,7 @@ ELEMENTS = {
 }
 
 
-def operand(name, shape, precision):
+def operand(name: str, shape: str, precision: str) -> Array:
     """A matrix of a product in that precision."""
     if precision == "float32":
         return In(name, shape)
@@ -25,13 +28,22 @@ def operand(name, shape, precision):
     return In(name, shape, dtype, fill)
 
 
-def tensor_edges(precision, rows, cols, depth):
+def tensor_edges(precision: str, rows: str, cols: str, depth: str) -> tuple[Workload, ...]:
     """A tile and a ragged one along either side, by each tile that takes such operands; the names are those of axes."""
     tiles = ("Compact", "Wide", *warpgroup_tiles(ELEMENTS[precision][0]))
     return tuple(Workload(**{rows: 136, cols: 272, depth: 48, "tile": tile}) for tile in tiles)
 
 
-def product_launch(entry, precision, sizes, device, *, tile, arguments=None, **chosen):
+def product_launch(
+    entry: str,
+    precision: str,
+    sizes: tuple[int, int, int],
+    device: Device,
+    *,
+    tile: str,
+    arguments: Any = None,
+    **chosen: Any,
+) -> Launch:
     """The launch for sizes (m, n, k). `entry` has {tile}, {width} and what else is chosen in the places for them."""
     m, n, _ = sizes
     entry = entry.format(tile="{}", width=1 if n % 4 else 4, **chosen)

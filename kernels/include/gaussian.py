@@ -1,8 +1,11 @@
 """Beliefs of the active-inference kernels: the fills of their inputs, and the terms of gaussian.cuh in float64."""
 
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Workload
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import positive
 from prism_bench.inputs import Fill
 
@@ -15,16 +18,16 @@ OBSERVATIONS = {"S0": Workload(m=100), "S1": Workload(m=1 << 24), "S2": Workload
 LENGTHS = (0, 1, 3, 255, 1025, 4099)
 
 
-def edges(axis):
+def edges(axis: str) -> tuple[Any, ...]:
     return tuple(Workload(**{axis: length}) for length in LENGTHS)
 
 
-def at_least(x, xp):
+def at_least(x: AnyArray, xp: ArrayModule) -> AnyArray:
     """Raised to the least variance or precision; a NaN stays one."""
     return xp.where(x < LEAST, LEAST, x)
 
 
-def less_log1p(x, xp):
+def less_log1p(x: AnyArray, xp: ArrayModule) -> AnyArray:
     """x - ln(1 + x), |x| < 1/4, to 1e-15 of itself: from log1p it would be off by 2e-16 / |x| of itself near 0."""
     series = xp.zeros_like(x)
     for power in range(30, 1, -1):  # the next term is 0.25^29 / 15 of the first
@@ -32,7 +35,7 @@ def less_log1p(x, xp):
     return x**2 * series
 
 
-def divergence(mu_q, mu_p, var_q, var_p, xp):
+def divergence(mu_q: AnyArray, mu_p: AnyArray, var_q: AnyArray, var_p: AnyArray, xp: ArrayModule) -> AnyArray:
     """D(q || p) by dimension: (x - ln(1 + x) + d^2 / var_p) / 2 with 1 + x the ratio of variances, exact near q = p.
 
     Away from there the logarithm is of the ratio itself: where it is small, 1 + x has lost it.
@@ -44,12 +47,12 @@ def divergence(mu_q, mu_p, var_q, var_p, xp):
     return 0.5 * (less + (mu_q - mu_p) ** 2 / var_p)
 
 
-def log_likelihood(error, precision, xp):
+def log_likelihood(error: AnyArray, precision: AnyArray, xp: ArrayModule) -> AnyArray:
     p = at_least(precision, xp)
     return -0.5 * (p * error**2 + np.log(2 * np.pi) - xp.log(p))
 
 
-def likelihood_size(error, precision, xp):
+def likelihood_size(error: AnyArray, precision: AnyArray, xp: ArrayModule) -> AnyArray:
     """The absolute terms of a log-likelihood."""
     p = at_least(precision, xp)
     return 0.5 * (p * error**2 + np.log(2 * np.pi) + xp.abs(xp.log(p)))

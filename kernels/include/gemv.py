@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prism_bench import Launch
+from prism_bench import Launch, Zero
 
 from .map_arrays import NUMBERS
 
@@ -11,22 +11,30 @@ ROWS = 4  # rows of a block otherwise
 SPLIT_BLOCKS, SPLIT_ROWS = 4096, 64  # the transpose: blocks to fill the device, rows that a split should have
 
 
-def width_of(cols, dtype):
+def width_of(cols: int, dtype: str) -> int:
     """Elements of a 16-byte load where every row begins on such a boundary."""
     return next((w for w in (16 // np.dtype(dtype).itemsize,) if cols % w == 0), 1)
 
 
-def splits(rows, cols, transpose):
+def splits(rows: int, cols: int, transpose: bool) -> int:
     """How many blocks share the rows of a column, for any device alike."""
     across = max(1, -(-cols // 128))
     return max(1, min(SPLIT_BLOCKS // across, rows // SPLIT_ROWS)) if transpose else 1
 
 
-def launches(rows, cols, dtype, *, transpose, splits, arguments=None):
+def launches(
+    rows: int,
+    cols: int,
+    dtype: str,
+    *,
+    transpose: bool,
+    splits: int,
+    arguments: tuple[str, ...] | None = None,
+) -> tuple[Launch | Zero, ...]:
     """The launches of alpha op(A) x + beta y for A [rows, cols]; `arguments` are the names to pass to each."""
     number, width = NUMBERS[dtype], width_of(cols, dtype)
 
-    def launch(grid, entry):
+    def launch(grid: int, entry: str) -> Launch:
         return Launch(grid, 256, entry=entry, arguments=arguments)
 
     if transpose:

@@ -4,9 +4,16 @@ Latency-bound: a branch between the loads left one of them in flight, in the sum
 branch are faster, with 80 registers and so a third of an SM's warps.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Edge, Golden, In, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, reduction
+from prism_bench.arguments import Array
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill, constant
 
@@ -14,7 +21,7 @@ EMPTY_AND_LARGE = {"joint": constant(0), "x_margin": constant(2**24), "y_margin"
 MOST_BLOCKS, AHEAD = 512, 4  # blocks that share a table; rows that a thread loads at a time
 
 
-def margin_of(cells):
+def margin_of(cells: str) -> Fill:
     """Near what a row or column of so many cells of mean 20 adds up to; it need not be the table's own."""
     return Fill(
         lambda rng, count, axes: rng.poisson(20 * axes[cells] + 1, size=count) + 1.0,
@@ -23,7 +30,7 @@ def margin_of(cells):
     )
 
 
-def launch(tables, bx, by, device):
+def launch(tables: int, bx: int, by: int, device: Device) -> Launch:
     """A block for each of many tables; a single one is shared by strips of columns and bands of rows, which are on the
     device together: three blocks of an SM."""
     width = 4 if by % 4 == 0 else 1
@@ -36,40 +43,58 @@ def launch(tables, bx, by, device):
     return Launch((tables, parts), block, entry=f"given_margins<{width}>")
 
 
-def terms(joint, x_margin, y_margin, xp, special):
+def terms(
+    joint: AnyArray, x_margin: AnyArray, y_margin: AnyArray, xp: ArrayModule, special: ModuleType
+) -> tuple[AnyArray, AnyArray]:
     """Of each table: the terms of n I, and n."""
     n = x_margin.sum(axis=1)
     return special.rel_entr(joint, x_margin[:, :, None] * y_margin[:, None, :] / n[:, None, None]), n
 
 
-def correction(joint, x_margin, y_margin):
+def correction(joint: AnyArray, x_margin: AnyArray, y_margin: AnyArray) -> AnyArray:
     occupied = (joint != 0).sum(axis=(1, 2)), (x_margin != 0).sum(axis=1), (y_margin != 0).sum(axis=1)
     return (occupied[0] - occupied[1] - occupied[2] + 1) / 2
 
 
-def reference(joint, x_margin, y_margin, corrected, unit, xp, special):
+def reference(
+    joint: AnyArray,
+    x_margin: AnyArray,
+    y_margin: AnyArray,
+    corrected: int,
+    unit: AnyArray,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> AnyArray:
     found, n = terms(joint, x_margin, y_margin, xp, special)
     return unit * (found.sum(axis=(1, 2)) - corrected * correction(joint, x_margin, y_margin)) / n
 
 
-def magnitude(joint, x_margin, y_margin, corrected, unit, xp, special):
+def magnitude(
+    joint: AnyArray,
+    x_margin: AnyArray,
+    y_margin: AnyArray,
+    corrected: int,
+    unit: AnyArray,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> AnyArray:
     found, n = terms(joint, x_margin, y_margin, xp, special)
     total = xp.abs(found).sum(axis=(1, 2)) + corrected * xp.abs(correction(joint, x_margin, y_margin))
     return unit * total / n
 
 
-def torch_given(torch, joint, x_margin, y_margin, unit):
+def torch_given(torch: ModuleType, joint: AnyArray, x_margin: AnyArray, y_margin: AnyArray, unit: AnyArray) -> Any:
     n = x_margin.sum(dim=1)[:, None, None]
     expected = x_margin[:, :, None] * y_margin[:, None, :] / n
     return unit * (torch.nn.functional.kl_div(expected.log(), joint, reduction="none") / n).sum(dim=(1, 2))
 
 
-def own_margins(make, source, bx, by, **parameters):
+def own_margins(make: Callable[..., Any], source: str, bx: int, by: int, **parameters: Any) -> Golden:
     """A table with the margins that it has."""
     return Golden(
         Workload(tables=1, bx=bx, by=by, **parameters),
         {
-            "joint": lambda bx, by: np.float32(make(bx, by))[None],
+            "joint": lambda bx, by: np.float32(make(bx, by))[None],  # pyright: ignore[reportIndexIssue] - an array
             "x_margin": lambda bx, by: np.float32(make(bx, by)).astype("float64").sum(axis=1)[None],
             "y_margin": lambda bx, by: np.float32(make(bx, by)).astype("float64").sum(axis=0)[None],
         },
@@ -77,7 +102,7 @@ def own_margins(make, source, bx, by, **parameters):
     )  # fmt: skip
 
 
-def by_hand(joint, x_margin, y_margin, information, source, **parameters):
+def by_hand(joint: Any, x_margin: Any, y_margin: Any, information: AnyArray, source: str, **parameters: Any) -> Golden:
     return Golden(
         Workload(tables=1, bx=2, by=2, **parameters),
         {"joint": [joint], "x_margin": [x_margin], "y_margin": [y_margin]}, {"information": information}, source,
@@ -100,7 +125,7 @@ TRAPS = (
 )  # fmt: skip
 
 
-def with_margins(joint, rules, tables):
+def with_margins(joint: Array, rules: tuple[Rule, Rule], tables: tuple[Any, ...]) -> Variant:
     """The variant; `joint` is the kernel's argument, `tables` are makers of awkward ones with what they are."""
     return Variant(
         "margins are given: nothing is added up before, one reading",

@@ -1,6 +1,12 @@
 """Convolution of images in half precision, channels last: launches, sizes and data of half_convolution.cuh."""
 
-from prism_bench import In, Launch, Out, Rule, Size, normwise
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from prism_bench import In, Launch, Out, Rule, Size, Variant, normwise
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 from .convolution import (
     PARAMETERS,
@@ -23,7 +29,7 @@ ARGUMENTS = (
 )  # fmt: skip
 
 
-def shared_bytes(tile, k_rows, k_cols, stride, dilation):
+def shared_bytes(tile: str, k_rows: int, k_cols: int, stride: int, dilation: int) -> int:
     """Eight rounds, stages of taps, and two windows of a tile's pixels."""
     height, width = (
         (count - 1) * stride + span(k, dilation) for count, k in zip(PIXELS[tile], (k_rows, k_cols), strict=True)
@@ -31,10 +37,22 @@ def shared_bytes(tile, k_rows, k_cols, stride, dilation):
     return 256 + 2 * DEPTH * (STAGES * CHANNELS + 2 * height * width)
 
 
-def launch_of(name):
+def launch_of(name: str) -> Callable[..., Any]:
     """As many blocks as there are multiprocessors, with the larger tile where its windows fit."""
 
-    def launch(batch, channels_out, groups, out_rows, out_cols, k_rows, k_cols, stride, dilation, pixel_tile, device):
+    def launch(
+        batch: int,
+        channels_out: int,
+        groups: int,
+        out_rows: int,
+        out_cols: int,
+        k_rows: int,
+        k_cols: int,
+        stride: int,
+        dilation: int,
+        pixel_tile: str,
+        device: Device,
+    ) -> Launch:
         tile, window = pixel_tile, (k_rows, k_cols, stride, dilation)
         if tile == "auto":
             roomy = max(device.max_shared_bytes, 99 << 10)
@@ -71,13 +89,33 @@ EDGES = (
 )
 
 
-def correlated_halves(x, taps, bias, stride, padding, dilation, groups, out_rows, out_cols, xp):
+def correlated_halves(
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+    out_rows: int,
+    out_cols: int,
+    xp: ArrayModule,
+) -> AnyArray:
     planes, matrices = xp.transpose(x, (0, 3, 1, 2)), xp.transpose(taps, (0, 3, 1, 2))
     y = correlated_channels(planes, matrices, bias, stride, padding, dilation, groups, out_rows, out_cols, xp)
     return xp.transpose(y, (0, 2, 3, 1))
 
 
-def torch_halves(torch, x, taps, bias, stride, padding, dilation, groups):
+def torch_halves(
+    torch: ModuleType,
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+) -> Any:
     """Views of the same memory: to PyTorch these are tensors in its channels-last format."""
     y = torch.nn.functional.conv2d(
         x.permute(0, 3, 1, 2), taps.permute(0, 3, 1, 2), bias, stride, padding, dilation, groups
@@ -85,7 +123,7 @@ def torch_halves(torch, x, taps, bias, stride, padding, dilation, groups):
     return y.permute(0, 2, 3, 1)
 
 
-def in_halves(name, reference, peer):
+def in_halves(name: str, reference: Callable[..., Any], peer: Callable[..., Any]) -> Variant:
     """Bound by arithmetic: warp-wide matrix instructions, whose rate is below that of warpgroups."""
     return channels(
         name, reference, peer, "half precision, channels last, on the tensor cores", entry=f"{name}<ManyPixels>",

@@ -1,6 +1,10 @@
 """Products of half operands on the tensor cores: layouts, sizes, rules, reference, peers and workloads of both."""
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import In, Out, Rule, Size, Workload
+from prism_bench.array_types import AnyArray
 
 from .tensor_tile import Operands
 
@@ -34,28 +38,28 @@ EDGES = (
 )
 
 
-def operands_of(layout):
+def operands_of(layout: str) -> Operands:
     return Operands("Half", left_along=layout[0] == "n", right_along=layout[1] == "t")
 
 
-def stored(matrix, flag):
+def stored(matrix: AnyArray, flag: str) -> AnyArray:
     return matrix.T if flag == "t" else matrix
 
 
-def reference(a, b, layout):
+def reference(a: AnyArray, b: AnyArray, layout: str) -> AnyArray:
     return stored(a, layout[0]) @ stored(b, layout[1])
 
 
-def torch_product(torch, a, b, layout):
+def torch_product(torch: ModuleType, a: AnyArray, b: AnyArray, layout: str) -> Any:
     return torch.mm(stored(a, layout[0]), stored(b, layout[1]))
 
 
-def cupy_product(cupy, a, b, layout):
+def cupy_product(cupy: ModuleType, a: AnyArray, b: AnyArray, layout: str) -> Any:
     return cupy.matmul(stored(a, layout[0]), stored(b, layout[1]))
 
 
 PEERS = {"torch": torch_product, "cupy": cupy_product}
 
 
-def flops(m, n, k):
+def flops(m: int, n: int, k: int) -> int:
     return 2 * m * n * k

@@ -1,8 +1,13 @@
 """Convolution, entropy in windows and labels of an image: the fused launch, data, reference and rules of both specs."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Rule, Workload, exact_except
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import whole
 from prism_bench.inputs import Fill, integers
 
@@ -47,7 +52,7 @@ EDGES = (
 SHARPEN = [[0, -1, 0], [-1, 8, -1], [0, -1, 0]]
 
 
-def with_gaps(rows, cols):
+def with_gaps(rows: int, cols: int) -> AnyArray:
     """Patches with a few NaN and infinities, and a corner of nothing else."""
     image = np.random.default_rng(8).integers(0, 256, (rows, cols)).astype(float)
     image[5, ::17], image[7, 3], image[8, 40], image[-14:, :14] = np.nan, np.inf, -np.inf, np.nan
@@ -62,15 +67,15 @@ GOLDEN = (
 )  # fmt: skip
 
 
-def bounds_bytes(bins):
+def bounds_bytes(bins: int) -> int:
     """Of the least value of each level, and an end."""
     return 4 * ((bins + 32) // 32 * 32)
 
 
-def fused_launch(entry, label="int", arguments=None):
+def fused_launch(entry: str, label: str = "int", arguments: tuple[str, ...] | None = None) -> Callable[..., Any]:
     """A warp walks down a strip of labels; strips of four rows at least, as many as fill the device."""
 
-    def launch(rows, cols, k, window, bins, rule, device):
+    def launch(rows: int, cols: int, k: int, window: int, bins: int, rule: str, device: Device) -> Launch:
         ring = 2 * (window + 1) * (124 + 2 * ((window + 6) // 4 * 2))
         tables, each = 2 * table_bytes(window) + bounds_bytes(bins), counters_of(bins) + ring
         warps = min(WARPS if k == 3 and window <= 8 else FEW_WARPS, (device.max_shared_bytes - tables) // each)
@@ -85,21 +90,37 @@ def fused_launch(entry, label="int", arguments=None):
     return launch
 
 
-def entropy_map(x, taps, k, window, bins, lo, hi, xp):
+def entropy_map(
+    x: AnyArray, taps: AnyArray, k: int, window: int, bins: int, lo: float, hi: float, xp: ArrayModule
+) -> AnyArray:
     """The entropies, in bits, of the image's convolution."""
-    filtered = correlated_one(x, taps, k, 1, k // 2, *x.shape, xp)
+    filtered = correlated_one(x, taps, k, 1, k // 2, *x.shape, xp)  # pyright: ignore[reportCallIssue] - two extents
     return entropies(filtered, window, bins, lo, hi, False, xp)
 
 
-def segments(entropy, threshold, rule, majority, xp):
+def segments(entropy: AnyArray, threshold: float, rule: str, majority: int, xp: ArrayModule) -> AnyArray:
     return vote(labels_of(entropy, threshold, rule, xp.where), majority, xp).astype("int32")
 
 
-def reference(x, taps, k, window, bins, lo, hi, threshold, rule, majority, xp):
+def reference(
+    x: AnyArray,
+    taps: AnyArray,
+    k: int,
+    window: int,
+    bins: int,
+    lo: float,
+    hi: float,
+    threshold: float,
+    rule: str,
+    majority: int,
+    xp: ArrayModule,
+) -> AnyArray:
     return segments(entropy_map(x, taps, k, window, bins, lo, hi, xp), threshold, rule, majority, xp)
 
 
-def on_a_cut(x, taps, k, window, bins, lo, hi, threshold, xp):
+def on_a_cut(
+    x: AnyArray, taps: AnyArray, k: int, window: int, bins: int, lo: float, hi: float, threshold: float, xp: ArrayModule
+) -> AnyArray:
     """Whether the entropy of a pixel, or of a neighbour that votes, lies on a cut as far as rounding can tell."""
     entropy = entropy_map(x, taps, k, window, bins, lo, hi, xp)
     near = xp.stack([abs(entropy - share * threshold) <= NEAR for share in (0.5, 1.0, 1.5)]).any(axis=0)
@@ -109,6 +130,6 @@ def on_a_cut(x, taps, k, window, bins, lo, hi, threshold, xp):
 TOLERANCE = exact_except(on_a_cut)
 
 
-def flops(rows, cols, k, window):
+def flops(rows: int, cols: int, k: int, window: int) -> int:
     """Products of the convolution, what slides through the windows, and the vote."""
     return (2 * k * k + 4 * window + 30) * rows * cols

@@ -1,8 +1,11 @@
 """What the estimates of `ksg.cuh` share: the host plan, sizes, rules, and the reference in float64."""
 
 import math
+from types import ModuleType
+from typing import Any
 
 from prism_bench import Launch, Rule, Scalar, Scratch, Size, Zero
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from .neighbours import apart, group_of, pairs, slabs, splits_of, warps
 
@@ -34,7 +37,14 @@ RULES = (
 )
 
 
-def plan(axes, dims, points, *, mean="estimate", second=False):
+def plan(
+    axes: tuple[int, ...],
+    dims: tuple[int, int, int],
+    points: tuple[str, str, str, str],
+    *,
+    mean: str = "estimate",
+    second: bool = False,
+) -> tuple[Launch | Zero, ...]:
     """Minima, radii, counts, terms, mean. `axes` are n, k, splits, blocks, runs; `dims` those of x, y and z; `points`
     the three arrays and the starts of x. `second` is the second estimator, without z."""
     n, k, splits, blocks, runs = axes
@@ -51,25 +61,25 @@ def plan(axes, dims, points, *, mean="estimate", second=False):
     )  # fmt: skip
 
 
-def significance(steps):
+def significance(steps: tuple[Launch | Zero, ...]) -> tuple[Any, ...]:
     """The estimates of all runs, whose number of surrogates reaches the first one."""
     last = ("estimates", "estimate", "p_value", "surrogates")
     return (*steps, Launch(1, TERMS, entry="ksg_significance", arguments=last))
 
 
-def undecided(local, surrogates):
+def undecided(local: AnyArray, surrogates: AnyArray) -> AnyArray:
     """The share of surrogates whose mean reaches the estimate or not as rounding has it: where values repeat."""
     apart = [abs(other.mean() - local.mean()) for other in surrogates]
     return sum(one <= 1e-6 * (1 + abs(local).mean()) for one in apart) / (1.0 + len(surrogates))
 
 
-def p_value(local, surrogates):
+def p_value(local: AnyArray, surrogates: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
     """The estimate, its terms, and the share of surrogates' terms whose mean reaches it, itself counted."""
     reached = sum(other.mean() >= local.mean() for other in surrogates)
     return local.mean(), local, (1.0 + reached) / (1.0 + len(surrogates))
 
 
-def kth_smallest(table, k, xp):
+def kth_smallest(table: AnyArray, k: int, xp: ArrayModule) -> AnyArray:
     """k times the smallest, which then counts no more."""
     table, at = table.copy(), xp.arange(len(table))
     for _ in range(k - 1):
@@ -77,7 +87,9 @@ def kth_smallest(table, k, xp):
     return table.min(axis=1)
 
 
-def terms(x, y, z, k, scale, xp, special):
+def terms(
+    x: AnyArray, y: AnyArray, z: AnyArray, k: int, scale: float, xp: ArrayModule, special: ModuleType
+) -> AnyArray:
     """psi(k) + psi(n_z + 1) - psi(n_xz + 1) - psi(n_yz + 1) of every point; n_z is n - 1 where z has no coordinate."""
     n = len(x)
     finite = xp.isfinite(xp.concatenate((x, y, z), axis=1)).all(axis=1)
@@ -95,7 +107,9 @@ def terms(x, y, z, k, scale, xp, special):
     return scale * xp.where(finite, local, xp.nan)
 
 
-def estimate(x, y, z, k, scale, xp, special):
+def estimate(
+    x: AnyArray, y: AnyArray, z: AnyArray, k: int, scale: float, xp: ArrayModule, special: ModuleType
+) -> tuple[AnyArray, AnyArray]:
     """The mean of the terms, and the terms."""
     local = terms(x, y, z, k, scale, xp, special)
     return local.mean(), local

@@ -1,8 +1,12 @@
 """Who launches the rows of layer_norm.cuh, and data that its specs share."""
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Out, Rule, Scalar, Size, Tune, Workload
+from prism_bench.array_types import AnyArray, ArrayModule
 
 # Bound by memory: 8 bytes an element at the copy rate; gamma and beta come from the caches.
 
@@ -20,7 +24,7 @@ EDGES = (
 )
 
 
-def fewest_threads(cols):
+def fewest_threads(cols: int) -> int:
     """Up to 16 items each, where 256 threads are enough."""
     return next((b for b in (32, 64, 128, 256) if 16 * b >= cols), 256 if cols <= 8192 else 1024)
 
@@ -32,7 +36,7 @@ ROWS_TUNE = Tune(
 )
 
 
-def by_rows(rows, cols, block, once, twice):
+def by_rows(rows: int, cols: int, block: int, once: str, twice: str) -> Launch:
     """A block per row, the fewest registers that hold it. `once` names the entry, {} standing for the
     items of a thread, the width of an access and the threads at most; `twice` that for rows that are read twice."""
     items = next((i for i in (4, 8, 16, 32) if i * block >= cols), None)
@@ -42,27 +46,27 @@ def by_rows(rows, cols, block, once, twice):
     return Launch(rows, block, entry=once.format(f"{items}, {width}, {max(256, block)}"))
 
 
-def normalised(x, gamma, beta, eps, xp):
+def normalised(x: AnyArray, gamma: AnyArray, beta: AnyArray, eps: float, xp: ArrayModule) -> AnyArray:
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred**2).mean(axis=-1, keepdims=True)
     return centred / xp.sqrt(variance + eps) * gamma + beta
 
 
-def torch_layer_norm(torch, x, gamma, beta, eps, cols):
+def torch_layer_norm(torch: ModuleType, x: AnyArray, gamma: AnyArray, beta: AnyArray, eps: float, cols: int) -> Any:
     return torch.nn.functional.layer_norm(x, (cols,), gamma, beta, eps)
 
 
-def far_mean(batch, length, cols):
+def far_mean(batch: int, length: int, cols: int) -> AnyArray:
     """A mean of 10,000 with deviation 1, which a one-pass variance would lose."""
     return 1e4 + np.random.default_rng(3).normal(size=(batch, length, cols))
 
 
-def constant_rows(batch, length, cols):
+def constant_rows(batch: int, length: int, cols: int) -> AnyArray:
     """Rows of one value each: small, large, not representable."""
     return np.broadcast_to(np.resize([1e4, 0.1, 0.0, -3e7], length)[None, :, None], (batch, length, cols))
 
 
-def far_means():
+def far_means() -> tuple[Golden, ...]:
     """Golden data answered by the reference."""
     rows = (1000, "mean 10,000, deviation 1"), (8192, "the same in a long row"), (17_000, "in a row read twice")
     return tuple(
@@ -74,7 +78,7 @@ def far_means():
     )  # fmt: skip
 
 
-def constants(expected, source):
+def constants(expected: Any, source: str) -> tuple[Golden, ...]:
     """Rows of variance 0, in three lengths."""
     return tuple(
         Golden(

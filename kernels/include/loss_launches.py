@@ -1,6 +1,9 @@
 """The steps behind a layer's product, each in its own launch: bias, activation, softmax, gradient, product, sum."""
 
+from typing import Any
+
 from prism_bench import Launch, Zero
+from prism_bench.case import Device
 
 from .gemv import launches as products
 from .row_sums import parts_of
@@ -13,7 +16,7 @@ ACTIVATIONS = {  # functor, launch of the separate step: entry, elements a block
 STEP = ("alpha", "beta")
 
 
-def by_columns(entry, rows, cols, each, arguments):
+def by_columns(entry: str, rows: int, cols: int, each: int, arguments: tuple[str, ...]) -> Launch:
     """256 threads, as wide as the rows, for the maps of columns.cuh."""
     width = 1 if cols % 4 else 4
     across = min(256, 1 << max(0, cols // width - 1).bit_length())
@@ -21,18 +24,18 @@ def by_columns(entry, rows, cols, each, arguments):
     return Launch(tiles, (across, 256 // across), entry=f"{entry}<{width}, {each}>", arguments=arguments)
 
 
-def row_shape(cols):
+def row_shape(cols: int) -> tuple[int, int]:
     """Threads and items of each that hold a row of at most 8192 columns (256 threads), or 16,384."""
     block = next((b for b in (32, 64, 128, 256) if 4 * b >= cols), 256 if cols <= 8192 else 512)
     return block, next(i for i in (4, 8, 16, 32) if i * block >= min(cols, 8192 * block // 256))
 
 
-def activate(activation, elements):
+def activate(activation: str, elements: int) -> Launch:
     _, entry, per_block, threads = ACTIVATIONS[activation]
     return Launch(-(-elements // per_block), threads, entry=entry, arguments=("logits", "elements"))
 
 
-def softmax(rows, cols, parts):
+def softmax(rows: int, cols: int, parts: int) -> tuple[Launch | Zero, ...]:
     block, items = row_shape(min(cols, 8192))
     passed = ("logits", "p", "states", "cols", "size", "parts", "temperature")
     entry = f"softmax<{items}, {1 if cols % 4 else 4}>"
@@ -40,12 +43,12 @@ def softmax(rows, cols, parts):
     return (Zero("states"), step) if parts > 1 else (step,)
 
 
-def loss_gradient(rows, cols):
+def loss_gradient(rows: int, cols: int) -> Launch:
     passed = ("p", "label", "gradient", "wide_rows", "cols", "weight")
     return by_columns("la_cross_entropy_grad", rows, cols, 4, passed)
 
 
-def separate_steps(rows, cols, parts, elements, activation, device):
+def separate_steps(rows: int, cols: int, parts: int, elements: int, activation: str, device: Device) -> tuple[Any, ...]:
     """What follows the product."""
     given = ("gradient", "direction", "product", "p", "one", "none", "rows", "cols", "splits")
     return (

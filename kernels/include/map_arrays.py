@@ -1,8 +1,13 @@
 """Launches for the maps and sums of map_arrays.cuh, what of a map may vary, and how a spec has a form in double."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Launch, Scratch, Variant
+from prism_bench.arguments import Array, Scalar
+from prism_bench.case import Device
 
 from .vector_load import map_tune
 
@@ -12,14 +17,14 @@ MAP_TUNE = map_tune()
 ROUNDING = {"float32": 1e-6, "float64": 1e-14}  # of the sum of absolute terms
 
 
-def launch_map(entry, axis="n", arguments=None):
+def launch_map(entry: str, axis: str = "n", arguments: tuple[str, ...] | None = None) -> Callable[..., Any]:
     """A packet of 16 bytes a thread. `entry` has {} where the number's type goes; the launch asks for `axis`.
 
     `arguments` are the names to pass, where they are not the spec's in order.
     """
 
-    def of(dtype):
-        def launch(count, block, groups):
+    def of(dtype: str) -> Callable[..., Any]:
+        def launch(count: int, block: int, groups: int) -> Launch:
             blocks = -(-count // (block * groups * each))
             return Launch(blocks, block, entry=entry.format(NUMBERS[dtype]), arguments=arguments)
 
@@ -31,7 +36,7 @@ def launch_map(entry, axis="n", arguments=None):
     return of
 
 
-def sum_launch(entry, elements, device, arguments=None):
+def sum_launch(entry: str, elements: int, device: Device, arguments: tuple[str, ...] | None = None) -> Launch:
     """Enough blocks to fill the device twice over and more; one for what one can do. Where threads have more than a few
     packets of floats they have whole eights of them: single ones at the end cost a batch's time."""
     own = 2048  # elements of a block whose threads have one packet each
@@ -40,12 +45,14 @@ def sum_launch(entry, elements, device, arguments=None):
     return Launch(grid=max(1, -(-elements // (own * each))), block=512, entry=entry, arguments=arguments)
 
 
-def sum_scratch(count):
+def sum_scratch(count: int) -> tuple[Array | Scalar, ...]:
     """Working memory of grid_sums for so many sums."""
     return Scratch("by_block", str(count * MOST_BLOCKS), "float64"), Scratch("arrived", "1", "uint32")
 
 
-def in_double(arguments, launch, tolerance, **changes):
+def in_double(
+    arguments: Callable[..., Any], launch: Callable[..., Any], tolerance: Callable[..., Any], **changes: Any
+) -> Variant:
     """The variant in double precision: what depends on the number's type, asked for it."""
     plain = {"arithmetic": "fp64", "only_labels": ("S0", "S1"), "budgets": (), "golden": ()}
     made = {"arguments": arguments("float64"), "launch": launch("float64"), "tolerance": tolerance("float64")}

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from prism_bench.array_types import AnyArray, ArrayModule
 
-def order_of(x):
+
+def order_of(x: AnyArray) -> AnyArray:
     """Ranks in which pixels enter, the first the highest; ties by index, NaN never (rank -1)."""
     flat = x.reshape(-1)
     entering = np.argsort(np.where(np.isnan(flat), np.inf, -flat), kind="stable")
@@ -12,11 +14,11 @@ def order_of(x):
     return np.where(np.isnan(flat), -1, rank).reshape(x.shape)
 
 
-def steps(connectivity):
+def steps(connectivity: int) -> list[tuple[int, ...]]:
     return [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i or j) and (connectivity == 8 or not (i and j))]
 
 
-def shifted(array, i, j, outside):
+def shifted(array: AnyArray, i: int, j: int, outside: int) -> AnyArray:
     """What stands i rows below and j columns to the right of each pixel."""
     result = np.full_like(array, outside)
     rows, cols = array.shape
@@ -25,7 +27,7 @@ def shifted(array, i, j, outside):
     return result
 
 
-def basins(rank, connectivity):
+def basins(rank: AnyArray, connectivity: int) -> AnyArray:
     """The local maximum that steepest ascent from each pixel ends at."""
     above, best = np.arange(rank.size, dtype="int32").reshape(rank.shape), rank.copy()
     place = above.copy()
@@ -39,7 +41,7 @@ def basins(rank, connectivity):
     return above
 
 
-def passes(rank, basin, connectivity):
+def passes(rank: AnyArray, basin: AnyArray, connectivity: int) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Pairs of basins that meet, and the rank of the first pixel at which they do."""
     own, size = basin.reshape(rank.shape), rank.size
     entering = np.argsort(-rank.reshape(-1), kind="stable")[: (rank > 0).sum()]
@@ -54,7 +56,7 @@ def passes(rank, basin, connectivity):
     return pairs // size, pairs % size, rank.reshape(-1)[entering[pixel[first]]]
 
 
-def merges(low, high, ranks, pixels):
+def merges(low: AnyArray, high: AnyArray, ranks: AnyArray, pixels: int) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Those of a spanning forest, by the highest pixels: no other joins what is apart. In falling order."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import minimum_spanning_tree
@@ -65,7 +67,7 @@ def merges(low, high, ranks, pixels):
     return forest.row[order], forest.col[order], (pixels + 1 - forest.data[order]).astype("int64")
 
 
-def deaths(x, least, connectivity):
+def deaths(x: AnyArray, least: float, connectivity: int) -> AnyArray:
     """When the component of each local maximum dies by the elder rule; other pixels die as they enter."""
     flat, death = x.reshape(-1), x.reshape(-1).copy()
     if x.size == 0:
@@ -77,7 +79,7 @@ def deaths(x, least, connectivity):
     death[(basin == np.arange(x.size)) & (rank > 0)] = -np.inf
     older = {}
 
-    def oldest(p):
+    def oldest(p: int) -> int:
         while p in older:
             p = older[p]
         return p
@@ -95,9 +97,9 @@ def deaths(x, least, connectivity):
     return death.reshape(x.shape)
 
 
-def on_host(x, xp):
+def on_host(x: AnyArray, xp: ArrayModule) -> AnyArray:
     return x if xp is np else x.get()
 
 
-def reference(x, least, connectivity, xp):
+def reference(x: AnyArray, least: float, connectivity: int, xp: ArrayModule) -> AnyArray:
     return xp.asarray(deaths(on_host(x, xp), least, connectivity))

@@ -1,8 +1,12 @@
 """The variants of persistence.cuh: the death of each pixel's component, and the pairs alone as a diagram."""
 
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Golden, In, Launch, Out, Rule, Scalar, Scratch, Size, Variant, Workload, Zero
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 from .persistence import deaths, on_host, reference
 
@@ -15,7 +19,7 @@ WORK = (
 )  # fmt: skip
 
 
-def launch(rows, cols, connectivity, device):
+def launch(rows: int, cols: int, connectivity: int, device: Device) -> Launch:
     """As many blocks as are on the device together: they wait for one another."""
     entry = f"tda_persistence<{str(connectivity == 8).lower()}>"
     return Launch(
@@ -24,7 +28,9 @@ def launch(rows, cols, connectivity, device):
     )  # fmt: skip
 
 
-def launch_diagram(rows, cols, connectivity, most, tiles, device):
+def launch_diagram(
+    rows: int, cols: int, connectivity: int, most: int, tiles: int, device: Device
+) -> tuple[Launch | Zero, ...]:
     """Deaths, the pairs among them in order, and NaN behind those."""
     pairs = ("x", "death", "diagram", "count", "states", "pixels")
     return (
@@ -35,12 +41,14 @@ def launch_diagram(rows, cols, connectivity, most, tiles, device):
     )  # fmt: skip
 
 
-def most_pairs(rows, cols, connectivity):
+def most_pairs(rows: int, cols: int, connectivity: int) -> int:
     """Of two neighbours one at most is a maximum, so of a square, or of a pair."""
     return (-(-rows // 2) if connectivity == 8 else rows) * -(-cols // 2)
 
 
-def reference_diagram(x, least, connectivity, most, xp):
+def reference_diagram(
+    x: AnyArray, least: float, connectivity: int, most: int, xp: ArrayModule
+) -> tuple[AnyArray, AnyArray]:
     host = on_host(x, xp)
     death = deaths(host, least, connectivity)
     there = death < host
@@ -49,19 +57,19 @@ def reference_diagram(x, least, connectivity, most, xp):
     return xp.asarray(diagram), xp.asarray([int(there.sum())])
 
 
-def peaks(rows, cols):
+def peaks(rows: int, cols: int) -> AnyArray:
     """As many maxima as there can be of 8 neighbours, each of its own height, over ground of its own height."""
     rng = np.random.default_rng(8)
     peak = np.logical_not(np.indices((rows, cols)) % 2).all(axis=0)
     return np.where(peak, 2 + rng.permutation(rows * cols).reshape(rows, cols), rng.uniform(size=(rows, cols)))
 
 
-def flat(rows, cols):
+def flat(rows: int, cols: int) -> AnyArray:
     """Plateaus, whose components live no time, and -inf, where nothing is born."""
     return np.random.default_rng(9).choice([-np.inf, 1.0, 2.0], size=(rows, cols))
 
 
-def persistence(drawn):
+def persistence(drawn: tuple[tuple[Any, ...], tuple[Any, ...]]) -> Variant:
     """`drawn` are makers of awkward images with what they are."""
     return Variant(
         "when the component of each local maximum dies as the threshold falls: its pair is (x, death)",
@@ -93,7 +101,7 @@ def persistence(drawn):
     )  # fmt: skip
 
 
-def diagram(rules, drawn):
+def diagram(rules: tuple[Rule, Rule, Rule], drawn: tuple[tuple[Any, ...], tuple[Any, ...]]) -> Variant:
     """The variant whose output is compact: `count` rows of pairs, longer than `least` or as long."""
     return Variant(
         "persistence as a diagram: the pairs (birth, death) of a length above 0, at least `least`, and their number",

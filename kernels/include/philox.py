@@ -1,7 +1,9 @@
 """Philox 4x32-10 of philox.cuh for references (Salmon and others 2011): counter and key give the same words."""
 
+from prism_bench.array_types import AnyArray, ArrayModule
 
-def philox(counter, seed, xp):
+
+def philox(counter: AnyArray, seed: AnyArray, xp: ArrayModule) -> list[AnyArray]:
     """Four random words of 32 bits for each 64-bit counter."""
     low = 0xFFFFFFFF
     words = [counter & low, counter >> 32, xp.zeros_like(counter), xp.zeros_like(counter)]
@@ -16,7 +18,7 @@ def philox(counter, seed, xp):
     return words
 
 
-def uniforms(count, seed, xp):
+def uniforms(count: int, seed: int, xp: ArrayModule) -> AnyArray:
     """A number in [0, 1) of 53 bits for each counter from 0 on: Random4::uniform."""
     words = philox(xp.arange(count, dtype="uint64"), seed, xp)
     return ((words[0] << 32 | words[1]) >> 11).astype("float64") * 2.0**-53

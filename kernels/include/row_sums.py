@@ -1,6 +1,7 @@
 """How many blocks share the rows that row_sums.cuh, or the arrays that vector_load.cuh, goes through to add them up."""
 
 from prism_bench import Launch, Rule, Tune
+from prism_bench.case import Device
 
 MOST_BLOCKS = 8192  # for which specs have scratch
 
@@ -13,7 +14,7 @@ SHARED_TUNE = Tune(
 )
 
 
-def parts_of(rows, cols, device, unroll, *, fill=12, block=512):
+def parts_of(rows: int, cols: int, device: Device, unroll: int, *, fill: int = 12, block: int = 512) -> int:
     """Blocks that share a row: until every SM has its fill three times over (12 blocks of 512), so that late ones even
     out the SMs. A thread's vectors come in whole batches of `unroll`: single ones at the end cost a batch's time."""
     rows, own = max(1, rows), 4 * block
@@ -22,7 +23,16 @@ def parts_of(rows, cols, device, unroll, *, fill=12, block=512):
     return parts if parts == 1 or each < unroll else -(-cols // (own * (each - each % unroll)))
 
 
-def shared_rows(rows, cols, device, unroll, entry=None, *, fill=12, block=512):
+def shared_rows(
+    rows: int,
+    cols: int,
+    device: Device,
+    unroll: int,
+    entry: str | None = None,
+    *,
+    fill: int = 12,
+    block: int = 512,
+) -> Launch:
     """A block per row; where rows are few and long, as many of `block` threads share one as `fill` says."""
     parts = parts_of(rows, cols, device, unroll, fill=fill, block=block)
     alone = next((b for b in (32, 64, 128) if 8 * b >= cols), 256)

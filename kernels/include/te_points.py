@@ -1,6 +1,10 @@
 """What the transfer-entropy kernels share: inputs, sizes, launches by warps, and the float64 side of their steps."""
 
+from types import ModuleType
+
 from prism_bench import In, Launch, Rule, Workload, uniform
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import nonnegative
 
 from .ksg import kth_smallest
@@ -23,21 +27,21 @@ EDGES = (
 )
 
 
-def own_points(n, device):
+def own_points(n: int, device: Device) -> int:
     """Points of a warp: one each where several would leave multiprocessors without a block."""
     return 4 if n > THREADS // 32 * 4 * device.sm_count else 1
 
 
-def by_warps(entry, n, own=1, arguments=None):
+def by_warps(entry: str, n: int, own: int = 1, arguments: tuple[str, ...] | None = None) -> Launch:
     """A launch whose warps have `own` points each."""
     return Launch(-(-n // (THREADS // 32 * own)), THREADS, entry=entry, arguments=arguments)
 
 
-def as_column(values):
+def as_column(values: AnyArray) -> AnyArray:
     return values[:, None]
 
 
-def radii(x_past, y_past, y_future, k, xp):
+def radii(x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, k: int, xp: ArrayModule) -> AnyArray:
     """eps: the distance of each point's k-th neighbour in the joint space, from float32 differences."""
     eps = xp.empty(len(x_past))
     joint = xp.concatenate((x_past, as_column(y_future), y_past), axis=1)
@@ -46,7 +50,7 @@ def radii(x_past, y_past, y_future, k, xp):
     return eps
 
 
-def nearer(spaces, eps, xp):
+def nearer(spaces: list[AnyArray], eps: AnyArray, xp: ArrayModule) -> list[AnyArray]:
     """Points strictly nearer than eps in each of the spaces, which are arrays of points."""
     counts = [xp.empty(len(eps), "int64") for _ in spaces]
     for own in slabs(len(eps)):
@@ -55,17 +59,19 @@ def nearer(spaces, eps, xp):
     return counts
 
 
-def spaces(x_past, y_past, y_future, xp):
+def spaces(x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, xp: ArrayModule) -> list[AnyArray]:
     """y (future and past), xz (both pasts) and z (y's past)."""
     future = as_column(y_future)
     return [xp.concatenate((future, y_past), axis=1), xp.concatenate((x_past, y_past), axis=1), y_past]
 
 
-def term(n_y, n_xz, n_z, k, special):
+def term(n_y: AnyArray, n_xz: AnyArray, n_z: AnyArray, k: int, special: ModuleType) -> AnyArray:
     """psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1), in nats."""
     psi_y, psi_xz, psi_z = (special.digamma(count + 1.0) for count in (n_y, n_xz, n_z))
     return special.digamma(float(k)) - psi_y - psi_xz + psi_z
 
 
-def terms_within(x_past, y_past, y_future, eps, k, xp, special):
-    return term(*nearer(spaces(x_past, y_past, y_future, xp), eps, xp), k, special)
+def terms_within(
+    x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, eps: AnyArray, k: int, xp: ArrayModule, special: ModuleType
+) -> AnyArray:
+    return term(*nearer(spaces(x_past, y_past, y_future, xp), eps, xp), k, special)  # pyright: ignore[reportCallIssue] - three

@@ -1,8 +1,10 @@
 """The tiles of tensor_tile.cuh, warpgroup_tile.cuh and turned_tile.cuh, and the rule by which a product gets one."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from prism_bench import Launch, Requirement, Rule, Variant
+from prism_bench import Launch, Requirement, Rule, Variant, Workload
+from prism_bench.case import Device
 from prism_bench.errors import SpecError
 
 # Rows, columns, bytes of depth, threads, stages at most, and the rate that each reaches, Wide's being 1.
@@ -30,15 +32,15 @@ class Operands:
     right_along: bool
 
     @property
-    def size(self):
+    def size(self) -> int:
         return SIZES[self.element]
 
-    def whole(self, m, n, k):
+    def whole(self, m: int, n: int, k: int) -> bool:
         """Whether the rows in memory are whole 16-byte pieces."""
         return (k if self.left_along else m) * self.size % 16 == (k if self.right_along else n) * self.size % 16 == 0
 
 
-def shared_bytes(name, operands, stages):
+def shared_bytes(name: str, operands: Operands, stages: int) -> int:
     """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across. Warpgroups has no gaps, nor has
     Turned's A."""
     rows, cols, depth, *_ = TILES[name]
@@ -49,23 +51,23 @@ def shared_bytes(name, operands, stages):
     return staged_bytes(rows, cols, depth, operands, stages)
 
 
-def staged_bytes(rows, cols, depth, operands, stages):
+def staged_bytes(rows: int, cols: int, depth: int, operands: Operands, stages: int) -> int:
     """So many stages of a tile whose `depth` is in bytes."""
     size = operands.size
 
-    def tile(lines, along):
+    def tile(lines: int, along: bool) -> int:
         return lines * (depth + 16) if along else depth // size * (lines + max(8, 16 // size)) * size
 
     return stages * (tile(rows, operands.left_along) + tile(cols, operands.right_along))
 
 
-def stages_of(name, operands, device):
+def stages_of(name: str, operands: Operands, device: Device) -> int:
     """The most stages that the shared memory holds, at least 2 (by warpgroups 3); 0 where it does not."""
     counts = range(TILES[name][4], 2 if name in BY_WARPGROUPS else 1, -1)
     return next((s for s in counts if shared_bytes(name, operands, s) <= device.max_shared_bytes), 0)
 
 
-def suits(name, operands, sizes, device):
+def suits(name: str, operands: Operands, sizes: tuple[int, int, int], device: Device) -> bool:
     """By warpgroups in whole pieces, on compute capability 9.0 alone, by Turned only A [m, k] and B [k, n]; pairs would
     spill in Wide."""
     if name in BY_WARPGROUPS:
@@ -76,7 +78,7 @@ def suits(name, operands, sizes, device):
     return stages_of(name, operands, device) > 0 and not (name == "Wide" and operands.element == PAIR)
 
 
-def fits(name, operands, sizes, stages, device):
+def fits(name: str, operands: Operands, sizes: tuple[int, int, int], stages: Any, device: Device) -> bool:
     """Whether the tile takes these operands in so many stages (or `auto`)."""
     if not suits(name, operands, sizes, device) or stages == "auto":
         return suits(name, operands, sizes, device)
@@ -84,26 +86,34 @@ def fits(name, operands, sizes, stages, device):
     return enough and shared_bytes(name, operands, stages) <= device.max_shared_bytes
 
 
-def threads(name, operands):
+def threads(name: str, operands: Operands) -> int:
     return TILES[name][3] * (2 if name == "Square" and operands.element == PAIR else 1)
 
 
-def blocks(name, m, n):
+def blocks(name: str, m: int, n: int) -> int:
     rows, cols, *_ = TILES[name]
     return -(-m // rows) * -(-n // cols)
 
 
-def fastest(operands, sizes, device, among=TILES):
+def fastest(operands: Operands, sizes: tuple[int, int, int], device: Device, among: Any = TILES) -> str:
     """The tile whose rounds over the multiprocessors take the least time, among those that fit."""
 
-    def time(name):
+    def time(name: str) -> float:
         rows, cols, *_, rate = TILES[name]
         return -(-blocks(name, *sizes[:2]) // device.sm_count) * rows * cols / rate
 
     return min((name for name in among if suits(name, operands, sizes, device)), key=time)
 
 
-def on_tensor_tiles(entry, operands, sizes, device, *, tile="auto", stages="auto"):
+def on_tensor_tiles(
+    entry: str,
+    operands: Operands,
+    sizes: tuple[int, int, int],
+    device: Device,
+    *,
+    tile: str = "auto",
+    stages: Any = "auto",
+) -> Launch:
     """The launch for (m, n, k) of `entry`, in which {} stands for tile, left along, right along, width.
 
     `tile` and `stages` may be auto.
@@ -125,17 +135,17 @@ def on_tensor_tiles(entry, operands, sizes, device, *, tile="auto", stages="auto
     )
 
 
-def warpgroup_tiles(element):
+def warpgroup_tiles(element: str) -> Any:
     """The tiles by warpgroup instructions that take such operands."""
     return [tile for tile, elements in BY_WARPGROUPS.items() if element in elements]
 
 
-def required(tile):
+def required(tile: str) -> Requirement | None:
     """What a product requires that may be pinned to a tile."""
     return WARPGROUPS if tile in BY_WARPGROUPS else None
 
 
-def on_warpgroups(parameters, edges, **changes):
+def on_warpgroups(parameters: dict[str, str], edges: tuple[Workload, ...], **changes: Any) -> Variant:
     """The variant that is pinned to warpgroup instructions: its edges climb from one tile to ragged ones."""
     return Variant(
         "warpgroup instructions (wgmma), compute capability 9.0 only",

@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from prism_bench import Launch
+from prism_bench import Launch, Zero
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 
-def counters_of(levels):
+def counters_of(levels: int) -> int:
     """Bytes of a warp: a word for each level, or none, and lane."""
     return (levels + 1) * 128
 
@@ -13,23 +15,25 @@ def counters_of(levels):
 COUNTERS = counters_of(256)
 
 
-def warps_that_fit(window, device):
+def warps_that_fit(window: int, device: Device) -> int:
     """The warps of a block: each needs counters for 256 levels and for no level, beside the table."""
     return min(7, (device.max_shared_bytes - table_bytes(window)) // COUNTERS)
 
 
-def table_bytes(window):
+def table_bytes(window: int) -> int:
     return 4 * ((window**2 + 32) // 32 * 32)
 
 
-def launch_naive(rows, cols, pixel="float", image="x"):
+def launch_naive(rows: int, cols: int, pixel: str = "float", image: str = "x") -> Launch:
     return Launch(
         grid=(-(-cols // 32), -(-rows // 8)), block=(32, 8), entry=f"pixel_entropy_naive<{pixel}>",
         arguments=(image, "entropy", "lo", "hi", "bins", "window", "unit", "rows", "cols"),
     )  # fmt: skip
 
 
-def slide(rows, cols, window, pitch, pixel, device, image="x"):
+def slide(
+    rows: int, cols: int, window: int, pitch: int, pixel: str, device: Device, image: str = "x"
+) -> Launch | tuple[Launch | Zero, ...]:
     """Codes of the levels; then a warp slides 128 windows (64 if they are wider than 16) down its strip of rows.
 
     `image` names the argument whose pixels these are.
@@ -53,7 +57,7 @@ def slide(rows, cols, window, pitch, pixel, device, image="x"):
     )  # fmt: skip
 
 
-def window_sums(mask, window, xp):
+def window_sums(mask: AnyArray, window: int, xp: ArrayModule) -> AnyArray:
     """How many pixels of the mask each window holds: along one axis after the other, runs of doubling length."""
     before, after = window // 2, window - 1 - window // 2
     counts = xp.pad(mask.astype("uint16" if window < 256 else "int32"), ((before, after), (before, after)))
@@ -62,7 +66,7 @@ def window_sums(mask, window, xp):
     return counts
 
 
-def run_sums(values, length, axis, xp):
+def run_sums(values: AnyArray, length: int, axis: int, xp: ArrayModule) -> AnyArray:
     """Sums of every `length` neighbours along `axis`, put together from runs of 1, 2, 4 ..."""
     runs, total, at, run = xp.moveaxis(values, axis, 0), 0, 0, 1
     outputs = len(runs) - length + 1
@@ -75,11 +79,11 @@ def run_sums(values, length, axis, xp):
     return xp.moveaxis(total, 0, axis)
 
 
-def times_log2(count, xp):
+def times_log2(count: AnyArray, xp: ArrayModule) -> AnyArray:
     return count * xp.log2(xp.maximum(count, 1).astype("float64"))
 
 
-def entropies(x, window, bins, lo, hi, normalised, xp):
+def entropies(x: AnyArray, window: int, bins: int, lo: float, hi: float, normalised: bool, xp: ArrayModule) -> AnyArray:
     """log2 n - (1/n) sum of c log2 c, one level after the other."""
     lo, hi = float(np.float32(lo)), float(np.float32(hi))
     level = xp.clip(xp.floor(bins * (x - lo) / (hi - lo)), 0, bins - 1)

@@ -7,6 +7,8 @@ a point that is not finite makes them NaN. `significance` is Runge's local permu
 """
 
 from math import gcd
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +24,11 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
+    Zero,
     absolute,
     elementwise,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.ksg import (
     ALONE,
@@ -43,11 +47,13 @@ from ..include.neighbours import nearest, pairs, warps
 from ..include.philox import philox
 
 
-def launch(n, dx, dy, dz, k, splits, blocks, runs):
+def launch(n: int, dx: int, dy: int, dz: int, k: int, splits: int, blocks: int, runs: int) -> tuple[Launch | Zero, ...]:
     return plan((n, k, splits, blocks, runs), (dx, dy, dz), ("x", "y", "z", "no_starts"))
 
 
-def launch_tested(n, dx, dy, dz, k, splits, blocks, runs, surrogates, nearby):
+def launch_tested(
+    n: int, dx: int, dy: int, dz: int, k: int, splits: int, blocks: int, runs: int, surrogates: int, nearby: int
+) -> tuple[Any, ...]:
     """Neighbours in z, an order of x for each surrogate, and all their estimates."""
     points = ("z", "minima", "no_eps", "nearest", "n", "group")
     orders = ("nearest", "orders", "n", "nearby", "step", "seed")
@@ -59,12 +65,12 @@ def launch_tested(n, dx, dy, dz, k, splits, blocks, runs, surrogates, nearby):
     )
 
 
-def coprime_step(n):
+def coprime_step(n: int) -> int:
     """Near the golden section of n, so that turns are spread, and coprime to it, so that each point has one."""
     return next(step for step in range(max(1, round(0.618 * n)), 2 * n) if gcd(step, n) == 1) % max(n, 1)
 
 
-def local_orders(z, n, nearby, step, surrogates, seed, xp):
+def local_orders(z: AnyArray, n: int, nearby: int, step: int, surrogates: int, seed: int, xp: ArrayModule) -> AnyArray:
     """Of which point each surrogate gives x to each point: all surrogates at once, point after point."""
     others = nearest(z, nearby - 1, xp)[1]
     candidates = xp.concatenate((xp.arange(n)[:, None], others), axis=1)
@@ -83,50 +89,89 @@ def local_orders(z, n, nearby, step, surrogates, seed, xp):
     return orders
 
 
-def runs_of(x, y, z, n, k, nearby, step, surrogates, seed, scale, xp, special):
+def runs_of(
+    x: AnyArray,
+    y: AnyArray,
+    z: AnyArray,
+    n: int,
+    k: int,
+    nearby: int,
+    step: int,
+    surrogates: int,
+    seed: int,
+    scale: float,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> tuple[AnyArray, list[AnyArray]]:
     """The terms of x in its own order, and in every surrogate's."""
     orders = local_orders(z, n, nearby, step, surrogates, seed, xp)
     surrogate = [terms(x[order], y, z, k, scale, xp, special) for order in orders]
     return terms(x, y, z, k, scale, xp, special), surrogate
 
 
-def reference_tested(x, y, z, n, k, nearby, step, surrogates, seed, scale, xp, special):
+def reference_tested(
+    x: AnyArray,
+    y: AnyArray,
+    z: AnyArray,
+    n: int,
+    k: int,
+    nearby: int,
+    step: int,
+    surrogates: int,
+    seed: int,
+    scale: float,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     return p_value(*runs_of(x, y, z, n, k, nearby, step, surrogates, seed, scale, xp, special))
 
 
-def either_way(x, y, z, n, k, nearby, step, surrogates, seed, scale, xp, special):
+def either_way(
+    x: AnyArray,
+    y: AnyArray,
+    z: AnyArray,
+    n: int,
+    k: int,
+    nearby: int,
+    step: int,
+    surrogates: int,
+    seed: int,
+    scale: float,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> AnyArray:
     return undecided(*runs_of(x, y, z, n, k, nearby, step, surrogates, seed, scale, xp, special))
 
 
 SHARE = elementwise().loosened(terms=1.0, magnitude=either_way)
 
 
-def normal(seed, n, width):
+def normal(seed: int, n: int, width: int) -> AnyArray:
     return np.random.default_rng(seed).normal(size=(n, width))
 
 
-def x_alone(n, dx):
+def x_alone(n: int, dx: int) -> AnyArray:
     return normal(1, n, dx)
 
 
-def y_alone(n, dy):
+def y_alone(n: int, dy: int) -> AnyArray:
     return normal(2, n, dy)
 
 
-def cause(n, dz):
+def cause(n: int, dz: int) -> AnyArray:
     return normal(3, n, dz)
 
 
-def chained(n, dx):
+def chained(n: int, dx: int) -> AnyArray:
     """x and y driven by one cause: what they share goes once it is known."""
     return cause(n, 1) + 0.5 * x_alone(n, dx)
 
 
-def stepped(n, dx):
+def stepped(n: int, dx: int) -> AnyArray:
     return np.random.default_rng(4).integers(0, 3, size=(n, dx))
 
 
-def odd(n, dz):
+def odd(n: int, dz: int) -> AnyArray:
     z = np.random.default_rng(5).standard_cauchy(size=(n, dz))
     z[4, 0], z[9, dz - 1] = np.nan, -np.inf
     return z

@@ -1,5 +1,8 @@
 """psi(x) = d/dx ln Gamma(x); NaN at the poles 0, -1, -2, ... The variant `table` looks integers up."""
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -18,6 +21,7 @@ from prism_bench import (
     integers,
     uniform,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 
 from ..include.vector_load import map_tune, spread
@@ -28,33 +32,33 @@ from ..include.vector_load import map_tune, spread
 EULER = 0.5772156649015329
 
 
-def launch_table(n, entries):
+def launch_table(n: int, entries: int) -> tuple[Launch, ...]:
     return (
         Launch(-(-entries // 128), 128, entry="digamma_table", arguments=("table", "entries")),
         Launch(-(-n // 1024), 256, entry="digamma_lookup"),
     )
 
 
-def reference(x, xp, special):
+def reference(x: AnyArray, xp: ArrayModule, special: ModuleType) -> AnyArray:
     return xp.where((x <= 0) & (x == xp.floor(x)), np.nan, special.digamma(x))
 
 
-def turned(x, xp):
+def turned(x: AnyArray, xp: ArrayModule) -> AnyArray:
     """|x psi'(x)| for negative x, about: what the reference's own rounding of pi x does to it, beside a pole most."""
     apart = xp.where(x < 0, x - xp.rint(x), 0.5)
     return xp.where(x < 0, xp.abs(x) * (np.pi / xp.sin(np.pi * apart)) ** 2, 0.0)
 
 
-def of_integers(index, entries, xp, special):
+def of_integers(index: AnyArray, entries: int, xp: ArrayModule, special: ModuleType) -> AnyArray:
     return xp.where((index > 0) & (index < entries), special.digamma(xp.maximum(index, 1).astype("float64")), np.nan)
 
 
-def harmonic(n):
+def harmonic(n: int) -> AnyArray:
     """psi(1), ..., psi(n): sums of reciprocals."""
     return np.concatenate(([0.0], np.cumsum(1 / np.arange(1, n)))) - EULER
 
 
-def cupy_digamma(cupy, x):
+def cupy_digamma(cupy: ModuleType, x: AnyArray) -> Any:
     from cupyx.scipy.special import digamma
 
     return digamma(x)

@@ -5,18 +5,23 @@ two are one), so that a pair takes about 13 of the 128 that an SM issues a clock
 finite has no neighbours (eps is NaN) and is nobody's. Duplicates give eps = 0.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, exact
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.neighbours import BLOCK, group_of, nearest, pairs, splits_of, warps
 
 
-def launches(indices):
+def launches(indices: bool) -> Callable[..., Any]:
     """The smallest distance to every group of neighbours, then the nearest from the groups with the smallest."""
     flag, results = str(indices).lower(), ("eps", "idx") if indices else ("eps", "no_idx")
 
-    def launch(n, d, k, splits):
+    def launch(n: int, d: int, k: int, splits: int) -> tuple[Launch, ...]:
         return (
             pairs(f"knn_minima<{d}>", ("x", "minima", "n", "group", "splits"), n, splits),
             warps(f"knn_nearest<{d}, {k}, {flag}>", ("x", "minima", *results, "n", "group"), n),
@@ -25,34 +30,34 @@ def launches(indices):
     return launch
 
 
-def reference(x, k, xp):
+def reference(x: AnyArray, k: int, xp: ArrayModule) -> AnyArray:
     return xp.where(xp.isfinite(x).all(axis=1), nearest(x, k, xp)[0][:, -1], xp.nan)
 
 
-def reference_indices(x, k, xp):
+def reference_indices(x: AnyArray, k: int, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
     return reference(x, k, xp), nearest(x, k, xp)[1]
 
 
-def torch_knn(torch, x, k):
+def torch_knn(torch: ModuleType, x: AnyArray, k: int) -> Any:
     """Distances a slab at a time, coordinate by coordinate (cdist is far slower)."""
     if len(x) > 1 << 16:
         raise ValueError("a brute force of torch takes a second a call at this size")
     return torch.cat([torch_distances(torch, x, part).kthvalue(k + 1, dim=1).values for part in x.split(1 << 14)])
 
 
-def torch_distances(torch, x, part):
+def torch_distances(torch: ModuleType, x: AnyArray, part: AnyArray) -> Any:
     most = (part[:, None, 0] - x[None, :, 0]).abs_()
     for d in range(1, x.shape[1]):
         torch.maximum(most, (part[:, None, d] - x[None, :, d]).abs_(), out=most)
     return most
 
 
-def lattice(n, d):
+def lattice(n: int, d: int) -> AnyArray:
     """Points with many equal distances and duplicates."""
     return np.random.default_rng(3).integers(0, 4, size=(n, d))
 
 
-def odd(n, d):
+def odd(n: int, d: int) -> AnyArray:
     """NaN, infinities and duplicates among ordinary points."""
     x = np.random.default_rng(4).normal(size=(n, d))
     x[3, 0], x[5, d - 1], x[6, 0], x[7] = np.nan, np.inf, np.inf, x[8]

@@ -7,10 +7,14 @@ inputs, and jitter values that repeat.
 """
 
 import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from prism_bench import Golden, In, KernelSpec, Out, Rule, Variant, Workload, absolute
+from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Variant, Workload, Zero, absolute
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.ksg import ALONE, DERIVED, PARAMETERS, RULES, WORK, estimate, plan
 from ..include.neighbours import apart, slabs
@@ -18,20 +22,24 @@ from ..include.neighbours import apart, slabs
 POINTS = ("x", "y", "x", "no_starts")
 
 
-def launch(n, dx, dy, k, splits, blocks, runs):
+def launch(n: int, dx: int, dy: int, k: int, splits: int, blocks: int, runs: int) -> tuple[Launch | Zero, ...]:
     """There is no z."""
     return plan((n, k, splits, blocks, runs), (dx, dy, 0), POINTS)
 
 
-def launch_second(n, dx, dy, k, splits, blocks, runs):
+def launch_second(n: int, dx: int, dy: int, k: int, splits: int, blocks: int, runs: int) -> tuple[Launch | Zero, ...]:
     return plan((n, k, splits, blocks, runs), (dx, dy, 0), POINTS, second=True)
 
 
-def reference(x, y, k, scale, xp, special):
+def reference(
+    x: AnyArray, y: AnyArray, k: int, scale: float, xp: ArrayModule, special: ModuleType
+) -> tuple[AnyArray, AnyArray]:
     return estimate(x, y, x[:, :0], k, scale, xp, special)
 
 
-def reference_second(x, y, n, k, scale, xp, special):
+def reference_second(
+    x: AnyArray, y: AnyArray, n: int, k: int, scale: float, xp: ArrayModule, special: ModuleType
+) -> tuple[AnyArray, AnyArray]:
     """Of equal distances the lower index is nearer; counts include the rectangle's border. Where k finite neighbours
     are lacking it holds all that there are."""
     finite = xp.isfinite(x).all(axis=1) & xp.isfinite(y).all(axis=1)
@@ -55,10 +63,10 @@ def reference_second(x, y, n, k, scale, xp, special):
     return local.mean(), local
 
 
-def dependent(rho):
+def dependent(rho: float) -> dict[str, Callable[..., Any]]:
     """y of correlation rho with x (the shapes may differ)."""
 
-    def y(n, dx, dy):
+    def y(n: int, dx: int, dy: int) -> AnyArray:
         rng = np.random.default_rng(0)
         first = rng.normal(size=(n, dx))[:, :1]
         return rho * first + math.sqrt(1 - rho**2) * np.random.default_rng(1).normal(size=(n, dy))
@@ -66,12 +74,12 @@ def dependent(rho):
     return {"x": lambda n, dx: np.random.default_rng(0).normal(size=(n, dx)), "y": y}
 
 
-def stepped(n, dx):
+def stepped(n: int, dx: int) -> AnyArray:
     """Few values: ties everywhere, and eps = 0 where points coincide."""
     return np.random.default_rng(2).integers(0, 3, size=(n, dx))
 
 
-def odd(n, dx):
+def odd(n: int, dx: int) -> AnyArray:
     x = np.random.default_rng(3).standard_cauchy(size=(n, dx))
     x[4, 0], x[9, dx - 1] = np.nan, np.inf
     return x

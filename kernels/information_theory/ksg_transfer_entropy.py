@@ -6,6 +6,10 @@ Bound by arithmetic, with few bytes: a pair takes about 13 instructions for the 
 128 that an SM issues a clock. Estimates may be negative.
 """
 
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -19,9 +23,11 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
+    Zero,
     absolute,
     elementwise,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import as_drawn
 from prism_bench.inputs import Fill
 
@@ -42,8 +48,8 @@ from ..include.ksg import (
 EMBED = 128
 
 
-def plan_of(starts, mean):
-    def launch(n, dx, dy, k, splits, blocks, runs):
+def plan_of(starts: str, mean: str) -> Callable[..., Any]:
+    def launch(n: int, dx: int, dy: int, k: int, splits: int, blocks: int, runs: int) -> tuple[Launch | Zero, ...]:
         """Z, the past of the target, is last; a row of blocks for every run."""
         points = ("x_past", "y_future", "y_past", starts)
         return plan((n, k, splits, blocks, runs), (dx, 1, dy), points, mean=mean)
@@ -51,21 +57,34 @@ def plan_of(starts, mean):
     return launch
 
 
-def launch_tested(n, dx, dy, k, splits, blocks, runs):
+def launch_tested(n: int, dx: int, dy: int, k: int, splits: int, blocks: int, runs: int) -> tuple[Any, ...]:
     return significance(plan_of("starts", "estimates")(n, dx, dy, k, splits, blocks, runs))
 
 
-def launch_series(n, dx, dy, k, splits, blocks, runs):
+def launch_series(n: int, dx: int, dy: int, k: int, splits: int, blocks: int, runs: int) -> tuple[Any, ...]:
     series = ("source", "target", "x_past", "y_past", "y_future", "n", "dx", "dy", "delay")
     embed = Launch(-(-n // EMBED), EMBED, entry="te_embed", arguments=series)
     return embed, *plan_of("no_starts", "estimate")(n, dx, dy, k, splits, blocks, runs)
 
 
-def reference(x_past, y_past, y_future, k, scale, xp, special):
+def reference(
+    x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, k: int, scale: float, xp: ArrayModule, special: ModuleType
+) -> tuple[AnyArray, AnyArray]:
     return estimate(x_past, y_future, y_past, k, scale, xp, special)
 
 
-def runs_of(x_past, y_past, y_future, starts, n, length, k, scale, xp, special):
+def runs_of(
+    x_past: AnyArray,
+    y_past: AnyArray,
+    y_future: AnyArray,
+    starts: AnyArray,
+    n: int,
+    length: int,
+    k: int,
+    scale: float,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> tuple[AnyArray, AnyArray]:
     """The terms of the unshifted run, and of every surrogate's."""
     local = terms(x_past, y_future, y_past, k, scale, xp, special)
     at = xp.arange(n)
@@ -73,25 +92,58 @@ def runs_of(x_past, y_past, y_future, starts, n, length, k, scale, xp, special):
     return local, [terms(x_past[rows], y_future, y_past, k, scale, xp, special) for rows in taken]
 
 
-def reference_tested(x_past, y_past, y_future, starts, n, length, k, scale, xp, special):
+def reference_tested(
+    x_past: AnyArray,
+    y_past: AnyArray,
+    y_future: AnyArray,
+    starts: AnyArray,
+    n: int,
+    length: int,
+    k: int,
+    scale: float,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     return p_value(*runs_of(x_past, y_past, y_future, starts, n, length, k, scale, xp, special))
 
 
-def either_way(x_past, y_past, y_future, starts, n, length, k, scale, xp, special):
+def either_way(
+    x_past: AnyArray,
+    y_past: AnyArray,
+    y_future: AnyArray,
+    starts: AnyArray,
+    n: int,
+    length: int,
+    k: int,
+    scale: float,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> AnyArray:
     return undecided(*runs_of(x_past, y_past, y_future, starts, n, length, k, scale, xp, special))
 
 
 SHARE = elementwise().loosened(terms=1.0, magnitude=either_way)
 
 
-def reference_series(source, target, n, dx, dy, delay, k, scale, xp, special):
+def reference_series(
+    source: AnyArray,
+    target: AnyArray,
+    n: int,
+    dx: int,
+    dy: int,
+    delay: int,
+    k: int,
+    scale: float,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> tuple[AnyArray, AnyArray]:
     newest = xp.arange(n) + (max(dx, dy) - 1) * delay
     x_past, y_past = (series[newest[:, None] - delay * xp.arange(width)[None]]
                       for series, width in ((source, dx), (target, dy)))  # fmt: skip
     return reference(x_past, y_past, target[newest + 1][:, None], k, scale, xp, special)
 
 
-def in_another_order(rng, count, axes):
+def in_another_order(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:
     """Where each surrogate's blocks of x begin: one shift, or a permutation of the blocks."""
     n, length = axes["n"], axes["length"]
     if length == n:
@@ -100,7 +152,7 @@ def in_another_order(rng, count, axes):
     return length * np.concatenate(orders)[:count]
 
 
-def coupled(length, seed=0):
+def coupled(length: int, seed: int = 0) -> tuple[AnyArray, AnyArray]:
     """x white, y' = 0.5 y + 0.4 x + e: the transfer entropy is 0.5 ln(1 + 0.16) = 0.0742 from x to y, 0 back."""
     x, e = np.random.default_rng(seed).normal(size=(2, length))
     y = np.zeros(length)
@@ -109,8 +161,8 @@ def coupled(length, seed=0):
     return x, y
 
 
-def directed(forward):
-    def past_of(which):
+def directed(forward: bool) -> dict[str, Callable[..., Any]]:
+    def past_of(which: int) -> Callable[..., Any]:
         return lambda n: coupled(n + 1)[which][:n, None]
 
     source, target = (0, 1) if forward else (1, 0)
@@ -118,7 +170,7 @@ def directed(forward):
     return {"x_past": past_of(source), "y_past": past_of(target), "y_future": future}
 
 
-def odd(n):
+def odd(n: int) -> AnyArray:
     x = np.random.default_rng(5).standard_cauchy(size=(n, 1))
     x[4], x[9] = np.nan, -np.inf
     return x

@@ -3,6 +3,10 @@
 All of it in nats or bits. N is the row's sum; without samples, or with a negative count, the result is NaN.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -21,6 +25,9 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+from prism_bench.arguments import Array
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import nonnegative, whole
 from prism_bench.inputs import Fill
 
@@ -34,69 +41,69 @@ weights = Fill(
 )
 
 
-def shape(rows, cols, device):
+def shape(rows: int, cols: int, device: Device) -> tuple[tuple[int, ...], int]:
     """A block per row; where rows are few and long, as many share one as fill the device."""
     parts = max(1, min(-(-cols // 2048), 12 * device.sm_count // max(1, rows), MOST_BLOCKS // max(1, rows)))
     return (rows, parts), 512 if parts > 1 else next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
 
 
-def launch_of(entry):
+def launch_of(entry: str) -> Callable[..., Any]:
     """The table of c ln c first, for counts below 1024."""
 
-    def launch(rows, cols, device):
+    def launch(rows: int, cols: int, device: Device) -> tuple[Launch, ...]:
         table = Launch(4, 256, entry="count_log_table", arguments=("table",))
         return table, Launch(*shape(rows, cols, device), entry=entry)
 
     return launch
 
 
-def parts(counts, scale, xp, special):
+def parts(counts: AnyArray, scale: AnyArray, xp: ArrayModule, special: ModuleType) -> tuple[AnyArray, AnyArray]:
     """The terms of the entropy, and the correction."""
     samples = counts.sum(axis=1, keepdims=True).astype("float64")
     correction = ((counts != 0).sum(axis=1) - 1) / (2 * samples[:, 0])
     return special.entr(counts / samples) * scale, correction * scale
 
 
-def reference(counts, scale, xp, special):
+def reference(counts: AnyArray, scale: AnyArray, xp: ArrayModule, special: ModuleType) -> AnyArray:
     terms, correction = parts(counts, scale, xp, special)
     defined = (counts >= 0).all(axis=1) & (counts.sum(axis=1) > 0)
     return xp.where(defined, terms.sum(axis=1) + correction, np.nan)
 
 
-def magnitude(counts, scale, xp, special):
+def magnitude(counts: AnyArray, scale: AnyArray, xp: ArrayModule, special: ModuleType) -> AnyArray:
     terms, correction = parts(counts, scale, xp, special)
     return xp.abs(terms).sum(axis=1) + xp.abs(correction)
 
 
-def from_p(p, samples, scale, xp, special):
+def from_p(p: AnyArray, samples: int, scale: AnyArray, xp: ArrayModule, special: ModuleType) -> AnyArray:
     correction = ((p >= np.float32(0.5 / samples)).sum(axis=1) - 1) / (2 * samples)
     return (special.entr(p).sum(axis=1) + correction) * scale
 
 
-def magnitude_of_p(p, samples, scale, xp, special):
+def magnitude_of_p(p: AnyArray, samples: int, scale: AnyArray, xp: ArrayModule, special: ModuleType) -> AnyArray:
     correction = ((p >= np.float32(0.5 / samples)).sum(axis=1) - 1) / (2 * samples)
     return (xp.abs(special.entr(p)).sum(axis=1) + xp.abs(correction)) * scale
 
 
-def cupy_entropy(cupy, counts, scale):
+def cupy_entropy(cupy: ModuleType, counts: AnyArray, scale: AnyArray) -> Any:
     samples = counts.sum(axis=1, keepdims=True)
     p = (counts / samples).astype("float32")
     likely = -(p * cupy.log(cupy.maximum(p, np.float32(1e-38)))).sum(axis=1)
     return scale * (likely + ((counts != 0).sum(axis=1) - 1) / (2 * samples[:, 0]))
 
 
-def torch_entropy(torch, counts, scale):
+def torch_entropy(torch: ModuleType, counts: AnyArray, scale: AnyArray) -> Any:
     samples = counts.sum(dim=1, keepdim=True)
     likely = torch.special.entr(counts / samples).sum(dim=1)
     return scale * (likely + (torch.count_nonzero(counts, dim=1) - 1) / (2 * samples[:, 0]))
 
 
-def scratch(values):
+def scratch(values: int) -> tuple[Array | Scalar, ...]:
     return (Scratch("by_block", str(values * MOST_BLOCKS), dtype="float64"),
             Scratch("arrived", str(MOST_BLOCKS), dtype="uint32"), Size("cols", "int64"))  # fmt: skip
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Any, ...]:
     table = Scratch("table", "1024", dtype="float64")
     return (In("counts", "rows cols", dtype, fill=tallies), Out("entropy", "rows"), table, *scratch(3),
             Scalar("scale", "float64"))  # fmt: skip

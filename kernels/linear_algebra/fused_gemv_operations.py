@@ -1,13 +1,17 @@
 """r = alpha A x + beta b and a reduction of r (its sum, the sum of its squares, its largest) in one launch."""
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Golden, Workload
+from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Reduce, RowDots, fuse, names
 
 # Memory-bound: A is read once; one vector leaves nothing for tensor cores.
 b, alpha, beta, dots, r = names("b alpha beta dots r")
 
 
-def torch_gemv_sum(torch, a, x, b, alpha, beta):
+def torch_gemv_sum(torch: ModuleType, a: AnyArray, x: AnyArray, b: AnyArray, alpha: float, beta: AnyArray) -> Any:
     r = torch.addmv(b, a, x, alpha=alpha, beta=beta)
     return r, r.sum()
 

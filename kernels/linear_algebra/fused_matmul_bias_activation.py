@@ -3,7 +3,11 @@
 Operands in float32 on the FMA units, in float16, TF32, bfloat16 or e4m3 on tensor cores; all else in float32.
 """
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Workload
+from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Product, fuse, names
 from prism_bench.extensions.fusion.functions import activation
 
@@ -12,7 +16,7 @@ from prism_bench.extensions.fusion.functions import activation
 bias, product = names("bias product")
 
 
-def torch_linear(torch, x, w, bias, activation):
+def torch_linear(torch: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, activation: str) -> Any:
     functions = {
         "identity": lambda y: y, "relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh,
         "gelu": torch.nn.functional.gelu,

@@ -3,6 +3,9 @@
 A label outside the columns makes its row NaN: it must be seen, not averaged away.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -19,12 +22,13 @@ from prism_bench import (
     reduction,
     uniform,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
 
 # Memory-bound: 8 bytes an element at the copy rate; the long rows of S2 are further from it.
 ROWS = 4
 
 
-def launch(rows, cols):
+def launch(rows: int, cols: int) -> Launch:
     """256 threads, as wide as the rows; four columns a thread where rows are whole groups of four."""
     width = 4 if cols % 4 == 0 else 1
     across = min(256, 1 << max(0, cols // width - 1).bit_length())
@@ -32,13 +36,13 @@ def launch(rows, cols):
     return Launch(grid=tiles, block=(across, 256 // across), entry=f"la_cross_entropy_grad<{width}, {ROWS}>")
 
 
-def reference(p, label, rows, cols, xp):
+def reference(p: AnyArray, label: AnyArray, rows: int, cols: int, xp: ArrayModule) -> AnyArray:
     known = (label >= 0) & (label < cols)
     right = xp.arange(cols)[None, :] == label[:, None]
     return xp.where(known[:, None], (p - right) / max(rows, 1), xp.nan)
 
 
-def torch_gradient(torch, p, label, rows):
+def torch_gradient(torch: ModuleType, p: AnyArray, label: AnyArray, rows: int) -> Any:
     gradient = p / rows
     gradient.scatter_add_(1, label.long()[:, None], torch.full((rows, 1), -1 / rows, device="cuda"))
     return gradient

@@ -7,7 +7,10 @@ The kernel itself is the chain's baseline, eight steps each in a launch of its o
 One launch is possible although a softmax waits for all tiles of its rows: the last block of a row of tiles goes on.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 from prism_bench import (
     Budget,
@@ -23,10 +26,13 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
+    Zero,
     integers,
     normal,
     reduction,
 )
+from prism_bench.array_types import AnyArray
+from prism_bench.case import Device
 
 from ..include.gemm_tile import TILE_RULE, TILES, on_tiles
 from ..include.loss_launches import (
@@ -53,7 +59,7 @@ SMALLEST_TILE = min(rows for rows, *_ in TILES.values())
 ONE_BLOCK_ROWS = Rule(f"cols <= {IN_REGISTERS}, a row that a block holds", lambda cols: cols <= IN_REGISTERS)
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Any, ...]:
     """Inputs, outputs, what the separate launches hand on, and sizes and factors; x and w in `dtype`."""
     inputs = (In("x", "rows inputs", dtype), In("w", "inputs cols", dtype, fill=normal(0, 0.02)), In("bias", "cols"),
               In("label", "rows", "int32", fill=integers(0, "cols")), In("direction", "cols"),
@@ -87,13 +93,17 @@ PRODUCT = ("x", "w", "logits", "rows", "cols", "inputs")
 OPERANDS = Operands("Half", left_along=True, right_along=False)
 
 
-def baseline(rows, cols, inputs, parts, elements, activation, tile, device):
+def baseline(
+    rows: int, cols: int, inputs: int, parts: int, elements: int, activation: str, tile: str, device: Device
+) -> tuple[Any, ...]:
     """Every step in a launch of its own."""
     product = replace(on_tiles(f"matmul<{{}}, {1 if cols % 4 else 4}>", rows, cols, tile, device), arguments=PRODUCT)
     return (product, *separate_steps(rows, cols, parts, elements, activation, device))
 
 
-def half_baseline(rows, cols, inputs, parts, elements, activation, tile, device):
+def half_baseline(
+    rows: int, cols: int, inputs: int, parts: int, elements: int, activation: str, tile: str, device: Device
+) -> tuple[Any, ...]:
     """The same with the product on the tensor cores."""
     entry = "half_matmul<{}>"
     product = replace(on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile), arguments=PRODUCT)
@@ -103,22 +113,24 @@ def half_baseline(rows, cols, inputs, parts, elements, activation, tile, device)
 LAYER = ("x", "w", "bias", "logits", "rows", "cols", "inputs")
 
 
-def layer(rows, cols, inputs, activation, tile, device):
+def layer(rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device) -> Launch:
     """The fused product on the FMA units."""
     entry = f"fused_matmul_bias_activation<{{}}, {1 if cols % 4 else 4}, {ACTIVATIONS[activation][0]}>"
     return replace(on_tiles(entry, rows, cols, tile, device), arguments=LAYER)
 
 
-def tensor_layer(rows, cols, inputs, activation, tile, device):
+def tensor_layer(rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device) -> Launch:
     """The same on the tensor cores."""
     entry = f"fused_matmul_bias_activation_tensor<{{}}, {ACTIVATIONS[activation][0]}>"
     return replace(on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile), arguments=LAYER)
 
 
-def partial(product):
+def partial(product: Callable[..., Any]) -> Callable[..., Any]:
     """The documents' fused kernels, and softmax and gradient between them."""
 
-    def launch(rows, cols, inputs, parts, activation, tile, device):
+    def launch(
+        rows: int, cols: int, inputs: int, parts: int, activation: str, tile: str, device: Device
+    ) -> tuple[Launch | Zero, ...]:
         passed = ("gradient", "direction", "before", "steps", "total", "by_row", "arrived", *STEP, "rows", "cols")
         entry = f"fused_gemv_operations<{row_template('SumOf', cols)}>"
         return (
@@ -131,10 +143,10 @@ def partial(product):
     return launch
 
 
-def by_rows(product):
+def by_rows(product: Callable[..., Any]) -> Callable[..., Any]:
     """The layer, and then a block for all that follows of a row."""
 
-    def launch(rows, cols, inputs, activation, tile, device):
+    def launch(rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device) -> tuple[Launch, ...]:
         block, items = row_shape(cols)
         passed = ("logits", *ROW_STEPS, "by_row", "arrived", *STEP, "weight", "rows", "cols")
         entry = f"fused_row_steps<{items}, {1 if cols % 4 else 4}>"
@@ -146,7 +158,9 @@ def by_rows(product):
     return launch
 
 
-def full(rows, cols, inputs, activation, tile, device):
+def full(
+    rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device
+) -> Launch | tuple[Launch | Zero, ...]:
     """One launch for short rows, two for rows that keep a block busy.
 
     Under a profiler the kernels of one launch took longer than those of two or of eight: few blocks finish the last
@@ -157,14 +171,16 @@ def full(rows, cols, inputs, activation, tile, device):
     return at_once(rows, cols, activation, tile, device)
 
 
-def at_once(rows, cols, activation, tile, device):
+def at_once(rows: int, cols: int, activation: str, tile: str, device: Device) -> Launch:
     """One launch."""
     entry = f"fused_linear_algebra<{{}}, {1 if cols % 4 else 4}, {ACTIVATIONS[activation][0]}>"
     passed = ("x", "w", "bias", *ROW_STEPS, "logits", "by_row", "arrived", *STEP, "weight", "rows", "cols", "inputs")
     return replace(on_tiles(entry, rows, cols, tile, device), arguments=passed)
 
 
-def half_full(rows, cols, inputs, activation, tile, device):
+def half_full(
+    rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device
+) -> Launch | tuple[Launch | Zero, ...]:
     """One launch where a tile holds whole rows and no other is asked for, else two."""
     if cols > ROW_TILE[1] or tile != "auto":
         return by_rows(tensor_layer)(rows, cols, inputs, activation, tile, device)
@@ -177,7 +193,19 @@ def half_full(rows, cols, inputs, activation, tile, device):
     )  # fmt: skip
 
 
-def torch_chain(torch, x, w, bias, label, direction, before, activation, alpha, beta, rows):
+def torch_chain(
+    torch: ModuleType,
+    x: AnyArray,
+    w: AnyArray,
+    bias: AnyArray,
+    label: AnyArray,
+    direction: AnyArray,
+    before: AnyArray,
+    activation: str,
+    alpha: float,
+    beta: AnyArray,
+    rows: int,
+) -> Any:
     """The same with PyTorch's calls."""
     logits = getattr(torch, activation)(torch.addmm(bias.to(x.dtype), x, w)).float()
     gradient = torch.softmax(logits, dim=1) / rows
@@ -189,7 +217,7 @@ def torch_chain(torch, x, w, bias, label, direction, before, activation, alpha, 
 PEERS = {"torch": torch_chain, "torch_compiled": compiled(torch_chain)}
 
 
-def bytes_moved(element):
+def bytes_moved(element: int) -> Callable[..., Any]:
     """Inputs and outputs once, and the gradient again where a launch writes it and another reads it."""
     return lambda rows, cols, inputs: element * inputs * (rows + cols) + 4 * (2 * rows * cols + 2 * cols + 4 * rows + 1)
 

@@ -1,11 +1,12 @@
 """Fused multiply-adds in registers: the FP32 rate that any kernel of this machine can hope for."""
 
 from prism_bench import In, KernelSpec, Launch, Out, Scalar, Size, Workload, exact, integers
+from prism_bench.array_types import AnyArray
 
 CHAINS = 8
 
 
-def reference(x, rounds, factor, step):
+def reference(x: AnyArray, rounds: int, factor: int, step: int) -> AnyArray:
     """Chain k starts at x + k and gains `step` per round; `factor` is 1."""
     return factor * (CHAINS * x + CHAINS * (CHAINS - 1) // 2 + CHAINS * rounds * step)
 

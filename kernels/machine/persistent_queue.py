@@ -5,7 +5,11 @@ reads what other blocks have written in the first: y = 2 x, then z += y turned a
 chains are served so (`prism_bench/extensions/persistent`).
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Rule, Scratch, Size, Workload, exact, reduction
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import as_drawn
 from prism_bench.extensions.persistent.layout import DESK_WORDS, Stage, message, requests, table
 from prism_bench.inputs import Fill
@@ -15,7 +19,7 @@ KERNELS = ("twice", "add_turned")
 EMPTY, WORK = 0, 1
 
 
-def programs(n):
+def programs(n: int) -> AnyArray:
     """The empty item, and the one with two kernels; x, y and z lie behind one another in the workspace."""
     size = 4 * n
     grid = (-(-n // 256), 1, 1)
@@ -26,16 +30,16 @@ def programs(n):
     ])  # fmt: skip
 
 
-def asked(items, slots):
+def asked(items: int, slots: int) -> AnyArray:
     return requests([WORK if item % 2 else EMPTY for item in range(items)], slots)
 
 
-def given(words):
+def given(words: Callable[..., Any]) -> Fill:
     """Words that follow from the axes; nothing is drawn."""
     return Fill(lambda rng, count, axes: words(axes), "the queue's own words", as_drawn())
 
 
-def reference(workspace, items, n, slots, xp):
+def reference(workspace: AnyArray, items: int, n: int, slots: int, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
     x, y, z = workspace.reshape(3, n)
     rounds = items // 2
     answers = xp.asarray([message(ticket, 0) for ticket in (slots, *range(1, slots))], "uint64")
@@ -43,14 +47,14 @@ def reference(workspace, items, n, slots, xp):
     return answers, xp.stack((x, doubled, z + rounds * doubled[::-1]))
 
 
-def workspace_size(workspace, items, n, xp):
+def workspace_size(workspace: AnyArray, items: int, n: int, xp: ArrayModule) -> AnyArray:
     """The absolute terms of every element."""
     x, y, z = xp.abs(workspace.reshape(3, n))
     doubled = 2 * x if items > 1 else y
     return xp.stack((x, doubled, z + items // 2 * doubled[::-1]))
 
 
-def rounding(items):
+def rounding(items: int) -> float:
     """gamma of as many additions, each of which rounds what `workspace_size` bounds; doubling is exact.
 
     Every item adds the same number, so its roundings go the same way and add up to nearly all of this.

@@ -4,11 +4,12 @@ S0 fits in the cache of a large GPU: read cold and hot, it proves that clearing 
 """
 
 from prism_bench import In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, reduction
+from prism_bench.case import Device
 
 MOST_BLOCKS = 8192
 
 
-def launch(n, device):
+def launch(n: int, device: Device) -> Launch:
     """Blocks of 512 threads, at most twelve per SM."""
     return Launch(grid=max(1, min(-(-n // 2048), 12 * device.sm_count, MOST_BLOCKS)), block=512)
 

@@ -6,6 +6,9 @@ has golden data.
 """
 
 import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +27,12 @@ from prism_bench import (
     elementwise,
     exact,
 )  # fmt: skip
-from prism_bench.domain import interval, real
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.domain import Domain, interval, real
 from prism_bench.inputs import Fill, integers
 
 
-def grid(low, high, steps, domain=None):
+def grid(low: int, high: int, steps: int, domain: Domain | None = None) -> Fill:
     """Multiples of 1 / steps in [low, high); any others may be asked for, too, unless `domain` says otherwise."""
     return Fill(
         lambda rng, count, axes: rng.integers(low * steps, high * steps, count) / steps,
@@ -37,16 +41,28 @@ def grid(low, high, steps, domain=None):
     )
 
 
-def launch(n):
+def launch(n: int) -> Launch:
     """256 threads a block, four neurons per thread."""
     return Launch(grid=-(-(n // 4 + n % 4) // 256), block=256)
 
 
-def launch_of(entry):
+def launch_of(entry: str) -> Callable[..., Any]:
     return lambda n: Launch(grid=launch(n).grid, block=256, entry=entry)
 
 
-def reference(v, current, held, rest, tau, resistance, threshold, reset, dt, hold, xp):
+def reference(
+    v: AnyArray,
+    current: AnyArray,
+    held: AnyArray,
+    rest: float,
+    tau: float,
+    resistance: float,
+    threshold: float,
+    reset: float,
+    dt: float,
+    hold: int,
+    xp: ArrayModule,
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     decay = math.exp(-dt / tau)
     v_next = rest + (v - rest) * decay + resistance * current * (1 - decay)
     resting = held > 0
@@ -55,12 +71,24 @@ def reference(v, current, held, rest, tau, resistance, threshold, reset, dt, hol
     return xp.where(resting | spikes, reset, v_next), spikes.astype("uint8"), held_next.astype("int32")
 
 
-def launch_steps(n):
+def launch_steps(n: int) -> Launch:
     width = 4 if n % 4 == 0 else 1
     return Launch(grid=-(-n // (256 * width)), block=256, entry=f"leaky_integrate_fire_steps<{width}>")
 
 
-def reference_steps(v, current, held, rest, tau, resistance, threshold, reset, dt, hold, xp):
+def reference_steps(
+    v: AnyArray,
+    current: AnyArray,
+    held: AnyArray,
+    rest: float,
+    tau: float,
+    resistance: float,
+    threshold: float,
+    reset: float,
+    dt: float,
+    hold: int,
+    xp: ArrayModule,
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """One step after another."""
     spikes = []
     for one in current:
@@ -69,24 +97,48 @@ def reference_steps(v, current, held, rest, tau, resistance, threshold, reset, d
     return v, xp.stack(spikes), held
 
 
-def reference_bits(v, current, held, rest, tau, resistance, threshold, reset, dt, hold, xp):
+def reference_bits(
+    v: AnyArray,
+    current: AnyArray,
+    held: AnyArray,
+    rest: float,
+    tau: float,
+    resistance: float,
+    threshold: float,
+    reset: float,
+    dt: float,
+    hold: int,
+    xp: ArrayModule,
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     v, spikes, held = reference(v, current, held, rest, tau, resistance, threshold, reset, dt, hold, xp)
     padded = xp.pad(spikes, (0, -len(spikes) % 32)).reshape(-1, 32).astype("uint32")
     return v, (padded << xp.arange(32, dtype="uint32")).sum(axis=1).astype("uint32"), held
 
 
-def reference_unheld(v, current, rest, tau, resistance, threshold, reset, dt, xp):
+def reference_unheld(
+    v: AnyArray,
+    current: AnyArray,
+    rest: float,
+    tau: float,
+    resistance: float,
+    threshold: float,
+    reset: float,
+    dt: float,
+    xp: ArrayModule,
+) -> tuple[AnyArray, AnyArray]:
     decay = math.exp(-dt / tau)
     v_next = rest + (v - rest) * decay + resistance * current * (1 - decay)
     return xp.where(v_next >= threshold, reset, v_next), (v_next >= threshold).astype("uint8")
 
 
-def reference_compat(v, current, leak, threshold, xp):
+def reference_compat(
+    v: AnyArray, current: AnyArray, leak: float, threshold: float, xp: ArrayModule
+) -> tuple[AnyArray, AnyArray]:
     v_next = xp.tanh((1 - leak) * v + current)
     return xp.where(v_next > threshold, 0.0, v_next), (v_next > threshold).astype("uint8")
 
 
-def sizes(v, current, rest, decay, drive, xp):
+def sizes(v: AnyArray, current: AnyArray, rest: float, decay: float, drive: float, xp: ArrayModule) -> AnyArray:
     """The absolute terms of a potential, over all steps: it may be far smaller than they are."""
     driven = xp.abs(drive * current)
     return xp.abs(v - rest) * decay + (driven.sum(axis=0) if driven.ndim > 1 else driven) + abs(rest)
@@ -95,7 +147,18 @@ def sizes(v, current, rest, decay, drive, xp):
 PRECISE = elementwise().loosened(terms=2.0**-22, magnitude=sizes)
 
 
-def torch_step(torch, v, current, held, rest, decay, drive, threshold, reset, hold):
+def torch_step(
+    torch: ModuleType,
+    v: AnyArray,
+    current: AnyArray,
+    held: AnyArray,
+    rest: float,
+    decay: float,
+    drive: float,
+    threshold: float,
+    reset: float,
+    hold: int,
+) -> Any:
     v_next = rest + (v - rest) * decay + drive * current
     resting = held > 0
     spikes = ~resting & (v_next >= threshold)

@@ -3,6 +3,9 @@
 Memory-bound by W, which is read once; `batched` at S2 is bound by the FMA rate.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -21,6 +24,9 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
+from prism_bench.arguments import Array
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
@@ -35,35 +41,43 @@ RECURRENT = Fill(
 )
 
 
-def launch(neurons, inputs):
+def launch(neurons: int, inputs: int) -> Launch:
     widths = ", ".join("1" if length % 4 else "4" for length in (neurons, inputs))
     return Launch(grid=-(-neurons // ROWS), block=256, entry=f"reservoir_update<{ROWS}, {widths}>")
 
 
-def launch_batched(samples, neurons, tile, device):
+def launch_batched(samples: int, neurons: int, tile: str, device: Device) -> Launch:
     return on_tiles("reservoir_batched<{}>", samples, neurons, tile, device)
 
 
-def reference(x, u, w, w_in, bias, leak, xp):
+def reference(
+    x: AnyArray, u: AnyArray, w: AnyArray, w_in: AnyArray, bias: AnyArray, leak: float, xp: ArrayModule
+) -> AnyArray:
     """For one sequence and for many, a row each."""
     return (1 - leak) * x + leak * xp.tanh(u @ w_in.T + x @ w.T + bias)
 
 
-def magnitude(x, u, w, w_in, bias, leak, xp):
+def magnitude(
+    x: AnyArray, u: AnyArray, w: AnyArray, w_in: AnyArray, bias: AnyArray, leak: float, xp: ArrayModule
+) -> AnyArray:
     """tanh never grows an error of its argument, nor exceeds 1."""
     size = abs(leak) * (xp.abs(u) @ xp.abs(w_in).T + xp.abs(x) @ xp.abs(w).T + xp.abs(bias)) + xp.abs(x) + 1
     return xp.nan_to_num(size, nan=0.0, posinf=1.0)
 
 
-def torch_update(torch, x, u, w, w_in, bias, leak):
+def torch_update(
+    torch: ModuleType, x: AnyArray, u: AnyArray, w: AnyArray, w_in: AnyArray, bias: AnyArray, leak: float
+) -> Any:
     return (1 - leak) * x + leak * torch.tanh(torch.addmv(torch.addmv(bias, w_in, u), w, x))
 
 
-def torch_batched(torch, x, u, w, w_in, bias, leak):
+def torch_batched(
+    torch: ModuleType, x: AnyArray, u: AnyArray, w: AnyArray, w_in: AnyArray, bias: AnyArray, leak: float
+) -> Any:
     return (1 - leak) * x + leak * torch.tanh(torch.addmm(torch.addmm(bias, u, w_in.T), x, w.T))
 
 
-def weights(states, signals):
+def weights(states: str, signals: str) -> tuple[Array | Scalar, ...]:
     return (
         In("x", states, fill=uniform(-1, 1), domain=real()), In("u", signals),
         In("w", "neurons neurons", fill=RECURRENT), In("w_in", "neurons inputs"),

@@ -7,7 +7,10 @@ it.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +31,7 @@ from prism_bench import (
     exact,
     uniform,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative, whole
 from prism_bench.inputs import Fill
 
@@ -35,13 +39,13 @@ SPIKED = Fill(lambda rng, count, axes: rng.random(count) < axes["active"], "1 wi
 TIME = replace(uniform(0, 100), domain=nonnegative().with_finite_numbers())
 
 
-def launch(post, pre, bound, width, rows):
+def launch(post: int, pre: int, bound: str, width: int, rows: int) -> Launch:
     """Blocks of 128 threads with eight rows each."""
     grid = (-(-post // rows), -(-pre // (128 * width)))
     return Launch(grid=grid, block=128, entry=f"stdp_update<{str(bound == 'soft').lower()}, {width}, {rows}>")
 
 
-def updated(w, apart, taking_part, axes, xp):
+def updated(w: AnyArray, apart: AnyArray, taking_part: AnyArray, axes: Mapping[str, Any], xp: ArrayModule) -> AnyArray:
     """For NumPy, CuPy and PyTorch alike; an exponential that is not used may not overflow."""
     rise = axes["a_plus"] * xp.exp(-xp.where(apart > 0, apart, 0.0) / axes["tau_plus"])
     fall = axes["a_minus"] * xp.exp(xp.where(apart < 0, apart, 0.0) / axes["tau_minus"])
@@ -51,20 +55,56 @@ def updated(w, apart, taking_part, axes, xp):
     return xp.where(taking_part, xp.clip(w + axes["eta"] * change, axes["low"], axes["high"]), w)
 
 
-def step(w, post_time, post_spiked, pre_time, pre_spiked, axes, xp):
+def step(
+    w: AnyArray,
+    post_time: AnyArray,
+    post_spiked: AnyArray,
+    pre_time: AnyArray,
+    pre_spiked: AnyArray,
+    axes: Mapping[str, Any],
+    xp: ArrayModule,
+) -> AnyArray:
     taking_part = (post_spiked[:, None] > 0) & (pre_spiked[None] > 0)
     return updated(w, post_time[:, None] - pre_time[None], taking_part, axes, xp)
 
 
-def reference(w, post_time, post_spiked, pre_time, pre_spiked, a_plus, a_minus, tau_plus, tau_minus, eta, low, high,
-              bound, xp):  # fmt: skip
+def reference(
+    w: AnyArray,
+    post_time: AnyArray,
+    post_spiked: AnyArray,
+    pre_time: AnyArray,
+    pre_spiked: AnyArray,
+    a_plus: float,
+    a_minus: float,
+    tau_plus: float,
+    tau_minus: float,
+    eta: float,
+    low: float,
+    high: float,
+    bound: str,
+    xp: ArrayModule,
+) -> AnyArray:  # fmt: skip
     axes = {"a_plus": a_plus, "a_minus": a_minus, "tau_plus": tau_plus, "tau_minus": tau_minus, "eta": eta}
     axes |= {"low": low, "high": high, "bound": bound}
     return step(w, post_time, post_spiked, pre_time, pre_spiked, axes, xp)
 
 
-def torch_step(torch, w, post_time, post_spiked, pre_time, pre_spiked, a_plus, a_minus, tau_plus, tau_minus, eta, low,
-               high, bound):  # fmt: skip
+def torch_step(
+    torch: ModuleType,
+    w: AnyArray,
+    post_time: AnyArray,
+    post_spiked: AnyArray,
+    pre_time: AnyArray,
+    pre_spiked: AnyArray,
+    a_plus: float,
+    a_minus: float,
+    tau_plus: float,
+    tau_minus: float,
+    eta: float,
+    low: float,
+    high: float,
+    bound: str,
+) -> Any:  # fmt: skip
     return reference(w, post_time, post_spiked, pre_time, pre_spiked, a_plus, a_minus, tau_plus, tau_minus, eta, low,
                      high, bound, torch)  # fmt: skip
 

@@ -3,9 +3,14 @@
 The variant `channels` takes images of several channels, with bias, dilation and groups.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, reduction
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.convolution import (
     BURSTS_OF_A_TILE,
@@ -30,28 +35,40 @@ from ..include.half_convolution import correlated_halves, in_halves, torch_halve
 # tile there are 10 copies of 4 bytes with their addresses and bounds, as shifted rows are not aligned.
 
 
-def outer(function):
+def outer(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function for taps that are a column times a row."""
 
-    def separable(x, column, row, k, stride, padding, out_rows, out_cols, xp):
+    def separable(
+        x: AnyArray,
+        column: AnyArray,
+        row: AnyArray,
+        k: int,
+        stride: int,
+        padding: int,
+        out_rows: int,
+        out_cols: int,
+        xp: ArrayModule,
+    ) -> AnyArray:
         return function(x, column[:, None] * row, k, stride, padding, out_rows, out_cols, xp)
 
     return separable
 
 
-def along_both(x, column, row, k, padding, out_rows, out_cols, xp):
+def along_both(
+    x: AnyArray, column: AnyArray, row: AnyArray, k: int, padding: int, out_rows: int, out_cols: int, xp: ArrayModule
+) -> AnyArray:
     """Along the rows, then along the columns: an infinite tap of the column meets sums."""
     padded = xp.pad(x, padding)
     sums = sum(row[v] * padded[:, v : v + out_cols] for v in range(k))
-    return sum(column[u] * sums[u : u + out_rows] for u in range(k))
+    return sum(column[u] * sums[u : u + out_rows] for u in range(k))  # pyright: ignore[reportIndexIssue] - an array
 
 
-def torch_conv2d(torch, x, taps, stride, padding):
+def torch_conv2d(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: int, padding: int) -> Any:
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
         return torch.nn.functional.conv2d(x[None, None], taps[None, None], stride=stride, padding=padding)[0, 0]
 
 
-def cupy_correlate(cupy, x, taps, k, stride, padding):
+def cupy_correlate(cupy: ModuleType, x: AnyArray, taps: AnyArray, k: int, stride: int, padding: int) -> Any:
     """SciPy's filter on the device; it knows centred windows alone."""
     from cupyx.scipy.ndimage import correlate
 
@@ -60,7 +77,7 @@ def cupy_correlate(cupy, x, taps, k, stride, padding):
     return correlate(x, taps, mode="constant")[::stride, ::stride]
 
 
-def sobel_response(rows, cols):
+def sobel_response(rows: int, cols: int) -> AnyArray:
     """Sobel-x on an image whose pixels are their column modulo 256: 8 inside, less where zeros come in."""
     image = np.pad(np.tile(np.arange(cols) % 256, (rows, 1)), 1).astype(float)
     slope = image[:, 2:] - image[:, :-2]

@@ -4,7 +4,10 @@ Zeros surround the image for the convolution; windows and votes are clipped to i
 `threshold`, in bits; lo and hi bound the levels, as a range taken from the data would need a pass of its own.
 """
 
+from typing import Any
+
 from prism_bench import KernelSpec, Out, Scalar, Size, Variant, absolute
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.image_segments import (
     EDGES,
@@ -28,17 +31,41 @@ from ..include.image_segments import (
 # windows 4 have labels.
 
 
-def arguments(label, *more):
+def arguments(label: str, *more: Any) -> tuple[Any, ...]:
     levels = (Scalar("lo"), Scalar("hi"), Scalar("threshold"), Size("bins"), Size("majority"))
     return (*INPUTS, Out("labels", "rows cols", label), *more, *levels, Size("rows"), Size("cols"))
 
 
-def with_entropies(x, taps, k, window, bins, lo, hi, threshold, rule, majority, xp):
+def with_entropies(
+    x: AnyArray,
+    taps: AnyArray,
+    k: int,
+    window: int,
+    bins: int,
+    lo: float,
+    hi: float,
+    threshold: float,
+    rule: str,
+    majority: int,
+    xp: ArrayModule,
+) -> tuple[AnyArray, AnyArray]:
     entropy = entropy_map(x, taps, k, window, bins, lo, hi, xp)
     return segments(entropy, threshold, rule, majority, xp), entropy
 
 
-def bytes_reference(x, taps, k, window, bins, lo, hi, threshold, rule, majority, xp):
+def bytes_reference(
+    x: AnyArray,
+    taps: AnyArray,
+    k: int,
+    window: int,
+    bins: int,
+    lo: float,
+    hi: float,
+    threshold: float,
+    rule: str,
+    majority: int,
+    xp: ArrayModule,
+) -> AnyArray:
     return reference(x, taps, k, window, bins, lo, hi, threshold, rule, majority, xp).astype("uint8")
 
 

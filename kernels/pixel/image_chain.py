@@ -6,7 +6,8 @@ The kernel itself is the baseline: three kernels in four launches, as the entrop
 
 from dataclasses import replace
 
-from prism_bench import Chain, KernelSpec, Out, Scalar, Scratch, Size, Variant
+from prism_bench import Chain, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant
+from prism_bench.case import Device
 
 from ..include.convolution import launch_one
 from ..include.image_segments import (
@@ -29,19 +30,21 @@ from ..include.window_entropy import slide
 BETWEEN = ("filtered", "codes", "entropy")
 
 
-def baseline(rows, cols, k, window, pitch, rule, device):
+def baseline(rows: int, cols: int, k: int, window: int, pitch: int, rule: str, device: Device) -> tuple[Launch, ...]:
     """Every kernel in its own launches."""
     convolution = launch_one("conv2d")(k, 1, cols, k // 2, rows, cols, device)
     passed = ("x", "taps", "filtered", "rows", "cols", "rows", "cols", "k", "stride", "padding")
     labels = launch_of("int")(rows, cols, rule)
     return (
         replace(convolution, arguments=passed),
-        *slide(rows, cols, window, pitch, "float", device, image="filtered"),
+        *slide(  # pyright: ignore[reportGeneralTypeIssues] - the chain's windows are narrow enough for strips
+            rows, cols, window, pitch, "float", device, image="filtered"
+        ),
         replace(labels, arguments=("entropy", "labels", "threshold", "majority", "rows", "cols")),
     )
 
 
-def full(rows, cols, k, window, bins, rule, device):
+def full(rows: int, cols: int, k: int, window: int, bins: int, rule: str, device: Device) -> Launch:
     """One launch."""
     passed = ("x", "taps", "labels", "lo", "hi", "threshold", "bins", "majority", "rows", "cols")
     return fused_launch("fused_conv_entropy_segment", arguments=passed)(rows, cols, k, window, bins, rule, device)

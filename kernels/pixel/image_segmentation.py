@@ -5,7 +5,10 @@ The variant `regions` goes on: pixels of one label that hang together are a regi
 `min_region_size` pixels loses its label, which becomes 0.
 """
 
+from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +28,8 @@ from prism_bench import (
     exact,
     normal,
 )
+from prism_bench.arguments import Array
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.label_vote import labels_of, launch_of, vote
 
@@ -36,29 +41,31 @@ MOST_OPEN = 2 * (TILE_ROWS + TILE_COLUMNS)  # regions at the border of a tile
 # `bytes` has the same instructions for fewer bytes, so both matter. Instruction issue limits `regions`, at 130
 # instructions a pixel: joining pixels in memory took most of the time until a tile's regions were found in shared
 # memory.
-def reference(x, threshold, rule, majority, xp):
+def reference(x: AnyArray, threshold: float, rule: str, majority: int, xp: ArrayModule) -> AnyArray:
     return vote(labels_of(x, threshold, rule, xp.where), majority, xp).astype("int32")
 
 
-def reference_bytes(x, threshold, rule, majority, xp):
+def reference_bytes(x: AnyArray, threshold: float, rule: str, majority: int, xp: ArrayModule) -> AnyArray:
     return reference(x, threshold, rule, majority, xp).astype("uint8")
 
 
-def cupy_segment(cupy, x, threshold, rule, majority):
+def cupy_segment(cupy: ModuleType, x: AnyArray, threshold: float, rule: str, majority: int) -> Any:
     return vote(labels_of(x, threshold, rule, cupy.where).astype("int8"), majority, cupy).astype("int32")
 
 
-def torch_segment(torch, x, threshold, rule, majority):
+def torch_segment(torch: ModuleType, x: AnyArray, threshold: float, rule: str, majority: int) -> Any:
     return vote(labels_of(x, threshold, rule, torch.where).to(torch.int8), majority, torch).int()
 
 
-def launch_regions(rows, cols, rule, connectivity, tiles, across, along, pixels):
+def launch_regions(
+    rows: int, cols: int, rule: str, connectivity: int, tiles: int, across: int, along: int, pixels: int
+) -> tuple[Launch, ...]:
     """Tiles, their borders, what the regions there are together, and what becomes of their pixels."""
     eight = str(connectivity == 8).lower()
     flags = f"{str(rule == 'ge').lower()}, {str(cols % 4 == 0).lower()}, {eight}"
     known = ("parent", "firsts", "sizes")
 
-    def step(grid, entry, *arguments, block=256):
+    def step(grid: int, entry: str, *arguments: Any, block: int = 256) -> Launch:
         return Launch(grid, block, entry=entry, arguments=arguments)
 
     return (
@@ -71,7 +78,9 @@ def launch_regions(rows, cols, rule, connectivity, tiles, across, along, pixels)
     )  # fmt: skip
 
 
-def reference_regions(x, threshold, rule, majority, min_region_size, connectivity, xp):
+def reference_regions(
+    x: AnyArray, threshold: float, rule: str, majority: int, min_region_size: int, connectivity: int, xp: ArrayModule
+) -> tuple[AnyArray, AnyArray]:
     """Components label by label, renamed after their first pixels."""
     voted = reference(x, threshold, rule, majority, xp)
     regions = xp.zeros(voted.shape, dtype="int32")
@@ -86,40 +95,40 @@ def reference_regions(x, threshold, rule, majority, min_region_size, connectivit
     return xp.where(sizes[regions] >= min_region_size, voted, 0), regions
 
 
-def speckled(rows, cols):
+def speckled(rows: int, cols: int) -> AnyArray:
     """Regions of one pixel to many, some of which touch at corners only."""
     return np.random.default_rng(7).choice([40.0, 70.0, 120.0, 200.0], size=(rows, cols), p=[0.4, 0.1, 0.1, 0.4])
 
 
-def stripes(rows, cols):
+def stripes(rows: int, cols: int) -> AnyArray:
     """Diagonal stripes, which hang together by corners."""
     return np.where(np.indices((rows, cols)).sum(axis=0) % 5 < 2, 200.0, 60.0)
 
 
-def combs(rows, cols):
+def combs(rows: int, cols: int) -> AnyArray:
     """Teeth from above and from below, one pixel wide, that hang together at their ends only."""
     row, column = np.indices((rows, cols))
     return np.where((column % 2 == 1) & (row > 0) | (row == rows - 1), 200.0, 60.0)
 
 
-def thirds(rows, cols):
+def thirds(rows: int, cols: int) -> AnyArray:
     """The guide's image: 50, 150 and 250 in flat thirds of the pixels, in storage order."""
     ends = [round(rows * cols * part / 3) for part in range(4)]
     return np.repeat([50.0, 150.0, 250.0], np.diff(ends)).reshape(rows, cols)
 
 
-def thirds_labels(*labels):
+def thirds_labels(*labels: Any) -> Callable[..., Any]:
     """The guide's image labelled; the vote leaves it as it is."""
     return lambda rows, cols: np.select([thirds(rows, cols) == grey for grey in (50, 150, 250)], labels)
 
 
-def awkward(rows, cols):
+def awkward(rows: int, cols: int) -> AnyArray:
     """Pixels on and beside the cuts of t = 100, infinities and NaN."""
     grey = [50, 100, 150, np.nextafter(np.float32(50), 0), np.nextafter(np.float32(150), 999), np.nan, np.inf, -np.inf]
     return np.random.default_rng(5).choice(grey, size=(rows, cols))
 
 
-def lonely(rows, cols):
+def lonely(rows: int, cols: int) -> AnyArray:
     """A flat image with single odd pixels (8 neighbours vote them down), also at the border, where 5 cannot."""
     image = np.full((rows, cols), 200.0)
     image[1::3, 1::3] = 0.0
@@ -127,7 +136,7 @@ def lonely(rows, cols):
     return image
 
 
-def arguments(label):
+def arguments(label: str) -> tuple[Array | Scalar, ...]:
     return (
         In("x", "rows cols", fill=normal(100, 60)), Out("labels", "rows cols", dtype=label), Scalar("threshold"),
         Size("majority"), Size("rows"), Size("cols"),
@@ -235,7 +244,7 @@ spec = KernelSpec(
                 ),
                 *(
                     Golden(Workload(rows=70, cols=90, majority=8, min_region_size=m, connectivity=n), {"x": draw}, {},
-                           source=draw.__doc__)
+                           source=draw.__doc__)  # pyright: ignore[reportArgumentType] - both have one
                     for draw in (speckled, stripes) for n, m in ((8, 5), (4, 2))
                 ),
                 *(

@@ -4,6 +4,9 @@ Levels are floor(bins (x - lo) / (hi - lo)), clamped; a NaN has none and does no
 offsets -floor(w/2) to w - 1 - floor(w/2). `normalised` divides by log2(bins).
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -20,8 +23,9 @@ from prism_bench import (
     absolute,
     uniform,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray
 from prism_bench.domain import real
-from prism_bench.inputs import integers
+from prism_bench.inputs import Fill, integers
 
 from ..include.window_entropy import entropies, launch_naive, slide
 
@@ -29,18 +33,18 @@ from ..include.window_entropy import entropies, launch_naive, slide
 # reads, w + 3 counter accesses (4 neighbouring windows in a word, else 4 w), 6 for codes and the result.
 
 
-def launch_of(pixel):
+def launch_of(pixel: str) -> Callable[..., Any]:
     return lambda rows, cols, window, pitch, device: slide(rows, cols, window, pitch, pixel, device)
 
 
-def square(rows, cols):
+def square(rows: int, cols: int) -> Any:
     """The guide's image: 5000 in rows and columns 200 to 299, 100 elsewhere."""
     image = np.full((rows, cols), 100.0)
     image[200:300, 200:300] = 5000
     return image
 
 
-def patchy(rows, cols):
+def patchy(rows: int, cols: int) -> AnyArray:
     """A ramp with flat, noisy, infinite and NaN patches; some windows hold no number at all."""
     image = np.tile(np.linspace(-0.2, 1.2, cols), (rows, 1))
     image[: rows // 2, : cols // 3] = 0.5
@@ -50,7 +54,7 @@ def patchy(rows, cols):
     return image
 
 
-def on_the_cuts(rows, cols):
+def on_the_cuts(rows: int, cols: int) -> AnyArray:
     """Multiples of 1/256 and their float32 neighbours: a level lost to rounding shows."""
     cut = np.float32(np.random.default_rng(4).integers(0, 257, (rows, cols))) / np.float32(256)
     return np.where(np.arange(cols) % 2, np.nextafter(cut, np.float32(-1)), cut)
@@ -60,7 +64,7 @@ GUIDE = "0 inside either region, up to 1 bit on its border; the profiling guide'
 guide = Workload(rows=512, cols=512, window=16)
 
 
-def arguments(fill, dtype="float32"):
+def arguments(fill: Fill, dtype: str = "float32") -> tuple[Any, ...]:
     return (
         In("x", "rows cols", dtype=dtype, fill=fill, domain=real() if dtype == "float32" else None),
         Scratch("codes", "padded_rows pitch", dtype="uint16"),
@@ -69,7 +73,7 @@ def arguments(fill, dtype="float32"):
     )  # fmt: skip
 
 
-def of_integers(dtype, pixel, levels):
+def of_integers(dtype: str, pixel: str, levels: int) -> Variant:
     return Variant(
         f"of {dtype} pixels",
         arguments=arguments(integers(0, levels), dtype),
@@ -86,7 +90,7 @@ def of_integers(dtype, pixel, levels):
     )  # fmt: skip
 
 
-def of_the_guide(windows):
+def of_the_guide(windows: tuple[int, ...]) -> tuple[Golden, ...]:
     of_its_levels = (Workload(rows=512, cols=512, window=w, lo=100, hi=5000) for w in windows)
     return tuple(Golden(workload, {"x": square}, {}, source=GUIDE) for workload in of_its_levels)
 

@@ -8,7 +8,9 @@ by atomics took most of the time. The map and the Euler characteristic are memor
 pairs of `diagram` cost one reading more than `persistence`.
 """
 
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -30,26 +32,27 @@ from prism_bench import (
     exact,
     normal,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.persistence_forms import diagram, persistence
 
 TILE_ROWS, TILE_COLUMNS = 64, 128  # of a block
 
 
-def grid(rows, cols):
+def grid(rows: int, cols: int) -> tuple[int, int]:
     """Tiles reach one row and one column beyond the image: windows hang over its border."""
     return (cols // TILE_COLUMNS + 1, rows // TILE_ROWS + 1)
 
 
-def word(connectivity):
+def word(connectivity: int) -> str:
     return str(connectivity == 8).lower()
 
 
-def launch_of(sizes):
+def launch_of(sizes: bool) -> Callable[..., Any]:
     """Tiles, their borders, labels; with the components' sizes or without."""
     also, array, zero = ("true", "sizes", (Zero("sizes"),)) if sizes else ("false", "parent", ())
 
-    def launch(rows, cols, connectivity, across, along):
+    def launch(rows: int, cols: int, connectivity: int, across: int, along: int) -> tuple[Launch | Zero, ...]:
         names = {
             "tda_tiles": ("x", "local", "parent", "sums", "rows", "cols", "threshold"),
             "tda_join": ("local", "parent", "rows", "cols", "across", "along"),
@@ -66,18 +69,18 @@ def launch_of(sizes):
     return launch
 
 
-def launch_euler(rows, cols, connectivity):
+def launch_euler(rows: int, cols: int, connectivity: int) -> Launch:
     return Launch(grid(rows, cols), 256, entry=f"tda_euler<{word(connectivity)}>")
 
 
-def sizes_of(labels, xp):
+def sizes_of(labels: AnyArray, xp: ArrayModule) -> AnyArray:
     """How many pixels each component has, at its first pixel; 0 elsewhere."""
     sizes = xp.zeros(labels.size + 1, dtype="int32")
     xp.add.at(sizes, labels.reshape(-1), 1)
     return sizes[1:].reshape(labels.shape)
 
 
-def components(mask, connectivity, xp):
+def components(mask: AnyArray, connectivity: int, xp: ArrayModule) -> tuple[AnyArray, int]:
     """Labels of SciPy (or of its port to CuPy) and their number."""
     label = import_module("scipy.ndimage" if xp is np else "cupyx.scipy.ndimage").label
     if mask.size == 0:
@@ -87,7 +90,7 @@ def components(mask, connectivity, xp):
     return labels, int(count)
 
 
-def reference(x, threshold, connectivity, xp):
+def reference(x: AnyArray, threshold: float, connectivity: int, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
     """Labels renamed after first pixels; holes are the components of the complement, less the outside."""
     mask = x > threshold
     labels, count = components(mask, connectivity, xp)
@@ -98,7 +101,7 @@ def reference(x, threshold, connectivity, xp):
     return first[labels] + 1, xp.asarray([count, holes, count - holes])
 
 
-def reference_map(x, threshold, xp):
+def reference_map(x: AnyArray, threshold: float, xp: ArrayModule) -> AnyArray:
     """Neighbours from a padded copy."""
     mask = xp.pad(x > threshold, 1).astype("int8")
     rows, cols = x.shape
@@ -107,7 +110,7 @@ def reference_map(x, threshold, xp):
     return sum(near.values()) + 0.1 * pairs + 0.01 * x
 
 
-def spiral(rows, cols):
+def spiral(rows: int, cols: int) -> AnyArray:
     """One path winding inwards: the longest way that a label can have to go."""
     image, i, j, step = np.zeros((rows, cols)), 0, 0, (0, 1)
     inside = lambda i, j: 0 <= i < rows and 0 <= j < cols  # noqa: E731
@@ -124,23 +127,25 @@ def spiral(rows, cols):
     return image
 
 
-def checkerboard(rows, cols):
+def checkerboard(rows: int, cols: int) -> AnyArray:
     return np.indices((rows, cols)).sum(axis=0) % 2
 
 
-def awkward(rows, cols):
+def awkward(rows: int, cols: int) -> AnyArray:
     """Values on and beside the threshold, infinities and NaN."""
     values = [0.5, np.nextafter(np.float32(0.5), 1), np.nan, np.inf, -np.inf]
     return np.random.default_rng(6).choice(values, (rows, cols))
 
 
-def ring(rows, cols):
+def ring(rows: int, cols: int) -> AnyArray:
     image = np.ones((rows, cols))
     image[1:-1, 1:-1] = 0
     return image
 
 
-def shaped(rows, cols, draw, expected=None, source="", **parameters):
+def shaped(
+    rows: int, cols: int, draw: Any, expected: list[int] | None = None, source: str = "", **parameters: Any
+) -> Golden:
     return Golden(
         Workload(rows=rows, cols=cols, threshold=0.5, **parameters), {"x": draw},
         {} if expected is None else {"betti": expected}, source,
@@ -171,7 +176,9 @@ WORK = (
 )  # fmt: skip
 
 
-def reference_sizes(x, threshold, connectivity, xp):
+def reference_sizes(
+    x: AnyArray, threshold: float, connectivity: int, xp: ArrayModule
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     labels, betti = reference(x, threshold, connectivity, xp)
     return labels, sizes_of(labels, xp), betti
 

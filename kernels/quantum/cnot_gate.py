@@ -1,13 +1,17 @@
 """Controlled NOT on a state vector: where the control qubit is 1, the target qubit is flipped."""
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, exact
+from prism_bench.array_types import AnyArray, ArrayModule
 
 # Memory-bound: half of the state moves; with control 0 or 1 every 32-byte sector does, which is twice that.
 
 
-def launch(states, control, target):
+def launch(states: int, control: int, target: int) -> Launch:
     """An element of those that move per thread (one amplitude with control 0, else two); two elements where their
     partners are in no thread of the same warp."""
     elements = states // 2 if control == 0 else states // 4
@@ -15,12 +19,12 @@ def launch(states, control, target):
     return Launch(grid=-(-elements // (512 if target > 0 and position > 4 else 256)), block=256)
 
 
-def reference(psi, states, control, target, xp):
+def reference(psi: AnyArray, states: int, control: int, target: int, xp: ArrayModule) -> AnyArray:
     index = xp.arange(states)
     return psi[index ^ (((index >> control) & 1) << target)]
 
 
-def torch_gate(torch, psi, control, target):
+def torch_gate(torch: ModuleType, psi: AnyArray, control: int, target: int) -> Any:
     """Both qubits become axes; the target's is reversed where the control is 1."""
     high, low = max(control, target), min(control, target)
     moved = psi.clone()
@@ -32,7 +36,7 @@ def torch_gate(torch, psi, control, target):
     return moved
 
 
-def two_qubits(control, expected):
+def two_qubits(control: int, expected: tuple[int, int, int, int]) -> Golden:
     """Amplitudes 1, 2, 3, 4 of |00>, |01>, |10>, |11>."""
     return Golden(
         Workload(qubits=2, control=control, target=1 - control),

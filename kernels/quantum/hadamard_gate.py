@@ -1,8 +1,13 @@
 """Hadamard gate on one qubit of a state vector: (a, b) -> (a + b, a - b) / sqrt(2) for amplitudes that differ in it."""
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, elementwise, reduction
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
@@ -15,27 +20,27 @@ STATE = Fill(
 )
 
 
-def launch(states, qubit):
+def launch(states: int, qubit: int) -> Launch:
     """One vector of two amplitudes per thread; two where the partner is in no thread of the same warp."""
     return Launch(grid=-(-states // (256 * (4 if qubit > 5 else 2))), block=256)
 
 
-def transformed(psi, qubit, stack):
+def transformed(psi: AnyArray, qubit: int, stack: Callable[..., Any]) -> AnyArray:
     a, b = (psi.reshape(-1, 2, 2 << qubit)[:, k] for k in (0, 1))
     return stack((a + b, a - b)).reshape(-1, 2) * 0.5**0.5
 
 
-def reference(psi, qubit, xp):
+def reference(psi: AnyArray, qubit: int, xp: ArrayModule) -> AnyArray:
     return transformed(psi, qubit, lambda pair: xp.stack(pair, axis=1))
 
 
-def reference_three(psi, qubit, xp):
+def reference_three(psi: AnyArray, qubit: int, xp: ArrayModule) -> AnyArray:
     for q in range(qubit, qubit + 3):
         psi = reference(psi, q, xp)
     return psi
 
 
-def sizes(psi, qubit, xp):
+def sizes(psi: AnyArray, qubit: int, xp: ArrayModule) -> AnyArray:
     """The absolute terms of each amplitude: eight of them, however much of them cancels."""
     terms = xp.abs(psi)
     for q in range(qubit, qubit + 3):
@@ -43,11 +48,11 @@ def sizes(psi, qubit, xp):
     return terms
 
 
-def torch_gate(torch, psi, qubit):
+def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int) -> Any:
     return transformed(psi, qubit, lambda pair: torch.stack(pair, dim=1))
 
 
-def basis(state):
+def basis(state: int) -> Callable[..., Any]:
     """The amplitudes of one basis state."""
     return lambda states: np.eye(states)[state][:, None] * [1, 0]
 

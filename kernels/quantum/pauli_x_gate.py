@@ -3,16 +3,17 @@
 import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, exact
+from prism_bench.array_types import AnyArray
 
 # Memory-bound. Renaming the basis states would cost nothing; this moves them.
 
 
-def launch(states, qubit):
+def launch(states: int, qubit: int) -> Launch:
     """One vector of two amplitudes per thread; two where the partner is in no thread of the same warp."""
     return Launch(grid=-(-states // (256 * (4 if qubit > 5 else 2))), block=256)
 
 
-def by_bit(psi, qubit):
+def by_bit(psi: AnyArray, qubit: int) -> AnyArray:
     """The state with an axis for the qubit."""
     return psi.reshape(-1, 2, 2 << qubit)
 

@@ -1,10 +1,13 @@
 """Phase gate diag(1, e^(i phi)) on one qubit of a state vector: phi = pi is Z, pi/2 is S, pi/4 is T."""
 
 import math
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Scalar, Size, Variant, Workload, elementwise
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
@@ -17,31 +20,31 @@ STATE = Fill(
 )
 
 
-def tail(value):
+def tail(value: float) -> float:
     """What float32 loses of a number."""
     return value - float(np.float32(value))
 
 
-def launch(states, qubit):
+def launch(states: int, qubit: int) -> Launch:
     """One vector of two amplitudes per thread, of those that change."""
     return Launch(grid=-(-states // (256 * (2 if qubit == 0 else 4))), block=256)
 
 
-def reference(psi, qubit, phi, xp):
+def reference(psi: AnyArray, qubit: int, phi: float, xp: ArrayModule) -> AnyArray:
     view = psi.reshape(-1, 2, 1 << qubit, 2)
     x, y = view[:, 1, :, 0], view[:, 1, :, 1]
     turned = xp.stack((math.cos(phi) * x - math.sin(phi) * y, math.sin(phi) * x + math.cos(phi) * y), axis=-1)
     return xp.stack((view[:, 0], turned), axis=1)
 
 
-def torch_gate(torch, psi, qubit, phi):
+def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
     turned = psi.clone()
     upper = torch.view_as_complex(turned).view(-1, 2, 1 << qubit)[:, 1]
     upper *= complex(math.cos(phi), math.sin(phi))
     return turned
 
 
-def plus(phi):
+def plus(phi: float) -> Golden:
     """The gate on (|0> + |1>) / sqrt(2)."""
     return Golden(
         Workload(qubits=1, phi=phi),

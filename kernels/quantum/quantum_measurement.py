@@ -4,6 +4,9 @@ A shot is the first state whose cumulative probability exceeds u times the whole
 subset of measured qubits (a bit mask) it is their bits, side by side. u comes from Philox by shot number and seed.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -24,6 +27,7 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
@@ -39,11 +43,11 @@ normalised = Fill(
 )
 
 
-def launch(states):
+def launch(states: int) -> Launch:
     return Launch(grid=-(-states // 512), block=256)
 
 
-def launch_shots(states, parts, shots):
+def launch_shots(states: int, parts: int, shots: int) -> tuple[Launch | Zero, ...]:
     """Probabilities with the sums of 256 states each; their running sums; a warp for each shot."""
     names = ("psi", "sums", "drawn", "states", "parts", "shots", "mask", "seed")
     return (
@@ -54,18 +58,18 @@ def launch_shots(states, parts, shots):
     )
 
 
-def upper_outcomes(mask):
+def upper_outcomes(mask: int) -> int:
     """Of the measured qubits above the 64 amplitudes that a warp reads at a time."""
     return 1 << (mask >> 6).bit_count()
 
 
-def shares_of(states, mask):
+def shares_of(states: int, mask: int) -> int:
     """Warps that share an outcome's amplitudes: 2^15 of them in all, if each has eight readings."""
     readings = max(1, states // 64 // upper_outcomes(mask))
     return max(1, min(32_768 // upper_outcomes(mask), readings // 8))
 
 
-def launch_marginals(mask, outcomes, shares):
+def launch_marginals(mask: int, outcomes: int, shares: int) -> tuple[Launch, ...]:
     warps, lanes = upper_outcomes(mask), 32 if shares >= 32 else 1
     block = 32 * min(8, warps)
     names = ("sums", "p", "outcomes", "shares")
@@ -76,7 +80,7 @@ def launch_marginals(mask, outcomes, shares):
     )  # fmt: skip
 
 
-def runs_of(mask, qubits):
+def runs_of(mask: int, qubits: int) -> Any:
     """Neighbouring qubits that are all measured or all free, from the highest: how many, and which."""
     runs = []
     for qubit in reversed(range(qubits)):
@@ -88,7 +92,7 @@ def runs_of(mask, qubits):
     return runs
 
 
-def marginals(p, mask, qubits):
+def marginals(p: AnyArray, mask: int, qubits: int) -> AnyArray:
     """p summed over the qubits that are not in the mask, for any library's arrays."""
     runs = runs_of(mask, qubits)
     free = tuple(axis for axis, (_, measured) in enumerate(runs) if not measured)
@@ -96,15 +100,17 @@ def marginals(p, mask, qubits):
     return (grouped.sum(free) if free else grouped).reshape(-1)
 
 
-def torch_marginals(torch, psi, mask, qubits):
+def torch_marginals(torch: ModuleType, psi: AnyArray, mask: int, qubits: int) -> Any:
     return marginals(torch.view_as_complex(psi).abs().square(), mask, qubits)
 
 
-def reference(psi):
+def reference(psi: AnyArray) -> AnyArray:
     return psi[:, 0] ** 2 + psi[:, 1] ** 2
 
 
-def shots_of(psi, qubits, shots, seed, mask, xp):
+def shots_of(
+    psi: AnyArray, qubits: int, shots: int, seed: int, mask: int, xp: ArrayModule
+) -> tuple[AnyArray, AnyArray]:
     p = reference(psi)
     cumulative = xp.cumsum(p)
     drawn = uniforms(shots, seed, xp) * cumulative[-1]
@@ -115,12 +121,12 @@ def shots_of(psi, qubits, shots, seed, mask, xp):
     return p, xp.where(there, outcome, -1)
 
 
-def basis(states):
+def basis(states: int) -> AnyArray:
     """All amplitude in one state, i times 3 of it."""
     return np.stack((np.zeros(states), 3.0 * (np.arange(states) == states // 3)), axis=1)
 
 
-def sparse(states):
+def sparse(states: int) -> AnyArray:
     """A state with amplitude in one of 700 basis states."""
     return np.where(np.arange(states)[:, None] % 700 == 5, [[0.6, -0.8]], 0.0)
 

@@ -3,6 +3,9 @@
 The form `excess` subtracts what equilibrium has, (1/T) sum of gamma_i (v_i^2 - k_B T / m_i): zero on average there.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -22,6 +25,8 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import nonnegative, positive
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
@@ -30,28 +35,32 @@ from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 BOLTZMANN = 1.380649e-23  # J/K
 
 
-def launch_of(entry, unroll=8):
-    def launch(n, form, device, fill, block):
+def launch_of(entry: str, unroll: int = 8) -> Callable[..., Any]:
+    def launch(n: int, form: str, device: Device, fill: int, block: int) -> Launch:
         parts = parts_of(1, n, device, unroll, fill=fill, block=block)
         return Launch(grid=(1, parts), block=block, entry=entry.format(str(form == "excess").lower()))
 
     return launch
 
 
-def terms(v, gamma, mass, temperature, boltzmann, form):
+def terms(v: AnyArray, gamma: AnyArray, mass: AnyArray, temperature: float, boltzmann: float, form: str) -> AnyArray:
     equilibrium = boltzmann * temperature / mass if form == "excess" else 0.0
     return gamma / temperature * (v * v - equilibrium)
 
 
-def reference(v, gamma, mass, temperature, boltzmann, form):
+def reference(
+    v: AnyArray, gamma: AnyArray, mass: AnyArray, temperature: float, boltzmann: float, form: str
+) -> AnyArray:
     return terms(v, gamma, mass, temperature, boltzmann, form).sum()
 
 
-def magnitude(v, gamma, mass, temperature, boltzmann, form, xp):
+def magnitude(
+    v: AnyArray, gamma: AnyArray, mass: AnyArray, temperature: float, boltzmann: float, form: str, xp: ArrayModule
+) -> AnyArray:
     return xp.abs(terms(v, gamma, mass, temperature, boltzmann, form)).sum()
 
 
-def arguments(*names):
+def arguments(*names: Any) -> tuple[Any, ...]:
     """The signature with arrays for v and `names`, and scalars for what else there is."""
     fills = {"gamma": uniform(5e-4, 2e-3), "mass": uniform(3e-21, 6e-21)}
     domains = {"gamma": nonnegative(), "mass": positive()}

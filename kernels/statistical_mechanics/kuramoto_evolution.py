@@ -5,6 +5,9 @@ products, and sines are taken N times. Memory-bound by A. Timed phases stay off 
 results are on either side of the seam.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -20,9 +23,11 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
+    Zero,
     reduction,
     uniform,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
@@ -39,7 +44,7 @@ PHASES = Fill(
 SINES = ("theta", "sines", "cosines", "rate", "n", "dt")
 
 
-def launch(n, integrator):
+def launch(n: int, integrator: str) -> tuple[Launch | Zero, ...]:
     """A pass over A per stage, after the sines of its phases."""
     width, blocks = (1 if n % 4 else 4), -(-n // ROWS)
     steps = []
@@ -55,7 +60,7 @@ def launch(n, integrator):
 MAIN = ("theta", "omega", "coupling", "theta_next", "sines", "cosines", "rate", "mean", "n", "strength", "dt")
 
 
-def rate(theta, omega, coupling, strength, xp):
+def rate(theta: AnyArray, omega: AnyArray, coupling: AnyArray, strength: float, xp: ArrayModule) -> AnyArray:
     """A sine per pair, 1024 rows at a time."""
     pull = xp.zeros(len(theta))
     for first in range(0, len(theta), 1024):
@@ -64,8 +69,10 @@ def rate(theta, omega, coupling, strength, xp):
     return omega + strength * pull
 
 
-def reference(theta, omega, coupling, strength, dt, integrator, xp):
-    def slope(phases):
+def reference(
+    theta: AnyArray, omega: AnyArray, coupling: AnyArray, strength: float, dt: float, integrator: str, xp: ArrayModule
+) -> AnyArray:
+    def slope(phases: AnyArray) -> AnyArray:
         return rate(phases, omega, coupling, strength, xp)
 
     first = slope(theta)
@@ -77,27 +84,37 @@ def reference(theta, omega, coupling, strength, dt, integrator, xp):
     return (theta + dt / 6 * (first + 2 * second + 2 * third + fourth)) % TURN
 
 
-def mean_field(theta, omega, K, dt, xp):  # noqa: N803 - the literature's name
+def mean_field(
+    theta: AnyArray,
+    omega: AnyArray,
+    K: float,  # noqa: N803 - the literature's name
+    dt: float,
+    xp: ArrayModule,
+) -> AnyArray:
     s, c, n = xp.sin(theta), xp.cos(theta), max(1, theta.size)
     return (theta + dt * (omega + K * (c * (s.sum() / n) - s * (c.sum() / n)))) % TURN
 
 
-def mean_field_terms(theta, omega, K, dt, xp):  # noqa: N803
+def mean_field_terms(theta: AnyArray, omega: AnyArray, K: float, dt: float, xp: ArrayModule) -> AnyArray:  # noqa: N803
     return xp.abs(theta) + dt * (xp.abs(omega) + abs(K)) + TURN
 
 
-def magnitude(theta, omega, coupling, strength, dt, xp):
+def magnitude(
+    theta: AnyArray, omega: AnyArray, coupling: AnyArray, strength: float, dt: float, xp: ArrayModule
+) -> AnyArray:
     terms = xp.abs(theta) + abs(dt) * (xp.abs(omega) + abs(strength) * xp.abs(coupling).sum(axis=1)) + TURN
     return xp.nan_to_num(terms, nan=0.0, posinf=0.0)
 
 
-def torch_euler(torch, theta, omega, coupling, strength, dt):
+def torch_euler(
+    torch: ModuleType, theta: AnyArray, omega: AnyArray, coupling: AnyArray, strength: float, dt: float
+) -> Any:
     waves = coupling @ torch.stack((torch.sin(theta), torch.cos(theta)), dim=1)
     pull = torch.cos(theta) * waves[:, 0] - torch.sin(theta) * waves[:, 1]
     return torch.remainder(theta + dt * (omega + strength * pull), TURN)
 
 
-def torch_mean_field(torch, theta, omega, K, dt):  # noqa: N803
+def torch_mean_field(torch: ModuleType, theta: AnyArray, omega: AnyArray, K: float, dt: float) -> Any:  # noqa: N803
     s, c = torch.sin(theta), torch.cos(theta)
     return torch.remainder(theta + dt * (omega + K * (c * s.mean() - s * c.mean())), TURN)
 

@@ -3,6 +3,10 @@
 Angles need not be wrapped. psi is the argument of the sum, and says nothing where r is near 0; of no phases all is NaN.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -22,7 +26,9 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
-from prism_bench.domain import interval, real
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
+from prism_bench.domain import Domain, interval, real
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
@@ -31,15 +37,15 @@ from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 # which takes 24 instructions.
 
 
-def launch_of(phasor):
-    def launch(n, device, fill, block, resident):
+def launch_of(phasor: str) -> Callable[..., Any]:
+    def launch(n: int, device: Device, fill: int, block: int, resident: int) -> Launch:
         parts = parts_of(1, n, device, unroll=4, fill=fill, block=block)
         return Launch(grid=(1, parts), block=block, entry=f"order_parameter<{phasor}, {resident}>")
 
     return launch
 
 
-def arguments(domain):
+def arguments(domain: Domain) -> tuple[Any, ...]:
     return (
         In("theta", "n", fill=uniform(-2, 3), domain=domain), Out("re", "1"), Out("im", "1"), Out("r", "1"),
         Out("psi", "1"), Scratch("by_block", str(2 * MOST_BLOCKS), dtype="float64"), Size("n", "int64"),
@@ -47,24 +53,24 @@ def arguments(domain):
     )  # fmt: skip
 
 
-def reference(theta, harmonic, n, xp):
+def reference(theta: AnyArray, harmonic: int, n: int, xp: ArrayModule) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     angle = harmonic * theta
     re, im = xp.cos(angle).sum() / n, xp.sin(angle).sum() / n
     return re, im, xp.hypot(re, im), xp.arctan2(im, re)
 
 
-def per_r(theta, harmonic, n, xp):
+def per_r(theta: AnyArray, harmonic: int, n: int, xp: ArrayModule) -> AnyArray:
     """An error of re or im turns psi by as much over r."""
     return 1 / xp.maximum(reference(theta, harmonic, n, xp)[2], 1e-30)
 
 
-def torch_order(torch, theta, harmonic):
+def torch_order(torch: ModuleType, theta: AnyArray, harmonic: int) -> Any:
     angle = theta if harmonic == 1 else theta * harmonic
     mean = torch.stack((torch.cos(angle).mean(), torch.sin(angle).mean()))
     return mean[0], mean[1], torch.hypot(mean[0], mean[1]), torch.atan2(mean[1], mean[0])
 
 
-def cupy_order(cupy, theta, harmonic):
+def cupy_order(cupy: ModuleType, theta: AnyArray, harmonic: int) -> Any:
     angle = theta if harmonic == 1 else theta * harmonic
     re, im = cupy.cos(angle).mean(), cupy.sin(angle).mean()
     return re, im, cupy.hypot(re, im), cupy.arctan2(im, re)
@@ -79,7 +85,9 @@ spec = KernelSpec(
     parameters={"harmonic": 1},
     rules=(Rule("|harmonic| <= 2^24", lambda harmonic: abs(harmonic) <= 1 << 24),),
     launch=launch_of("Reduced"),
-    tune=Tune(**SHARED_TUNE.values, resident=(0, 4), rules=SHARED_TUNE.rules),
+    tune=Tune(  # the values have no key `default`
+        **SHARED_TUNE.values, resident=(0, 4), rules=SHARED_TUNE.rules  # pyright: ignore[reportArgumentType]
+    ),
     reference=reference,
     tolerance={"re": unit_terms, "im": unit_terms, "r": unit_terms, "psi": reduction(per_r)},
     peers={"torch": torch_order, "cupy": cupy_order},

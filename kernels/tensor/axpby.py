@@ -1,35 +1,41 @@
 """out = alpha a + beta b; an array whose factor is 0 is not read, as in the BLAS, so that its NaN stays out."""
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Scalar, Size, Variant, Workload, elementwise
+from prism_bench.arguments import Array
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 12 bytes an element at the copy rate, four instructions.
 
 
-def launch_of(entry, each=4):
+def launch_of(entry: str, each: int = 4) -> Callable[..., Any]:
     """256 threads a block, one 16-byte group per thread and array."""
     return lambda n, block, groups: spread(n, block, groups, entry, each)
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Array | Scalar, ...]:
     a, b, out = In("a", "n", dtype=dtype), In("b", "n", dtype=dtype), Out("out", "n", dtype=dtype)
     return (a, b, out, Scalar("alpha", dtype), Scalar("beta", dtype), Size("n", "int64"))
 
 
-def combined(x, y, alpha, beta, xp):
+def combined(x: AnyArray, y: AnyArray, alpha: float, beta: float, xp: ArrayModule) -> AnyArray:
     terms = [factor * array for factor, array in ((alpha, x), (beta, y)) if factor != 0]
     return sum(terms) if terms else xp.zeros_like(x)
 
 
-def reference(a, b, alpha, beta, xp):
+def reference(a: AnyArray, b: AnyArray, alpha: float, beta: float, xp: ArrayModule) -> AnyArray:
     """The factors are float32, as the arrays are."""
     return combined(a, b, float(np.float32(alpha)), float(np.float32(beta)), xp)
 
 
-def torch_axpby(torch, a, b, alpha, beta):
+def torch_axpby(torch: ModuleType, a: AnyArray, b: AnyArray, alpha: float, beta: float) -> Any:
     return torch.add(a if alpha == 1 else alpha * a, b, alpha=beta)
 
 
@@ -43,7 +49,7 @@ ignoring_both = Golden(Workload(n=4, alpha=0.0, beta=0.0), bad, {"out": 0}, sour
 passing = Golden(Workload(n=4, alpha=1.0, beta=1.0), bad, {"out": [NAN, NAN, INF, NAN]}, source="IEEE 754")
 
 
-def sizes(a, b, alpha, beta, xp):
+def sizes(a: AnyArray, b: AnyArray, alpha: float, beta: float, xp: ArrayModule) -> AnyArray:
     """The absolute terms."""
     return combined(xp.abs(a), xp.abs(b), abs(alpha), abs(beta), xp)
 

@@ -1,5 +1,8 @@
 """y[r, c] = x[r, c] + bias[c]: one rounding, so exact. The grid's shape gives the column; no element divides for it."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Rule, Size, Tune, Variant, Workload, exact
@@ -9,10 +12,10 @@ from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Rule
 SMALL = 1 << 20
 
 
-def launch_of(form):
+def launch_of(form: str) -> Callable[..., Any]:
     """Blocks as wide as the rows; so many columns and rows a thread."""
 
-    def launch(rows, cols, block, width, each):
+    def launch(rows: int, cols: int, block: int, width: int, each: int) -> Launch:
         across = min(block, 1 << max(0, cols // width - 1).bit_length())
         tiles = (-(-rows // (each * block // across)), -(-cols // (width * across)))
         return Launch(grid=tiles, block=(across, block // across), entry=f"{form}<{width}, {each}>")

@@ -19,17 +19,19 @@ from prism_bench import (
     exact,
     reduction,
 )
+from prism_bench.arguments import Array, Scalar
+from prism_bench.case import Device
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 UNDERFLOW = 2.0**-149  # what a product of floats may lose
 
 
-def launch(n, device, fill, block):
+def launch(n: int, device: Device, fill: int, block: int) -> Launch:
     return Launch(grid=parts_of(1, n, device, unroll=4, fill=fill, block=block), block=block)
 
 
-def arguments(result):
+def arguments(result: str) -> tuple[Array | Scalar, ...]:
     """The signature for a result of that dtype."""
     blocks = Scratch("by_block", str(MOST_BLOCKS), dtype="float64")
     return (In("a", "n"), In("b", "n"), Out("result", "1", dtype=result), blocks, Size("n", "int64"))

@@ -1,5 +1,8 @@
 """y = exp x over the whole range: inf above 88.72, subnormal below -87.34, 0 below -103.97."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -15,6 +18,7 @@ from prism_bench import (
     elementwise,
     uniform,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 
 from ..include.vector_load import map_tune, spread
@@ -22,12 +26,12 @@ from ..include.vector_load import map_tune, spread
 # Memory-bound: 8 bytes an element next to some ten instructions.
 
 
-def launch_of(entry):
+def launch_of(entry: str) -> Callable[..., Any]:
     """256 threads a block, one group of four floats per thread."""
     return lambda n, block, groups: spread(n, block, groups, entry)
 
 
-def exp_beyond(x, xp):
+def exp_beyond(x: AnyArray, xp: ArrayModule) -> AnyArray:
     """What lies beyond the largest float is inf."""
     y = xp.exp(x)
     return xp.where(y > float(np.finfo(np.float32).max), xp.inf, y)

@@ -3,6 +3,10 @@
 Memory-bound: half an operation a byte, so tensor cores cannot help one vector.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -20,15 +24,16 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.gemv import launches, splits
 
 
-def launch_of(dtype):
+def launch_of(dtype: str) -> Callable[..., Any]:
     return lambda rows, cols, transpose, splits: launches(rows, cols, dtype, transpose=transpose, splits=splits)
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Any, ...]:
     return (
         In("a", "rows cols", dtype), In("x", "ins", dtype), InOut("y", "outs", dtype),
         Scratch("parts", "splits outs", dtype), Scalar("alpha", dtype), Scalar("beta", dtype), Size("rows"),
@@ -36,26 +41,32 @@ def arguments(dtype):
     )  # fmt: skip
 
 
-def op(a, transpose):
+def op(a: AnyArray, transpose: bool) -> AnyArray:
     return a.T if transpose else a
 
 
-def reference(a, x, y, alpha, beta, transpose, xp):
+def reference(
+    a: AnyArray, x: AnyArray, y: AnyArray, alpha: float, beta: float, transpose: bool, xp: ArrayModule
+) -> AnyArray:
     product = alpha * (op(a, transpose) @ x)
     return product + beta * y if beta else product
 
 
-def magnitude(a, x, y, alpha, beta, transpose, xp):
+def magnitude(
+    a: AnyArray, x: AnyArray, y: AnyArray, alpha: float, beta: float, transpose: bool, xp: ArrayModule
+) -> AnyArray:
     """Sums of absolute terms; an element that is not finite must agree as it is."""
     terms = abs(alpha) * (op(xp.abs(a), transpose) @ xp.abs(x))
     return xp.nan_to_num(terms + abs(beta) * xp.abs(y) if beta else terms, nan=0.0, posinf=0.0)
 
 
-def torch_gemv(torch, a, x, y, alpha, beta, transpose):
+def torch_gemv(
+    torch: ModuleType, a: AnyArray, x: AnyArray, y: AnyArray, alpha: float, beta: float, transpose: bool
+) -> Any:
     return torch.addmv(y, op(a, transpose), x, alpha=alpha, beta=beta)
 
 
-def shapes(*pairs, **parameters):
+def shapes(*pairs: Any, **parameters: Any) -> tuple[Workload, ...]:
     return tuple(Workload(rows=rows, cols=cols, **parameters) for rows, cols in pairs)
 
 

@@ -4,6 +4,9 @@
 positive and finite. Norms are summed in double precision: none overflows.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -19,9 +22,12 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
+    Zero,
     normalising,
     uniform,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import real
 
 # Bound by memory: 8 bytes an element for rows up to 8192 columns, which stay in registers; a longer one is read twice,
@@ -30,14 +36,16 @@ LONGEST_ROW = 8192
 MOST_BLOCKS = 8192
 
 
-def row_launch(form, rows, cols, l2):
+def row_launch(form: str, rows: int, cols: int, l2: str) -> Launch:
     """The fewest threads and registers that hold a row."""
     block = next(b for b in (32, 64, 128, 256) if 16 * b >= cols or b == 256)
     items = next(i for i in (4, 8, 16, 32) if i * block >= cols)
     return Launch(rows, block, entry=f"{form}<{items}, {4 if cols % 4 == 0 else 1}, {l2}>")
 
 
-def launch(rows, cols, shares, parts, norm, device):
+def launch(
+    rows: int, cols: int, shares: int, parts: int, norm: str, device: Device
+) -> Launch | tuple[Launch | Zero, ...]:
     """Rows in registers, or two steps: the norms, then the division."""
     l2 = str(norm == "l2").lower()
     if cols <= LONGEST_ROW:
@@ -52,20 +60,20 @@ def launch(rows, cols, shares, parts, norm, device):
     )
 
 
-def reference(x, norm, zero, xp):
+def reference(x: AnyArray, norm: str, zero: str, xp: ArrayModule) -> AnyArray:
     size = x.sum(axis=1, keepdims=True) if norm == "sum" else xp.sqrt((x**2).sum(axis=1, keepdims=True))
     if zero == "keep":
         size = xp.where((size > 0) & xp.isfinite(size), size, 1.0)
     return x / size
 
 
-def torch_normalize(torch, x, norm):
+def torch_normalize(torch: ModuleType, x: AnyArray, norm: str) -> Any:
     if norm == "l2":
         return torch.nn.functional.normalize(x, dim=1)
     return x / x.sum(dim=1, keepdim=True)
 
 
-def cupy_normalize(cupy, x, norm):
+def cupy_normalize(cupy: ModuleType, x: AnyArray, norm: str) -> Any:
     return x / (x.sum(axis=1, keepdims=True) if norm == "sum" else cupy.linalg.norm(x, axis=1, keepdims=True))
 
 
@@ -87,7 +95,7 @@ kept = Golden(
 )
 
 
-def huge_and_cancelling(cols):
+def huge_and_cancelling(cols: int) -> AnyArray:
     return np.stack((np.where(np.arange(cols) % 2, 3e38, 1.5e38), np.resize([1.0, -1, 0], cols)))
 
 

@@ -4,6 +4,7 @@ Memory-bound, at the rate that reading alone reaches; rows need 16-byte loads fo
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,36 +22,40 @@ from prism_bench import (
     exact,
     reduction,
 )
+from prism_bench.arguments import Array, Scalar
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
+from prism_bench.tolerance import Tolerance
 
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 
-def launch(n, device, fill, block):
+def launch(n: int, device: Device, fill: int, block: int) -> Launch:
     return Launch(grid=parts_of(1, n, device, unroll=8, fill=fill, block=block), block=block)
 
 
-def arguments(result):
+def arguments(result: str) -> tuple[Array | Scalar, ...]:
     """The signature for a result of that dtype."""
     blocks = Scratch("by_block", str(MOST_BLOCKS), dtype="float64")
     return (In("x", "n"), Out("result", "1", dtype=result), blocks, Size("n", "int64"))
 
 
-def close(terms):
+def close(terms: float) -> Tolerance:
     """Within `terms` of the sum of the absolute values."""
     return reduction(magnitude=lambda x, xp: xp.abs(x).sum(), terms=terms)
 
 
-def one_large(n):
+def one_large(n: int) -> Any:
     """2^24 and then ones, which a single float sum would never notice."""
     return np.where(np.arange(n) == 0, 2.0**24, 1.0)
 
 
-def one_undefined(n):
+def one_undefined(n: int) -> AnyArray:
     """A NaN among numbers that are larger before and behind it."""
     return np.where(np.arange(n) == n // 2, np.nan, np.abs(np.arange(n) - n // 2))
 
 
-def largest(x, xp):
+def largest(x: AnyArray, xp: ArrayModule) -> AnyArray:
     return x.max() if x.size else xp.full(1, -xp.inf)
 
 

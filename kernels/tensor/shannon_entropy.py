@@ -3,6 +3,10 @@
 Values are taken as they are; the variant `counts` divides each row by its sum first. A negative p makes H -inf.
 """
 
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -21,6 +25,8 @@ from prism_bench import (
     Workload,
     reduction,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
@@ -34,7 +40,7 @@ weights = Fill(
 tallies = Fill(lambda rng, count, axes: rng.poisson(20, size=count), "Poisson of mean 20", nonnegative())
 
 
-def with_empty_bins(rng, count, axes):
+def with_empty_bins(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:
     """Counts of which one in twenty is 0, the first one is not."""
     return rng.poisson(3, size=count) + (np.arange(count) == 0)
 
@@ -42,11 +48,11 @@ def with_empty_bins(rng, count, axes):
 EMPTY_BINS = Fill(with_empty_bins, "Poisson of mean 3, the first bin + 1", nonnegative())
 
 
-def launch(rows, cols, device, fill, block):
+def launch(rows: int, cols: int, device: Device, fill: int, block: int) -> Launch:
     return shared_rows(rows, cols, device, unroll=8, fill=fill, block=block)
 
 
-def launch_counts(rows, cols, device, fill, block):
+def launch_counts(rows: int, cols: int, device: Device, fill: int, block: int) -> tuple[Launch, ...]:
     """The totals come first: each row is read twice."""
     last = launch(rows, cols, device, fill, block)
     names = ("p", "total", "by_block", "arrived", "cols")
@@ -56,34 +62,34 @@ def launch_counts(rows, cols, device, fill, block):
     )
 
 
-def arguments(fill, *scratch):
+def arguments(fill: Fill, *scratch: Any) -> tuple[Any, ...]:
     by_block = Scratch("by_block", str(MOST_BLOCKS), dtype="float64")
     return (In("p", "rows cols", fill=fill), Out("entropy", "rows"), *scratch, by_block,
             Scratch("arrived", str(MOST_BLOCKS), dtype="uint32"), Size("cols", "int64"),
             Scalar("unit", "float64"))  # fmt: skip
 
 
-def reference(p, unit, special):
+def reference(p: AnyArray, unit: AnyArray, special: ModuleType) -> AnyArray:
     return special.entr(p).sum(axis=1) * unit / np.log(2)
 
 
-def magnitude(p, unit, xp, special):
+def magnitude(p: AnyArray, unit: AnyArray, xp: ArrayModule, special: ModuleType) -> AnyArray:
     return xp.abs(special.entr(p)).sum(axis=1) * unit / np.log(2)
 
 
-def shares(p):
+def shares(p: AnyArray) -> AnyArray:
     return p / p.sum(axis=1, keepdims=True)
 
 
-def cupy_entropy(cupy, p, unit):
+def cupy_entropy(cupy: ModuleType, p: AnyArray, unit: AnyArray) -> Any:
     return -unit * (p * cupy.log2(cupy.maximum(p, np.float32(1e-38)))).sum(axis=1)
 
 
-def torch_entropy(torch, p, unit):
+def torch_entropy(torch: ModuleType, p: AnyArray, unit: AnyArray) -> Any:
     return torch.special.entr(p).sum(dim=1) * (unit / np.log(2))
 
 
-def tail(cols):
+def tail(cols: int) -> AnyArray:
     """Half of the mass in terms of 5e-11, which a cut at 1e-10 would lose."""
     return np.where(np.arange(cols) == 0, 0.5, 5e-11)
 

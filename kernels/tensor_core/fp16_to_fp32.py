@@ -1,27 +1,31 @@
 """y = x widened from half precision, exactly: subnormals are normalised, zeros keep their sign, every NaN is quiet."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact, integers
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 6 bytes an element at the copy rate, three instructions.
 
 
-def launch_of(entry):
+def launch_of(entry: str) -> Callable[..., Any]:
     """256 threads a block, eight elements per thread: 16 bytes of halves."""
     return lambda n, block, groups: spread(n, block, groups, entry, each=8)
 
 
-def reference_views(x, y, n, start, to, xp):
+def reference_views(x: AnyArray, y: AnyArray, n: int, start: int, to: int, xp: ArrayModule) -> AnyArray:
     """Bits from bits, 0x7fffffff for any NaN; what stands before and behind the view of y stays."""
     wide = x[start : start + n].view("float16").astype("float32")
     made = xp.where(xp.isnan(wide), 0x7FFFFFFF, wide.view("uint32"))
     return xp.concatenate((y[:to], made.astype("uint32"), y[to + n :]))
 
 
-def all_patterns(n):
+def all_patterns(n: int) -> AnyArray:
     return np.arange(n, dtype=np.uint16).view(np.float16)
 
 

@@ -3,6 +3,9 @@
 `saturate` clamps to +-65504 instead, infinities too.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -20,37 +23,40 @@ from prism_bench import (
     integers,
     normal,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 6 bytes an element at the copy rate, two instructions.
 
 
-def launch_of(form):
+def launch_of(form: str) -> Callable[..., Any]:
     """256 threads a block, eight elements per thread: 16 bytes of halves."""
     return lambda n, saturate, block, groups: spread(
         n, block, groups, f"{form}<{'Saturate' if saturate else 'Identity'}>", each=8
     )
 
 
-def reference(x, saturate, xp):
+def reference(x: AnyArray, saturate: bool, xp: ArrayModule) -> AnyArray:
     return (xp.clip(x, -65504.0, 65504.0) if saturate else x).astype("float16")
 
 
-def reference_views(x, bits, n, start, to, saturate, xp):
+def reference_views(
+    x: AnyArray, bits: AnyArray, n: int, start: int, to: int, saturate: bool, xp: ArrayModule
+) -> AnyArray:
     """The result's bits, 0x7fff for any NaN; what stands before and behind the view of y stays."""
     y = reference(x[start : start + n], saturate, xp)
     made = xp.where(xp.isnan(y), 0x7FFF, y.view("uint16"))
     return xp.concatenate((bits[:to], made.astype("uint16"), bits[to + n :]))
 
 
-def everywhere(n):
+def everywhere(n: int) -> AnyArray:
     """Bit patterns all over float32: every sign, exponent and leading digits, the others scrambled."""
     i = np.arange(n, dtype=np.uint32)
     return (i << 15 | i * np.uint32(2654435761) >> 17).view(np.float32)
 
 
-def finite(n):
+def finite(n: int) -> AnyArray:
     """Halves, the points halfway between neighbours, and the floats on both sides of those."""
     half = np.arange(n // 4, dtype=np.uint16).view(np.float16).astype(np.float32)
     next_up = (np.arange(n // 4, dtype=np.uint16) + 1).astype(np.uint16).view(np.float16).astype(np.float32)
@@ -65,7 +71,7 @@ SATURATED = [0x7BFF, 0x7BFF, 0x7BFF, 0xFBFF, 0x7BFF, 0x7BFF, 0xFBFF, 0x7FFF, 0x8
 padded = {"x": [0, 0, 0, 0, *EDGE, 0, 0, 0, 0], "bits": 7}
 
 
-def patterns(saturate, bits):
+def patterns(saturate: bool, bits: list[int]) -> Golden:
     """The values at the edges of the format, at no offset in x and y."""
     workload = Workload(n=13, saturate=saturate, start=4, to=4)
     return Golden(workload, padded, {"bits": [7] * 4 + bits + [7] * 4}, source="IEEE 754 binary16")

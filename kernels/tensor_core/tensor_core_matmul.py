@@ -6,6 +6,7 @@ The bottleneck is shared memory: a tile is read at 80 bytes a clock by the matri
 """
 
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
+from prism_bench.case import Device
 from prism_bench.domain import real
 
 from ..include.half_product import (
@@ -36,12 +37,14 @@ LADDER = (
 )
 
 
-def launch(m, n, k, layout, tile, stages, device):
+def launch(m: int, n: int, k: int, layout: str, tile: str, stages: int | str, device: Device) -> Launch:
     operands = operands_of(layout)
     return on_tensor_tiles("tensor_core_matmul<{}>", operands, (m, n, k), device, tile=tile, stages=stages)
 
 
-def launch_with_casts(m, n, k, a_count, b_count, layout, tile, stages, device):
+def launch_with_casts(
+    m: int, n: int, k: int, a_count: int, b_count: int, layout: str, tile: str, stages: str, device: Device
+) -> tuple[Launch, ...]:
     product = launch(m, n, k, layout, tile, stages, device)
     casts = (
         Launch(-(-count // 1024), 256, entry="round_to_half", arguments=(name, f"{name}_half", f"{name}_count"))
@@ -51,7 +54,7 @@ def launch_with_casts(m, n, k, a_count, b_count, layout, tile, stages, device):
     return (*casts, Launch(product.grid, product.block, product.shared, product.entry, names))
 
 
-def possible(m, n, k, layout, tile, stages, device):
+def possible(m: int, n: int, k: int, layout: str, tile: str, stages: str, device: Device) -> bool:
     if tile == "auto":
         return stages == "auto"
     return fits(tile, operands_of(layout), (m, n, k), stages, device)

@@ -5,7 +5,8 @@ cuBLAS and `tensor_core_matmul` use, and neither memory is full. `layout` says f
 transposed: nn, nt, tn or tt.
 """
 
-from prism_bench import Budget, KernelSpec, Rule, normwise
+from prism_bench import Budget, KernelSpec, Launch, Rule, normwise
+from prism_bench.case import Device
 
 from ..include.half_product import (
     ARGUMENTS,
@@ -21,7 +22,7 @@ from ..include.half_product import (
 from ..include.tensor_tile import WARP_WIDE, fastest, on_tensor_tiles
 
 
-def launch(m, n, k, layout, tile, stages, device):
+def launch(m: int, n: int, k: int, layout: str, tile: str, stages: int | str, device: Device) -> Launch:
     operands = operands_of(layout)
     if tile == "auto":
         tile = fastest(operands, (m, n, k), device, among=WARP_WIDE)

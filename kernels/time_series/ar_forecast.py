@@ -8,6 +8,10 @@ chunks begin at once, by powers of the companion matrix. Registers limit the war
 model. `serial` is latency-bound: few threads have work.
 """
 
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -26,6 +30,8 @@ from prism_bench import (
     absolute,
     reduction,
 )
+from prism_bench.arguments import Array
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import as_drawn
 from prism_bench.inputs import Fill
 
@@ -33,14 +39,14 @@ IN_REGISTERS, UNDERFLOW = 64, 2.0**-126  # of a sum: a product loses 2^-150, in 
 GUIDE = (36.445779, 2.494969, 5.930700, 4.262145, 2.410816, 2.685697, 1.003711, 0.048630, 0.232367, 0.154308)
 
 
-def stable(rng, count, axes):
+def stable(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:
     """Coefficients whose absolute values sum to 0.95: all roots lie outside the unit circle, forecasts stay bounded."""
     phi = rng.normal(size=count)
     return 0.95 * phi / np.abs(phi).sum()
 
 
-def launch_of(own):
-    def launch(series, lags, horizon):
+def launch_of(own: bool) -> Callable[..., Any]:
+    def launch(series: int, lags: int, horizon: int) -> Launch:
         flag = str(own).lower()
         entry = f"ar_forecast<{lags}, {flag}>" if lags <= IN_REGISTERS else f"ar_forecast_long<{flag}>"
         return Launch(grid=-(-series // 128) if horizon else 0, block=128, entry=entry)
@@ -48,7 +54,7 @@ def launch_of(own):
     return launch
 
 
-def launch_serial(series, lags, chunks):
+def launch_serial(series: int, lags: int, chunks: int) -> tuple[Launch, ...]:
     """The states at which chunks begin, then the chunks."""
     first = ("history", "phi", "states", "intercept", "length", "lags", "steps", "chunks")
     last = ("states", "phi", "forecast", "intercept", "steps", "chunks", "horizon")
@@ -58,12 +64,14 @@ def launch_serial(series, lags, chunks):
     )
 
 
-def weighed(backward, window):
+def weighed(backward: AnyArray, window: AnyArray) -> AnyArray:
     """The sum over lags, of one model or of each series' own."""
     return backward @ window if backward.ndim == 1 else (backward.T * window).sum(axis=0)
 
 
-def recursion(past, phi, intercept, horizon, xp):
+def recursion(
+    past: AnyArray, phi: AnyArray, intercept: float, horizon: int, xp: ArrayModule
+) -> tuple[AnyArray, AnyArray]:
     """The forecasts as rows of time; beside them |c| + sum of |phi_i y_{t-i}|, the terms that each one adds."""
     lags = phi.shape[-1]
     values = xp.empty((lags + horizon, past.shape[0]))
@@ -77,11 +85,11 @@ def recursion(past, phi, intercept, horizon, xp):
     return values[lags:], terms
 
 
-def reference(history, phi, intercept, horizon, xp):
+def reference(history: AnyArray, phi: AnyArray, intercept: float, horizon: int, xp: ArrayModule) -> AnyArray:
     return recursion(history, phi, intercept, horizon, xp)[0].T
 
 
-def growth(history, phi, intercept, horizon, xp):
+def growth(history: AnyArray, phi: AnyArray, intercept: float, horizon: int, xp: ArrayModule) -> AnyArray:
     """A bound on a forecast's rounding error in units of gamma_{p+1}: its own sum's, and what |phi| carries on."""
     terms = recursion(history, phi, intercept, horizon, xp)[1]
     lags = phi.shape[-1]
@@ -92,7 +100,7 @@ def growth(history, phi, intercept, horizon, xp):
     return xp.nan_to_num(bound[lags:].T, nan=0.0, posinf=0.0)
 
 
-def filtered(phi, terms, past=None):
+def filtered(phi: AnyArray, terms: AnyArray, past: AnyArray = None) -> AnyArray:
     """The recursion over rows of terms, by SciPy, on the host."""
     from scipy.signal import lfilter, lfiltic  # here: finding the catalogue needs no SciPy
 
@@ -105,16 +113,16 @@ def filtered(phi, terms, past=None):
     return lfilter([1.0], taps, terms, axis=1, zi=start)[0]
 
 
-def on_host(values, xp):
+def on_host(values: AnyArray, xp: ArrayModule) -> AnyArray:
     return values if xp is np else values.get()
 
 
-def reference_serial(history, phi, intercept, horizon, xp):
+def reference_serial(history: AnyArray, phi: AnyArray, intercept: float, horizon: int, xp: ArrayModule) -> AnyArray:
     past, phi = on_host(history, xp)[:, history.shape[1] - len(phi) :], on_host(phi, xp)
     return xp.asarray(filtered(phi, np.full((len(past), horizon), float(intercept)), past))
 
 
-def growth_serial(history, phi, intercept, horizon, xp):
+def growth_serial(history: AnyArray, phi: AnyArray, intercept: float, horizon: int, xp: ArrayModule) -> AnyArray:
     """As growth: each forecast's terms, and what |phi| carries on of the bounds before."""
     from scipy.signal import lfilter
 
@@ -127,12 +135,12 @@ def growth_serial(history, phi, intercept, horizon, xp):
     return xp.asarray(filtered(np.abs(phi), terms + UNDERFLOW))
 
 
-def stable_each(rng, count, axes):
+def stable_each(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:
     phi = rng.normal(size=(count // axes["lags"], axes["lags"]))
     return (0.95 * phi / np.abs(phi).sum(axis=1, keepdims=True)).reshape(-1)
 
 
-def torch_loop(torch, history, phi, intercept, horizon):
+def torch_loop(torch: ModuleType, history: AnyArray, phi: AnyArray, intercept: float, horizon: int) -> Any:
     lags, length = len(phi), history.shape[1]
     values = torch.empty((history.shape[0], lags + horizon), device=history.device)
     values[:, :lags] = history[:, length - lags :]
@@ -142,19 +150,19 @@ def torch_loop(torch, history, phi, intercept, horizon):
     return values[:, lags:]
 
 
-def with_nan(series, length):
+def with_nan(series: int, length: int) -> AnyArray:
     """A NaN among the last values of series 1, and one too old to matter in series 2."""
     history = np.random.default_rng(3).normal(size=(series, length))
     history[1, length - 2], history[2, 0] = np.nan, np.nan
     return history
 
 
-def seasonal(length):
+def seasonal(length: int) -> AnyArray:
     at = np.arange(length)
     return 100 + 0.01 * at + 10 * np.sin(0.1 * at)
 
 
-def arguments(phi):
+def arguments(phi: Array) -> tuple[Any, ...]:
     return (
         In("history", "series length"), phi, Out("forecast", "series horizon"), Scalar("intercept"), Size("series"),
         Size("length"), Size("lags"), Size("horizon"),

@@ -5,7 +5,10 @@ z, n and h' = (1 - z) n + z h as in PyTorch; `reset_after=0` is the form of 2014
 product and needs a second launch.
 """
 
+from collections.abc import Callable
 from functools import cache
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +24,12 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
+    Zero,
     normwise,
     product,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
@@ -38,13 +44,13 @@ WEIGHTS = Fill(
 )
 
 
-def tiles(name, batch, hidden):
+def tiles(name: str, batch: int, hidden: int) -> int:
     samples, units, _ = TILES[name]
     return -(-batch // samples) * -(-hidden // units)
 
 
-def launch(batch, hidden, reset_after, tile, device):
-    def time(name):
+def launch(batch: int, hidden: int, reset_after: int, tile: str, device: Device) -> Launch | tuple[Launch | Zero, ...]:
+    def time(name: str) -> float:
         samples, units, busy = TILES[name]
         return -(-tiles(name, batch, hidden) // device.sm_count) * samples * units / busy
 
@@ -53,13 +59,13 @@ def launch(batch, hidden, reset_after, tile, device):
     return gates if reset_after else (gates, candidate(batch, hidden, tile))
 
 
-def launch_sequence(batch, hidden, device):
+def launch_sequence(batch: int, hidden: int, device: Device) -> Launch:
     """A cooperative grid of small tiles that stays for all steps."""
     grid = min(tiles("Slim", batch, hidden), device.sm_count)
     return Launch(grid, 256, entry="gru_sequence<Strip>", cooperative=True)
 
 
-def candidate(batch, hidden, tile):
+def candidate(batch: int, hidden: int, tile: str) -> Launch:
     """The second product of the form of 2014, on tiles of gemm_tile.cuh."""
     large = tile == "Broad" or (tile == "auto" and batch * hidden >= 1 << 20)
     name, rows, cols = ("Large", 128, 256) if large else ("Small", 16, 32)
@@ -68,11 +74,22 @@ def candidate(batch, hidden, tile):
     return Launch(grid, 256, entry=f"gru_candidate<{name}>", arguments=names)
 
 
-def gates_of(rows, hidden):
+def gates_of(rows: AnyArray, hidden: int) -> tuple[AnyArray, AnyArray, AnyArray]:
     return tuple(rows[:, k * hidden : (k + 1) * hidden] for k in range(3))
 
 
-def reference(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp, special):
+def reference(
+    x: AnyArray,
+    h: AnyArray,
+    w_ih: AnyArray,
+    w_hh: AnyArray,
+    b_ih: AnyArray,
+    b_hh: AnyArray,
+    hidden: int,
+    reset_after: int,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> AnyArray:
     r_x, z_x, n_x = gates_of(x @ w_ih.T + b_ih, hidden)
     r_h, z_h, n_h = gates_of(h @ w_hh.T + b_hh, hidden)
     r, z = special.expit(r_x + r_h), special.expit(z_x + z_h)
@@ -80,7 +97,17 @@ def reference(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp, special):
     return (1 - z) * xp.tanh(n_x + n_h) + z * h
 
 
-def spread(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp):
+def spread(
+    x: AnyArray,
+    h: AnyArray,
+    w_ih: AnyArray,
+    w_hh: AnyArray,
+    b_ih: AnyArray,
+    b_hh: AnyArray,
+    hidden: int,
+    reset_after: int,
+    xp: ArrayModule,
+) -> AnyArray:
     """How far h' moves with its gate sums (logistic' <= 1/4, tanh' <= 1), and the terms of h' itself.
 
     An infinite sum is not rounded.
@@ -94,11 +121,24 @@ def spread(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp):
     return gates.sum(axis=0)
 
 
-def torch_cell(torch, x, h, w_ih, w_hh, b_ih, b_hh):
+def torch_cell(
+    torch: ModuleType, x: AnyArray, h: AnyArray, w_ih: AnyArray, w_hh: AnyArray, b_ih: AnyArray, b_hh: AnyArray
+) -> Any:
     return torch.gru_cell(x, h, w_ih, w_hh, b_ih, b_hh)
 
 
-def sequence_reference(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp, special):
+def sequence_reference(
+    x: AnyArray,
+    h: AnyArray,
+    w_ih: AnyArray,
+    w_hh: AnyArray,
+    b_ih: AnyArray,
+    b_hh: AnyArray,
+    hidden: int,
+    reset_after: int,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> AnyArray:
     """h of every step."""
     y = xp.zeros((len(x), *h.shape))
     for step, signal in enumerate(x):
@@ -107,11 +147,13 @@ def sequence_reference(x, h, w_ih, w_hh, b_ih, b_hh, hidden, reset_after, xp, sp
 
 
 @cache
-def torch_module(torch, inputs, hidden):
+def torch_module(torch: ModuleType, inputs: int, hidden: int) -> Any:
     return torch.nn.GRU(inputs, hidden, device="cuda")
 
 
-def torch_sequence(torch, x, h, w_ih, w_hh, b_ih, b_hh):
+def torch_sequence(
+    torch: ModuleType, x: AnyArray, h: AnyArray, w_ih: AnyArray, w_hh: AnyArray, b_ih: AnyArray, b_hh: AnyArray
+) -> Any:
     """cuDNN's; its copy of the weights, in the order that it wants, takes a fifth of a percent of S1."""
     module = torch_module(torch, w_ih.shape[1], w_hh.shape[1])
     for parameter, value in zip(module.parameters(), (w_ih, w_hh, b_ih, b_hh), strict=True):
@@ -119,7 +161,7 @@ def torch_sequence(torch, x, h, w_ih, w_hh, b_ih, b_hh):
     return module(x, h[None])[0]
 
 
-def by_gate(r, z, n):
+def by_gate(r: int, z: int, n: int) -> Callable[..., Any]:
     return lambda hidden: np.repeat([r, z, n], hidden)
 
 

@@ -6,7 +6,10 @@ L1 and shared memory are the bottleneck, not DRAM and not the FMA rate.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +27,9 @@ from prism_bench import (
     exact,
     normwise,
 )  # fmt: skip
+from prism_bench.arguments import Array, Scalar
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import as_drawn, real
 from prism_bench.inputs import Fill
 
@@ -31,14 +37,14 @@ MOST_SHARED = 227 * 1024
 ALONE = 16  # states and measurements up to which some lanes of a warp do
 
 
-def room(n, m):
+def room(n: int, m: int) -> int:
     """Floats of shared memory that a filter of a block takes; rows are padded as in the kernel."""
     wide, narrow, square = -(-n // 4) * 4, -(-m // 4) * 4, max(32, -(-m // 4) * 4)
     matrices = 3 * wide * (wide + 4) + 3 * narrow * (wide + 4) + 2 * wide * (narrow + 4) + square * (square + 4)
     return matrices + wide + 2 * narrow
 
 
-def power(size, least):
+def power(size: int, least: int) -> int:
     """The power of two from `least` on that is not below `size`."""
     return max(least, 1 << (size - 1).bit_length())
 
@@ -48,10 +54,10 @@ RESULTS = ("x_next", "p_next", "likelihood")
 SIZES = ("status", "filters", "n", "m", "controls", "each", "keep")
 
 
-def launch_with(control, kept):
+def launch_with(control: tuple[str, str], kept: tuple[str, str]) -> Callable[..., Any]:
     """Without a control term or kept innovations others stand in for their arrays, which nobody touches."""
 
-    def launch(filters, n, m, each, room, device):
+    def launch(filters: int, n: int, m: int, each: int, room: int, device: Device) -> Launch:
         names = (*ARRAYS, *control, *RESULTS, *kept, *SIZES)
         if max(n, m) > ALONE:
             return Launch(filters, 256, shared=4 * room, entry="kalman_block", arguments=(*names, "room"))
@@ -66,11 +72,11 @@ def launch_with(control, kept):
 FINITE = replace(real(), finite=True)  # a measurement may be missing (NaN), but there is no infinite innovation
 
 
-def definite(size, scale):
+def definite(size: str, scale: float) -> Fill:
     """Symmetric positive definite matrices, as far as the block is not rotated; a larger array holds small values,
     whose symmetric part a process noise near 1 outweighs."""
 
-    def draw(rng, count, axes):
+    def draw(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:
         n = axes[size]
         if count == 0 or count % (n * n) or count == 1 << 20:
             return rng.normal(0, 0.05 / n**0.5, count)
@@ -80,25 +86,61 @@ def definite(size, scale):
     return Fill(draw, f"{scale} (A A^T + I)", as_drawn())
 
 
-def transitions(rng, count, axes):
+def transitions(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:
     """Near the identity."""
     n = max(axes["n"], 1)
     return rng.normal(0, 0.1 / n**0.5, count) + (np.arange(count) % (n * n) % (n + 1) == 0)
 
 
-def transpose(a):
+def transpose(a: AnyArray) -> AnyArray:
     return a.swapaxes(-1, -2)
 
 
-def reference(x, p, z, f, h, q, r, n, m, xp):
+def reference(
+    x: AnyArray,
+    p: AnyArray,
+    z: AnyArray,
+    f: AnyArray,
+    h: AnyArray,
+    q: AnyArray,
+    r: AnyArray,
+    n: int,
+    m: int,
+    xp: ArrayModule,
+) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     return innovated(x, p, z, f, h, q, r, 0.0, n, m, xp)[:4]
 
 
-def reference_full(x, p, z, f, h, q, r, b, u, n, m, xp):
+def reference_full(
+    x: AnyArray,
+    p: AnyArray,
+    z: AnyArray,
+    f: AnyArray,
+    h: AnyArray,
+    q: AnyArray,
+    r: AnyArray,
+    b: AnyArray,
+    u: AnyArray,
+    n: int,
+    m: int,
+    xp: ArrayModule,
+) -> tuple[AnyArray, ...]:
     return innovated(x, p, z, f, h, q, r, (b @ u[..., None])[..., 0], n, m, xp)
 
 
-def innovated(x, p, z, f, h, q, r, control, n, m, xp):
+def innovated(
+    x: AnyArray,
+    p: AnyArray,
+    z: AnyArray,
+    f: AnyArray,
+    h: AnyArray,
+    q: AnyArray,
+    r: AnyArray,
+    control: AnyArray,
+    n: int,
+    m: int,
+    xp: ArrayModule,
+) -> tuple[AnyArray, ...]:
     """By the inverse of S and the whole of numpy.linalg; what failed or is missing is put in afterwards."""
     p, r = (p + transpose(p)) / 2, (r + transpose(r)) / 2
     predicted = (f @ x[..., None])[..., 0] + control
@@ -125,7 +167,9 @@ def innovated(x, p, z, f, h, q, r, control, n, m, xp):
     return state, joseph, likelihood, status, innovation, deviation
 
 
-def torch_step(torch, x, p, z, f, h, q, r):
+def torch_step(
+    torch: ModuleType, x: AnyArray, p: AnyArray, z: AnyArray, f: AnyArray, h: AnyArray, q: AnyArray, r: AnyArray
+) -> Any:
     """Batched products and cuSOLVER's Cholesky, without looking for failures."""
     predicted = (f @ x[..., None])[..., 0]
     covariance = f @ p @ f.mT + q
@@ -141,7 +185,9 @@ def torch_step(torch, x, p, z, f, h, q, r):
     return predicted + (gain @ y[..., None])[..., 0], joseph, likelihood, torch.zeros_like(likelihood).int()
 
 
-def arguments(models, control=(), kept=()):
+def arguments(
+    models: str, control: tuple[Array | Scalar, ...] = (), kept: tuple[Array | Scalar, ...] = ()
+) -> tuple[Any, ...]:
     return (
         In("x", "filters n", domain=FINITE), In("p", "filters n n", fill=definite("n", 1.0)),
         In("z", "filters m", domain=FINITE),
@@ -153,7 +199,7 @@ def arguments(models, control=(), kept=()):
     )  # fmt: skip
 
 
-def flops(filters, n, m):
+def flops(filters: int, n: int, m: int) -> int:
     return filters * (8 * n**3 + 8 * m * n * n + 6 * m * m * n + m**3 // 3)
 
 

@@ -4,13 +4,19 @@ The FMA rate limits it. The large tiles of S1 are a few fewer than the multiproc
 f, g, o as in PyTorch; bias = b_ih + b_hh.
 """
 
+from collections.abc import Callable
 from functools import cache
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, normwise, product
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+from prism_bench.tolerance import Tolerance
 
 from ..include.gemm_tile import TILE_RULE, on_tiles
 
@@ -22,7 +28,7 @@ WEIGHTS = Fill(
 )
 
 
-def launch(batch, gates, tile, device):
+def launch(batch: int, gates: int, tile: str, device: Device) -> Launch:
     return on_tiles("lstm_cell<{}>", batch, gates, tile, device)
 
 
@@ -30,14 +36,14 @@ def launch(batch, gates, tile, device):
 SEQUENCE_TILES = {"Tall": (64, 32, 0.6), "Small": (16, 32, 0.35)}
 
 
-def launch_sequence(batch, gates, tile, device):
+def launch_sequence(batch: int, gates: int, tile: str, device: Device) -> Launch:
     """A cooperative grid that stays for all steps."""
 
-    def blocks(name):
+    def blocks(name: str) -> int:
         rows, cols, _ = SEQUENCE_TILES[name]
         return -(-batch // rows) * -(-gates // cols)
 
-    def time(name):
+    def time(name: str) -> float:
         rows, cols, busy = SEQUENCE_TILES[name]
         return -(-blocks(name) // device.sm_count) * rows * cols / busy
 
@@ -45,44 +51,72 @@ def launch_sequence(batch, gates, tile, device):
     return Launch(min(blocks(name), device.sm_count), 256, entry=f"lstm_sequence<{name}>", cooperative=True)
 
 
-def gates_of(product, hidden):
+def gates_of(product: AnyArray, hidden: int) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     return tuple(product[:, k * hidden : (k + 1) * hidden] for k in range(4))
 
 
-def reference(x, h, c, w_ih, w_hh, bias, hidden, xp, special):
+def reference(
+    x: AnyArray,
+    h: AnyArray,
+    c: AnyArray,
+    w_ih: AnyArray,
+    w_hh: AnyArray,
+    bias: AnyArray,
+    hidden: int,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> tuple[AnyArray, AnyArray]:
     i, f, g, o = gates_of(x @ w_ih.T + h @ w_hh.T + bias, hidden)
     c_next = special.expit(f) * c + special.expit(i) * xp.tanh(g)
     return special.expit(o) * xp.tanh(c_next), c_next
 
 
-def sizes(x, h, w_ih, w_hh, bias, hidden, xp):
+def sizes(
+    x: AnyArray, h: AnyArray, w_ih: AnyArray, w_hh: AnyArray, bias: AnyArray, hidden: int, xp: ArrayModule
+) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
     """The absolute terms of every gate's sum; an infinite sum is not rounded."""
     sums = xp.abs(x) @ xp.abs(w_ih).T + xp.abs(h) @ xp.abs(w_hh).T + xp.abs(bias)
     return gates_of(xp.nan_to_num(sums, nan=0.0, posinf=0.0), hidden)
 
 
-def cell_spread(x, h, c, w_ih, w_hh, bias, hidden, xp):
+def cell_spread(
+    x: AnyArray, h: AnyArray, c: AnyArray, w_ih: AnyArray, w_hh: AnyArray, bias: AnyArray, hidden: int, xp: ArrayModule
+) -> AnyArray:
     """How far c' moves with its gate sums (logistic' <= 1/4, tanh' <= 1), and the terms of c' itself."""
     i, f, g, _ = sizes(x, h, w_ih, w_hh, bias, hidden, xp)
     return i / 4 + xp.nan_to_num(f * xp.abs(c) / 4 + xp.abs(c), nan=0.0, posinf=0.0) + g + 1
 
 
-def hidden_spread(x, h, c, w_ih, w_hh, bias, hidden, xp):
+def hidden_spread(
+    x: AnyArray, h: AnyArray, c: AnyArray, w_ih: AnyArray, w_hh: AnyArray, bias: AnyArray, hidden: int, xp: ArrayModule
+) -> AnyArray:
     """The same for h' = o tanh(c'): what c' is off, and a quarter of what the output gate's sum is."""
     o = sizes(x, h, w_ih, w_hh, bias, hidden, xp)[3]
     return cell_spread(x, h, c, w_ih, w_hh, bias, hidden, xp) + o / 4
 
 
 @cache
-def no_bias(torch, length):
+def no_bias(torch: ModuleType, length: int) -> Any:
     return torch.zeros(length, device="cuda")
 
 
-def torch_cell(torch, x, h, c, w_ih, w_hh, bias):
+def torch_cell(
+    torch: ModuleType, x: AnyArray, h: AnyArray, c: AnyArray, w_ih: AnyArray, w_hh: AnyArray, bias: AnyArray
+) -> Any:
     return torch.lstm_cell(x, (h, c), w_ih, w_hh, bias, no_bias(torch, len(bias)))
 
 
-def sequence_reference(x, h, c, w_ih, w_hh, bias, hidden, xp, special):
+def sequence_reference(
+    x: AnyArray,
+    h: AnyArray,
+    c: AnyArray,
+    w_ih: AnyArray,
+    w_hh: AnyArray,
+    bias: AnyArray,
+    hidden: int,
+    xp: ArrayModule,
+    special: ModuleType,
+) -> tuple[AnyArray, AnyArray]:
     """h of every step, c of the last."""
     y = xp.zeros((len(x), *h.shape))
     for step, signal in enumerate(x):
@@ -92,11 +126,13 @@ def sequence_reference(x, h, c, w_ih, w_hh, bias, hidden, xp, special):
 
 
 @cache
-def torch_module(torch, inputs, hidden):
+def torch_module(torch: ModuleType, inputs: int, hidden: int) -> Any:
     return torch.nn.LSTM(inputs, hidden, device="cuda")
 
 
-def torch_sequence(torch, x, h, c, w_ih, w_hh, bias):
+def torch_sequence(
+    torch: ModuleType, x: AnyArray, h: AnyArray, c: AnyArray, w_ih: AnyArray, w_hh: AnyArray, bias: AnyArray
+) -> Any:
     """cuDNN's; its copy of the weights, in the order that it wants, takes a fifth of a percent of S1."""
     module = torch_module(torch, w_ih.shape[1], w_hh.shape[1])
     for parameter, value in zip(module.parameters(), (w_ih, w_hh, bias, no_bias(torch, len(bias))), strict=True):
@@ -105,12 +141,12 @@ def torch_sequence(torch, x, h, c, w_ih, w_hh, bias):
     return y, c_next[0]
 
 
-def rounding(magnitude):
+def rounding(magnitude: Callable[..., Any]) -> Tolerance:
     """GEMM32 over both products; the pointwise part rounds a few times more."""
     return product(magnitude=magnitude, depth=lambda inputs, hidden: inputs + hidden + 16)
 
 
-def saturated(sign):
+def saturated(sign: float) -> dict[str, float]:
     return {"x": sign, "h": 0.0, "c": 3.0, "w_ih": 200.0, "w_hh": 0.0, "bias": 0.0}
 
 
@@ -121,7 +157,7 @@ WEIGHED = (
 )
 
 
-def sequence_bytes(steps, batch, inputs, hidden):
+def sequence_bytes(steps: int, batch: int, inputs: int, hidden: int) -> int:
     """The states of all steps but the last are read again by the next one."""
     states = 2 + 2 * steps + (steps > 1)
     return 4 * (batch * (steps * inputs + states * hidden) + 4 * hidden * (inputs + hidden + 1))

@@ -3,7 +3,9 @@
 The band variants add mean -+ z sqrt(V), z the normal quantile of 1 - alpha / 2. A NaN sigma spoils what follows it.
 """
 
+from collections.abc import Callable
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,8 @@ from prism_bench import (
     reduction,
     uniform,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import as_drawn, real
 from prism_bench.inputs import Fill
 
@@ -39,12 +43,12 @@ stable = Fill(
 )
 
 
-def launch_of(kind):
+def launch_of(kind: str) -> Callable[..., Any]:
     """A warp per row where there are many; the tiles of a few long ones are joined by looking back."""
     outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
     z = () if kind == "variance" else ("z",)
 
-    def launch(rows, cols, tiles, device):
+    def launch(rows: int, cols: int, tiles: int, device: Device) -> Launch | tuple[Launch | Zero, ...]:
         if cols <= TILE or rows >= 16 * device.sm_count:
             names = ("sigma", *outputs, "rows", "cols", *z)
             return Launch(-(-rows // 8) if cols else 0, 256, entry=f"{kind}_rows", arguments=names)
@@ -54,7 +58,7 @@ def launch_of(kind):
     return launch
 
 
-def launch_waves(rows, cols, tiles, device):
+def launch_waves(rows: int, cols: int, tiles: int, device: Device) -> Launch | tuple[Launch | Zero, ...]:
     """Tiles of 4096 floats for each chunk of a warp, two of which a block keeps."""
     if cols <= TILE or rows >= 16 * device.sm_count:
         return launch_of("variance")(rows, cols, tiles, device)
@@ -67,11 +71,11 @@ def launch_waves(rows, cols, tiles, device):
     return Zero("states"), wave
 
 
-def launch_ar(kind):
+def launch_ar(kind: str) -> Callable[..., Any]:
     outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
     z = () if kind == "variance" else ("z",)
 
-    def launch(rows, cols):
+    def launch(rows: int, cols: int) -> tuple[Launch, ...]:
         names = ("sigma", *outputs, "growth", "rows", "cols", *z)
         return (
             Launch(1, 32, entry="psi_weights", arguments=("phi", "psi", "growth", "cols", "lags")),
@@ -81,11 +85,11 @@ def launch_ar(kind):
     return launch
 
 
-def reference(sigma, xp):
+def reference(sigma: AnyArray, xp: ArrayModule) -> AnyArray:
     return xp.cumsum(sigma * sigma, axis=1)
 
 
-def reference_ar(sigma, phi, cols, xp):
+def reference_ar(sigma: AnyArray, phi: AnyArray, cols: int, xp: ArrayModule) -> AnyArray:
     psi, phi = np.zeros(max(1, cols)), [float(value) for value in phi]
     psi[0] = 1
     for j in range(1, cols):
@@ -93,7 +97,7 @@ def reference_ar(sigma, phi, cols, xp):
     return (sigma * sigma)[:, None] * xp.asarray(np.cumsum(psi**2)[:cols])
 
 
-def with_band(variances, mean, z, xp):
+def with_band(variances: AnyArray, mean: AnyArray, z: float, xp: ArrayModule) -> tuple[AnyArray, AnyArray, AnyArray]:
     half = z * xp.sqrt(variances)
     return variances, mean - half, mean + half
 
@@ -103,12 +107,12 @@ positive_ar = {"variance": reduction(lambda sigma, phi, cols, xp: reference_ar(s
 LOST = 1e12 * 2.0**-150  # of a square that underflows, in units of the squares of `terms`
 
 
-def walk_size(sigma, mean, cols, z, xp):
+def walk_size(sigma: AnyArray, mean: AnyArray, cols: int, z: float, xp: ArrayModule) -> AnyArray:
     """The terms of an edge of the band, with what a root makes of the squares that underflow."""
     return xp.abs(mean) + z * xp.sqrt(reference(sigma, xp)) + z * (cols * LOST) ** 0.5
 
 
-def ar_size(sigma, phi, cols, mean, z, xp):
+def ar_size(sigma: AnyArray, phi: AnyArray, cols: int, mean: AnyArray, z: float, xp: ArrayModule) -> AnyArray:
     return xp.abs(mean) + z * xp.sqrt(reference_ar(sigma, phi, cols, xp)) + z * (cols * LOST) ** 0.5
 
 

@@ -3,6 +3,9 @@
 Empty cells contribute nothing. A cell with mass whose marginal has none is inconsistent: the result is then -inf.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -22,6 +25,8 @@ from prism_bench import (
     exact,
     reduction,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
@@ -41,29 +46,31 @@ marginal_mass = Fill(
 )
 
 
-def width_of(extent):
+def width_of(extent: int) -> int:
     return 4 if extent % 4 == 0 else 1
 
 
-def launch_first(ys, cells, device, rows):
+def launch_first(ys: int, cells: int, device: Device, rows: int) -> Launch:
     """Threads side by side over the cells; the ys are split, by `rows`, until the device is full."""
     across = max(1, -(-cells // (256 * width_of(cells))))
     down = max(1, min(-(-ys // rows), 24 * device.sm_count // across, MOST_BLOCKS // across))
     return Launch(grid=across * down, block=256, entry=f"y_first<{width_of(cells)}>")
 
 
-def launch_last(ys, cells, device):
+def launch_last(ys: int, cells: int, device: Device) -> Launch:
     """Warps take eight cells at a time; the device holds four blocks of an SM, which take them in turn."""
     blocks = -(-cells // 64)
     in_turn = max(1, -(-blocks // min(4 * device.sm_count, MOST_BLOCKS)))
     return Launch(grid=max(1, -(-blocks // in_turn)), block=256, entry=f"y_last<{width_of(ys)}>")
 
 
-def terms(joint, marginal, axis, unit, xp, special):
+def terms(
+    joint: AnyArray, marginal: AnyArray, axis: int, unit: AnyArray, xp: ArrayModule, special: ModuleType
+) -> AnyArray:
     return special.rel_entr(joint, xp.expand_dims(marginal, axis)) * unit
 
 
-def fields(axis):
+def fields(axis: int) -> dict[str, Any]:
     """What depends on where y stands."""
     joint = In("joint", "ys cells" if axis == 0 else "cells ys", fill=cell_mass)
     return {
@@ -86,13 +93,13 @@ def fields(axis):
     }  # fmt: skip
 
 
-def counted(ys, cells):
+def counted(ys: int, cells: int) -> AnyArray:
     """A table with empty cells and an empty column."""
     table = np.random.default_rng(4).poisson(1.0, size=(ys, cells)) * (np.arange(cells) != 3)
     return table / table.sum()
 
 
-def by_difference(ys, cells):
+def by_difference(ys: int, cells: int) -> AnyArray:
     """H(joint) - H(marginal) in float64: the textbook's other form."""
     return sum(
         sign * np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0).sum()

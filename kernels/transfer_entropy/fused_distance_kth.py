@@ -1,6 +1,7 @@
 """Radii of embedded points, distances and selection in one launch: no matrix of distances is ever written."""
 
-from prism_bench import KernelSpec, Out, Size, Workload, exact
+from prism_bench import KernelSpec, Launch, Out, Size, Workload, exact
+from prism_bench.case import Device
 
 from ..include.te_points import (
     DIMENSIONS,
@@ -19,7 +20,7 @@ from ..include.te_points import (
 # Bound by arithmetic: 13 instructions for the distance of a pair of 5 coordinates and one comparison with the list.
 
 
-def launch(n, dx, dy, k, device):
+def launch(n: int, dx: int, dy: int, k: int, device: Device) -> Launch:
     own = own_points(n, device)
     return by_warps(f"fused_distance_kth<{dx}, {dy}, {k}, {own}>", n, own)
 

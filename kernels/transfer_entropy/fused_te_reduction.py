@@ -1,6 +1,7 @@
 """Transfer entropy from given radii: three counts of every point, terms and mean in one launch over all pairs."""
 
-from prism_bench import KernelSpec, Out, Rule, Scratch, Size, absolute
+from prism_bench import KernelSpec, Launch, Out, Rule, Scratch, Size, absolute
+from prism_bench.case import Device
 
 from ..include.te_points import (
     DIMENSIONS,
@@ -19,7 +20,7 @@ from ..include.te_points import (
 # Bound by arithmetic: the differences of z serve all three spaces.
 
 
-def launch(n, dx, dy, device):
+def launch(n: int, dx: int, dy: int, device: Device) -> Launch:
     own = own_points(n, device)
     return by_warps(f"fused_te_reduction<{dx}, {dy}, {own}>", n, own)
 

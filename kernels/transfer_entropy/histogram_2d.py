@@ -3,6 +3,10 @@
 Out of range means dropped, as in NumPy, or clamped into the edge bins; a sample with a NaN is always dropped.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -21,6 +25,8 @@ from prism_bench import (
     Zero,
     exact,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 # No resource is full at S1: memory, instruction issue and shared-memory atomics take similar times, at half of an SM's
 # warps (64 registers, one block). Fewer instructions and no branch for each sample helped only the clamped form. The
@@ -31,21 +37,23 @@ PRIVATE = 227 * 512  # bins that 16-bit counters in shared memory hold
 SORTED, MOST_GROUPS, MOST_BLOCKS = 8192, 256, 264
 
 
-def group_bits(bins, on_chip):
+def group_bits(bins: int, on_chip: int) -> int:
     """Groups of at most `on_chip` bins are 2 to this."""
     return max(0, -(-bins // on_chip) - 1).bit_length()
 
 
-def sorted_tiles(n, bins, sort_from, bits):
+def sorted_tiles(n: int, bins: int, sort_from: int, bits: int) -> int:
     """Tiles that are sorted by group; none where samples are few, or groups one or too many."""
     return -(-n // SORTED) if n >= sort_from and bins > PRIVATE and 1 << bits <= MOST_GROUPS else 0
 
 
-def launch_of(count):
+def launch_of(count: str) -> Callable[..., Any]:
     """16-bit counters in shared memory where they fit: a block or two per SM. Else samples are sorted first, or few of
     them counted where the result is."""
 
-    def launch(n, bins, bits, tiles, words, on_chip, few, policy, device):
+    def launch(
+        n: int, bins: int, bits: int, tiles: int, words: int, on_chip: int, few: int, policy: str, device: Device
+    ) -> tuple[Launch | Zero, ...]:
         clamp = str(policy == "clamp").lower()
         if tiles:
             parts = max(1, device.sm_count >> bits)
@@ -76,7 +84,7 @@ def launch_of(count):
 SAMPLES = ("n", "columns", "rows", "x_lo", "x_hi", "y_lo", "y_hi")
 
 
-def bin_of(value, lo, hi, bins, policy, xp):
+def bin_of(value: AnyArray, lo: float, hi: float, bins: int, policy: str, xp: ArrayModule) -> AnyArray:
     """The bin by double-precision arithmetic on the float bounds; -1 for none."""
     lo, hi = float(np.float32(lo)), float(np.float32(hi))
     if policy == "clamp":
@@ -86,18 +94,49 @@ def bin_of(value, lo, hi, bins, policy, xp):
     return xp.where(inside, xp.minimum(index, bins - 1), -1).astype("int64")
 
 
-def reference(x, y, columns, rows, x_lo, x_hi, y_lo, y_hi, policy, xp):
+def reference(
+    x: AnyArray,
+    y: AnyArray,
+    columns: int,
+    rows: int,
+    x_lo: float,
+    x_hi: float,
+    y_lo: float,
+    y_hi: float,
+    policy: str,
+    xp: ArrayModule,
+) -> AnyArray:
     column, row = bin_of(x, x_lo, x_hi, columns, policy, xp), bin_of(y, y_lo, y_hi, rows, policy, xp)
     kept = (column >= 0) & (row >= 0)
     return xp.bincount((row * columns + column)[kept], minlength=rows * columns)
 
 
-def cupy_histogram(cupy, x, y, columns, rows, x_lo, x_hi, y_lo, y_hi):
+def cupy_histogram(
+    cupy: ModuleType,
+    x: AnyArray,
+    y: AnyArray,
+    columns: int,
+    rows: int,
+    x_lo: float,
+    x_hi: float,
+    y_lo: float,
+    y_hi: float,
+) -> Any:
     counts, _, _ = cupy.histogram2d(y, x, bins=(rows, columns), range=((y_lo, y_hi), (x_lo, x_hi)))
     return counts.astype("int32")
 
 
-def torch_bincount(torch, x, y, columns, rows, x_lo, x_hi, y_lo, y_hi):
+def torch_bincount(
+    torch: ModuleType,
+    x: AnyArray,
+    y: AnyArray,
+    columns: int,
+    rows: int,
+    x_lo: float,
+    x_hi: float,
+    y_lo: float,
+    y_hi: float,
+) -> Any:
     """PyTorch has no such histogram on a GPU: bins by arithmetic, then bincount."""
     column = ((x.double() - x_lo) * (columns / (x_hi - x_lo))).floor().clamp(max=columns - 1)
     row = ((y.double() - y_lo) * (rows / (y_hi - y_lo))).floor().clamp(max=rows - 1)
@@ -106,7 +145,7 @@ def torch_bincount(torch, x, y, columns, rows, x_lo, x_hi, y_lo, y_hi):
     return torch.bincount(bins, minlength=rows * columns + 1)[:-1].int()
 
 
-def arguments(dtype):
+def arguments(dtype: str) -> tuple[Any, ...]:
     return (
         In("x", "n"), In("y", "n"), Out("histogram", "rows columns", dtype), Size("n", "int64"), Size("columns"),
         Size("rows"), Scalar("x_lo"), Scalar("x_hi"), Scalar("y_lo"), Scalar("y_hi"),
@@ -116,18 +155,18 @@ def arguments(dtype):
     )  # fmt: skip
 
 
-def on_the_edges(n):
+def on_the_edges(n: int) -> AnyArray:
     """Multiples of 1/10, which no float is, and their neighbours."""
-    edge = np.float32(np.arange(n) % 21 / 10 - 1)
-    return np.nextafter(edge, np.float32(9), where=np.arange(n) % 3 == 0, out=edge.copy())
+    edge = np.float32(np.arange(n) % 21 / 10 - 1)  # an array, which the stubs of NumPy do not know
+    return np.nextafter(edge, np.float32(9), where=np.arange(n) % 3 == 0, out=edge.copy())  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
-def awkward(n):
+def awkward(n: int) -> AnyArray:
     """The bounds, beyond them, infinities and NaN."""
     return np.random.default_rng(3).choice([-1, 1, -1.5, 2, 0, np.nan, np.inf, -np.inf, 0.999], size=n)
 
 
-def one_bin_and_others(n):
+def one_bin_and_others(n: int) -> Any:
     """Six samples of seven in one bin."""
     return np.where(np.arange(n) % 7 < 6, 0.5, np.arange(n) % 797 / 100 - 4)
 

@@ -5,6 +5,10 @@ Without the correction I is never negative; a table without counts has none: NaN
 are given, taken as they are, and n is the sum of p_x's: if they are not the table's own, I may be negative or infinite.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -19,8 +23,10 @@ from prism_bench import (
     Size,
     Variant,
     Workload,
+    Zero,
     reduction,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
 
@@ -40,16 +46,16 @@ weights = Fill(
 )
 
 
-def fits(bx, by):
+def fits(bx: int, by: int) -> bool:
     """Whether a table, its rows made odd so that columns lie in different banks, stays on chip."""
     return bx * (by | 1) <= ON_CHIP
 
 
-def launch_of(count):
+def launch_of(count: str) -> Callable[..., Any]:
     """The table of c ln c first. Tables that fit a warp or a block stay there; a large one is read in tiles."""
     logs = Launch(4, 256, entry="count_log_table", arguments=("table",))
 
-    def launch(tables, bx, by, strips, bands):
+    def launch(tables: int, bx: int, by: int, strips: int, bands: int) -> tuple[Launch | Zero, ...]:
         if bx == by == SIDE:
             names = ("joint", "information", "table", "tables", "corrected", "unit")
             return logs, Launch(-(-tables // (8 * IN_TURN)), 256, entry=f"square_tables<{count}>", arguments=names)
@@ -71,7 +77,7 @@ def launch_of(count):
     return launch
 
 
-def terms(joint, xp, special):
+def terms(joint: AnyArray, xp: ArrayModule, special: ModuleType) -> tuple[AnyArray, AnyArray]:
     """Of each table: the terms, and how many samples there are."""
     joint = joint.astype("float64")
     n = joint.sum(axis=(1, 2), keepdims=True)
@@ -79,12 +85,12 @@ def terms(joint, xp, special):
     return special.rel_entr(p, p.sum(axis=2, keepdims=True) * p.sum(axis=1, keepdims=True)), n[:, 0, 0]
 
 
-def correction(joint, xp):
+def correction(joint: AnyArray, xp: ArrayModule) -> AnyArray:
     occupied = (joint != 0).sum(axis=(1, 2)), (joint.sum(axis=2) != 0).sum(axis=1), (joint.sum(axis=1) != 0).sum(axis=1)
     return occupied[0] - occupied[1] - occupied[2] + 1
 
 
-def reference(joint, corrected, unit, xp, special):
+def reference(joint: AnyArray, corrected: int, unit: AnyArray, xp: ArrayModule, special: ModuleType) -> AnyArray:
     found, n = terms(joint, xp, special)
     information = xp.maximum(found.sum(axis=(1, 2)), 0)
     if corrected:
@@ -92,24 +98,24 @@ def reference(joint, corrected, unit, xp, special):
     return unit * information
 
 
-def magnitude(joint, corrected, unit, xp, special):
+def magnitude(joint: AnyArray, corrected: int, unit: AnyArray, xp: ArrayModule, special: ModuleType) -> AnyArray:
     found, n = terms(joint, xp, special)
     return unit * (xp.abs(found).sum(axis=(1, 2)) + corrected * xp.abs(correction(joint, xp)) / (2 * n))
 
 
-def torch_information(torch, joint, unit):
+def torch_information(torch: ModuleType, joint: AnyArray, unit: AnyArray) -> Any:
     p = joint / joint.sum(dim=(1, 2), keepdim=True, dtype=torch.float32)
     apart = p.sum(dim=2, keepdim=True) * p.sum(dim=1, keepdim=True)
     return unit * torch.nn.functional.kl_div(apart.log(), p, reduction="none").sum(dim=(1, 2))
 
 
-def cupy_information(cupy, joint, unit):
+def cupy_information(cupy: ModuleType, joint: AnyArray, unit: AnyArray) -> Any:
     p = (joint / joint.sum(axis=(1, 2), keepdims=True)).astype("float32")
     ratio = p / (p.sum(axis=2, keepdims=True) * p.sum(axis=1, keepdims=True))
     return unit * (p * cupy.log(cupy.maximum(ratio, np.float32(1e-30)))).sum(axis=(1, 2))
 
 
-def arguments(dtype, fill):
+def arguments(dtype: str, fill: Fill) -> tuple[Any, ...]:
     scratch = {"table": "1024", "row_parts": "strips bx", "column_parts": "bands by", "tile_logs": "strips bands",
                "by_block": str(3 * MOST_BLOCKS)}  # fmt: skip
     return (
@@ -120,21 +126,21 @@ def arguments(dtype, fill):
     )  # fmt: skip
 
 
-def nearly_independent(bx, by):
+def nearly_independent(bx: int, by: int) -> AnyArray:
     """Products of margins, but for one part in 10^4."""
     rng = np.random.default_rng(5)
     table = np.outer(rng.uniform(1, 2, bx), rng.uniform(1, 2, by))
     return table * (1 + 1e-4 * rng.normal(size=table.shape))
 
 
-def sparse(bx, by):
+def sparse(bx: int, by: int) -> AnyArray:
     """Mostly empty cells, and an empty row and column."""
     table = np.random.default_rng(6).poisson(0.3, size=(bx, by))
     table[2], table[:, 1] = 0, 0
     return table
 
 
-def with_a_large_cell(bx, by):
+def with_a_large_cell(bx: int, by: int) -> AnyArray:
     """Small counts, and one that has no place in the table of logarithms."""
     table = sparse(bx, by)
     table[bx // 2, by - 1] = 5000

@@ -1,6 +1,9 @@
 """Every point's term of the transfer entropy from its three counts, in nats."""
 
+from types import ModuleType
+
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Size, Workload, integers, reduction
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.te_points import term
 
@@ -9,11 +12,11 @@ from ..include.te_points import term
 COUNTS = tuple(In(name, "n", "int32", fill=integers(0, 200)) for name in ("n_y", "n_xz", "n_z"))
 
 
-def local(n_y, n_xz, n_z, k, special):
+def local(n_y: AnyArray, n_xz: AnyArray, n_z: AnyArray, k: int, special: ModuleType) -> AnyArray:
     return term(n_y, n_xz, n_z, k, special)
 
 
-def size(n_y, n_xz, n_z, k, xp, special):
+def size(n_y: AnyArray, n_xz: AnyArray, n_z: AnyArray, k: int, xp: ArrayModule, special: ModuleType) -> AnyArray:
     return sum(xp.abs(special.digamma(count + 1.0)) for count in (n_y, n_xz, n_z)) + abs(special.digamma(float(k)))
 
 

@@ -1,8 +1,11 @@
 """The k-th smallest element of every row of a matrix of distances, ties counted: the radius of each point."""
 
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, exact, uniform
+from prism_bench.array_types import AnyArray
 from prism_bench.domain import nonnegative
 
 from ..include.ksg import kth_smallest
@@ -13,7 +16,7 @@ from ..include.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps
 DISTANCES = replace(nonnegative(), numbers=True)  # infinite from a point to itself
 
 
-def torch_kth(torch, distances, k):
+def torch_kth(torch: ModuleType, distances: Any, k: AnyArray) -> Any:
     return torch.kthvalue(distances, k, dim=1).values
 
 

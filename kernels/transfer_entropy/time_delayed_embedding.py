@@ -3,33 +3,37 @@
 A strided view holds the same numbers without a copy: the peer `torch_view` is the right answer where a view will do.
 """
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Workload, exact
+from prism_bench.array_types import AnyArray, ArrayModule
 
 # Memory-bound: nine tenths of the traffic is writing. Instruction issue is close to its limit too.
 
 
-def launch(count):
+def launch(count: int) -> Launch:
     return Launch(grid=-(-count // 1024), block=256)
 
 
-def reference(x, m, tau, order, xp):
+def reference(x: AnyArray, m: int, tau: int, order: str, xp: ArrayModule) -> AnyArray:
     rows = len(x) - (m - 1) * tau
     columns = [x[d * tau : d * tau + rows] for d in range(m)]
     return xp.stack(columns if order == "oldest_first" else columns[::-1], axis=1)
 
 
-def torch_view(torch, x, m, tau, order):
+def torch_view(torch: ModuleType, x: AnyArray, m: int, tau: int, order: str) -> Any:
     view = x.as_strided((len(x) - (m - 1) * tau, m), (1, tau))
     return view if order == "oldest_first" else view.flip(1)
 
 
-def torch_copy(torch, x, m, tau, order):
+def torch_copy(torch: ModuleType, x: AnyArray, m: int, tau: int, order: str) -> Any:
     return torch_view(torch, x, m, tau, order).contiguous()
 
 
-def cupy_copy(cupy, x, m, tau, order):
+def cupy_copy(cupy: ModuleType, x: AnyArray, m: int, tau: int, order: str) -> Any:
     step = x.strides[0]
     view = cupy.lib.stride_tricks.as_strided(x, (len(x) - (m - 1) * tau, m), (step, tau * step))
     return cupy.ascontiguousarray(view if order == "oldest_first" else view[:, ::-1])

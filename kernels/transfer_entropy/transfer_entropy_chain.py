@@ -4,7 +4,12 @@ The kernel itself is the chain's baseline, seven launches with an [n, n] matrix 
 of fusion: two launches, and one. `ksg_transfer_entropy` is the form for many points.
 """
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Chain, Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
+from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 
 from ..include.map_arrays import MOST_BLOCKS, sum_launch
 from ..include.te_points import (
@@ -28,7 +33,7 @@ POINTS = ("x_past", "y_past", "y_future")
 FUSED_SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=131_072, dx=3, dy=3)}
 
 
-def baseline(n, dx, dy, k, device):
+def baseline(n: int, dx: int, dy: int, k: int, device: Device) -> tuple[Launch, ...]:
     """Every step in a launch of its own."""
     store = 4 if n % 4 == 0 else 1
     matrix = Launch((-(-n // 1024), -(-n // 16)), 256, entry=f"te_compute_distances<{dx}, {dy}, 16, {store}>",
@@ -46,7 +51,7 @@ def baseline(n, dx, dy, k, device):
     )
 
 
-def partial(n, dx, dy, k, device):
+def partial(n: int, dx: int, dy: int, k: int, device: Device) -> tuple[Launch, ...]:
     own = own_points(n, device)
     last = (*POINTS, "eps", "mean", "by_block", "arrived", "n", "k")
     return (
@@ -55,17 +60,19 @@ def partial(n, dx, dy, k, device):
     )
 
 
-def full(n, dx, dy, k, device):
+def full(n: int, dx: int, dy: int, k: int, device: Device) -> Launch:
     own = own_points(n, device)
     entry = f"fused_transfer_entropy<{dx}, {dy}, {k}, {own}>"
     return by_warps(entry, n, own, (*POINTS, "mean", "by_block", "arrived", "n"))
 
 
-def reference(x_past, y_past, y_future, k, xp, special):
+def reference(
+    x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, k: int, xp: ArrayModule, special: ModuleType
+) -> AnyArray:
     return terms_within(x_past, y_past, y_future, radii(x_past, y_past, y_future, k, xp), k, xp, special).mean()
 
 
-def torch_chain(torch, x_past, y_past, y_future, k):
+def torch_chain(torch: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, k: int) -> Any:
     """The same with PyTorch's calls, by matrices of distances in all four spaces."""
     x, z = most_apart(torch, x_past), most_apart(torch, y_past)
     future, xz = most_apart(torch, y_future[:, None]), torch.maximum(x, z)
@@ -77,7 +84,7 @@ def torch_chain(torch, x_past, y_past, y_future, k):
             + (psi[2] - psi[0] - psi[1]).mean()).float()  # fmt: skip
 
 
-def most_apart(torch, points):
+def most_apart(torch: ModuleType, points: AnyArray) -> Any:
     """The maximum norm between all points, a coordinate at a time: cdist has other roundings."""
     found = None
     for column in points.unbind(1):
@@ -86,7 +93,7 @@ def most_apart(torch, points):
     return found
 
 
-def arguments(*between):
+def arguments(*between: Any) -> tuple[Any, ...]:
     work = (Scratch("by_block", "blocks", "float64"), Scratch("arrived", "1", "uint32"))
     return (
         X_PAST,

@@ -3,6 +3,10 @@
 The policy `raise` counts the ids outside the table besides (`checked`), so that the caller can refuse them.
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -20,21 +24,23 @@ from prism_bench import (
     exact,
     integers,
 )
+from prism_bench.arguments import Array
+from prism_bench.array_types import AnyArray, ArrayModule
 
 # Bound by memory: 8 bytes an element at the copy rate, as long as few rows repeat while they are in the L2 cache.
 
 
-def row_block(cols):
+def row_block(cols: int) -> tuple[int, int]:
     """Threads of a block, chosen to waste few on a row's end, and how many blocks a row takes."""
     groups = max(1, cols // 4 if cols % 4 == 0 else cols)
     threads = min((256, 224, 192, 160, 128, 96, 64, 32), key=lambda threads: -(-groups // threads) * threads)
     return threads, -(-groups // threads)
 
 
-def launch_of(form, id_type="int"):
+def launch_of(form: str, id_type: str = "int") -> Callable[..., Any]:
     """One group of four floats per thread where rows are whole groups of four."""
 
-    def launch(tokens, cols, parts):
+    def launch(tokens: int, cols: int, parts: int) -> Launch | tuple[Launch | Zero, ...]:
         entry = f"{form}<{4 if cols % 4 == 0 else 1}, {id_type}>"
         step = Launch(tokens * parts if cols else 0, row_block(cols)[0], entry=entry)
         return (Zero("invalid"), step) if form.endswith("checked") else step
@@ -42,7 +48,7 @@ def launch_of(form, id_type="int"):
     return launch
 
 
-def reference(id, table, vocabulary, padding, xp):
+def reference(id: AnyArray, table: AnyArray, vocabulary: int, padding: int, xp: ArrayModule) -> AnyArray:
     """Rows of the table by number; a table of no rows has none to take."""
     known = (id >= 0) & (id < vocabulary) & (id != padding)
     if vocabulary == 0:
@@ -51,20 +57,22 @@ def reference(id, table, vocabulary, padding, xp):
     return xp.where(known[:, None], rows, xp.float32(0))
 
 
-def reference_checked(id, table, vocabulary, padding, xp):
+def reference_checked(
+    id: AnyArray, table: AnyArray, vocabulary: int, padding: int, xp: ArrayModule
+) -> tuple[AnyArray, AnyArray]:
     outside = ((id < 0) | (id >= vocabulary)).sum()
     return reference(id, table, vocabulary, padding, xp), outside.astype("int32")
 
 
-def torch_embedding(torch, id, table):
+def torch_embedding(torch: ModuleType, id: AnyArray, table: AnyArray) -> Any:
     return torch.nn.functional.embedding(id, table)
 
 
-def ids_of(dtype):
+def ids_of(dtype: str) -> Array:
     return In("id", "tokens", dtype=dtype, fill=integers(0, "vocabulary"))
 
 
-def traffic(tokens, cols, id_bytes=4):
+def traffic(tokens: int, cols: int, id_bytes: int = 4) -> int:
     """A row read and a row written for each token."""
     return tokens * (8 * cols + id_bytes)
 

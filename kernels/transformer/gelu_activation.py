@@ -1,22 +1,27 @@
 """y = x Phi(x), the Gaussian error linear unit; `approximate="tanh"` is the older closed form, up to 5e-4 away."""
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
-from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, elementwise
+from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, elementwise
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.vector_load import map_tune, spread
 
 
-def launch_of(entry):
+def launch_of(entry: str) -> Callable[..., Any]:
     """One group of four floats per thread; blocks of 128 keep more of them waiting for memory than larger ones."""
     return lambda n, block, groups: spread(n, block, groups, entry)
 
 
-def launch(n, approximate, block, groups):
+def launch(n: int, approximate: str, block: int, groups: int) -> Launch:
     return launch_of("gelu_tanh" if approximate == "tanh" else "gelu")(n, block, groups)
 
 
-def reference(x, approximate, xp, special):
+def reference(x: AnyArray, approximate: str, xp: ArrayModule, special: ModuleType) -> AnyArray:
     """x times the probability of staying below it; clipped below so that -inf gives -0 instead of NaN."""
     x = xp.maximum(x, -1e3)
     if approximate == "tanh":

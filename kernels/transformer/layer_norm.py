@@ -6,6 +6,7 @@ Rows up to 16,384 columns are read once and stay in registers; longer ones are r
 import numpy as np
 
 from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, normalising
+from prism_bench.array_types import AnyArray
 
 from ..include.layer_norm import (
     ARGUMENTS,
@@ -20,11 +21,11 @@ from ..include.layer_norm import (
 )
 
 
-def launch(batch, length, cols, block):
+def launch(batch: int, length: int, cols: int, block: int) -> Launch:
     return by_rows(batch * length, cols, block, "layer_norm<{}>", "layer_norm_two_reads")
 
 
-def beta_alone(length, cols):
+def beta_alone(length: int, cols: int) -> AnyArray:
     return np.broadcast_to(np.linspace(-1, 1, cols), (1, length, cols))
 
 

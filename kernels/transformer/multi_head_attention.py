@@ -6,7 +6,11 @@ ring of three tiles, which is faster than in step. Elsewhere mma.sync. A query t
 `scaling=None` is 1 / sqrt(width).
 """
 
+from types import ModuleType
+from typing import Any
+
 from prism_bench import Budget, KernelSpec, Out, Rule, Variant, Workload, normwise
+from prism_bench.array_types import AnyArray, ArrayModule
 
 from ..include.attention import (
     RULES,
@@ -20,7 +24,18 @@ from ..include.attention_forms import DERIVED, PARAMETERS, closed, forms, golden
 from ..include.bfloat import wide
 
 
-def reference(q, k, v, mask, scale, causal, masked, length, width, xp):
+def reference(
+    q: AnyArray,
+    k: AnyArray,
+    v: AnyArray,
+    mask: AnyArray,
+    scale: float,
+    causal: int,
+    masked: int,
+    length: int,
+    width: int,
+    xp: ArrayModule,
+) -> AnyArray:
     """Head by head and 1024 queries at a time, so that the scores fit."""
     q, k, v = (wide(x, xp) for x in (q, k, v))
     o = xp.zeros(q.shape)
@@ -35,14 +50,36 @@ def reference(q, k, v, mask, scale, causal, masked, length, width, xp):
     return o
 
 
-def torch_attention(torch, q, k, v, mask, heads, scale, causal, masked):
+def torch_attention(
+    torch: ModuleType,
+    q: AnyArray,
+    k: AnyArray,
+    v: AnyArray,
+    mask: AnyArray,
+    heads: int,
+    scale: float,
+    causal: int,
+    masked: int,
+) -> Any:
     attend = torch.nn.functional.scaled_dot_product_attention
     q, k, v = (x.unflatten(2, (heads, -1)).transpose(1, 2) for x in (q, k, v))
     o = attend(q, k, v, attn_mask=mask.to(q.dtype) if masked else None, is_causal=bool(causal), scale=scale)
     return o.transpose(1, 2).flatten(2)
 
 
-def reference_with_weights(q, k, v, mask, heads, scale, causal, masked, length, width, xp):
+def reference_with_weights(
+    q: AnyArray,
+    k: AnyArray,
+    v: AnyArray,
+    mask: AnyArray,
+    heads: int,
+    scale: float,
+    causal: int,
+    masked: int,
+    length: int,
+    width: int,
+    xp: ArrayModule,
+) -> tuple[AnyArray, AnyArray]:
     """The outputs, and the weights by head."""
     o = reference(q, k, v, mask, scale, causal, masked, length, width, xp)
     part = mask if masked else None
@@ -51,7 +88,17 @@ def reference_with_weights(q, k, v, mask, heads, scale, causal, masked, length, 
     return o, xp.stack(weights) if weights else xp.zeros((0, heads, length, length))
 
 
-def torch_with_weights(torch, q, k, v, mask, heads, scale, causal, masked):
+def torch_with_weights(
+    torch: ModuleType,
+    q: AnyArray,
+    k: AnyArray,
+    v: AnyArray,
+    mask: AnyArray,
+    heads: int,
+    scale: float,
+    causal: int,
+    masked: int,
+) -> Any:
     """What nn.MultiheadAttention does where it is to give its weights: they are made in memory."""
     q, k, v = (x.unflatten(2, (heads, -1)).transpose(1, 2) for x in (q, k, v))
     scores = scale * (q @ k.transpose(2, 3)) + (mask.to(q.dtype) if masked else 0)
@@ -62,11 +109,11 @@ def torch_with_weights(torch, q, k, v, mask, heads, scale, causal, masked):
 SHAPE = "batch length model"
 
 
-def sized(batch, heads, length, width, **more):
+def sized(batch: int, heads: int, length: int, width: int, **more: Any) -> Workload:
     return Workload(batch=batch, heads=heads, length=length, model=heads * width, **more)
 
 
-def with_weights(plain):
+def with_weights(plain: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments with the weights after o."""
     at = next(i for i, argument in enumerate(plain) if argument.name == "o") + 1
     return (*plain[:at], Out("weights", "batch heads length length", dtype="float16"), *plain[at:])

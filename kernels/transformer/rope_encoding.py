@@ -3,6 +3,10 @@
 `layout` says which numbers are a pair: `interleaved` (2i, 2i + 1) or `halves` (i, i + dim / 2).
 """
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import (
@@ -21,26 +25,27 @@ from prism_bench import (
     Workload,
     reduction,
 )
+from prism_bench.array_types import AnyArray, ArrayModule
 
 # Bound by memory: 8 bytes an element at the copy rate. A first launch tabulates cosines and sines in double precision
 # (length x dim / 2 of them, some microseconds); the table stays in the caches.
 
 
-def floats_per_thread(layout, dim):
+def floats_per_thread(layout: str, dim: int) -> int:
     if layout == "interleaved":
         return 4 if dim % 4 == 0 else 2
     return 8 if dim % 8 == 0 else 2
 
 
-def row_block(groups):
+def row_block(groups: int) -> int:
     """Threads of a block, chosen to waste few on a token's end."""
     return min((256, 224, 192, 160, 128, 96, 64, 32), key=lambda threads: -(-groups // threads) * threads)
 
 
-def launch_of(form, arguments):
+def launch_of(form: str, arguments: tuple[str, ...]) -> Callable[..., Any]:
     """The table, then a group of pairs per thread."""
 
-    def launch(batch, length, dim, layout, groups, parts):
+    def launch(batch: int, length: int, dim: int, layout: str, groups: int, parts: int) -> tuple[Launch, ...]:
         names = ("table", "base", "offset", "length", "dim")
         table = Launch((length, -(-dim // 256)), 128, entry="rope_table", arguments=names)
         per_thread = floats_per_thread(layout, dim)
@@ -52,36 +57,38 @@ def launch_of(form, arguments):
     return launch
 
 
-def pairs(x, dim, layout):
+def pairs(x: AnyArray, dim: int, layout: str) -> tuple[AnyArray, AnyArray]:
     """The first and the second number of every pair."""
     return (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else (x[..., : dim // 2], x[..., dim // 2 :])
 
 
-def joined(first, second, shape, layout, module):
+def joined(
+    first: AnyArray, second: AnyArray, shape: tuple[int, int, int, int], layout: str, module: ArrayModule
+) -> AnyArray:
     if layout == "interleaved":
         return module.stack((first, second), -1).reshape(shape)
     return module.concatenate((first, second), -1)
 
 
-def turned(x, angle, dim, layout, module):
+def turned(x: AnyArray, angle: tuple[AnyArray, AnyArray], dim: int, layout: str, module: ArrayModule) -> AnyArray:
     """For NumPy, CuPy and PyTorch alike; `angle` holds a cosine and a sine for every position and pair."""
     cosine, sine = (values[:, None, :] for values in angle)
     first, second = pairs(x, dim, layout)
     return joined(first * cosine - second * sine, first * sine + second * cosine, x.shape, layout, module)
 
 
-def reference(x, length, dim, base, offset, layout, xp):
+def reference(x: AnyArray, length: int, dim: int, base: float, offset: int, layout: str, xp: ArrayModule) -> AnyArray:
     angle = xp.outer(offset + xp.arange(length), float(base) ** (-xp.arange(0, dim, 2) / dim))
     return turned(x, (xp.cos(angle), xp.sin(angle)), dim, layout, xp)
 
 
-def pair_size(x, dim, layout, xp):
+def pair_size(x: AnyArray, dim: int, layout: str, xp: ArrayModule) -> AnyArray:
     """|first| + |second|: what the terms of both results of a pair can reach."""
     first, second = pairs(xp.abs(x), dim, layout)
     return joined(first + second, first + second, x.shape, layout, xp)
 
 
-def torch_rope(torch, x, length, dim, base, offset, layout):
+def torch_rope(torch: ModuleType, x: AnyArray, length: int, dim: int, base: float, offset: int, layout: str) -> Any:
     place = {"device": x.device, "dtype": torch.float64}
     angle = torch.outer(offset + torch.arange(length, **place), base ** (-torch.arange(0, dim, 2, **place) / dim))
     return turned(x, (angle.cos().float(), angle.sin().float()), dim, layout, torch)

@@ -4,7 +4,10 @@ Ties go to the lower index, a NaN counts as -inf, temperature 0 leaves the large
 With top_p only the fewest best of at least that share remain. A row without a logit above -inf draws -1.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +25,7 @@ from prism_bench import (
     exact,
     normalising,
 )  # fmt: skip
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
@@ -33,7 +37,7 @@ from ..include.philox import uniforms
 MOST = 4096  # entries to be kept: sorted in shared memory
 
 
-def distinct(rng, count, axes):
+def distinct(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:
     """Normal in distribution, no two alike: what libraries do with ties is their own."""
     from statistics import NormalDist
 
@@ -41,12 +45,12 @@ def distinct(rng, count, axes):
     return np.interp((rng.permutation(count) + 0.5) / max(1, count), knots, [NormalDist().inv_cdf(q) for q in knots])
 
 
-def launch(rows, vocabulary, k, capacity):
+def launch(rows: int, vocabulary: int, k: int, capacity: int) -> Launch:
     entry = f"top_k_sampling<{str(vocabulary % 4 == 0).lower()}>"
     return Launch(grid=rows, block=256, shared=8 * (capacity + 1 + 2 * k), entry=entry)
 
 
-def best(logits, k, xp):
+def best(logits: AnyArray, k: int, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
     """Values and indices of the k best, a few rows at a time: sorting all at once would take too much memory."""
     values = xp.where(xp.isnan(logits), -xp.inf, logits)
     index = xp.zeros((len(values), k), dtype="int32")
@@ -55,7 +59,9 @@ def best(logits, k, xp):
     return xp.take_along_axis(values, index.astype("int64"), axis=1), index
 
 
-def reference(logits, k, temperature, top_p, seed, xp):
+def reference(
+    logits: AnyArray, k: int, temperature: float, top_p: float, seed: int, xp: ArrayModule
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     z, index = best(logits, k, xp)
     there = z[:, :1] > -xp.inf
     below = (z - z[:, :1]) / xp.asarray(float(temperature))
@@ -70,11 +76,11 @@ def reference(logits, k, temperature, top_p, seed, xp):
 
 
 @lru_cache(maxsize=2)
-def torch_uniforms(torch, rows, seed):
+def torch_uniforms(torch: ModuleType, rows: int, seed: int) -> Any:
     return torch.tensor(uniforms(rows, seed, np), device="cuda")
 
 
-def torch_top_k(torch, logits, k, temperature, seed):
+def torch_top_k(torch: ModuleType, logits: AnyArray, k: int, temperature: float, seed: int) -> Any:
     """The draw by the same random numbers, which are made beforehand and cost the peer nothing."""
     z, index = torch.topk(logits, k)
     p = torch.softmax(z / temperature, dim=1)
@@ -83,12 +89,12 @@ def torch_top_k(torch, logits, k, temperature, seed):
     return index.int(), p, index.gather(1, chosen)[:, 0].int()
 
 
-def few_values(rows, vocabulary):
+def few_values(rows: int, vocabulary: int) -> AnyArray:
     """Ties everywhere, zeros of both signs among them."""
     return np.random.default_rng(8).choice([-1.0, -0.0, 0.0, 2.0, 2.5], size=(rows, vocabulary))
 
 
-def awkward(rows, vocabulary):
+def awkward(rows: int, vocabulary: int) -> AnyArray:
     """A row each of -inf, NaN, one number, +inf twice, and large numbers."""
     z = np.random.default_rng(9).normal(size=(rows, vocabulary))
     z[0], z[1], z[2], z[2, 7] = -np.inf, np.nan, -np.inf, 0.5

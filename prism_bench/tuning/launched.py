@@ -54,19 +54,18 @@ def _code(tree: ast.Module) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [one for one in body if not _is_text(one)] or [ast.Pass()]
+            setattr(node, "body", [one for one in body if not _is_text(one)] or [ast.Pass()])  # noqa: B010 - many types
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
         if isinstance(node, ast.arg):
             node.annotation = None
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    tree.body = [one for one in tree.body if not isinstance(one, ast.Import | ast.ImportFrom) or used & _bound(one)]
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in imports:
+        node.names = [alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] in used]
+    empty = [node for node in imports if not node.names]
+    tree.body = [node for node in tree.body if node not in empty]
     return ast.unparse(tree)
-
-
-def _bound(node: ast.Import | ast.ImportFrom) -> set[str]:
-    """Return the names that an import defines."""
-    return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
 
 
 def _is_text(node: ast.stmt) -> bool:
