@@ -16,7 +16,7 @@ from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, compile_sou
 from prism_bench.emulator.compiler import find_compiler
 from prism_bench.emulator.execute import report_crashes
 from prism_bench.emulator.module import Module
-from prism_bench.emulator.report import Finding
+from prism_bench.emulator.report import LaunchFinding
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.files import shared_with, writable_cache
 from prism_bench.inputs import InputArray
@@ -65,7 +65,7 @@ class EmulatorRunnable(Runnable):
             if finding.accesses or not placed
         ]
 
-    def _words(self, finding: Finding, step: Launch) -> str:
+    def _words(self, finding: LaunchFinding, step: Launch) -> str:
         if finding.argument is None:
             return str(finding)
         return f"{finding} (argument {finding.argument} is '{self._names(step)[finding.argument]}')"

@@ -8,7 +8,7 @@ undefined-behaviour sanitizers and runs in a child process.
 from prism_bench.emulator.buffers import DeviceBuffer, HostBuffer
 from prism_bench.emulator.module import Module, compile_source
 from prism_bench.emulator.not_emulated import not_emulated
-from prism_bench.emulator.report import Access, ArgumentTraffic, Finding, LaunchReport, Traffic
+from prism_bench.emulator.report import Access, ArgumentTraffic, LaunchFinding, LaunchReport, Traffic
 from prism_bench.emulator.request import ORDERS
 
 __all__ = [
@@ -18,9 +18,12 @@ __all__ = [
     "DeviceBuffer",
     "Finding",
     "HostBuffer",
+    "LaunchFinding",
     "LaunchReport",
     "Module",
     "Traffic",
     "compile_source",
     "not_emulated",
 ]
+
+Finding = LaunchFinding  # its name in version 0.1

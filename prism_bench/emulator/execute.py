@@ -9,7 +9,7 @@ from prism_bench.emulator.arguments import Arguments
 from prism_bench.emulator.buffers import DeviceBuffer
 from prism_bench.emulator.library import Library, RawAccess, RawFinding
 from prism_bench.emulator.locate import locate
-from prism_bench.emulator.report import Access, Finding, LaunchReport
+from prism_bench.emulator.report import Access, LaunchFinding, LaunchReport
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import SpecError
 
@@ -40,19 +40,19 @@ def execute(
     return LaunchReport(request.entry, findings, library.traffic())
 
 
-def _overrun(argument: int, distance: int) -> Finding:
+def _overrun(argument: int, distance: int) -> LaunchFinding:
     where = f"{distance} byte(s) past the end" if distance > 0 else f"{-distance} byte(s) before the beginning"
-    return Finding("out of bounds", f"write {where} of argument {argument}", argument=argument)
+    return LaunchFinding("out of bounds", f"write {where} of argument {argument}", argument=argument)
 
 
-def _findings(library: Library, raw: list[RawFinding]) -> Iterator[Finding]:
+def _findings(library: Library, raw: list[RawFinding]) -> Iterator[LaunchFinding]:
     offsets = {access.code for finding in raw for access in finding.accesses[: finding.count] if access.code}
     # A return address points behind the call; one byte before it is inside.
     places = locate(library.path, {offset - 1 for offset in offsets})
     for finding in raw:
         accesses = tuple(_access(access, places) for access in finding.accesses[: finding.count])
         argument = finding.argument if finding.argument >= 0 else None
-        yield Finding(finding.kind.decode(), finding.message.decode(), accesses, argument)
+        yield LaunchFinding(finding.kind.decode(), finding.message.decode(), accesses, argument)
 
 
 def _access(raw: RawAccess, places: Mapping[int, tuple[str, int]]) -> Access:

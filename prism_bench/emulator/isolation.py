@@ -30,7 +30,7 @@ from prism_bench.emulator.messages import (
     SymbolAnswer,
     pack_arguments,
 )
-from prism_bench.emulator.report import Finding, LaunchReport
+from prism_bench.emulator.report import LaunchFinding, LaunchReport
 from prism_bench.emulator.request import LaunchRequest
 from prism_bench.errors import BackendUnavailable
 from prism_bench.workers.frames import Frame, FrameError
@@ -124,7 +124,7 @@ class Child:
             self._home.ask(SetSymbolQuestion(path, name), (np.frombuffer(content, np.uint8),), DoneAnswer)
         return self._home
 
-    def _last_words(self, reason: str | None = None) -> tuple[Finding, ...]:
+    def _last_words(self, reason: str | None = None) -> tuple[LaunchFinding, ...]:
         """Return what the process wrote about the launch as findings, and end it where there are any.
 
         With a `reason`, which may be empty, the process died or is of no more use.

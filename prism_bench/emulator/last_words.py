@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prism_bench.emulator.library import EMULATED
 from prism_bench.emulator.locate import is_own, locate
-from prism_bench.emulator.report import Access, Finding
+from prism_bench.emulator.report import Access, LaunchFinding
 
 _ADDRESS = re.compile(r"ERROR: AddressSanitizer: (?P<what>.+)")
 _UNDEFINED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: runtime error: (?P<what>.+)$", re.MULTILINE)
@@ -24,22 +24,22 @@ _CRASH = re.compile(r"^crashed-at (\d+) 0x([0-9a-f]+) (\d+) (\d+) (\d+) (\d+) (\
 _EMULATED = re.compile(rf"^{EMULATED}(.+)$", re.MULTILINE)
 
 
-def read_last_words(library: Path, text: str, died: bool, status: int | None) -> tuple[Finding, ...]:
+def read_last_words(library: Path, text: str, died: bool, status: int | None) -> tuple[LaunchFinding, ...]:
     """Return the findings in `text`; a death that the text does not explain is one too."""
     found = [*_undefined(text), *_address(text), *_crash(library, text)]
     if died and not any(finding.kind != "undefined behaviour" for finding in found):
-        found.append(Finding("crash", f"the kernel's process ended ({_ending(status)}): {text.strip()[-300:]}"))
+        found.append(LaunchFinding("crash", f"the kernel's process ended ({_ending(status)}): {text.strip()[-300:]}"))
     return tuple(found)
 
 
-def crash_in(text: str) -> Finding | None:
+def crash_in(text: str) -> LaunchFinding | None:
     """Return the crash that a process reported about one of its libraries, with its line; None without one."""
     report = _CRASH.search(text)
     libraries = _EMULATED.findall(text[: report.start()]) if report else []
     return next(_crash(Path(libraries[-1]), text), None) if libraries else None
 
 
-def _address(text: str) -> Iterator[Finding]:
+def _address(text: str) -> Iterator[LaunchFinding]:
     report = _ADDRESS.search(text)
     if not report:
         return
@@ -48,10 +48,10 @@ def _address(text: str) -> Iterator[Finding]:
     message = what + (f", {size['verb'].lower()} of {size['bytes']} bytes" if size else "")
     message += f", {place['where']}" if place else ""
     kind = "crash" if what.startswith(("SEGV", "stack-overflow", "FPE")) else "out of bounds"
-    yield Finding(kind, message, _first_frame(rest, bool(size and size["verb"] == "WRITE")))
+    yield LaunchFinding(kind, message, _first_frame(rest, bool(size and size["verb"] == "WRITE")))
 
 
-def _undefined(text: str) -> Iterator[Finding]:
+def _undefined(text: str) -> Iterator[LaunchFinding]:
     for report in _UNDEFINED.finditer(text):
         what = report["what"]
         kind = next((kind for words, kind in _UNDEFINED_KINDS if words in what), "undefined behaviour")
@@ -59,7 +59,7 @@ def _undefined(text: str) -> Iterator[Finding]:
             accesses = _first_frame(text[report.end() :])
         else:
             accesses = (Access(report["file"], int(report["line"])),)
-        yield Finding(kind, what, accesses)
+        yield LaunchFinding(kind, what, accesses)
 
 
 def _first_frame(text: str, is_write: bool = False) -> tuple[Access, ...]:
@@ -70,14 +70,14 @@ def _first_frame(text: str, is_write: bool = False) -> tuple[Access, ...]:
     return ()
 
 
-def _crash(library: Path, text: str) -> Iterator[Finding]:
+def _crash(library: Path, text: str) -> Iterator[LaunchFinding]:
     report = _CRASH.search(text)
     if not report:
         return
     number, code = int(report[1]), int(report[2], 16)
     bx, by, bz, tx, ty, tz = map(int, report.groups()[2:])
     file, line = locate(library, {code}).get(code, ("", 0))
-    yield Finding(
+    yield LaunchFinding(
         "crash",
         f"the kernel crashed ({signal.Signals(number).name})",
         (Access(file, line, (bx, by, bz), (tx, ty, tz)),),

@@ -26,7 +26,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Finding:
+class LaunchFinding:
     """Something wrong with a launch. `argument` is the index of the kernel's argument that it is about, if any."""
 
     kind: str
@@ -101,7 +101,7 @@ class LaunchReport:
     """One launch: its findings, and in race mode its traffic."""
 
     entry: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[LaunchFinding, ...] = ()
     traffic: Traffic | None = None
 
     @property
