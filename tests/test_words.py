@@ -37,7 +37,6 @@ NOT_YET: tuple[str, ...] = (
     "kernels/transformer/",
     "prism_bench/alerts/",
     "prism_bench/analysis/",
-    "prism_bench/backends/",
     "prism_bench/cli/",
     "prism_bench/compilation/",
     "prism_bench/doctor/",

@@ -18,14 +18,14 @@ def names() -> tuple[str, ...]:
 
 
 def open_backend(name: str) -> Backend:
-    """The backend `name`, ready; BackendUnavailable says what is missing and what works without it."""
+    """Open the backend `name`; BackendUnavailable names what is missing and what works without it."""
     if name not in names():
         raise unknown("backend", name, names())
     return import_module(f"prism_bench.backends.{name}").open_backend()
 
 
 def open_default() -> tuple[Backend, str]:
-    """`cuda` where a device answers, else `numpy_reference`; with the sentence that says so."""
+    """Open `cuda` if a device answers, else `numpy_reference`; return it and a sentence with the reason."""
     try:
         backend = open_backend("cuda")
         return backend, f"backend cuda: {backend.facts()['device']}"

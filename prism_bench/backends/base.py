@@ -34,11 +34,11 @@ class Runnable(AbstractContextManager):
 
     @abstractmethod
     def reset(self, inputs: Mapping[str, InputArray]) -> None:
-        """Lay the inputs out again and poison every output, so that what stands there later was written."""
+        """Write the inputs again and poison every output, so that a later value there was written by the kernel."""
 
     @abstractmethod
     def arrays(self, names: Iterable[str]) -> dict[str, Any]:
-        """The named buffers as arrays of the backend's `xp`, after all work is done."""
+        """Return the named buffers as arrays of the backend's `xp`, after all work is done."""
 
     def timers(self) -> TimerFactories:
         """Per metric, a function that sets its clock up and returns what takes one sample.
@@ -48,25 +48,25 @@ class Runnable(AbstractContextManager):
         return {}
 
     def restore(self) -> None:
-        """Enqueue: what is changed in place holds its inputs again."""
+        """Enqueue: restore the inputs that the kernel changes in place."""
 
     def guard(self, key: int) -> OutputGuard | None:
-        """A guard of the outputs as a verified launch has just left them; `key` is random.
+        """Return a guard of the outputs as a verified launch has just left them; `key` is random.
 
-        None where a timed launch leaves nothing behind that could be looked at.
+        None if a timed launch leaves nothing behind that could be checked.
         """
         return None
 
     def replayed(self, call: Callable[[], None], times: int) -> Callable[[], float] | None:
-        """A timer of one graph of so many times `call`: seconds of one of them. None where there are no graphs."""
+        """Return a timer of a graph with `times` calls: seconds of one call. None if there are no graphs."""
         return None
 
     def evidence(self) -> dict:
-        """What is known of the code that runs: code hash, registers, spills, shared memory, launches."""
+        """Return what is known of the code: code hash, registers, spills, shared memory, launches."""
         return {}
 
     def share(self, name: str, other: "Runnable", theirs: str) -> None:
-        """The argument `name` is from now on `other`'s buffer `theirs`. SpecError unless both hold the same."""
+        """Use `other`'s buffer `theirs` as the argument `name`. SpecError unless both hold the same type and count."""
         (dtype, count), given = self.case.sizes.elements(name), other.case.sizes.elements(theirs)
         if (dtype, count) != given:
             raise SpecError(f"{self.case.name}: {name} holds {count} {dtype}; '{theirs}' of {other.case.name} holds "
@@ -89,21 +89,21 @@ class Runnable(AbstractContextManager):
         out[...] = self.arrays([name])[name].reshape(out.shape)
 
     def renew(self, names: Iterable[str]) -> None:
-        """The named outputs get new memory from whatever allocator is current; on the host they always do."""
+        """Allocate new memory for the named outputs from the current allocator; the host always does so."""
 
     def __exit__(self, *exception: object) -> None:
         return None
 
 
 class Flow:
-    """How pieces of work follow one another: here on the host, each after the last, whatever lane it is given to."""
+    """Order of pieces of work: on the host each runs after the last, in whatever lane it is enqueued."""
 
     def lane(self, number: int) -> AbstractContextManager:
-        """What is enqueued inside goes to that lane."""
+        """Enqueue the work of a `with` block on that lane."""
         return nullcontext()
 
     def point(self) -> Any:
-        """A point in time that lanes can tell and wait for, again and again."""
+        """Return a point in time that lanes can reach and wait for, repeatedly."""
 
     def reached(self, point: Any, lane: int) -> None:
         """Enqueue on the lane: the point is reached."""
@@ -115,17 +115,19 @@ class Flow:
         """Wait until lane 0 has done all its work."""
 
     def captured(self, call: Callable[[], object]) -> Callable[[], None]:
-        """What replays the work that `call` enqueues, as one graph. BackendUnavailable where there are no graphs."""
+        """Return a function that replays the work of `call` as one graph. BackendUnavailable without graphs."""
         raise BackendUnavailable("graphs are captured on a GPU alone; the other forms run here")
 
     def host_array(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """An array of the host that copies to and from the device can use directly."""
+        """Return a host array that copies to and from the device can use directly."""
         return np.empty(shape, dtype)
 
 
 class Fork:
-    """Lanes beside one another: in its `with` block they begin after what lane 0 held before, and what lane 0 is given
-    afterwards comes after all of them. It may be entered again and again.
+    """Concurrent lanes.
+
+    In its `with` block they begin after the earlier work of lane 0; later work of lane 0 begins after all of them. It
+    may be entered repeatedly.
     """
 
     def __init__(self, flow: Flow, lanes: Iterable[int]) -> None:
@@ -161,33 +163,33 @@ class Backend(ABC):
         return Device()
 
     def answers(self) -> bool:
-        """Whether it still works: after some errors of a device nothing does, for as long as the process lives."""
+        """Return whether the device still works: after some errors nothing does until the process ends."""
         return True
 
     @abstractmethod
     def facts(self) -> dict:
-        """The machine and software behind the numbers, as the run record stores them."""
+        """Return the machine and software behind the numbers, as the run record stores them."""
 
     @abstractmethod
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
-        """The case, ready to launch. CompilationFailed, SpecError, or MemoryError with the bytes it wanted."""
+        """Prepare the case for launches. CompilationFailed, SpecError, or MemoryError with the bytes it wanted."""
 
     def report_crashes(self) -> None:
-        """From now on write to standard error where a kernel crashed, before that ends this process, if it can be."""
+        """Write the place of a kernel's crash to standard error before the crash ends this process, if possible."""
         return
 
     def flow(self) -> Flow:
-        """Lanes of work beside one another, where the backend has such."""
+        """Return the backend's lanes of concurrent work, if it has any."""
         return Flow()
 
     def passes(self) -> Mapping[str, "Backend"]:
-        """The ways in which an edge must come out right here, by name: one, unless a backend can look harder."""
+        """Return the ways in which an edge is verified, by name: one, unless the backend has stricter ones."""
         return {self.name: self}
 
     def peers(self, case: Case) -> tuple[str, ...]:
-        """The names of the peers that can run here."""
+        """Return the names of the peers that can run here."""
         return ()
 
     def prepare_peer(self, case: Case, name: str, runnable: Runnable) -> Runnable:
-        """The library call `name` on the inputs of the case's own `runnable`; its arrays are its results."""
+        """Prepare the library call `name` on the inputs of the case's `runnable`; its arrays are its results."""
         raise LookupError(name)

@@ -25,7 +25,7 @@ from prism_bench.measurement import Sample
 
 
 def open_backend() -> "EmulatorBackend":
-    """The emulator in fast mode; BackendUnavailable without a C++ compiler, CacheUnavailable without a cache."""
+    """Open the emulator in fast mode; BackendUnavailable without a C++ compiler, CacheUnavailable without a cache."""
     backend = EmulatorBackend()
     writable_cache("emulator")
     return backend
@@ -56,7 +56,7 @@ class EmulatorRunnable(Runnable):
             raise VerificationFailed(f"{where}: " + "; ".join((self._with_lines() or found)[:4]))
 
     def _complaints(self, *, placed: bool = False) -> list[str]:
-        """The findings of the latest call in words, with the arguments' names; only those with a line if `placed`."""
+        """Return the latest call's findings as text with argument names; only those with a line if `placed`."""
         launches = [step for step in self.steps if isinstance(step, Launch)]
         return [
             self._words(finding, step)
@@ -71,7 +71,7 @@ class EmulatorRunnable(Runnable):
         return f"{finding} (argument {finding.argument} is '{self._names(step)[finding.argument]}')"
 
     def _with_lines(self) -> list[str]:
-        """Findings with their lines: a fast call that sees a damaged buffer is repeated with every access watched."""
+        """Return findings with their lines: repeat a fast call that damaged a buffer with every access watched."""
         if self._backend.mode != "fast" or self._complaints(placed=True):
             return []
         watching = EmulatorBackend("race", self._backend.order, self._backend.seed, isolate=True)
@@ -80,7 +80,7 @@ class EmulatorRunnable(Runnable):
         return again._complaints(placed=True)
 
     def _names(self, step: Launch) -> tuple[str, ...]:
-        """The names of the arguments of a launch, in order."""
+        """Return the names of the arguments of a launch, in order."""
         return step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
 
     def reset(self, inputs: Mapping[str, InputArray]) -> None:
@@ -129,7 +129,7 @@ class EmulatorRunnable(Runnable):
         self._module.close()
 
     def _compiled(self) -> Module:
-        """The library that edges and S0 of the kernel and its variants share; the case's own where it needs another."""
+        """Compile the library that edges and S0 of the kernel and its variants share, or the case's own."""
         spec = self.case.spec
         own, shared = self._own_entries(), _shared_entries(spec, self._backend.device)
         chosen = shared if set(own) <= set(shared) else own
@@ -213,7 +213,7 @@ class EmulatorBackend(Backend):
 
 
 def _defines(spec: KernelSpec) -> tuple[str, ...]:
-    """The definitions among the spec's compiler options; the others steer NVRTC alone."""
+    """Return the definitions among the spec's compiler options; the others are for NVRTC only."""
     return tuple(option[2:] for option in spec.options if option.startswith("-D"))
 
 
@@ -221,7 +221,7 @@ _SHARED: dict[tuple, tuple] = {}  # by source and definitions: whose entries the
 
 
 def _shared_entries(spec: KernelSpec, device: Device) -> tuple[str, ...]:
-    """The entries that edges, golden data and S0 launch, of the kernel and of all its variants in the same source."""
+    """Return the entries that edges, golden data and S0 launch, for the kernel and its variants in one source."""
     whole, key = spec.variant_of or spec, (spec.source, _defines(spec))
     if key not in _SHARED or _SHARED[key][0] is not whole:
         forms = [whole, *map(whole.with_variant, whole.variants)]
@@ -239,7 +239,7 @@ def _launched(spec: KernelSpec, device: Device) -> Iterator[str]:
 
 
 def _usual(spec: KernelSpec) -> list[Case]:
-    """What is verified of a spec on the emulator: edges, golden data, and S0 where there is one."""
+    """Return what is verified of a spec on the emulator: edges, golden data, and S0 if it has one."""
     edges = (edge.workload if isinstance(edge, Edge) else edge for edge in spec.edges)
     workloads = [*edges, *(golden.workload for golden in spec.golden), spec.workloads.get("S0")]
     cases = [Case(spec, workload, "edge") for workload in workloads if workload is not None]

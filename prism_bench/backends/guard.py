@@ -1,7 +1,7 @@
-"""Guards of a prepared case's outputs: spoil them before a launch, hold them against a verified launch afterwards.
+"""Guards of a prepared case's outputs: spoil them before a launch, compare them with a verified launch afterwards.
 
-A kernel can tell verification from timing: it can count its launches, look whether its outputs hold poison, or keep a
-flag in its scratch. So a launch that is timed finds outputs that are right but for a few places nobody can foresee, or
+A kernel can distinguish verification from timing: it can count its launches, look whether its outputs hold poison, or
+keep a flag in its scratch. So a launch that is timed finds outputs that are right but for a few places nobody can foresee, or
 random everywhere, and what it leaves there is compared with what the verified launch left.
 """
 
@@ -54,11 +54,11 @@ class OutputGuard(ABC):
 
     @abstractmethod
     def strays(self) -> list[StrayElement]:
-        """What `compare` noted, in no order, ROOM at most, once all work is done; then forget it."""
+        """Return what `compare` noted and forget it: unordered, at most `ROOM`, after all work is done."""
 
     @abstractmethod
     def digests(self) -> Mapping[str, int]:
-        """A digest of every output as it is now."""
+        """Return a digest of the present content of every output."""
 
     @abstractmethod
     def nudge(self, key: int) -> bool:
@@ -165,12 +165,12 @@ class HostGuard(OutputGuard):
 
 
 def _far(dtype: np.dtype) -> int:
-    """The bit below the highest: of a float it is the exponent's largest, so that one with another there is far off."""
+    """Return the bit below the highest: the largest of a float's exponent, so that flipping it moves a value far."""
     return dtype.type(1 << (8 * dtype.itemsize - 2))
 
 
 def _words(array: np.ndarray) -> np.ndarray:
-    """The elements as unsigned integers, flat, in the same memory; of complex ones the two parts."""
+    """Return the elements as flat unsigned integers in the same memory; a complex one as its two parts."""
     size = array.dtype.itemsize // (2 if array.dtype.kind == "c" else 1)
     return array.reshape(-1).view(f"u{size}")
 

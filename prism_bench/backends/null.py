@@ -6,7 +6,7 @@ The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the p
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `idles` (timed
 launches leave outputs as they find them), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
 time), `memory`; and `raises` (the words of an exception).
-PRISM_BENCH_NULL_GPU is the UUID of the GPU that it pretends to run on, for who watches that.
+PRISM_BENCH_NULL_GPU is the UUID of the GPU that it pretends to run on, for tests of what watches it.
 """
 
 import json
@@ -30,7 +30,7 @@ from prism_bench.measurement import Sample
 
 SCRIPT = "PRISM_BENCH_NULL"
 GPU = "PRISM_BENCH_NULL_GPU"
-Behaviour = Mapping[str, Any]  # what a script says of a case; `_BEHAVIOUR` names what it may hold
+Behaviour = Mapping[str, Any]  # the behaviour of a case in a script; `_BEHAVIOUR` names its keys
 Script = Mapping[str, Behaviour]
 _BEHAVIOUR = (
     "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "idles", "shape", "mutates", "crash",
@@ -39,7 +39,7 @@ _BEHAVIOUR = (
 
 
 def open_backend() -> "NullBackend":
-    """The backend with the script of the environment, or well-behaved without one."""
+    """Open the backend with the script of the environment, or well-behaved without one."""
     path = os.environ.get(SCRIPT)
     if not path:
         return NullBackend()
@@ -50,7 +50,7 @@ def open_backend() -> "NullBackend":
 
 
 def _checked(script: object) -> Script:
-    """The script, if it is a table of behaviours that this backend knows."""
+    """Return the script if it is a table of behaviours that this backend knows; else raise ValueError."""
     if not isinstance(script, dict) or not all(isinstance(behaviour, dict) for behaviour in script.values()):
         raise ValueError("it holds no table of behaviours by pattern")
     odd = sorted({word for behaviour in script.values() for word in behaviour} - set(_BEHAVIOUR))

@@ -18,7 +18,7 @@ REFERENCE_COPIES = 6  # a float32 array, its float64 copy, and the temporaries o
 
 
 def open_backend() -> "NumpyBackend":
-    """Always there."""
+    """Open the backend, which is always available."""
     return NumpyBackend()
 
 
@@ -45,7 +45,7 @@ class NumpyRunnable(Runnable):
 
     @np.errstate(over="ignore", invalid="ignore")
     def arrays(self, names: Iterable[str]) -> dict[str, np.ndarray]:
-        """Inputs as they are, outputs rounded to the dtype the kernel would write."""
+        """Return inputs as they are and outputs rounded to the dtype that the kernel would write."""
         dtypes = {output.name: output.dtype for output in self.case.spec.outputs}
         found = {}
         for name in names:
@@ -54,7 +54,7 @@ class NumpyRunnable(Runnable):
         return found
 
     def _input(self, name: str) -> np.ndarray:
-        """What is there, or what somebody else's buffer holds in its place."""
+        """Return the argument's values, or those of the shared buffer in its place."""
         if name not in self._shared:
             return self._inputs[name]
         other, theirs = self._shared[name]

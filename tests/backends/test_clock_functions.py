@@ -115,7 +115,7 @@ def test_events_that_tell_another_time_than_the_device_are_refused(cupy):
     made = harness(cupy, wall=320e-6)
     made.timed(lambda: None, cold=False)
     made.timed(lambda: None, cold=False)
-    with pytest.raises(MeasurementInvalid, match=r"events tell 18\.00 us and the device's own timer 320\.00 us"):
+    with pytest.raises(MeasurementInvalid, match=r"events measure 18\.00 us and the device's own timer 320\.00 us"):
         made.timed(lambda: None, cold=False)
 
 

@@ -22,14 +22,14 @@ _ATTRIBUTES = (("clockRate", 13), ("memoryClockRate", 36), ("memoryBusWidth", 37
 
 
 def open_backend() -> "CudaBackend":
-    """The backend on the current device; BackendUnavailable without one, CacheUnavailable without a cache."""
+    """Open the backend on the current device; BackendUnavailable without one, CacheUnavailable without a cache."""
     backend = CudaBackend(open_cupy())
     writable_cache("cubin")
     return backend
 
 
 class CudaBackend(Backend):
-    """Cases on the current CUDA device, all on one non-blocking stream of ours."""
+    """Cases on the current CUDA device, all on one non-blocking stream that it owns."""
 
     name = "cuda"
 
@@ -40,7 +40,7 @@ class CudaBackend(Backend):
         if stream is None:
             self._stream = cupy.cuda.Stream(non_blocking=True)
             self._stream.__enter__()  # for good; after `use()` the end of any library's `with` means the null stream
-            cupy.cuda.runtime.deviceSynchronize()  # what was begun on other streams is there for who works on ours
+            cupy.cuda.runtime.deviceSynchronize()  # work begun on other streams is complete for ours
         self.harness = Harness(cupy, self._device, self._stream)
 
     @property
@@ -99,11 +99,11 @@ class CudaBackend(Backend):
         return CallableTimers(self.harness, call, library).timers()
 
     def inspector(self) -> Inspector:
-        """Looks at a callable before it is timed."""
+        """Return an inspector, which checks a callable before it is timed."""
         return Inspector(self.harness)
 
     def _widths(self) -> dict[str, int]:
-        """The clocks and widths that bound every rate, as a record keeps them; those that the device tells."""
+        """Return the clocks and widths that limit every rate, as a record keeps them, if the device reports them."""
         clock, memory_clock, bits = (int(self._attribute(*one)) for one in _ATTRIBUTES)
         told = {
             "memory_clock": 1000 * memory_clock,
@@ -114,7 +114,7 @@ class CudaBackend(Backend):
         return {name: number for name, number in told.items() if number}
 
     def bounds(self) -> DeviceBounds:
-        """What the device can do at most, as its attributes tell it."""
+        """Return the upper limits of the device's rates by its attributes."""
         clock, memory_clock, bits = (self._attribute(*one) for one in _ATTRIBUTES)
         device = self._device
         bus = 2 * memory_clock * 1e3 * bits / 8 if memory_clock and bits else None
@@ -125,7 +125,7 @@ class CudaBackend(Backend):
         return self.bounds().bus
 
     def _attribute(self, property_name: str, number: int) -> int:
-        """A number that CUDA 13 no longer keeps among the properties."""
+        """Return a number that CUDA 13 no longer keeps among the properties."""
         runtime, index = self.xp.cuda.runtime, self.xp.cuda.Device().id
         known = runtime.getDeviceProperties(index).get(property_name, 0)
         return known or runtime.deviceGetAttribute(number, index)

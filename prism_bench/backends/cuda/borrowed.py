@@ -17,7 +17,7 @@ _ADOPTED: dict = {}
 
 @contextmanager
 def borrowed_backend(stream: Any = None) -> Iterator[tuple[CudaBackend, str]]:
-    """A backend on `stream` (CuPy's or PyTorch's, or one of ours), current in CuPy and, if loaded, in PyTorch.
+    """Open a backend on `stream` (CuPy's, PyTorch's or a new one), current in CuPy and, if loaded, in PyTorch.
 
     Gives the backend and the library whose graphs can capture the callable: `torch` where it is loaded.
     """
@@ -35,7 +35,7 @@ def borrowed_backend(stream: Any = None) -> Iterator[tuple[CudaBackend, str]]:
 
 
 def _as_cupy(cupy: ModuleType, stream: Any) -> Any:
-    """The stream as CuPy's, whichever library made it."""
+    """Return the stream as CuPy's, whichever library made it."""
     if hasattr(stream, "ptr"):
         return stream
     if hasattr(cupy.cuda.Stream, "from_external"):  # since CuPy 14, where ExternalStream is deprecated

@@ -24,7 +24,7 @@ class CudaDevice(Device):
 
 
 def open_cupy() -> ModuleType:
-    """CuPy with a device that answers; BackendUnavailable says in one sentence what is missing otherwise."""
+    """Return CuPy with a device that answers; BackendUnavailable names what is missing otherwise."""
     try:
         import cupy
     except ImportError as error:
@@ -55,7 +55,7 @@ def _dotted(version: int) -> str:
 
 
 def describe(cupy: ModuleType) -> CudaDevice:
-    """The current device."""
+    """Describe the current device."""
     properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
     return CudaDevice(
         sm_count=properties["multiProcessorCount"],

@@ -38,15 +38,16 @@ def captured_nodes(stream: int, driver: Any = None) -> int | None:
 
 
 def is_blocking(stream: int, driver: Any = None) -> bool:
-    """Whether a stream is ordered with the legacy default stream without being told so."""
+    """Whether a stream is implicitly ordered with the legacy default stream."""
     flags = ctypes.c_uint()
     known = _asked(driver or library(), "cuStreamGetFlags", ctypes.c_void_p(stream), ctypes.byref(flags))
     return known and not flags.value & _NON_BLOCKING
 
 
 class PersistingCache:
-    """No line stays in L2 because somebody asked for it, inside the `with` block; the limit and the stream's window
-    are put back at its end. What was pinned before is not.
+    """Switch off persisting L2 lines inside a `with` block.
+
+    The limit and the stream's window are restored at its end; lines that were pinned before are not.
     """
 
     def __init__(self, stream: int, driver: Any = None) -> None:

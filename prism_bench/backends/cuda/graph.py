@@ -8,7 +8,7 @@ from prism_bench.errors import MeasurementInvalid
 
 
 def captured(stream: Any, call: Callable[[], object], times: int = 1) -> Callable[[], None]:
-    """What replays the work that `call`, called so many times, enqueues on the CuPy stream.
+    """Return a function that replays what `times` calls of `call` enqueue on the CuPy stream.
 
     A call that raises ends the capture too: a stream left in it would record what comes next and run none of it.
     """
@@ -26,7 +26,7 @@ def captured(stream: Any, call: Callable[[], object], times: int = 1) -> Callabl
 def nodes_of_calls(stream: int, call: Callable[[], object], times: int) -> list[int | None]:
     """Call `call` so many times while `stream` is captured; return how many nodes the graph had before and after each.
 
-    None stands where the driver does not say.
+    The count is None if the driver does not report it.
     """
     nodes = [captured_nodes(stream)]
     for _ in range(times):

@@ -1,4 +1,4 @@
-"""The guard of a case's outputs on the device: small kernels on the timed stream, nothing copied until it is asked."""
+"""Guard of a case's outputs on the device: small kernels on the timed stream; it copies nothing until results are read."""
 
 from collections.abc import Collection, Iterable
 from functools import cache

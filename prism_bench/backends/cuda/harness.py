@@ -86,7 +86,7 @@ class Harness:
         return sample
 
     def _held(self, call: Callable[[], object], cold: bool) -> Sample | None:
-        """The sample, or None where the device went on before all was enqueued."""
+        """Return the sample, or None if the device continued before everything was enqueued."""
         self._refuse_strange_stream()
         if cold:
             self.clear_caches()
@@ -111,17 +111,19 @@ class Harness:
         return Sample(seconds, clock, launch_seconds)
 
     def _refuse_disagreement(self, seconds: float, wall: float | None) -> None:
-        """The device's own timer was read around the events; where it tells another time again and again, one lies."""
+        """Raise MeasurementInvalid if the device's timer, read around the events, disagrees with them repeatedly."""
         differs = wall is not None and abs(wall - seconds) > _CLOCK_SECONDS + _CLOCK_SHARE * wall
         self._disagreeing = self._disagreeing + 1 if differs else 0
         if wall is not None and self._disagreeing >= _CLOCK_TRIES:
             raise MeasurementInvalid(
-                f"the events tell {seconds * 1e6:.2f} us and the device's own timer {wall * 1e6:.2f} us around them"
+                f"the events measure {seconds * 1e6:.2f} us and the device's own timer {wall * 1e6:.2f} us around them"
             )
 
     def afterwards(self, call: Callable[[], object], idle: float = 0.0) -> tuple[float, float]:
-        """How long `call` took on this stream, and how long the device worked on after it: on another stream, or for a
-        thread that enqueued something while the host waited for `idle` seconds, or twice as long as the call took.
+        """Return the seconds of `call` on this stream, and the seconds that the device worked on afterwards.
+
+        The device works on for another stream, or for a thread that enqueued something while the host waited for `idle`
+        seconds, or twice as long as the call took.
         """
         synchronize = self._functions.synchronize
         synchronize()
@@ -139,7 +141,7 @@ class Harness:
         return done - begun, max(0.0, longest - (perf_counter() - now))
 
     def _refuse_strange_stream(self) -> None:
-        """What goes to another stream is neither held nor timed: the sample would be of something else."""
+        """Raise MeasurementInvalid if another stream is current: its work is neither held nor timed."""
         current = self._functions.current_stream()
         if current.ptr != self.stream.ptr:
             self.stream.use()

@@ -86,12 +86,12 @@ class Inspector:
         )
 
     def _calls(self, call: Callable[[], object]) -> list[Observed]:
-        """What each of several calls enqueued. BackendUnavailable where that cannot be seen here."""
+        """Return what each of several calls enqueued. BackendUnavailable if that cannot be observed here."""
         harness, calls, begun = self._harness, [], perf_counter()
         with self._listen() as operations:
             harness.nothing()
             if not any(one.kind == "work" for one in operations):
-                raise BackendUnavailable("CUPTI does not tell what this process launches")
+                raise BackendUnavailable("CUPTI does not report what this process launches")
             harness.stream.synchronize()
             for number in range(CALLS):
                 start, before = len(operations), perf_counter()

@@ -79,7 +79,7 @@ def listening(cupti: Any = None) -> Iterator[list[Operation]]:
 
 
 def _operation(data: _Data) -> Operation | None:
-    """The operation behind a call; None where it enqueues nothing."""
+    """Return the operation behind a call; None if it enqueues nothing."""
     name, at = _VERSION.sub("", data.function.decode()), data.parameters
     if name in _WORK:
         first, *rest = _WORK[name]
@@ -103,7 +103,7 @@ def _number(address: int) -> int:
 
 
 def _library() -> Any:
-    """The CUPTI that is loaded already, or the first that is found."""
+    """Return the CUPTI that is loaded already, or the first that is found."""
     for path in chain(_loaded(), _installed()):
         try:
             return ctypes.CDLL(path)

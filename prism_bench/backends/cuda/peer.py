@@ -20,7 +20,7 @@ LIBRARIES = ("torch", "cupy")
 
 
 def library_of(function: Callable[..., Any]) -> str:
-    """The library a peer asks for."""
+    """Return the library that a peer takes as a parameter."""
     asked = [name for name in byname.wanted(function) if name in LIBRARIES]
     if len(asked) != 1:
         raise SpecError(f"a peer asks for one of {', '.join(LIBRARIES)}, not for {asked or 'none'}")
@@ -28,7 +28,7 @@ def library_of(function: Callable[..., Any]) -> str:
 
 
 def available(case: Case) -> tuple[str, ...]:
-    """The peers of the case whose library is installed."""
+    """Return the peers of the case whose library is installed."""
     return tuple(name for name, function in case.spec.peers.items() if find_spec(library_of(function)))
 
 
@@ -92,7 +92,7 @@ class CudaPeer(Runnable):
         self._result = byname.call(self._function, self._offered, f"{self.case.spec.name}: peer {self._library}")
 
     def reset(self, inputs: Mapping[str, InputArray]) -> None:
-        """A peer allocates its own results, so there is nothing to poison."""
+        """Do nothing: a peer allocates its own results, so there is nothing to poison."""
 
     def arrays(self, names: Iterable[str]) -> dict[str, Any]:
         self._cupy.cuda.runtime.deviceSynchronize()

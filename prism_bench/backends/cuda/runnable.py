@@ -150,7 +150,7 @@ class CudaRunnable(Runnable):
         self._calls = self._bound(self._kernels)
 
     def _load(self, compiled: Compiled | None) -> _Loaded:
-        """Every step of the plan with its loaded kernel; None beside a step that is none."""
+        """Every step of the plan with its loaded kernel; None for a step without a kernel."""
         loaded: _Loaded = []
         for step in self._steps:
             if isinstance(step, Zero):
@@ -160,7 +160,7 @@ class CudaRunnable(Runnable):
         return loaded
 
     def _bound(self, kernels: _Loaded) -> tuple[Callable[[], object], ...]:
-        """The steps as calls on the buffers as they are now, which go to the stream that is current then."""
+        """Return the steps as calls on the present buffers; they go to the stream that is current when called."""
         return tuple(self._call_for(step, kernel) for step, kernel in kernels)
 
     def _call_for(self, step: Launch | Zero, kernel: Any) -> Callable[[], object]:
@@ -207,7 +207,7 @@ class CudaRunnable(Runnable):
 
 
 def _told(step: Launch | Zero) -> str:
-    """A step in short: with the machine code it is what two builds must share to be the same on the device."""
+    """Return a step in short: two builds with the same steps and machine code are the same on the device."""
     if isinstance(step, Zero):
         return f"zero {step.name}"
     extents = "x".join(str(extent) for extent in _triple(step.grid)), "x".join(str(one) for one in _triple(step.block))

@@ -79,7 +79,10 @@ class HotTimer:
         return Sample(sample.seconds / self.launches, sample.clock)
 
     def _refuse_less_work(self, estimate: float) -> None:
-        """A graph saves gaps between launches; a launch in it that takes a fraction of the time does other work."""
+        """Raise MeasurementInvalid if a launch in the graph is so much faster that it must do less work.
+
+        A graph saves the gaps between launches and nothing else.
+        """
         each = self().seconds
         if each < FASTEST_SECONDS:
             raise MeasurementInvalid(f"a launch in a CUDA graph takes {each * 1e9:.1f} ns: nothing was launched")
