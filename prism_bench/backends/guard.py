@@ -1,8 +1,8 @@
 """Guards of a prepared case's outputs: spoil them before a launch, compare them with a verified launch afterwards.
 
 A kernel can distinguish verification from timing: it can count its launches, look whether its outputs hold poison, or
-keep a flag in its scratch. So a launch that is timed finds outputs that are right but for a few places nobody can foresee, or
-random everywhere, and what it leaves there is compared with what the verified launch left.
+keep a flag in its scratch. So a timed launch finds outputs that are right except for a few unpredictable places, or
+random everywhere, and its results are compared with those of the verified launch.
 """
 
 from abc import ABC, abstractmethod

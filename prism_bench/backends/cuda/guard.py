@@ -1,4 +1,4 @@
-"""Guard of a case's outputs on the device: small kernels on the timed stream; it copies nothing until results are read."""
+"""Guard of a case's outputs on the device: small kernels on the timed stream, and no copies until results are read."""
 
 from collections.abc import Collection, Iterable
 from functools import cache
