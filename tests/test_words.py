@@ -10,6 +10,8 @@ from scripts.plain_words import private_words
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = ("*.md", "*.html", "*.jinja", "*.js", "*.yml", "*.toml")
+# A string of one word is a key or a name, no text.
+_KEY = re.compile(r"\w*(['\"])\w+\1")
 # This file of the theme's is not ours, and the list of words names them all.
 NOT_OURS = ("docs/pages/assets/worker.js", "scripts/plain_words.py")
 
@@ -35,21 +37,15 @@ NOT_YET: tuple[str, ...] = (
     "kernels/time_series/",
     "kernels/transfer_entropy/",
     "kernels/transformer/",
-    "prism_bench/alerts/",
     "prism_bench/analysis/",
     "prism_bench/cli/",
-    "prism_bench/compilation/",
-    "prism_bench/doctor/",
     "prism_bench/documents.py",
     "prism_bench/evidence.py",
-    "prism_bench/exchange/",
     "prism_bench/extensions/",
     "prism_bench/identity.py",
     "prism_bench/measurement.py",
     "prism_bench/metric.py",
-    "prism_bench/monitor/",
     "prism_bench/options/",
-    "prism_bench/profilers/",
     "prism_bench/report/",
     "prism_bench/run_record.py",
     "prism_bench/studies/",
@@ -66,7 +62,8 @@ def pieces(path: Path) -> list[tuple[int, str]]:
         return _paragraphs(path.read_text())
     kinds = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
     with path.open("rb") as stream:
-        return [(one.start[0], _words(one.string)) for one in tokenize.tokenize(stream.readline) if one.type in kinds]
+        found = [one for one in tokenize.tokenize(stream.readline) if one.type in kinds]
+    return [(one.start[0], _words(one.string)) for one in found if not _KEY.fullmatch(one.string)]
 
 
 def _paragraphs(text: str) -> list[tuple[int, str]]:

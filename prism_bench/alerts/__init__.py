@@ -1,6 +1,7 @@
-"""Telling people: what an alert is, which alerts were told already, and the webhooks that carry them.
+"""Alerts: what they contain, which were sent already, and the webhooks that carry them.
 
-Whoever finds something (the gate, a monitor) makes an `Alert`; `tell` delivers what is new. Nothing here fails a run.
+A package that finds something (`check`, the monitor) makes an `Alert`; `tell` delivers what is new. Nothing here fails
+a run.
 """
 
 from prism_bench.alerts.alert import Alert

@@ -1,4 +1,4 @@
-"""What was told before: one small JSON file, by fingerprint and by where it was told."""
+"""Alerts that were sent before: one small JSON file, by fingerprint and destination."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,19 +11,19 @@ from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
 from prism_bench.strict_json import json_text
 
-# An alert that stands is told again when it is worse by more than this than when it was told last.
+# A current alert is sent again when it is worse by more than this than when it was sent last.
 WORSE = 1.10
 _VERSION = 1
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """`entries`: fingerprint -> {source, subject, told: {form: {when, state, severity}}}."""
+    """Ledger: `entries` maps a fingerprint to {source, subject, `told`: {form: {when, state, severity}}}."""
 
     entries: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
     def news(self, alerts: Iterable[Alert], form: str) -> list[Alert]:
-        """Those never told there, told in another state of the world, or grown clearly worse; each once."""
+        """Return the alerts never sent there, sent in another state, or clearly worse now; each once."""
         alone = {alert.fingerprint: alert for alert in alerts}
         return [alert for alert in alone.values() if self._is_news(alert, form)]
 
@@ -35,7 +35,7 @@ class Ledger:
         return alert.severity is not None and before is not None and alert.severity > before * WORSE
 
     def with_told(self, alerts: Iterable[Alert], form: str, when: str) -> "Ledger":
-        """The ledger after these were told there."""
+        """Return the ledger after these were sent there."""
         entries = dict(self.entries)
         for alert in alerts:
             entry = entries.get(alert.fingerprint, {})
@@ -45,9 +45,9 @@ class Ledger:
         return replace(self, entries=entries)
 
     def settled(self, alerts: Iterable[Alert], source: str, states: Mapping[str | None, str]) -> "Ledger":
-        """Without what a change put right: absent now, its subject looked at, in another state than when it was told.
+        """Return the ledger without what a change corrected: absent now, checked, in another state than when sent.
 
-        What is absent in the state it was told in stays: it flickers, and its return is no news.
+        What is absent in the state it was sent in remains: it flickers, and its return is no news.
         """
         standing = {alert.fingerprint for alert in alerts}
         kept = {
@@ -64,7 +64,7 @@ def _changed(entry: Mapping[str, Any], states: Mapping[str | None, str]) -> bool
 
 
 def read(path: Path) -> Ledger:
-    """The ledger at `path`; an empty one where there is none, a ResultsError where it cannot be read."""
+    """Return the ledger at `path`; an empty one where there is none, a ResultsError where it cannot be read."""
     try:
         plain: Any = json_of(path, "a readable ledger of alerts")
         if plain["version"] != _VERSION:

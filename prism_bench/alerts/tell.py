@@ -24,7 +24,7 @@ class Outcome:
     def __str__(self) -> str:
         if self.reason:
             return f"alerts: {self.place}: {self.reason}"
-        return f"alerts: {self.place}: {self.told} told, {self.known} known before"
+        return f"alerts: {self.place}: {self.told} sent, {self.known} known before"
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ def tell(
     to: Sequence[Destination],
     send: Callable[[Destination, dict], str | None] = post,
 ) -> list[Outcome]:
-    """Send each destination what is news to it, by the ledger at `path`; what did not arrive is news again next time.
+    """Send each destination what is new to it, by the ledger at `path`; what did not arrive is sent again next time.
 
     Never fails: what went wrong is in the outcomes. A ledger that cannot be read is put aside as `<name>.unreadable`
-    and everything is told: twice is better than never.
+    and everything is sent: twice is better than never.
     """
     ledger, outcomes = _opened(path)
     before, ledger = ledger, ledger.settled(alerts, occasion.source, occasion.states)
@@ -74,12 +74,12 @@ def _opened(path: Path) -> tuple[ledgers.Ledger, list[Outcome]]:
             path.replace(path.with_name(f"{path.name}.unreadable"))
         except OSError:
             return ledgers.Ledger(), [Outcome(str(path), reason=str(error))]
-        return ledgers.Ledger(), [Outcome(str(path), reason=f"{error}; put aside, everything is told anew")]
+        return ledgers.Ledger(), [Outcome(str(path), reason=f"{error}; put aside, everything is sent again")]
 
 
 def _kept(ledger: ledgers.Ledger, path: Path) -> list[Outcome]:
     try:
         ledgers.write(ledger, path)
     except ResultsError as error:
-        return [Outcome(str(path), reason=f"{error}; the same alerts will be told again")]
+        return [Outcome(str(path), reason=f"{error}; the same alerts will be sent again")]
     return []

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from prism_bench.strict_json import json_text
 
-_AGAIN = (408, 425, 429)  # besides every 5xx: the receiver's trouble, not the message's
+_AGAIN = (408, 425, 429)  # and every 5xx: the receiver's trouble, not the message's
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ def post(
     return f"{reason}, {patience.attempts} attempts"
 
 
-# Why it failed (None if it did not), whether to try again, and after how many seconds, where the receiver says.
+# Why it failed (None if it did not), whether to try again, and after how many seconds, if the receiver names a time.
 _Answer = tuple[str | None, bool, float | None]
 
 
 def _attempt(destination: Destination, body: Any, timeout: float) -> _Answer:
-    """Why it failed (None when it did not), whether to try again, and after how many seconds where the receiver says.
+    """Return why it failed (None if it did not), whether to try again, and after how many seconds if known.
 
     In a thread, because a socket's timeout covers neither the look-up of the name nor an answer that comes in drops.
     """
@@ -109,19 +109,19 @@ def _send(destination: Destination, body: Any, timeout: float) -> _Answer:
     except OSError as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         return _words(reason, timeout), True, None
-    except Exception as error:  # http.client's own errors quote the address or the token: only their kind is told
+    except Exception as error:  # http.client's own errors quote the address or the token: only their kind is reported
         return type(error).__name__, False, None
 
 
 def _words(reason: object, timeout: float) -> str:
-    """The system's words for an error of the network, which hold no secret; else its kind."""
+    """Return the system's words for an error of the network, which hold no secret; else its kind."""
     if isinstance(reason, TimeoutError):
         return f"no answer within {timeout:g} s"
     return getattr(reason, "strerror", None) or type(reason).__name__
 
 
 def _seconds(headers: Message) -> float | None:
-    """What `Retry-After` asks for, where it is a number."""
+    """Return what `Retry-After` asks for, where it is a number."""
     asked = (headers.get("Retry-After") or "").strip()
     return float(asked) if asked.isdigit() else None
 

@@ -34,7 +34,7 @@ class Bindings(Protocol):
 
 @cache
 def load() -> Bindings:
-    """An object with `version()`, `compile(text, name, entries, flags)` and `ptx` of the same arguments.
+    """Return an object with `version()`, `compile(text, name, entries, flags)` and `ptx` of the same arguments.
 
     BackendUnavailable where there is none.
     """
@@ -63,7 +63,7 @@ class _CupyBindings:
         return cubin and cubin + b"\0", lowered, log
 
     def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """The same with PTX, as text in bytes, in the cubin's place."""
+        """Return the same with PTX, as text in bytes, in the cubin's place."""
         return self._compile(text, name, entries, flags, "getPTX")
 
     def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
@@ -101,7 +101,7 @@ class _CudaBindings:
         return self._compile(text, name, entries, flags, "CUBIN")
 
     def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """The same with PTX, as text in bytes, in the cubin's place."""
+        """Return the same with PTX, as text in bytes, in the cubin's place."""
         return self._compile(text, name, entries, flags, "PTX")
 
     def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:

@@ -1,4 +1,4 @@
-"""What the machine code says about itself: a hash that changes only when instructions do, and resources."""
+"""Facts of machine code: a hash that changes only when instructions do, and resources."""
 
 import hashlib
 import io
@@ -25,7 +25,7 @@ class Resources:
 
 
 def sass_hash(cubin: bytes) -> str:
-    """A hash of the instructions alone: names, build times and paths in the file do not change it."""
+    """Return a hash of the instructions alone: names, build times and paths in the file do not change it."""
     from elftools.elf.elffile import ELFFile
 
     digest = hashlib.sha256()

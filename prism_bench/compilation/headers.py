@@ -1,4 +1,4 @@
-"""Where CUDA's own headers are: in wheels beside Python, or in a toolkit."""
+"""CUDA's headers: in wheels next to Python, or in a toolkit."""
 
 import os
 from functools import cache

@@ -53,7 +53,7 @@ def compile_source(
 ) -> Compiled:
     """Compile `source` for `architecture` (`90`) with the given entries (names or template instances).
 
-    CompilationFailed holds NVRTC's log with file and line; BackendUnavailable says that NVRTC is missing.
+    CompilationFailed holds NVRTC's log with file and line; BackendUnavailable means that NVRTC is missing.
     """
     nvrtc = bindings.load()
     text = source.read_text()
@@ -77,7 +77,7 @@ def compile_source(
 
 
 def compile_to_ptx(source: Path, entries: Sequence[str], architecture: str) -> str:
-    """The PTX of `source` for a compute capability; it holds no path and no line, and is the same wherever it is made.
+    """Return the PTX of `source` for a compute capability; it contains no path and no line, so it is reproducible.
 
     CompilationFailed and BackendUnavailable as for compile_source.
     """
@@ -118,7 +118,7 @@ def _key(source: Path, text: str, entries: Sequence[str], flags: Sequence[str], 
 
 
 def _included(source: Path, text: str) -> Iterator[str]:
-    """The texts of the catalogue's own files that the source, with that text, includes, directly or not."""
+    """Return the texts of the catalogue's own files that the source, with that text, includes, directly or not."""
     return _reached(source, text, (source.parent, *shared_with(source)), set())
 
 
@@ -134,7 +134,7 @@ def _reached(path: Path, text: str, folders: Sequence[Path], seen: set[Path]) ->
 
 
 def _from_cache(path: Path) -> Compiled | None:
-    """What was kept, or None where nothing was or it cannot be read."""
+    """Return what was kept, or None where nothing was or it cannot be read."""
     try:
         facts = json.loads(path.with_suffix(".json").read_text())
         kept = Compiled(path, facts["lowered"], resources(facts["log"]), facts["log"], facts["seconds"], cached=True)

@@ -22,5 +22,5 @@ def examine() -> Iterator[tuple[str, Check]]:
         try:
             for check in checks():
                 yield name, check
-        except Exception as error:  # whatever is wrong here is what the doctor is asked about
+        except Exception as error:  # whatever is wrong here is a finding of the doctor
             yield name, broken(name, f"{type(error).__name__}: {error}", "the check itself failed", "report this")

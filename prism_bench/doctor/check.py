@@ -18,20 +18,20 @@ class Check:
 
 
 def works(name: str, found: object) -> Check:
-    """It is there and answers."""
+    """Return a check that passed."""
     return Check(name, "works", str(found))
 
 
 def note(name: str, found: str, cause: str, cure: str) -> Check:
-    """It works, and numbers may suffer."""
+    """Return a check that passed, with a note that numbers may suffer."""
     return Check(name, "note", found, cause, cure)
 
 
 def missing(name: str, cause: str, cure: str) -> Check:
-    """It is not here."""
+    """Return a check of something that is missing."""
     return Check(name, "missing", "not here", cause, cure)
 
 
 def broken(name: str, found: str, cause: str, cure: str) -> Check:
-    """It is here and does not work."""
+    """Return a check of something that exists and does not work."""
     return Check(name, "broken", found, cause, cure)

@@ -19,7 +19,7 @@ HEADERS = {
 
 
 def checks() -> Iterator[Check]:
-    """What is installed, then whether it works."""
+    """Yield what is installed, then whether it works."""
     yield _cupy()
     yield _nvrtc()
     yield from _headers()
@@ -68,7 +68,7 @@ def _headers() -> Iterator[Check]:
 
 
 def _backend() -> Iterator[Check]:
-    """The whole road at once: context, compile, load, allocate."""
+    """Yield the whole road at once: context, compile, load, allocate."""
     try:
         facts = open_backend("cuda").facts()
     except BackendUnavailable as error:

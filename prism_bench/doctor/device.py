@@ -1,4 +1,4 @@
-"""The driver and the GPUs, through NVML: do they answer, and is anything in the way of honest times?"""
+"""Checks of the driver and the GPUs, through NVML: whether they answer, and whether something disturbs times."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,7 +63,7 @@ def _seen(found: list[Device]) -> Check:
 
 
 def _device(pynvml: ModuleType, device: Device) -> Iterator[Check]:
-    """What one GPU says of itself now."""
+    """Yield checks of one GPU."""
     try:
         reading = Probe(pynvml, device, ours=family()).read(0.0)
     except DeviceLost as error:
@@ -84,7 +84,7 @@ def _persistence(pynvml: ModuleType, device: Device) -> Check:
     try:
         on = pynvml.nvmlDeviceGetPersistenceMode(device.board)
     except pynvml.NVMLError as error:
-        return note(name, f"unknown: {error}", "the device does not tell", "nothing to do")
+        return note(name, f"unknown: {error}", "the device does not report it", "nothing to do")
     if on:
         return works(name, "on")
     return note(name, "off", "the driver unloads between processes, so that each first launch waits for it",
@@ -110,7 +110,8 @@ def _clocks(device: Device, reading: Reading) -> Check:
                       "look at cooling and power supply; measurements taken now would be refused")  # fmt: skip
     if "application clocks" in reasons:
         cure = "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root"
-        return note(name, f"{clock} of {best}, set by hand", "application clocks or locked clocks are in force", cure)
+        found = f"{clock} of {best}, set by an administrator"
+        return note(name, found, "application clocks or locked clocks are in force", cure)
     return works(name, f"{clock} of {best}, not locked: every sample carries its own clock")
 
 
@@ -147,13 +148,13 @@ def _neighbours(device: Device, reading: Reading) -> Check:
         free = bytes_text(reading.values.get("memory_free"))
         return works(name, f"none; {free} free")
     words = ", ".join(f"{one} {bytes_text(one.memory)}" for one in others)
-    return note(name, words, "they share the device; measurements beside one that works are refused",
+    return note(name, words, "they share the device; measurements during which one works are refused",
                 "end them, or choose another GPU with CUDA_VISIBLE_DEVICES")  # fmt: skip
 
 
 def _gpm(device: Device, reading: Reading) -> Check:
-    """Read once, GPM has no mean yet: that it says so means that it answers."""
+    """Read GPM once: it has no mean yet, and reporting that shows that it answers."""
     name, reason = f"GPM of GPU {device.index}", reading.missing.get("sm_active")
     if reason is None or "second sample" in reason:
         return works(name, "SM, tensor and DRAM activity without ncu")
-    return note(name, "not offered", reason, "Hopper and later have it; ncu tells the same elsewhere")
+    return note(name, "not offered", reason, "Hopper and later have it; ncu reports the same elsewhere")

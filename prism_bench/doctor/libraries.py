@@ -1,4 +1,4 @@
-"""Libraries besides CUDA: peers to compare with, asv, and what single commands need."""
+"""Libraries other than CUDA: peers to compare with, asv, and what single commands need."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec

@@ -30,7 +30,7 @@ def _tool(name: str) -> Check:
     except ProfilerFailed as error:
         return missing(name, error.failure.cause.rstrip("."), error.failure.cure.rstrip("."))
     if tool.version is None:
-        return broken(name, tool.program, "it prints no version", "run it by hand: a library of it may be missing")
+        return broken(name, tool.program, "it prints no version", "run it yourself: a library may be missing")
     return works(name, f"{tool.version}, {tool.program}")
 
 
@@ -63,7 +63,7 @@ def _is_administrator() -> bool:
 
 
 def _locale() -> Check:
-    """ncu writes numbers as the locale does; ours runs it in C, yours by hand may not."""
+    """Check the locale: ncu writes numbers in it; we run it in C, your own call may not."""
     point = locale.localeconv()["decimal_point"]
     chosen = os.environ.get("LC_ALL") or os.environ.get("LC_NUMERIC") or os.environ.get("LANG") or "C"
     if point != "." or not chosen.startswith(("C", "POSIX", "en")):

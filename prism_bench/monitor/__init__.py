@@ -1,8 +1,8 @@
-"""The device's state beside every number: NVML read at a steady beat, evidence, rules, alerts, exports.
+"""The state of the device during a measurement: NVML samples, evidence, rules, alerts, exports.
 
 nvml, devices, quantities, reading, calls, probe, gpm, processes, xid    one look at one device
 sampler, window, watching, rules, energy                                 evidence for a measurement
-executions, alerts, export, csv_file, exporter                           for who watches
+executions, alerts, export, csv_file, exporter                           for people who watch
 """
 
 from prism_bench.monitor.energy import energy_per_launch

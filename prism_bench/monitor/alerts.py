@@ -16,8 +16,8 @@ SEVERITIES = ("warning", "critical")
 class AlertRule:
     """Raised when `metric` has been above `above` for `seconds`; over when it is below `clear` again.
 
-    Values are shares, degrees Celsius and counts. `wording` says it, with `{value}` in the rule's own unit (`scale`
-    times the value).
+    Values are shares, degrees Celsius and counts. `wording` is the message, with `{value}` in the rule's own unit
+    (`scale` times the value).
     """
 
     name: str
@@ -32,7 +32,7 @@ class AlertRule:
 
 @dataclass(frozen=True)
 class ActiveAlert:
-    """An alert that stands, `since` (seconds of the epoch), with the worst `value` so far; `device` None: all."""
+    """A current alert, `since` (seconds of the epoch), with the worst `value` so far; `device` None: all."""
 
     rule: AlertRule
     device: str | None
@@ -71,14 +71,14 @@ RULES = {
 
 @dataclass
 class _State:
-    """Where one rule stands on one device: since when the limit is passed, and the alert that stands."""
+    """State of one rule on one device: since when the limit is exceeded, and the current alert."""
 
     passed_at: float | None = None
     active: ActiveAlert | None = None
 
 
 class AlertWatch:
-    """Feeds values to the rules and knows which alerts stand."""
+    """Current alerts: feeds values to the rules."""
 
     def __init__(self, rules: Mapping[str, AlertRule] = RULES, clock: Callable[[], float] = time.time) -> None:
         self._rules, self._clock = rules, clock
@@ -86,7 +86,7 @@ class AlertWatch:
         self._raised: list[float] = []
 
     def update(self, device: str | None, values: Mapping[str, float | None]) -> tuple[list, list]:
-        """The alerts that these values raise and those that they end; an unknown value changes nothing."""
+        """Return the alerts that these values raise and those that they end; an unknown value changes nothing."""
         raised, over = [], []
         for rule in self._rules.values():
             value = values.get(rule.metric)
@@ -103,7 +103,7 @@ class AlertWatch:
 
     @property
     def active(self) -> list[ActiveAlert]:
-        """Those that stand, the gravest first, then the oldest."""
+        """Return the current alerts, the gravest first, then the oldest."""
         standing = [state.active for state in self._states.values() if state.active]
         return sorted(standing, key=lambda one: (-SEVERITIES.index(one.rule.severity), one.since))
 
@@ -130,7 +130,7 @@ class AlertWatch:
 
 
 def configured(path: Path | None) -> dict[str, AlertRule]:
-    """The rules, changed by a TOML file with a table per rule: `[temperature]`, `above = 75`, `enabled = false`.
+    """Return the rules, changed by a TOML file with a table per rule: `[temperature]`, `above = 75`, `enabled = false`.
 
     A UsageError names what it does not know.
     """

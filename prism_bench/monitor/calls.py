@@ -59,7 +59,7 @@ class Call:
         self._last, self._due = now, _NEVER if forever else now + self._pause()
 
     def cost(self) -> CallCost:
-        """What it has taken so far."""
+        """Return what it has taken so far."""
         cpu, wall = (median(one) for one in zip(*self._costs, strict=True)) if self._costs else (0.0, 0.0)
         return CallCost(self._count, cpu, wall)
 

@@ -1,4 +1,4 @@
-"""Readings as a CSV file that stays below a size: one older part beside it, then the oldest lines are gone."""
+"""Readings as a CSV file that stays below a size: there is one older part, then the oldest lines are removed."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ class CsvFile:
         self._write("")
 
     def add(self, status: dict) -> None:
-        """The devices of one moment, as `export.status` gives them; a ResultsError where they cannot be written."""
+        """Write the devices of one moment, as `export.status` returns them; raise a ResultsError on failure."""
         self._turn()
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

@@ -89,7 +89,7 @@ def usable(found: list[Device]) -> list[Device]:
 
 
 def chosen(found: list[Device], words: list[str] | None) -> list[Device]:
-    """The devices that were asked for by index or (the beginning of a) UUID, else the visible ones.
+    """Return the devices named by index or (the beginning of a) UUID, else the visible ones.
 
     A UsageError for a word that names none.
     """
@@ -105,7 +105,7 @@ def chosen(found: list[Device], words: list[str] | None) -> list[Device]:
 
 
 def by_uuid(found: Sequence[Device], uuid: str) -> Device | None:
-    """The device of that UUID, whether it is written as NVML does or as CUDA does, without prefix and dashes."""
+    """Return the device of that UUID, whether it is written as NVML does or as CUDA does, without prefix and dashes."""
     return next((one for one in found if _digits(one.uuid) == _digits(uuid)), None)
 
 

@@ -1,9 +1,9 @@
 """Energy of one launch, by watching the driver's energy counter move while the kernel runs without a pause.
 
-The counter stands still for tens of milliseconds and then jumps, so a window is only worth its whole steps: it opens at
-one jump and closes at a later one, and the launches in it follow from the time between. What this says is the counter's
-own uncertainty. The sensor behind it is another matter: on some boards it looks only a quarter of the time
-(Z. Yang, K. Adamek, W. Armour, "Part-time power measurements", SC 2024).
+The counter does not change for tens of milliseconds and then jumps, so a window is only worth its whole steps: it opens
+at one jump and closes at a later one, and the launches in it follow from the time between. The reported uncertainty is
+that of the counter. The sensor behind it is another matter: on some boards it looks only a quarter of the time (Z.
+Yang, K. Adamek, W. Armour, "Part-time power measurements", SC 2024).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ class Patience:
     """At most `seconds` of running; done as soon as the uncertainty is below `precision` of the energy.
 
     A window has `steps` steps of the counter, or a single one where the time allows no more. What stays more uncertain
-    than `worst` is not told.
+    than `worst` is not reported.
     """
 
     seconds: float = 0.3
@@ -45,7 +45,7 @@ def energy_per_launch(
     patience: Patience | None = None,
     clock: Callable[[], float] = perf_counter,
 ) -> Energy:
-    """The energy of one launch, or the reason why it cannot be told.
+    """Return the energy of one launch, or the reason why there is none.
 
     `replays` keeps the device busy without a pause and yields the launches done so far; `counter` reads joules. The
     replays of one step must be shorter than a step of the counter.
@@ -74,9 +74,9 @@ def energy_per_launch(
 
 
 def _between(edges: Sequence[_Edge], steps: int) -> Energy | None:
-    """The energy between the first edge and the last; None while there are too few steps.
+    """Return the energy between the first edge and the last; None while there are too few steps.
 
-    An edge lies anywhere between two looks at the counter, so the window is uncertain by half of both gaps.
+    An edge is anywhere between two readings of the counter, so the window is uncertain by half of both gaps.
     """
     if len(edges) <= steps:
         return None

@@ -137,7 +137,7 @@ class Journal:
             return
 
     def follow(self, since: float) -> Iterator[list[Execution]]:
-        """What was added since the last time, again and again, without what ended before `since`; never ends."""
+        """Yield what was added since the last time, again and again, without what ended before `since`; never ends."""
         part = _Part(self._older) if self._older.is_file() else _Part(self.path)
         try:
             while True:
@@ -163,14 +163,14 @@ class _Part:
         self._file = None
 
     def is_at(self, path: Path) -> bool:
-        """Whether this file still stands there, or nothing does."""
+        """Return whether this file is still there, or no file."""
         try:
             return self._file is not None and path.stat().st_ino == os.fstat(self._file.fileno()).st_ino
         except OSError:
             return True
 
     def rest(self) -> list[Execution]:
-        """The whole lines behind the last ones."""
+        """Return the whole lines behind the last ones."""
         try:
             self._file = self._file or self._path.open("rb")
             self._file.seek(self._place)
@@ -198,7 +198,7 @@ def _parsed(lines: Iterable[bytes]) -> Iterator[Execution]:
 
 
 def _is_sound(found: Execution) -> bool:
-    """Whether its numbers are times and bytes; a line that says anything else is no execution."""
+    """Return whether its numbers are times and bytes; any other line is no execution."""
     times = (found.at, 0.0 if found.seconds is None else found.seconds)
     numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (*times, found.memory))
     return numbers and all(0 <= one < _LARGEST_NUMBER for one in (*times, found.memory))

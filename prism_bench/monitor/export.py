@@ -11,7 +11,7 @@
               per_kernel_stats {name: {call_count, total_time_us, avg_time_us, min_time_us, max_time_us, success_rate}},
               sampler {hertz (null for a single look), beats, cpu_share, longest_beat_ms}
 
-Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name says percent.
+Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name has percent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def snapshot(sampler: Sampler, executions: Executions, alerts: AlertWatch, query
 
 
 def status(sampler: Sampler, executions: Executions) -> dict:
-    """The devices as they are now; the headline figures are the first one's."""
+    """Return the devices as they are now; the headline figures are the first one's."""
     devices = [device(sampler, place) for place in range(len(sampler.probes))]
     first = devices[0]["values"] if devices else {}
     used, total = first.get("memory_used"), first.get("memory_total")
@@ -101,14 +101,14 @@ def device(sampler: Sampler, place: int) -> dict:
 
 
 def kernels(executions: Executions, query: KernelQuery | None = None) -> list[dict]:
-    """The kernels in the ring that the query asks for."""
+    """Return the kernels in the ring that the query asks for."""
     query = query or KernelQuery()
     found = sorted(executions.statistics(), key=_ORDERS[query.sort_by], reverse=True)
     return [_row(one) for one in found if one.calls >= query.min_calls][: query.limit]
 
 
 def report(executions: Executions) -> dict:
-    """What all executions in the ring add up to; null where there is none to speak of."""
+    """Return what all executions in the ring add up to; null where there is none to speak of."""
     ones = list(executions)
     times = [one.seconds for one in ones if one.seconds is not None]
     recent = sum(one.seconds for one in ones if one.seconds is not None and one.at >= executions.began)
@@ -126,7 +126,7 @@ def report(executions: Executions) -> dict:
 
 
 def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
-    """What the rules of `alerts.py` ask of a device; `before` keeps its counters from call to call."""
+    """Return what the rules of `alerts.py` ask of a device; `before` keeps its counters from call to call."""
     shown = device(sampler, place)
     values, lost = shown["values"], sampler.lost(place) is not None
     used, total, errors = values["memory_used"], values["memory_total"], values["ecc_uncorrected"]

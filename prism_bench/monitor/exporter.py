@@ -31,7 +31,7 @@ _DEVICE = ("gpu", "UUID", "device", "modelName", "Hostname")
 
 @dataclass(frozen=True)
 class Told:
-    """What a run record tells the exporter: seconds and joules by case, and budgets by verdict.
+    """What the exporter serves of a run record: seconds and joules by case, and budgets by verdict.
 
     `unreadable` are the files of newer records that cannot be read.
     """
@@ -122,9 +122,9 @@ def _labels(device: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def serve(collector: Collector, port: int = PORT, address: str = LOOPBACK) -> tuple[object, Thread]:
-    """Answer on `address`, port `port` (0 takes a free one) until the server is shut down; gives server and thread.
+    """Answer on `address`, port `port` (0 takes a free one) until the server is shut down; return server and thread.
 
-    BackendUnavailable without prometheus-client; a UsageError where the place is taken or is none of ours.
+    BackendUnavailable without prometheus-client; a UsageError where the address is taken or belongs to another machine.
     """
     try:
         from prometheus_client import start_http_server

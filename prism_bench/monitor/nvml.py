@@ -15,7 +15,7 @@ class DeviceLost(Exception):
 
 
 def library() -> ModuleType:
-    """pynvml with NVML opened; BackendUnavailable says in one sentence what is missing. Close it with `close`."""
+    """Return pynvml with NVML opened; close it with `close`. BackendUnavailable names what is missing."""
     try:
         import pynvml
     except ImportError as error:
@@ -37,7 +37,7 @@ def close(pynvml: ModuleType) -> None:
 
 @contextmanager
 def opened() -> Iterator:
-    """pynvml for a `with` block."""
+    """Yield pynvml in a `with` block."""
     pynvml = library()
     try:
         yield pynvml
@@ -46,7 +46,7 @@ def opened() -> Iterator:
 
 
 def why_missing(pynvml: ModuleType, error: Any) -> str:
-    """Why a quantity is null. DeviceLost where the error says that nothing will be read any more."""
+    """Return why a quantity is null; raise DeviceLost for an error after which nothing can be read."""
     if error.value in _gone(pynvml):
         raise DeviceLost(_said(error)) from None
     return {

@@ -20,7 +20,7 @@ class Probe:
     A call into the driver may cost a millisecond of a core. With a `budget`, a share of one core, the SM clock is read
     every time, since a window's verdict hangs on it; power and the reasons for a lower clock as often as their part of
     the budget allows; the rest twice a second at most. PCIe throughput blocks for 20 ms a direction, GPM wants a tenth
-    of a second between its samples, and the counters of errors change once in a year: each has a period of its own.
+    of a second between its samples, and the counters of errors change once in a year: each has its period.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class Probe:
             _share_out(budget, self._calls)
 
     def read(self, now: float) -> Reading:
-        """The device at `now`; DeviceLost where it does not answer any more."""
+        """Return the device at `now`; DeviceLost where it does not answer any more."""
         return self._made([call for call in self._calls if call.is_due(now)], now)
 
     def completed(self, now: float, since: float, names: Collection[str] | None = None) -> Reading | None:
-        """A reading in which what was read last before `since` is read anew, and only that; None where nothing was.
+        """Return a reading with new values of what was last read before `since`; None if there is nothing to read.
 
         With `names` only those quantities are. DeviceLost as of `read`.
         """
@@ -52,7 +52,7 @@ class Probe:
         return self._made(old, now) if old else None
 
     def energy(self) -> float | None:
-        """The energy counter alone, in joules, for who watches it move."""
+        """Return only the energy counter, in joules."""
         try:
             return self._pynvml.nvmlDeviceGetTotalEnergyConsumption(self.device.board) * 1e-3
         except self._pynvml.NVMLError as error:
@@ -60,7 +60,7 @@ class Probe:
             return None
 
     def costs(self) -> dict[str, CallCost]:
-        """What each call costs, by the quantities that it reads."""
+        """Return what each call costs, by the quantities that it reads."""
         return {", ".join(call.names): call.cost() for call in self._calls}
 
     def _made(self, calls: Sequence[Call], now: float) -> Reading:
@@ -74,7 +74,7 @@ class Probe:
 
 
 def _share_out(budget: float, calls: Sequence[Call]) -> None:
-    """The budget: two fifths for the clock, which is read at every beat and slows the beat where that is too little.
+    """Divide the budget: two fifths for the clock, which is read every time and slows the sampler if it needs more.
 
     A sixth each for what else is wanted at every beat, and the rest in equal parts.
     """
@@ -87,7 +87,7 @@ def _share_out(budget: float, calls: Sequence[Call]) -> None:
 
 
 def _quick(pynvml: ModuleType, device: Device) -> list[Call]:
-    """What changes within milliseconds."""
+    """Return what changes within milliseconds."""
     board, power = device.board, {pynvml.NVML_FI_DEV_POWER_INSTANT: ("power", 1e-3)}
     clock = pynvml.nvmlDeviceGetClockInfo
     return [
@@ -98,7 +98,7 @@ def _quick(pynvml: ModuleType, device: Device) -> list[Call]:
 
 
 def _slow(pynvml: ModuleType, device: Device) -> list[Call]:
-    """What lags behind, and what only grows."""
+    """Return what lags behind, and what only grows."""
     board, handle, memory = device.board, device.handle, ("memory_used", "memory_free", "memory_total")
     lagging = {
         pynvml.NVML_FI_DEV_POWER_AVERAGE: ("power_average", 1e-3),
@@ -119,7 +119,7 @@ def _slow(pynvml: ModuleType, device: Device) -> list[Call]:
 
 
 def _whole(pynvml: ModuleType, device: Device) -> list[Call]:
-    """The rest: what only a view, an export or the doctor asks for."""
+    """Return the rest: what only a view, an export or the doctor asks for."""
     board, pcie = device.board, pynvml.nvmlDeviceGetPcieThroughput
     lagging = {
         pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION: ("energy", 1e-3),
@@ -146,7 +146,7 @@ def _one(name: str, read: Callable[[], Any], period: float = 0.0) -> Call:
 
 
 def _fields(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, float]]) -> dict[str, float | str]:
-    """Field values of one call, each with a return code of its own: numbers, or why there is none."""
+    """Field values of one call, each with its return code: numbers, or why there is none."""
     found = {}
     for one in pynvml.nvmlDeviceGetFieldValues(handle, list(fields)):
         name, scale = fields[one.fieldId]
@@ -158,7 +158,7 @@ def _fields(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, flo
 
 
 def _lagging(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, float]]) -> dict[str, float | str]:
-    """The fields; the mean of the power by its older name where the field is not offered."""
+    """Return the fields; the mean of the power by its older name where the field is not offered."""
     found = _fields(pynvml, handle, fields)
     if isinstance(found["power_average"], str):
         try:
@@ -181,7 +181,7 @@ def _number(pynvml: ModuleType, one: Any) -> float:
 
 
 def _clock_reasons(pynvml: ModuleType, handle: Any) -> float:
-    """The bits by their present name, or by the one that drivers before 535 knew."""
+    """Return the bits by their present name, or by the one that drivers before 535 knew."""
     try:
         return float(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
     except pynvml.NVMLError_FunctionNotFound:

@@ -1,8 +1,8 @@
-"""Who else is on the device?
+"""Other processes on the device.
 
-NVML tells process ids of the host. Where our own id is in the list, the rest are neighbours. In a container it is not,
-and nobody can tell which of those that were there from the start is us: `ours` is None for them; who comes later is a
-neighbour all the same, because a measuring process starts no other.
+NVML reports process ids of the host. If our own id is in the list, the rest are others. In a container it is not, and
+nobody can know which of those that existed from the start is ours: `ours` is None for them. Later ones are others in
+any case, because a measuring process starts no other.
 """
 
 import os
@@ -17,7 +17,7 @@ from prism_bench.monitor.reading import Process
 
 
 def family() -> frozenset[int]:
-    """This process and its ancestors: a run's own processes, whoever started them."""
+    """Return this process and its ancestors: a run's own processes, whoever started them."""
     found, pid = set(), os.getpid()
     while pid > 1 and pid not in found:
         found.add(pid)
@@ -67,7 +67,7 @@ def _microseconds() -> int:
 
 
 def _busy(pynvml: ModuleType, handle: Any, since: int) -> set[int] | None:
-    """The ids that worked on the device since then; None where the driver does not say."""
+    """Return the ids that worked on the device since then; None where the driver does not say."""
     try:
         samples = pynvml.nvmlDeviceGetProcessUtilization(handle, since)
     except pynvml.NVMLError as error:

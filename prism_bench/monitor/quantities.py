@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Quantity:
-    """One `name` in `unit` (SI, `1` for a share); `dcgm` is its name in DCGM's exporter, which tells `scale` times it.
+    """One `name` in `unit` (SI, `1` for a share); `dcgm` is its name in DCGM, which reports `scale` times it.
 
     `kind` is `gauge`, or `counter` for what only grows until the driver is loaded again.
     """
@@ -84,7 +84,7 @@ HARMFUL = ("hw slowdown", "sw thermal", "hw thermal", "power brake")
 
 
 def reasons_in(bits: float | None) -> tuple[str, ...]:
-    """The words for the bits, unknown ones by their number; none where nothing was read."""
+    """Return the words for the bits, unknown ones by their number; none where nothing was read."""
     bits = int(bits or 0)
     known = [word for bit, word in REASONS.items() if bits & bit]
     rest = bits & ~sum(REASONS)

@@ -22,8 +22,8 @@ class Process:
 class Reading:
     """What was read `at` a moment of `time.perf_counter`, the samples' own clock.
 
-    `values` by quantity (`quantities.py`), in SI units. What is read more rarely than the rest stands as it was last
-    read. `missing` says why a quantity is null. `processes` is None where they are not known.
+    `values` by quantity (`quantities.py`), in SI units. What is read more rarely than the rest keeps its last
+    value. `missing` has the reason why a quantity is null. `processes` is None where they are not known.
     """
 
     at: float

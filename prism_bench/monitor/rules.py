@@ -1,4 +1,4 @@
-"""From evidence to a verdict: is this measurement worth keeping, and if not, why not?"""
+"""Rules that decide from evidence whether a measurement is worth keeping."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from prism_bench.units import rate_text, share_text
 class Rules:
     """What makes a measurement invalid, and how often it may be tried again.
 
-    A power limit in force is told and does not count as throttling: it is how a board runs that works hard, and the
+    An active power limit is reported and does not count as throttling: a board that works hard runs that way, the
     same in every run. A clock below `clock_share` of the session's best does, whatever held it down. A case is measured
     again up to `repeats` times after a `rest` in seconds, as long as a process has not spent `patience` seconds so.
     """
@@ -50,14 +50,14 @@ def _neighbours(evidence: Evidence) -> Iterator[str]:
 
 
 def _errors(evidence: Evidence) -> Iterator[str]:
-    """What ECC corrected cost no value and hardly any time; the rest casts doubt on both."""
+    """Yield what ECC corrected cost no value and hardly any time; the rest casts doubt on both."""
     grave = [event for event in evidence.events if " corrected " not in event]
     if grave:
         yield f"{', '.join(grave)} during the measurement"
 
 
 def remarks(evidence: Evidence) -> Iterator[str]:
-    """What a reader should know although it makes nothing invalid."""
+    """Yield what a reader should know although it makes nothing invalid."""
     if evidence.lost:
         yield f"evidence {evidence.lost}"
     if evidence.neighbours and not evidence.busy_neighbours:

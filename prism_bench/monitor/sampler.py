@@ -1,4 +1,4 @@
-"""Reads devices at a steady beat in a thread of its own, keeps the last readings, and knows what that costs."""
+"""Sampler of devices: a thread that reads them regularly, keeps the last readings, and measures its own cost."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +53,7 @@ class Sampler:
     """A bounded ring of readings per probe, filled `hertz` times a second between `start` and `stop`.
 
     `prepare` gives the probes anew after a device was lost, as a driver that restarts wants it; it raises while there
-    is nothing to read. Nothing that goes wrong here is raised: it is told by `lost`.
+    is nothing to read. Nothing that goes wrong here is raised: `lost` has the reason.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Sampler:
         self._longest = max(self._longest, self._clock() - began)
 
     def _take(self, place: int, read: Callable[[Probe, float], Reading | None]) -> None:
-        """Add what `read` gives for a probe and a moment; what goes wrong is told by `lost`."""
+        """Add what `read` gives for a probe and a moment; `lost` has the reason of a failure."""
         if not self._reading.acquire(timeout=PATIENCE):
             self._lose(place, f"the driver did not answer within {PATIENCE:g} s")
             return
@@ -120,7 +120,7 @@ class Sampler:
             self._reading.release()
 
     def latest(self, place: int = 0) -> Reading | None:
-        """The last reading of a device; None before the first."""
+        """Return the last reading of a device; None before the first."""
         ring = self._rings[place]
         return ring[-1] if ring else None
 
@@ -138,7 +138,7 @@ class Sampler:
 
     @property
     def xids_missing(self) -> str | None:
-        """Why Xids are not told; None where they are."""
+        """Return why Xids are not reported; None if they are."""
         return self._xids.missing if self._xids else "a single look waits for no events"
 
     @property
@@ -147,13 +147,13 @@ class Sampler:
         return self._thread.ident is not None
 
     def cost(self) -> Cost:
-        """What the sampler has cost so far."""
+        """Return what the sampler has cost so far."""
         ended = self._stopped if self._stopped is not None else self._clock()
         xids = self._xids.cpu_seconds if self._xids else 0.0
         return Cost(self._beats, ended - self._started, self._cpu + xids, self._longest, xids)
 
     def told(self) -> dict:
-        """What a run record keeps of the sampler: its beat and its cost."""
+        """Return what a run record keeps of the sampler: its beat and its cost."""
         cost = self.cost()
         return {
             "hertz": float(f"{cost.beats / cost.seconds:.3g}") if cost.seconds else None,
@@ -165,7 +165,7 @@ class Sampler:
 
     @contextmanager
     def window(self, place: int = 0) -> Iterator[Watch]:
-        """A stretch whose evidence stands in `.evidence` afterwards.
+        """Yield a window whose evidence is in `.evidence` afterwards.
 
         What it compares with the state ahead of it is read when it opens, what no beat in it read when it closes.
         """
@@ -204,7 +204,7 @@ class Sampler:
         self._retry = now + _RETRY_SECONDS
         try:
             fresh = {probe.device.uuid: probe for probe in self._prepare()}
-        except Exception:  # still nothing there; the reason it was lost for stands
+        except Exception:  # still no device; the reason why it was lost remains
             return
         for place, probe in enumerate(self.probes):
             if self._lost[place] and probe.device.uuid in fresh:

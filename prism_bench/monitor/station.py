@@ -32,7 +32,7 @@ class Moment:
 
 
 class Station:
-    """Looks at a sampler, at the journal of executions and at the alert rules whenever it is asked."""
+    """Monitoring station: reads a sampler, the journal of executions and the alert rules on request."""
 
     def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], query: export.KernelQuery | None = None) -> None:
         self.sampler, self.executions, self.alerts, self._query = sampler, Executions(), AlertWatch(rules), query
@@ -40,7 +40,7 @@ class Station:
         self._before: list[dict] = [{} for _ in sampler.probes]
 
     def look(self) -> Moment:
-        """This moment."""
+        """Return this moment."""
         for execution in next(self._followed):
             self.executions.add(execution)
         changes = [self.alerts.update(None, {"failures": float(self.executions.failures_of_last())})]
@@ -52,14 +52,14 @@ class Station:
         return Moment(export.snapshot(self.sampler, self.executions, self.alerts, self._query), raised, over)
 
     def look_once(self) -> Moment:
-        """A single moment, by a sampler that does not beat by itself: twice, since a mean needs two looks."""
+        """Return a single moment, by a sampler that does not beat by itself: twice, since a mean needs two looks."""
         self.sampler.beat()
         time.sleep(gpm.PERIOD * 1.1)
         self.sampler.beat()
         return self.look()
 
     def moments(self, interval: float, duration: float | None = None) -> Iterator[Moment]:
-        """A moment every `interval` seconds, at once and for `duration` seconds; without that, for ever."""
+        """Yield a moment every `interval` seconds, at once and for `duration` seconds; without that, for ever."""
         while not all(self.sampler.latest(place) or self.sampler.lost(place) for place in range(len(self._before))):
             time.sleep(0.005)
         began = due = time.monotonic()
@@ -74,7 +74,7 @@ def station(
     words: Sequence[str] | None, rules: dict[str, AlertRule], hertz: float, *,
     once: bool, query: export.KernelQuery | None = None,
 ) -> Iterator[Station]:  # fmt: skip
-    """A station for the devices that `words` name, else for the visible ones.
+    """Yield a station for the devices that `words` name, else for the visible ones.
 
     BackendUnavailable without NVML; a UsageError for an unknown device, or where none is visible.
     """
@@ -91,9 +91,9 @@ def station(
 
 
 def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[str]:
-    """Tell the webhooks of the environment what was raised, each standing alert once; what could not be told, and why.
+    """Send raised alerts to the webhooks of the environment, each current alert once; return what failed, and why.
 
-    What speaks to a network takes megabytes: it is loaded when there is something to say.
+    Network libraries take megabytes: they are loaded when there is something to send.
     """
     if not raised:
         return []

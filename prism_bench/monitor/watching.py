@@ -1,4 +1,4 @@
-"""A sampler for a device, or what stands in for one where there is nothing to watch or to watch with."""
+"""A sampler for a device, or its substitute where there is nothing to watch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -20,7 +20,7 @@ _UNHURRIED = 2.0  # hertz: so slow a beat reads everything, for somebody who loo
 
 
 class Blind:
-    """Stands where a sampler would: every window says why nothing was seen; without a reason, nothing at all."""
+    """Substitute for a sampler: every window has the reason why nothing was seen, if there is one."""
 
     def __init__(self, reason: str | None = None) -> None:
         self._reason = reason
@@ -43,7 +43,7 @@ class Blind:
 
 @contextmanager
 def watched(uuid: str | None, hertz: float = HERTZ) -> Iterator[Sampler | Blind]:
-    """A sampler of the device with that UUID while the block runs, made for a measuring process.
+    """Yield a sampler of the device with that UUID while the block runs, made for a measuring process.
 
     It reads what evidence needs, and nothing that blocks. Without a UUID, or at 0 hertz, nothing is seen.
     """
@@ -62,7 +62,7 @@ def watched(uuid: str | None, hertz: float = HERTZ) -> Iterator[Sampler | Blind]
 def sampling(
     choose: Callable[[list[Device]], Sequence[Device]], *, hertz: float, full: bool, threaded: bool = True
 ) -> Iterator[Sampler]:
-    """A sampler of the devices that `choose` picks out of all; BackendUnavailable where NVML cannot be opened.
+    """Yield a sampler of the devices that `choose` picks out of all; BackendUnavailable where NVML cannot be opened.
 
     With `threaded` it beats by itself, else when `beat` is called.
     """

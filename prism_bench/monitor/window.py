@@ -22,9 +22,9 @@ def evidence_in(
     xids: Iterable[int] = (),
     lost: str | None = None,
 ) -> Evidence:
-    """What the readings say about a window of `seconds`; `before` is the last one ahead of it, for what only grows.
+    """Return the evidence of a window of `seconds`; `before` is the last reading ahead of it, for counters.
 
-    `xids` are the Xids that fell into it; `lost` says since when the device does not answer.
+    `xids` are the Xids that fell into it; `lost` has the time since which the device does not answer.
     """
     spans = {name: span for name in SPANS if (span := _span(readings, name))}
     if "power" in spans:
@@ -51,7 +51,7 @@ def _span(readings: Sequence[Reading], name: str) -> tuple[float, float, float] 
 
 
 def _reasons(readings: Sequence[Reading]) -> dict[str, float]:
-    """The share of the readings in which each reason was given; a clock at its highest has none."""
+    """Return the share of the readings in which each reason was given; a clock at its highest has none."""
     known = [reading for reading in readings if "clock_reasons" in reading.values]
     counts: dict[str, int] = {}
     for reading in known:

@@ -1,4 +1,4 @@
-"""Xid events: the driver's own error reports, waited for in a thread of their own."""
+"""Xid events: the driver's error reports, for which a separate thread waits."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ _KEPT = 1000
 
 
 class XidWatch:
-    """Collects the Xids of the devices from `start` to `stop`; `missing` says why there are none to be had.
+    """Collects the Xids of the devices from `start` to `stop`; `missing` has the reason if they are not available.
 
     Its thread has taken `cpu_seconds` of a core.
     """
@@ -32,7 +32,7 @@ class XidWatch:
         self.cpu_seconds = 0.0
 
     def start(self) -> None:
-        """Register for the events and begin to listen; where that is not offered, `missing` says why."""
+        """Register for the events and begin to listen; if that is not offered, `missing` has the reason."""
         nvml = self._pynvml
         try:
             self._set = nvml.nvmlEventSetCreate()

@@ -46,19 +46,19 @@ def chips_in(path: Path) -> dict[str, Chip]:
     names: set[str] = set()
     for line, row in enumerate(rows, 2):
         if len(row) != len(header) or not row[0] or row[0] in names:
-            raise ResultsError(f"{path}: line {line} has {len(row)} of {len(header)} cells, or no name of its own")
+            raise ResultsError(f"{path}: line {line} has {len(row)} of {len(header)} cells, or a repeated name")
         names.add(row[0])
     found: dict[str, Chip] = {}
     for column, title in enumerate(header[1:], 1):
         name, _, capability = title.partition("_")
         if not (name and _CAPABILITY.fullmatch(capability)) or capability in found:
-            raise ResultsError(f"{path}: column '{title:.40}' is no CHIP_CAPABILITY of its own")
+            raise ResultsError(f"{path}: column '{title:.40}' is no CHIP_CAPABILITY, or a repeated one")
         found[capability] = Chip(name, capability, frozenset(row[0] for row in rows if row[column]))
     return found
 
 
 def chip_of(capability: str | int) -> Chip:
-    """The chip of a compute capability written `9.0` or 90; a UsageError with the known ones where it is none."""
+    """Return the chip of a compute capability written `9.0` or 90; a UsageError lists the known ones."""
     text = f"{capability // 10}.{capability % 10}" if isinstance(capability, int) else capability
     if text not in chips():
         raise unknown("compute capability", text, chips())

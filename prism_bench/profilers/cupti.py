@@ -23,9 +23,9 @@ _START_FLAG, _END_FLAG = 2, 4  # of markers: CUPTI_ACTIVITY_FLAG_MARKER_START an
 
 
 class Collector:
-    """Watches this process inside a `with` block; afterwards `timeline` says what happened in it.
+    """Watches this process inside a `with` block; afterwards `timeline` has what happened in it.
 
-    It may be entered again. `runtime` records the runtime's calls besides the driver's, for programs that launch
+    It may be entered again. `runtime` also records the runtime's calls, for programs that launch
     through it. Ranges that the program pushes itself are seen where NVTX_INJECTION64_PATH named CUPTI's library at its
     start.
     """
@@ -53,14 +53,14 @@ class Collector:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """The device must be idle: records of unfinished work would be missing."""
+        """Collect the records; the device must be idle, because records of unfinished work would be missing."""
         self._api.activity_flush_all(1)
         for kind in self._kinds:
             self._api.activity_disable(kind)
 
     @contextmanager
     def range(self, name: str) -> Iterator[None]:
-        """A named range of this thread, without NVTX."""
+        """Yield a named range of this thread, without NVTX."""
         start = self._api.get_timestamp()
         try:
             yield
@@ -70,13 +70,13 @@ class Collector:
 
     @contextmanager
     def warm_up(self) -> Iterator[None]:
-        """What happens inside is watched, so that CUPTI's own buffers are there, but is no part of the timeline."""
+        """Yield while CUPTI watches without a record in the timeline, so that its buffers exist afterwards."""
         start = self._api.get_timestamp()
         yield
         self._warm_ups.append((start, self._api.get_timestamp()))
 
     def timeline(self) -> Timeline:
-        """What was seen. MeasurementInvalid where CUPTI dropped records, or saw no work at all."""
+        """Return what was seen. MeasurementInvalid where CUPTI dropped records, or saw no work at all."""
         if self._failure:
             raise self._failure
         dropped = self._dropped()
@@ -98,7 +98,7 @@ class Collector:
         return count.value
 
     def _take(self, records: Iterable[Any]) -> None:
-        """Called by CUPTI, which swallows exceptions: the first one is kept for who asks for the timeline."""
+        """Handle a callback of CUPTI, which swallows exceptions: keep the first one until the timeline is read."""
         try:
             for record in records:
                 read = self._readers.get(record.kind)
@@ -128,7 +128,7 @@ class Collector:
         return read
 
     def _marker(self, one: Any) -> None:
-        """A range's end comes without its name: both carry the same id."""
+        """Record the start or end of a range; an end has no name, but the id of its start."""
         if one.flags_ & _START_FLAG:
             self._open[one.id] = one.timestamp, one.name, one.object_id.pt.thread_id
         elif one.flags_ & _END_FLAG and one.id in self._open:
@@ -144,7 +144,7 @@ def _call_name(numbering: Callable[[int], Any], number: int) -> str:
 
 
 def _thread(number: int) -> int:
-    """CUPTI's ids are those of pthreads, cut to 32 bits; the lower 31 tell threads of one process apart."""
+    """Return the id of the thread. CUPTI cuts those of pthreads to 32 bits; the lower 31 distinguish threads."""
     return number & 0x7FFFFFFF
 
 
@@ -167,7 +167,7 @@ def _load() -> Any:
 
 
 def injection_library() -> str | None:
-    """The library that NVTX must find in NVTX_INJECTION64_PATH for ranges to be seen; None where it is not found."""
+    """Return the library that NVTX must find in NVTX_INJECTION64_PATH to report ranges; None if it is not found."""
     package = find_spec("cupti")
     if package is None or not package.origin:
         return None

@@ -18,10 +18,10 @@ class Failure:
 
 
 class ProfilerFailed(ProfilerError):
-    """`failure` says which class of failure it was."""
+    """`failure` is the class of failure."""
 
     def __init__(self, tool: str, failure: Failure, words: str = "") -> None:
-        said = f" It said: {words}" if words else ""
+        said = f" It printed: {words}" if words else ""
         super().__init__(f"{tool}: {failure.cause} {failure.cure}{said}")
         self.tool, self.failure, self.exit_code = tool, failure, failure.exit_code
 
@@ -45,8 +45,8 @@ FAILURES = (
             "it refuses this device, or the sandbox around it.",
             "Run it outside the sandbox, with the compute-sanitizer of the driver's CUDA release."),
     Failure("unknown_metric", r"Failed to find metric|\(!\) n/a",  # the second in a table that is else well
-            "the profiler does not know a metric that it was asked for.",
-            "prism_bench/profilers/metric_support.csv says which chip has which; scripts/metric_table makes it anew."),
+            "the profiler does not know a requested metric.",
+            "prism_bench/profilers/metric_support.csv lists the metrics of each chip; scripts/metric_table writes it."),
     Failure("kernel_not_prepared", r"Failed to prepare kernel for profiling",
             "the profiler cannot run the kernel several times.",
             "Free device memory, since it saves what the kernel may write, or count one pass with --set traffic."),
@@ -65,7 +65,7 @@ FAILURES = (
 
 EMPTY = Failure(
     "empty_report", "", "the profiler ended well and left no result.",
-    "Its log stands beside the report; a report without rows is never taken for nothing launched.", 3,
+    "Its log is next to the report; a report without rows is never taken for nothing launched.", 3,
 )  # fmt: skip
 MISSING = Failure(
     "not_installed", "", "the tool is not on this machine.",
@@ -76,14 +76,14 @@ TIMED_OUT = Failure(
     "Choose fewer cases or a longer --limit-seconds; clocks are never held, so nothing needs resetting.",
 )  # fmt: skip
 OTHER = Failure(
-    "failed", "", "it failed in a way that is not known here.", "Its own words stand in the log beside the report.",
+    "failed", "", "it failed in a way that is not known here.", "Its output is in the log next to the report.",
 )  # fmt: skip
 
 
 def classify(text: str, status: int, *, produced: bool) -> Failure | None:
-    """The failure that a tool's words and exit status tell of; None where it ended well and `produced` its result.
+    """Return the failure that output and exit status show; None if the tool ended well and `produced` its result.
 
-    Words that stand beside a result are warnings: with a result and status 0 nothing failed.
+    Words that come with a result are warnings: with a result and status 0 nothing failed.
     """
     if status == 0 and produced:
         return None
@@ -94,7 +94,7 @@ def classify(text: str, status: int, *, produced: bool) -> Failure | None:
 
 
 def last_words(text: str, lines: int = 2) -> str:
-    """The last lines of what a tool said, its errors before anything else."""
+    """Return the last lines of a tool's output, its errors first."""
     said = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in said if "==ERROR==" in line or line.startswith("=========") and "rror" in line]
     return " | ".join((errors or said)[-lines:])[:400]

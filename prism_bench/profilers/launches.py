@@ -1,4 +1,4 @@
-"""What a kernel profiler says of launches, whichever tool and file it came from."""
+"""Launches as a kernel profiler reports them, whichever tool and file they came from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,6 +44,6 @@ class ProfiledLaunch:
     rules: tuple[Rule, ...] = field(default=())
 
     def value(self, metric: str) -> float | None:
-        """The metric's value in SI; None where it was not collected or is no number."""
+        """Return the metric's value in SI; None where it was not collected or is no number."""
         found = self.metrics.get(metric)
         return found.value if found else None

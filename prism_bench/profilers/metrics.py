@@ -1,6 +1,6 @@
 """One set of metrics over all tools: what each is called by whom, on which chip, and how several launches add up.
 
-Names of counters are `unit__what.rollup.submetric`. Which base names a chip has stands in `metric_support.csv`, made by
+Names of counters are `unit__what.rollup.submetric`. The base names of each chip are in `metric_support.csv`, made by
 `scripts/metric_table` from NVIDIA's own tables; names that the tool computes itself (`launch__...`) are on every chip.
 """
 
@@ -19,8 +19,10 @@ _COMPUTED = ("launch__", "sm__maximum_warps_per_active_cycle_pct")
 
 @dataclass(frozen=True)
 class LogicalMetric:
-    """`sources` are the tool's names, the best first; `combine` says how launches of one case add up (`sum`, `max`, or
-    `mean` weighted by duration); `sets` are the choices of metrics that hold it.
+    """Metric with one name over all tools.
+
+    `sources` are the tool's names, the best first; `combine` defines how launches of one case add up (`sum`, `max`, or
+    `mean` weighted by duration); `sets` are the choices of metrics that contain it.
     """
 
     name: str
@@ -87,7 +89,7 @@ REPLACED = {
 
 
 def base(name: str) -> str:
-    """The part of a metric's name that a chip has or has not: `dram__bytes_read` of `dram__bytes_read.sum`."""
+    """Return the part of a metric's name that a chip has or has not: `dram__bytes_read` of `dram__bytes_read.sum`."""
     return name.split(".")[0]
 
 
@@ -97,12 +99,12 @@ def computed_by_tool(name: str) -> bool:
 
 
 def source_on(metric: LogicalMetric, chip: Chip) -> str | None:
-    """The first of the metric's sources that the chip has; None where it has none."""
+    """Return the first of the metric's sources that the chip has; None where it has none."""
     return next((one for one in metric.sources if computed_by_tool(one) or chip.has(base(one))), None)
 
 
 def counters(chip: Chip, chosen: str = "core") -> tuple[str, ...]:
-    """The names to ask the profiler for on this chip, for the metrics of the set `chosen`."""
+    """Return the names to ask the profiler for on this chip, for the metrics of the set `chosen`."""
     wanted = [source_on(metric, chip) for metric in LOGICAL.values() if chosen in metric.sets]
     return tuple(name for name in wanted if name and not computed_by_tool(name))
 
@@ -142,7 +144,7 @@ def _together(metric: LogicalMetric, values: list[float], launches: Sequence[Pro
 
 
 def advice(name: str, known: Mapping[str, object]) -> str:
-    """What to ask for instead of a name that no chip has: its replacement, or the nearest names."""
+    """Return what to ask for instead of a name that no chip has: its replacement, or the nearest names."""
     from difflib import get_close_matches
 
     if base(name) in REPLACED:

@@ -1,4 +1,4 @@
-"""Nsight Compute's command lines, and what it says besides its results."""
+"""Nsight Compute's command lines, and its messages."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from prism_bench.profilers.tools import Tool
 _PASSES = re.compile(
     r'==PROF== Profiling "(?P<kernel>[^"]*)".*?(?P<passes>\d{1,9}) pass(?:es)?\s*$', re.MULTILINE | re.ASCII
 )
-# Both are computed from the launch, without a pass of their own but that of the occupancy counter.
+# Both are computed from the launch, without a pass except that of the occupancy counter.
 _SECTIONS = ("LaunchStats", "Occupancy")
 
 
@@ -28,7 +28,7 @@ class Counting:
 
 
 def capture(tool: Tool, counting: Counting, report: Path, program: Sequence[str]) -> list[str]:
-    """The command that profiles what `program` launches between its profiler marks into `report` (.ncu-rep)."""
+    """Return the command that profiles what `program` launches between its profiler marks into `report` (.ncu-rep)."""
     sections = [word for section in counting.sections for word in ("--section", section)]
     return [
         tool.program, "--config-file", "off", "--clock-control", counting.clock_control,
@@ -39,8 +39,9 @@ def capture(tool: Tool, counting: Counting, report: Path, program: Sequence[str]
 
 
 def exports(tool: Tool, report: Path) -> list[list[str]]:
-    """The commands that print a report as a wide table in base units, the best first: the second is for an ncu that
-    refuses to print ranges.
+    """Return the commands that print a report as a wide table in base units, the best first.
+
+    The second is for an ncu that refuses to print ranges.
     """
     plain = ["--config-file", "off", "--import", str(report), "--csv", "--page", "raw", "--print-units", "base"]
     return [[tool.program, *plain, "--nvtx"], [tool.program, *plain]]

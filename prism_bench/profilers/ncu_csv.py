@@ -1,4 +1,4 @@
-"""Nsight Compute's CSV in its four layouts: long (current, older, with NVTX) and wide, whatever stands around it."""
+"""Nsight Compute's CSV in its four layouts: long (current, older, with NVTX) and wide, with any text around it."""
 
 import csv
 import io
@@ -26,12 +26,12 @@ _SPEEDUP = re.compile(r"\d{1,9}(\.\d{1,30})?", re.ASCII)
 
 
 def read(path: Path | str) -> list[ProfiledLaunch]:
-    """The launches in the file; a ResultsError where it cannot be read or holds none."""
+    """Return the launches in the file; a ResultsError where it cannot be read or holds none."""
     return parse(table_text_of(Path(path), "CSV of ncu"), str(path))
 
 
 def parse(text: str, origin: str) -> list[ProfiledLaunch]:
-    """The launches in ncu's CSV output, whatever stands around the table; a ResultsError where there are none."""
+    """Return the launches in ncu's CSV output, with any text around the table; a ResultsError if there are none."""
     lines = io.StringIO(text.lstrip("\ufeff")).readlines()
     start = next((i for i, line in enumerate(lines) if _HEADER.match(line)), None)
     if start is None:
@@ -49,7 +49,7 @@ def parse(text: str, origin: str) -> list[ProfiledLaunch]:
 
 
 def _wide(header: Sequence[str], body: Sequence[list[str]], origin: str) -> list[ProfiledLaunch]:
-    """A row per launch and a column per metric; the row without an ID holds the units."""
+    """Return a row per launch and a column per metric; the row without an ID holds the units."""
     units = next((row for row in body if row and not row[0] and len(row) == len(header)), None)
     if units is None:
         raise ResultsError(f"{origin}: a wide table without its row of units")
@@ -61,7 +61,7 @@ def _wide(header: Sequence[str], body: Sequence[list[str]], origin: str) -> list
     for row in rows:
         found = _launch(dict(zip(header, row, strict=True)), origin)
         if (found.process, found.id) in launches:
-            raise ResultsError(f"{origin}: launch {found.id} stands in two rows")
+            raise ResultsError(f"{origin}: launch {found.id} is in two rows")
         place = f"{origin}: launch {found.id}"
         metrics = {header[i]: _quantity(row[i], units[i], mark, f"{place}, {header[i]!r:.80}") for i in columns}
         launches[found.process, found.id] = replace(found, metrics=metrics)
@@ -69,7 +69,7 @@ def _wide(header: Sequence[str], body: Sequence[list[str]], origin: str) -> list
 
 
 def _long(header: Sequence[str], body: Sequence[list[str]], origin: str) -> list[ProfiledLaunch]:
-    """A row per metric of a launch, shorter than the header, and a row per rule, where the page has rules."""
+    """Return a row per metric of a launch, shorter than the header, and a row per rule, where the page has rules."""
     fields = header.index("Metric Value") + 1
     rows = [row for row in body if _is_launch(row)]
     _refuse_cut(rows, fields, len(header), origin)
@@ -100,7 +100,7 @@ def _is_launch(row: Sequence[str]) -> bool:
 
 
 def _refuse_columns(header: Sequence[str], needed: Iterable[str], origin: str) -> None:
-    """The columns that are read must be there, and once."""
+    """Require that each column that is read is there once."""
     missing = [name for name in needed if name not in header]
     if missing:
         raise ResultsError(f"{origin}: the table has no column '{missing[0]}'; it is cut, or no table of ncu")
@@ -116,7 +116,7 @@ def _refuse_cut(rows: Sequence[Sequence[str]], least: int, most: int, origin: st
 
 
 def _is_range(column: str) -> bool:
-    """The columns that `--nvtx` adds, such as `Id:Domain:Push/Pop_Range:PL_Type:...`."""
+    """Return the columns that `--nvtx` adds, such as `Id:Domain:Push/Pop_Range:PL_Type:...`."""
     return "_Range:" in column or column.startswith(("NVTX", "Id:Domain"))
 
 
@@ -142,7 +142,7 @@ def _launch(row: Mapping[str, str], origin: str) -> ProfiledLaunch:
 
 
 def _optional(text: str | None, place: str) -> int | None:
-    """A number that older layouts have not; words such as a device's name are none."""
+    """Return a number that older layouts have not; words such as a device's name are none."""
     return whole_number(text, place) if text and text.isascii() and text.isdigit() else None
 
 

@@ -10,7 +10,7 @@ from prism_bench.profilers.numbers import to_si
 
 
 def read(path: Path | str) -> list[ProfiledLaunch]:
-    """The launches in the report. BackendUnavailable without the reader; a ResultsError where the report holds none.
+    """Return the launches in the report; BackendUnavailable without the reader, ResultsError without a launch.
 
     A corrupt file makes the reader no trouble: it gives an empty report, which is an error here.
     """

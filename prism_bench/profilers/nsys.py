@@ -7,7 +7,7 @@ from prism_bench.profilers.tools import Tool
 
 
 def capture(tool: Tool, report: Path, program: Sequence[str]) -> list[str]:
-    """The command that traces what `program` does between its profiler marks into `report` (.nsys-rep)."""
+    """Return the command that traces what `program` does between its profiler marks into `report` (.nsys-rep)."""
     return [
         tool.program, "profile", "--trace", "cuda,nvtx", "--capture-range", "cudaProfilerApi",
         "--capture-range-end", "stop", "--cuda-graph-trace", "node", "--sample", "none", "--cpuctxsw", "none",
@@ -16,7 +16,7 @@ def capture(tool: Tool, report: Path, program: Sequence[str]) -> list[str]:
 
 
 def export(tool: Tool, report: Path, database: Path) -> list[str]:
-    """The command that writes a report as an SQLite database."""
+    """Return the command that writes a report as an SQLite database."""
     return [
         tool.program,
         "export",

@@ -84,7 +84,7 @@ class Checks:
             raise ResultsError(f"{self._origin}: StringIds has two names of id {twice[0]}; export it again")
 
     def events(self, table: str) -> None:
-        """Check the kind of every event of the table, and that it has what tells ranges from other events."""
+        """Check the kind of every event of the table, and that it has what distinguishes ranges from other events."""
         if table in self._columns:
             self._need(table, ("eventType", "start", "end"))
             self._rows(table, _EVENT, "")
@@ -98,7 +98,7 @@ class Checks:
         return self._database.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None
 
     def _rows(self, table: str, rules: Iterable[Rule], condition: str) -> None:
-        """A ResultsError for the first row that breaks a rule."""
+        """Raise a ResultsError for the first row that breaks a rule."""
         rules = list(rules)
         sound = " AND ".join(f"({rule.condition})" for rule in rules)
         where = f"{condition} AND" if condition else "WHERE"

@@ -40,7 +40,7 @@ _SKIPPED = re.compile(r"SKIPPED: .* does not contain")
 
 @dataclass(frozen=True)
 class StatsTable:
-    """One report of `nsys stats`: rows by column, times in seconds, sizes in bytes, shares of one; `kind` says of what.
+    """One report of `nsys stats`, of a `kind`: rows by column, times in seconds, sizes in bytes, shares of one.
 
     `share` is of the rows listed, not of the wall time.
     """
@@ -50,12 +50,12 @@ class StatsTable:
 
 
 def read(path: Path | str) -> StatsTable:
-    """The table in the file; a ResultsError where there is none. What nsys skipped for want of data is empty."""
+    """Return the table in the file; a ResultsError where there is none. What nsys skipped for want of data is empty."""
     return parse(table_text_of(Path(path), "CSV of nsys stats"), str(path))
 
 
 def parse(text: str, origin: str) -> StatsTable:
-    """The same from text, whatever nsys says before the table."""
+    """Return the same from text, with any output of nsys before the table."""
     lines = io.StringIO(text).readlines()
     start = next((i for i, line in enumerate(lines) if _is_header(line)), None)
     if start is None and _SKIPPED.search(text):
@@ -83,7 +83,7 @@ def parse(text: str, origin: str) -> StatsTable:
 
 
 def timeline(table: StatsTable, origin: str) -> Timeline:
-    """The timeline in a trace of the device (`cuda_gpu_trace`); it has no calls, so that nobody can be blamed for gaps.
+    """Return the timeline of a trace of the device (`cuda_gpu_trace`); it has no calls, so gaps have no cause.
 
     A ResultsError for any other table: a summary has no gaps.
     """

@@ -1,6 +1,6 @@
 """Nsight Systems' SQLite exports, of schema 3.20 to 3.25, into a timeline; in pieces, so that a gigabyte fits.
 
-Tables exist only where they have rows, and columns come and go, so both are asked for first. `globalPid` is the upper
+Tables exist only where they have rows, and columns come and go, so both are looked up first. `globalPid` is the upper
 part of `globalTid`: the lower 24 bits are the thread's. Columns take the smallest type that holds them.
 """
 
@@ -30,7 +30,7 @@ _RANGE = {"start": "i8", "end": "i8", "name": "name", "process": "i2", "thread":
 
 
 def read(path: Path | str) -> Timeline:
-    """The timeline in the export; a ResultsError where it cannot be read or holds no work of a device."""
+    """Return the timeline in the export; a ResultsError where it cannot be read or holds no work of a device."""
     if not Path(path).is_file():
         raise ResultsError(f"{path}: no such export")
     try:
@@ -43,14 +43,14 @@ def read(path: Path | str) -> Timeline:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """The export, which nobody may change; bytes of a name that are no UTF-8 are shown as `\\xff`."""
+    r"""Return the export, opened read-only; bytes of a name that are no UTF-8 are shown as `\xff`."""
     database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     database.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
     return database
 
 
 class _Export:
-    """One open file: which tables and columns it has, and what process and string ids in it stand for."""
+    """One open file: which tables and columns it has, and what process and string ids in it mean."""
 
     def __init__(self, path: Path, database: sqlite3.Connection) -> None:
         self._path, self._db = path, database
@@ -106,7 +106,7 @@ class _Export:
     def _know_names(self) -> None:
         """Every string of the file by its place in `_names`; `_place` finds those of ids.
 
-        Texts that ranges have of their own get ids below -1.
+        Texts that only ranges have get ids below -1.
         """
         known = dict(self._db.execute("SELECT id, value FROM StringIds")) if "StringIds" in self._columns else {}
         self._own = {}
@@ -120,7 +120,7 @@ class _Export:
         self._name_ids = ids[self._name_order]
 
     def _place(self, ids: np.ndarray) -> np.ndarray:
-        """The places of the names with these ids, -1 for the id -1; a ResultsError where another one has no name."""
+        """Return the places of the names with these ids, -1 for the id -1; a ResultsError for an unknown id."""
         found = np.minimum(np.searchsorted(self._name_ids, ids), max(len(self._name_ids) - 1, 0))
         known = self._name_ids[found] == ids if len(self._name_ids) else np.zeros(len(ids), bool)
         lost = ids[~known & (ids != -1)]
@@ -139,7 +139,7 @@ class _Export:
         return self._db.execute(f'SELECT COALESCE(SUM("end" - start), 0) FROM {_OVERHEAD}').fetchone()[0]
 
     def _calls(self) -> Calls:
-        """The calls in the order of their start; `_caller` finds those of work from then on."""
+        """Return the calls in the order of their start; `_caller` finds those of work from then on."""
         count = self._count(_CALLS)
         found = self._empty(_CALL, count, [_CALLS] if count else [])
         if count:
@@ -204,7 +204,7 @@ class _Export:
         return Ranges(**found)
 
     def _pieces(self, table: str, terms: Sequence[str]) -> Iterator[tuple[slice, np.ndarray]]:
-        """The rows of integers, some at a time, with the places they belong to."""
+        """Yield the rows of integers, some at a time, with the places they belong to."""
         rows = self._db.execute(f"SELECT {', '.join(terms)} FROM {table}")
         for first, some in _batches(rows):
             flat = np.fromiter(chain.from_iterable(some), np.int64, len(some) * len(terms))
@@ -227,7 +227,7 @@ class _Export:
 
 
 def _small(numbers: np.ndarray, known: dict[int, int]) -> np.ndarray:
-    """The numbers as small ones, in the order in which they are met; `known` remembers them."""
+    """Return the numbers as small ones, in the order in which they are met; `known` remembers them."""
     if (numbers == numbers[0]).all():
         return np.full(len(numbers), known.setdefault(int(numbers[0]), len(known)), np.int16)
     distinct, where = np.unique(numbers, return_inverse=True)
@@ -237,7 +237,7 @@ def _small(numbers: np.ndarray, known: dict[int, int]) -> np.ndarray:
 
 
 def _batches(rows: sqlite3.Cursor) -> Iterator[tuple[int, list[Any]]]:
-    """The cursor's rows, some at a time, with the number of the first."""
+    """Yield the cursor's rows, some at a time, with the number of the first."""
     first = 0
     for some in iter(lambda: rows.fetchmany(_PIECE), []):
         yield first, some

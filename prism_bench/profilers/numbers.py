@@ -42,12 +42,12 @@ def decimal_mark(texts: Iterable[str], origin: str) -> str:
                            "run the profiler with LC_ALL=C")  # fmt: skip
     if not shown and doubtful:
         raise ResultsError(f"{origin}: '{doubtful}' may be a fraction or a thousand times as much, and no other number "
-                           "of the table tells; run the profiler with LC_ALL=C")  # fmt: skip
+                           "of the table decides; run the profiler with LC_ALL=C")  # fmt: skip
     return next(iter(shown), ".")
 
 
 def _shown_mark(text: str) -> str | None:
-    """The decimal mark that this number alone proves; None where it has no separator or could be read both ways."""
+    """Return the decimal mark that this number proves; None if it has no separator or could be read both ways."""
     body = text.lower().split("e")[0]
     dots, commas = body.count("."), body.count(",")
     if dots and commas:
@@ -63,7 +63,7 @@ def _shown_mark(text: str) -> str | None:
 
 
 def number(text: str, mark: str = ".") -> float:
-    """The number that `text` is where `mark` is the decimal mark; a ResultsError where it is too large for a float."""
+    """Return the number in `text` with the decimal mark `mark`; a ResultsError if it is too large for a float."""
     other = "," if mark == "." else "."
     value = float(text.replace(other, "").replace(mark, "."))
     if not math.isfinite(value):
@@ -72,7 +72,7 @@ def number(text: str, mark: str = ".") -> float:
 
 
 def to_si(value: float, unit: str) -> tuple[float, str]:
-    """The value in SI and its unit: seconds, bytes, hertz, shares of one; an unknown unit stays as it is."""
+    """Return the value in SI and its unit: seconds, bytes, hertz, shares of one; an unknown unit stays as it is."""
     if unit == "%":
         return value / 100, "1"
     found = _UNIT.fullmatch(unit)

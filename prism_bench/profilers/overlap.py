@@ -10,8 +10,10 @@ from prism_bench.profilers.timeline import COPY, KERNEL, Timeline
 
 @dataclass(frozen=True)
 class Overlap:
-    """Of one named range: `kernels` and `copies` in it, seconds in which anything ran (`busy`), and in which two pieces
-    of work or more did (`shared`); `span` is from the first start to the last end.
+    """Overlap in one named range.
+
+    It has `kernels` and `copies`, seconds in which anything ran (`busy`), and in which two pieces of work or more did
+    (`shared`); `span` is from the first start to the last end.
     """
 
     kernels: int
@@ -27,7 +29,7 @@ class Overlap:
 
 
 def overlap(timeline: Timeline, name: str) -> Overlap:
-    """What ran between the begin and the end of the range called `name`, which must hold all of its work.
+    """Return what ran between the begin and the end of the range called `name`, which must hold all of its work.
 
     MeasurementInvalid where the timeline has no such range or no work in it.
     """

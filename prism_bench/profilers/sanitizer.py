@@ -1,7 +1,7 @@
-"""compute-sanitizer: its command line, and its words as findings by case.
+"""compute-sanitizer: its command line, and its output as findings by case.
 
-What it prints and what the program prints come out of one pipe. The program says which case it is in; since the device
-is idle at both ends of a case, a finding belongs to the case in whose lines it stands, unless that case has no such
+It shares one pipe with the program. The program prints which case it is in; since the device
+is idle at both ends of a case, a finding belongs to the case in whose lines it is, unless that case has no such
 kernel.
 """
 
@@ -42,9 +42,9 @@ class SanitizerFinding:
 
 @dataclass(frozen=True)
 class Checked:
-    """What one run of a check said: its findings, which cases it came to the end of, and how many errors it counted.
+    """Result of one run of a check: its findings, which cases it finished, and how many errors it counted.
 
-    `counted` is None where it never came to its summary.
+    `counted` is None if it never reached its summary.
     """
 
     check: str
@@ -54,12 +54,12 @@ class Checked:
 
 
 def command(tool: Tool, check: str, program: Sequence[str]) -> list[str]:
-    """The command that runs the program under the check."""
+    """Return the command that runs the program under the check."""
     return [tool.program, "--tool", check, *_PRINTED, *_OWN.get(check, ()), *_OF_PROGRAM, *program]
 
 
 def parse(text: str, check: str, entries: Mapping[str, Sequence[str]]) -> Checked:
-    """The run's findings; `entries` are the names of the kernels that each case launches."""
+    """Return the run's findings; `entries` are the names of the kernels that each case launches."""
     case, current, found, done, counted = None, None, [], [], None
     for line in text.splitlines():
         if line.startswith((BEGIN, END)):
@@ -88,7 +88,7 @@ def _file(source: str) -> str:
 def _finding(
     check: str, one: Mapping[str, Any], done: Sequence[str], entries: Mapping[str, Sequence[str]]
 ) -> SanitizerFinding:
-    """The finding, in the case whose lines it stands in or, where that has no such kernel, in the last one that has."""
+    """Return the finding, in the case in whose lines it is, or in the last one that has such a kernel."""
     kernel = one.get("kernel", "")
     place = _PLACE.search(one["message"])
     kernel = kernel or (place["kernel"].strip() if place else "")

@@ -1,7 +1,6 @@
-"""What a tracer saw: work on devices, calls on the host that brought it, and named ranges; arrays, so that millions
-fit.
+"""Timelines: work on devices, the host calls that brought it, and named ranges, as arrays, so that millions fit.
 
-Times are nanoseconds on one clock. Work and calls stand in the order of their start. They belong together where
+Times are nanoseconds on one clock. Work and calls are in the order of their start. They belong together where
 correlation id AND process agree: two processes number their calls alike (`Caller` joins them).
 """
 
@@ -17,8 +16,10 @@ NO_CALL = -1
 
 @dataclass(frozen=True)
 class Work:
-    """Kernels, copies and sets: `start` (int64) and `length`; `name` indexes the timeline's names (-1: none), `call`
-    its calls (-1: none). `bytes` are those of copies and sets alone, in their order.
+    """Kernels, copies and sets.
+
+    Each has `start` (int64) and `length`; `name` indexes the timeline's names (-1: none), `call` its calls (-1: none).
+    `bytes` are only those of copies and sets, in their order.
     """
 
     start: np.ndarray
@@ -71,7 +72,7 @@ class Ranges:
 class Timeline:
     """One capture. `untraced_graphs` are graph launches whose kernels the capture does not hold one by one.
 
-    `source` says which file or process, `tool` and `version` who made it; `notes` are what one must know.
+    `source` is the file or process, `tool` and `version` made it; `notes` are what one must know.
     """
 
     work: Work
@@ -101,7 +102,7 @@ class Caller:
             self._keys, self._order = self._keys[order], order.astype(np.int32)
 
     def of(self, process: np.ndarray, correlation: np.ndarray) -> np.ndarray:
-        """The index of each piece of work's call; NO_CALL where there is none."""
+        """Return the index of each piece of work's call; NO_CALL where there is none."""
         wanted = _keys(process, correlation)
         if not len(self._keys):
             return np.full(len(wanted), NO_CALL, np.int32)
@@ -139,8 +140,10 @@ def timeline_of(
     names: Iterable[str],
     **facts: Any,
 ) -> Timeline:
-    """A timeline from rows: work as (start, end, device, kind, name, bytes, correlation, process), calls as (start,
-    end, name, correlation, process, thread), ranges as (start, end, name, process, thread); end exclusive, nanoseconds.
+    """Return a timeline from rows, in nanoseconds, with exclusive ends.
+
+    Work is (start, end, device, kind, name, bytes, correlation, process), calls are (start, end, name, correlation,
+    process, thread), ranges (start, end, name, process, thread).
     """
     called = columns(calls, "start end name correlation process thread")
     done = columns(work, "start end device kind name bytes correlation process")

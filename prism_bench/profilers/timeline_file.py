@@ -26,7 +26,7 @@ def save(timeline: Timeline, path: Path) -> None:
 
 
 def load(path: Path) -> Timeline:
-    """The timeline in `path`; a ResultsError where it is none, is damaged, or would take too much memory."""
+    """Return the timeline in `path`; a ResultsError where it is none, is damaged, or would take too much memory."""
     try:
         _require_size(path)
         with np.load(path, allow_pickle=False) as found:
@@ -42,7 +42,7 @@ def load(path: Path) -> Timeline:
 
 
 def _require_size(path: Path) -> None:
-    """What is packed in the file must fit: each member says its size, and NumPy takes no more than that."""
+    """Require that the unpacked file fits: each member declares its size, and NumPy reads no more than that."""
     with zipfile.ZipFile(path) as packed:
         size = sum(member.file_size for member in packed.infolist())
     if size > LARGEST:
@@ -54,7 +54,7 @@ def _columns(found: Mapping[str, np.ndarray], part: str) -> dict[str, np.ndarray
 
 
 def _refuse_broken(timeline: Timeline) -> None:
-    """A ValueError where columns do not fit together, or where times and places cannot be."""
+    """Raise a ValueError for columns that do not fit together, and for impossible times and places."""
     _columns_of(timeline.work, bytes=len(timeline.work.transfers))
     _columns_of(timeline.calls)
     _columns_of(timeline.ranges)

@@ -28,14 +28,14 @@ class Tool:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: its exit status and all that it said."""
+    """End of a program: its exit status and its output."""
 
     status: int
     text: str
 
 
 def find(name: str) -> Tool:
-    """The tool; ProfilerFailed where it is not installed."""
+    """Return the tool; ProfilerFailed where it is not installed."""
     places = [place for pattern in _FOLDERS for place in sorted(Path("/").glob(pattern[1:]), reverse=True)]
     program = shutil.which(name) or shutil.which(name, path=os.pathsep.join(map(str, places)))
     if program is None:
@@ -53,14 +53,14 @@ def _version(program: str | Path) -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment in the C locale, so that numbers have one form, and with nothing left in the home."""
+    """Return our environment in the C locale, so that numbers have one form, and without leftovers in the home."""
     return {**os.environ, "LC_ALL": "C", "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
 
 
 def run(
     command: Sequence[str], log: Path, seconds: float, watch: Callable[[], object] = lambda: None, **variables: str
 ) -> Ended:
-    """Run the command, all it says in `log`; `watch` is called twice a second. ProfilerFailed at the limit."""
+    """Run the command with all output in `log`; call `watch` twice a second. ProfilerFailed at the limit."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as words:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=words, stderr=subprocess.STDOUT,

@@ -43,7 +43,7 @@ def test_same_code_no_new_evidence_no_second_alert(night):
     assert [0] == night(SLOW)
     assert [0] == night(replace(SLOW, message="cold time is 9.1 us", severity=1.6))
     assert 1 == len(night.bodies)
-    assert "alerts: https://one.example.org: 0 told, 1 known before" == str(night.outcomes[0])
+    assert "alerts: https://one.example.org: 0 sent, 1 known before" == str(night.outcomes[0])
 
 
 @pytest.mark.parametrize("evidence", [{"state": "sass2"}, {"severity": 1.7}])
@@ -128,7 +128,7 @@ def test_a_ledger_that_cannot_be_written_fails_nothing(night):
     night.path.parent.write_text("in the way")
     night(SLOW)
     assert 1 == len(night.bodies)
-    assert "will be told again" in str(night.outcomes[-1])
+    assert "will be sent again" in str(night.outcomes[-1])
 
 
 def test_the_plain_form_holds_every_field_and_the_fingerprint():

@@ -50,7 +50,7 @@ def test_the_error_says_tool_cause_cure_and_the_tools_own_words():
     failure = classify(SAID["permission"], 1, produced=False)
     error = ProfilerFailed("ncu", failure, last_words(SAID["permission"]))
     assert str(error).startswith("ncu: the driver gives performance counters to administrators only. Run as root")
-    assert "It said: ==ERROR== ERR_NVGPUCTRPERM" in str(error)
+    assert "It printed: ==ERROR== ERR_NVGPUCTRPERM" in str(error)
     assert 2 == error.exit_code
 
 
