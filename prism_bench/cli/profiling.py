@@ -54,7 +54,7 @@ def profile(wanted: Wanted, tool: str, plan: dict, quiet: bool):
 def _counted(wanted, plan, quiet):
     from prism_bench.studies import profiling
 
-    chosen = profiling.Plan(wanted.reports / "captures", **plan, tried=_last_tried(wanted, plan["chosen"]))
+    chosen = profiling.ProfilePlan(wanted.reports / "captures", **plan, tried=_last_tried(wanted, plan["chosen"]))
     with options.err().status("profiling") as status:
         told = lambda far: status.update(f"{far[0]} of {len(wanted.cases)} profiled, {far[1]}")  # noqa: E731
         save = Saver(lambda found: _keep(found, wanted.place))

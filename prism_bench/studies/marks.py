@@ -1,17 +1,19 @@
-"""The marks that tell a profiler what to look at: a named range (NVTX) and the driver's profiler start and stop."""
+"""Marks for a profiler: a named range (NVTX), and the driver's profiler start and stop."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 
-class Marks:
+class ProfilerMarks:
     """Marks on the device of `xp`; none where it has no CUDA, so that the same program runs anywhere."""
 
-    def __init__(self, xp):
+    def __init__(self, xp: ModuleType) -> None:
         self._cuda = getattr(xp, "cuda", None)
 
     @contextmanager
-    def range(self, name: str):
-        """Everything launched inside belongs to `name`."""
+    def range(self, name: str) -> Iterator[None]:
+        """Attribute everything that is launched inside to `name`."""
         if self._cuda is None:
             yield
             return
@@ -22,13 +24,13 @@ class Marks:
             self._cuda.nvtx.RangePop()
 
     def wait(self) -> None:
-        """Until the device is idle."""
+        """Wait until the device is idle."""
         if self._cuda is not None:
             self._cuda.runtime.deviceSynchronize()
 
     @contextmanager
-    def profiled(self):
-        """A profiler looks here and nowhere else; the device is idle at both ends."""
+    def profiled(self) -> Iterator[None]:
+        """Let a profiler collect here and nowhere else; the device is idle at both ends."""
         if self._cuda is None:
             yield
             return

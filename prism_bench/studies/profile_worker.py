@@ -1,52 +1,69 @@
-"""What a profiler watches: every case of an order launched once between marks, and verified; a program of its own.
+"""Program that a profiler watches: launches every case of an order once between marks, and verifies it.
 
     python -m prism_bench.studies.profile_worker ORDER EVENTS
 
-ORDER is a JSON file with backend, catalogue, cases, verify, traffic, seconds, case_seconds, once; to EVENTS goes a line
-of JSON per event: {"begin": case}, {"at": what is done with it}, {"late": case}, {"end": case, "status", "reason",
-"launches", "following"}, {"left": [cases]}. A case that fails is told and passed over. What makes the device useless,
-or takes too long, ends the process: whoever started it goes on with the rest in another.
+ORDER is a JSON file with a `ProfileOrder`; each event is written to EVENTS as a line of JSON, an
+`attribution.ProfileEvent`. A case that fails is reported and skipped. An error that makes the device useless, or a case
+that takes too long, ends the process: its parent goes on with the rest in another.
 """
 
 import json
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Timer
+from typing import TypedDict
 
-from prism_bench.backends import open_backend
-from prism_bench.catalogue import discover
+from prism_bench.backends import Backend, Runnable, open_backend
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
+from prism_bench.inputs import InputArray
 from prism_bench.kernel import Launch
 from prism_bench.run.measuring import is_sticky
-from prism_bench.run.verification import compare_outputs, complaint, passed
+from prism_bench.run.verification import Entry, compare_outputs, complaint, passed
 from prism_bench.strict_json import json_line
-from prism_bench.studies.marks import Marks
+from prism_bench.studies.attribution import CaseEnd, ProfileEvent
+from prism_bench.studies.marks import ProfilerMarks
 
 TOO_LONG, STICKY = 70, 71  # exit statuses
 
 
-class Watched:
+class ProfileOrder(TypedDict):
+    """What to launch: `once` marks all cases together, `traffic` writes back what each leaves in L2 behind it."""
+
+    backend: str
+    catalogue: str
+    cases: list[str]
+    verify: bool
+    traffic: bool
+    seconds: float
+    case_seconds: float
+    once: bool
+
+
+class ProfiledCases:
     """The cases of one order on one backend."""
 
-    def __init__(self, backend, order, tell):
-        self._backend, self._order, self._tell = backend, order, tell
-        self._marks = Marks(backend.xp)
+    def __init__(self, backend: Backend, order: ProfileOrder, write: Callable[[ProfileEvent], object]) -> None:
+        self._backend, self._order, self._write = backend, order, write
+        self._marks = ProfilerMarks(backend.xp)
 
-    def cases(self, catalogue) -> None:
-        """Every case of the order, until its time is over."""
+    def run(self, catalogue: Catalogue) -> None:
+        """Launch every case of the order, until its time is over."""
         names, deadline = self._order["cases"], time.monotonic() + self._order["seconds"]
         with self._marks.profiled() if self._order["once"] else nullcontext():
             for done, name in enumerate(names):
                 if time.monotonic() > deadline:
-                    self._tell({"left": names[done:]})
+                    self._write({"left": names[done:]})
                     return
-                self._tell({"begin": name})
-                self._tell({"end": name, **self._guarded(catalogue.case(name))})
+                self._write({"begin": name})
+                self._write({**self._guarded(catalogue.case(name)), "end": name})
 
-    def _guarded(self, case):
+    def _guarded(self, case: Case) -> CaseEnd:
         guard = Timer(self._order["case_seconds"], self._late, (case,))
         guard.daemon = True
         guard.start()
@@ -57,38 +74,38 @@ class Watched:
         except BackendUnavailable as error:
             return {"status": "skipped", "reason": str(error), "launches": 0}
         except Exception as error:  # a spec's own functions may raise anything
-            failed = {"status": "failed", "reason": f"{case.name}: {type(error).__name__}: {error}", "launches": 0}
+            reason = f"{case.name}: {type(error).__name__}: {error}"
+            failed: CaseEnd = {"status": "failed", "reason": reason, "launches": 0}
             if is_sticky(self._backend, error):
-                self._tell({"end": case.task, **failed})
+                self._write({**failed, "end": case.task})
                 os._exit(STICKY)
             return failed
         finally:
             guard.cancel()
 
-    def _late(self, case):
-        self._tell({"late": case.task})
+    def _late(self, case: Case) -> None:
+        self._write({"late": case.task})
         os._exit(TOO_LONG)
 
-    def _case(self, case):
+    def _case(self, case: Case) -> CaseEnd:
         inputs = case.inputs()
         with self._backend.prepare(case, inputs) as runnable:
-            self._at("a first launch, which the profiler does not watch")
+            self._write({"at": "a first launch, which the profiler does not watch"})
             runnable()  # loaded, and its caches of instructions warm
             runnable.reset(inputs)
             self._marks.wait()
-            self._at("the launch that the profiler watches")
+            self._write({"at": "the launch that the profiler watches"})
             following = self._launch(case, runnable)
-            self._at("comparing with the reference")
+            self._write({"at": "comparing with the reference"})
             entries = self._compared(case, inputs, runnable) if self._order["verify"] else []
         launches = sum(isinstance(step, Launch) and not step.is_empty for step in case.plan.steps(self._backend.device))
-        status, reason = ("ok", None) if passed(entries) else ("wrong", complaint(case, self._backend.name, entries))
-        return {"status": status, "reason": reason, "launches": launches, "following": following}
+        if passed(entries):
+            return {"status": "ok", "reason": None, "launches": launches, "following": following}
+        reason = complaint(case, self._backend.name, entries)
+        return {"status": "wrong", "reason": reason, "launches": launches, "following": following}
 
-    def _at(self, stage):
-        self._tell({"at": stage})
-
-    def _launch(self, case, runnable):
-        """Launch between the marks; how many kernels of ours followed, to drive what the case left in L2 to memory."""
+    def _launch(self, case: Case, runnable: Runnable) -> int:
+        """Launch between the marks; return how many more kernels followed, which write the case's data in L2 back."""
         harness = getattr(self._backend, "harness", None) if self._order["traffic"] else None
         if harness:
             harness.clear_caches()
@@ -100,18 +117,18 @@ class Watched:
                     harness.write_back()
         return int(harness is not None)
 
-    def _compared(self, case, inputs, runnable):
+    def _compared(self, case: Case, inputs: Mapping[str, InputArray], runnable: Runnable) -> list[Entry]:
         outputs = runnable.arrays(output.name for output in case.spec.outputs)
         return compare_outputs(self._backend, case, inputs, outputs, 0)
 
 
 def main() -> None:
     """Work through the order."""
-    order = json.loads(Path(sys.argv[1]).read_text())
+    order: ProfileOrder = json.loads(Path(sys.argv[1]).read_text())
     with Path(sys.argv[2]).open("a", buffering=1) as events:
-        tell = lambda event: events.write(json_line(event) + "\n")  # noqa: E731
         backend = open_backend(order["backend"])
-        Watched(backend, order, tell).cases(discover(order["catalogue"]))
+        cases = ProfiledCases(backend, order, lambda event: events.write(json_line(event) + "\n"))
+        cases.run(discover(order["catalogue"]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Profiling cases: a program that launches each once runs under ncu; what was counted goes to the cases' results.
+"""Profiles of cases: a program that launches each case once runs under ncu; its counts are kept with the results.
 
 One capture holds as many cases as it can: a profiler takes seconds to start. When a case ends the program, another
-capture goes on with the rest. A failure of the profiler itself, before it counted anything, is an error; later, it is
+capture continues with the rest. A failure of the profiler itself, before it counted anything, is an error; later, it is
 the reason of the cases that are left.
 """
 
@@ -21,15 +21,24 @@ from prism_bench.errors import ResultsError, UsageError
 from prism_bench.profilers import metrics, ncu, ncu_csv, tools
 from prism_bench.profilers.chips import Chip, chip_of
 from prism_bench.profilers.chips import counters as chip_counters
-from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
+from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.catalogue_run import ceiling_cases
 from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.session import result_of
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.run_record import CaseResult, JsonTable, RunRecord, Status
 from prism_bench.strict_json import json_line
-from prism_bench.studies.attribution import attributed, cut_short, launched, read_events, told_so_far
+from prism_bench.studies.attribution import (
+    ProfileEvent,
+    attributed,
+    cut_short,
+    ends_of,
+    launched,
+    progress,
+    read_events,
+)
+from prism_bench.studies.profile_worker import ProfileOrder
 from prism_bench.workers.child import environment
 
 GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
@@ -37,13 +46,17 @@ PART = 64  # cases that one program goes through: ncu writes its report when tha
 _SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and copies"
 
 
+Report = Callable[[tuple[int, str]], object]  # gets how many cases have ended, and which one is being profiled
+_Profiled = tuple[Status, str | None, JsonTable | None]  # status and reason of a case, and what was counted
+
+
 @dataclass(frozen=True)
-class Plan:
+class ProfilePlan:
     """How to profile: which set of metrics, what is done to clocks and caches, how long, and where reports are kept.
 
-    `extra` are names of ncu's own to count besides. `seconds` is for all cases, `case_seconds` for one; `verify`
-    compares the very launch that is profiled. `tried` says when (UTC) a case was last profiled, by its name: those
-    that never were go first, then the oldest, so that a limit does not leave out the same ones every time.
+    `extra` are metrics by ncu's own names. `seconds` is for all cases, `case_seconds` for one; `verify` compares the
+    launch that is profiled. `tried` is when (UTC) a case was last profiled, by its name: those that never were go
+    first, then the oldest, so that a limit does not leave out the same ones every time.
     """
 
     folder: Path
@@ -63,21 +76,21 @@ class Plan:
 
 @dataclass
 class Capture:
-    """One run of the profiled program: what it told, and what the profiler counted."""
+    """One run of the profiled program: its events, and what the profiler counted."""
 
-    events: list[dict]
+    events: list[ProfileEvent]
     launches: list[ProfiledLaunch]
     command: list[str]
     passes: int | None = None
 
 
 def profile(
-    catalogue: Catalogue, backend, cases: list[Case], plan: Plan, report: Callable = lambda _: None,
-    *, keep: Callable[[RunRecord], None] = lambda _: None,
+    catalogue: Catalogue, backend: Backend, cases: list[Case], plan: ProfilePlan, report: Report = lambda _: None,
+    *, keep: Callable[[RunRecord], object] = lambda _: None,
 ) -> RunRecord:  # fmt: skip
-    """A RunRecord whose cases hold what ncu counted of them. Raises ProfilerFailed where it counted nothing at all.
+    """Return a record whose cases hold what ncu counted. Raises ProfilerFailed where it counted nothing at all.
 
-    What is counted so far goes to `keep` after every part of the cases but the last.
+    `keep` gets what is counted so far after every part of the cases but the last.
     """
     if plan.chosen not in metrics.SETS:
         raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
@@ -87,15 +100,17 @@ def profile(
     clock = RunClock()
     if backend.name == "cuda":
         empty = [case for case in ceiling_cases(catalogue) if case.spec.ceiling == "launch"]
-        cases = list(dict.fromkeys([*empty[:1], *cases]))  # what is bound by launching is told by an empty kernel
+        cases = list(dict.fromkeys([*empty[:1], *cases]))  # the empty kernel identifies latency-bound cases
         compile_ahead(cases, backend.device)
     profiling = _Profiling(catalogue, backend, plan, report)
     results = profiling.results(cases, lambda found: keep(_record(catalogue, backend, found, clock)))
     return _record(catalogue, backend, results, clock)
 
 
-def record_of_profiles(catalogue: Catalogue, backend, cases: list[Case], profiles: dict[str, dict]) -> RunRecord:
-    """A record whose cases hold profiles made elsewhere; a case without one says so."""
+def record_of_profiles(
+    catalogue: Catalogue, backend: Backend, cases: list[Case], profiles: Mapping[str, JsonTable]
+) -> RunRecord:
+    """Return a record whose cases hold profiles made elsewhere; a case without one has the reason."""
     none = "the tracer saw no work in its range"
     results = [
         replace(result_of(case, "ok" if case.task in profiles else "failed", None if case.task in profiles else none),
@@ -111,14 +126,17 @@ def _record(catalogue: Catalogue, backend: Backend, results: Sequence[CaseResult
 
 
 class _Profiling:
-    def __init__(self, catalogue, backend, plan, report):
+    """Captures of the cases, one after the other, until all have a result."""
+
+    def __init__(self, catalogue: Catalogue, backend: Backend, plan: ProfilePlan, report: Report) -> None:
         self._catalogue, self._backend, self._plan, self._report = catalogue, backend, plan, report
         self._chip = chip_of(backend.facts().get("compute_capability", "?"))
         self._tool = tools.find("ncu")
 
-    def results(self, cases, keep):
-        """One result per case, in their order; to `keep` those after every part but the last."""
-        names, found = [case.task for case in sorted(cases, key=self._last_tried)], {}
+    def results(self, cases: Sequence[Case], keep: Callable[[list[CaseResult]], object]) -> list[CaseResult]:
+        """Return one result per case, in their order; `keep` gets those after every part but the last."""
+        names = [case.task for case in sorted(cases, key=self._last_tried)]
+        found: dict[str, _Profiled] = {}
         end = time.monotonic() + self._plan.seconds
         part = 0
         while names and time.monotonic() < end:
@@ -135,24 +153,28 @@ class _Profiling:
                     raise
                 found |= {name: ("failed", str(error), None) for name in names}
                 break
-            found |= self._told(capture)
+            found |= self._profiled(capture)
             names = [name for name in names if name not in found]
             if names:
                 keep(self._so_far(cases, found))
         return self._so_far(cases, found)
 
-    def _so_far(self, cases, found):
-        late = ("skipped", f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over", None)
+    def _so_far(self, cases: Sequence[Case], found: Mapping[str, "_Profiled"]) -> list[CaseResult]:
+        late: _Profiled = (
+            "skipped",
+            f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over",
+            None,
+        )
         return [self._result(case, *found.get(case.task, late)) for case in cases]
 
-    def _last_tried(self, case):
-        """What is bound by launching is told by the empty kernel: that one is never left out."""
+    def _last_tried(self, case: Case) -> str:
+        """Return when the case was last profiled; the empty kernel comes first, and is never left out."""
         return "" if case.spec.ceiling == "launch" else self._plan.tried.get(case.name, "")
 
-    def _result(self, case, status, reason, counted):
+    def _result(self, case: Case, status: Status, reason: str | None, counted: JsonTable | None) -> CaseResult:
         return replace(result_of(case, status, reason), profile=counted or {})
 
-    def _capture(self, names, part, seconds):
+    def _capture(self, names: list[str], part: int, seconds: float) -> Capture:
         report = self._plan.folder / f"part{part}.ncu-rep"
         report.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory() as folder:
@@ -160,14 +182,14 @@ class _Profiling:
             order.write_text(json_line(self._order(names, seconds)))
             program = [sys.executable, "-m", "prism_bench.studies.profile_worker", str(order), str(events)]
             command = ncu.capture(self._tool, self._counting(), report, program)
-            log, watch = report.with_suffix(".log"), lambda: self._report(told_so_far(events))
+            log, watch = report.with_suffix(".log"), lambda: self._report(progress(events))
             ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=environment()["PYTHONPATH"])
-            told = read_events(events)
-        launches = self._exported(report, ended, must=launched(told))
+            seen = read_events(events)
+        launches = self._exported(report, ended, must=launched(seen))
         kept = [str(report) if word == str(order) else word for word in command]
-        return Capture(told, launches, kept[: kept.index(program[0])], ncu.passes(ended.text))
+        return Capture(seen, launches, kept[: kept.index(program[0])], ncu.passes(ended.text))
 
-    def _order(self, names, seconds):
+    def _order(self, names: list[str], seconds: float) -> ProfileOrder:
         plan = self._plan
         return {
             "backend": self._backend.name, "catalogue": str(self._catalogue.folder), "cases": names,
@@ -175,50 +197,54 @@ class _Profiling:
             "once": False,
         }  # fmt: skip
 
-    def _counting(self):
+    def _counting(self) -> ncu.Counting:
         plan = self._plan
-        sections, caches = ((), "none") if plan.traffic else (ncu.Counting.sections, "all")
         names = (*metrics.counters(self._chip, plan.chosen), *plan.extra)
-        return ncu.Counting(names, sections, plan.clock_control, caches)
+        sections = () if plan.traffic else ncu.Counting.sections
+        return ncu.Counting(names, sections, plan.clock_control, "none" if plan.traffic else "all")
 
-    def _exported(self, report, ended, must):
-        """The launches in the report. Where there must be some and are none, what ncu said explains it."""
-        if not report.is_file():
-            return self._refuse(ended) if must else []
+    def _exported(self, report: Path, ended: tools.Ended, must: bool) -> list[ProfiledLaunch]:
+        """Return the launches in the report; ProfilerFailed with ncu's words where there must be some and are none."""
+        complaint: ResultsError | None = None
         table = report.with_suffix(".csv")
-        for command in ncu.exports(self._tool, report):
+        for command in ncu.exports(self._tool, report) if report.is_file() else ():
             tools.run(command, table, 2 * GRACE)
             try:
                 return ncu_csv.read(table)
             except ResultsError as error:
                 complaint = error
-        return self._refuse(replace(ended, text=f"{ended.text}\n==ERROR== {complaint}")) if must else []
+        if not must:
+            return []
+        raise self._failure(replace(ended, text=f"{ended.text}\n==ERROR== {complaint}") if complaint else ended)
 
-    def _refuse(self, ended):
-        failure, words = classify(ended.text, ended.status, produced=False), last_words(ended.text)
+    def _failure(self, ended: tools.Ended) -> ProfilerFailed:
+        failure, words = classify(ended.text, ended.status, produced=False) or OTHER, last_words(ended.text)
         if failure.name == "unknown_metric":
             names = [name for name in self._plan.extra if name in words]
             words = "; ".join([words, *(metrics.advice(name, chip_counters()) for name in names)])
-        raise ProfilerFailed("ncu", failure, words)
+        return ProfilerFailed("ncu", failure, words)
 
-    def _told(self, capture):
-        """Status, reason and what was counted, by case: those that ended, and the one that ended the program."""
-        ends = {event["end"]: event for event in capture.events if "end" in event}
+    def _profiled(self, capture: Capture) -> dict[str, "_Profiled"]:
+        """Return status, reason and counts by case: of those that ended, and of the one that ended the program."""
+        ends = ends_of(capture.events)
         begun = [event["begin"] for event in capture.events if "begin" in event]
         cut = bool(begun) and begun[-1] not in ends
-        groups = attributed(capture.launches, list(ends.values()), cut)
-        counted = {name: self._counted(capture, *groups[name]) for name in ends}
-        found = {name: (end["status"], end["reason"], counted[name]) for name, end in ends.items()}
+        groups = attributed(capture.launches, ends, cut)
+        found: dict[str, _Profiled] = {
+            name: (end["status"], end["reason"], self._counted(capture, *groups[name])) for name, end in ends.items()
+        }
         if cut:
             found[begun[-1]] = (*cut_short(capture.events, self._plan.case_seconds), None)
         for event in capture.events:
             late = f"left out: the limit of {self._plan.seconds:.0f} s was over"
             found |= dict.fromkeys(event.get("left", ()), ("skipped", late, None))
         if not begun:
-            raise ResultsError("the profiled program ended before its first case; its log stands beside the report")
+            raise ResultsError("the profiled program ended before its first case; its log is next to the report")
         return found
 
-    def _counted(self, capture, launches, following):
+    def _counted(
+        self, capture: Capture, launches: Sequence[ProfiledLaunch], following: Sequence[ProfiledLaunch]
+    ) -> JsonTable | None:
         if not launches:
             return None
         values = metrics.combined(launches, self._chip, self._plan.chosen)
@@ -226,23 +252,19 @@ class _Profiling:
             "tool": "ncu", "version": self._tool.version, "set": self._plan.chosen,
             "clock_control": self._plan.clock_control, "cache_control": "own" if self._plan.traffic else "all",
             "passes": capture.passes, "command": shlex.join(capture.command),
-            "kernels": [_kernel(one) for one in launches],
+            "kernels": [{"kernel": one.kernel, "grid": list(one.grid), "block": list(one.block)} for one in launches],
             "values": values | _of_launches(launches) | _written_back(following, self._chip),
             "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra},
         }  # fmt: skip
 
 
-def _kernel(launch):
-    return {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
-
-
-def _of_launches(launches):
+def _of_launches(launches: Sequence[ProfiledLaunch]) -> dict[str, JsonTable]:
     missing = {name: {"value": None, "unit": "1", "reason": _SERIAL} for name in ("gaps", "copies")}
     return {"launches": {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}, **missing}
 
 
-def _written_back(following: list[ProfiledLaunch], chip: Chip):
-    """What the case left dirty in L2, as the kernel that came after it drove it to memory."""
+def _written_back(following: Sequence[ProfiledLaunch], chip: Chip) -> dict[str, JsonTable]:
+    """Return the bytes that the case left dirty in L2, as the kernel after it wrote them back."""
     if not following:
         reason = "only --set traffic follows a case to its last written byte"
         return {"write_back_bytes": {"value": None, "unit": "B", "reason": reason}}

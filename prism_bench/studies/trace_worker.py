@@ -1,9 +1,8 @@
-"""What CUPTI watches from inside: sequences of cases, or a Python script; run as a program of its own.
+"""Program that CUPTI watches from inside: sequences of cases, or a Python script.
 
     python -m prism_bench.studies.trace_worker ORDER
 
-ORDER is a JSON file with `timeline` (the file to write) and either `script` (a path and its words) or backend,
-catalogue, sequences (lists of case names by range name) and repeats. A sequence's cases are launched one after the
+ORDER is a JSON file with a `TraceOrder`. A sequence's cases are launched one after the
 other, again and again, as a caller without a CUDA graph would; its host cost is taken without CUPTI first, then with
 it.
 """
@@ -12,10 +11,13 @@ import json
 import runpy
 import sys
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypedDict
 
-from prism_bench.backends import open_backend
+from prism_bench.backends import Backend, Runnable, open_backend
+from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.profilers.cupti import Collector
@@ -23,8 +25,19 @@ from prism_bench.profilers.timeline_file import save
 from prism_bench.strict_json import json_line
 
 
+class TraceOrder(TypedDict, total=False):
+    """What to trace into the file `timeline`: a `script` (its path and words), or sequences of cases by range name."""
+
+    timeline: str
+    script: list[str]
+    backend: str
+    catalogue: str
+    sequences: dict[str, list[str]]
+    repeats: int
+
+
 def main() -> None:
-    """Do what the order says; exit status 2, with the error as the last line, where it cannot be done."""
+    """Carry out the order; exit status 2, with the error as the last line, where it cannot be done."""
     try:
         _work(json.loads(Path(sys.argv[1]).read_text()))
     except PrismBenchError as error:
@@ -32,25 +45,25 @@ def main() -> None:
         sys.exit(2)
 
 
-def _work(order):
-    """The costs go beside the timeline, as JSON."""
-    path = Path(order["timeline"])
-    if order.get("script"):
+def _work(order: TraceOrder) -> None:
+    """Write the timeline, and next to it the costs as JSON."""
+    path, script = Path(order.get("timeline", "")), order.get("script")
+    if script:
         collector, costs = Collector(runtime=True), {}
-        _script(order["script"], collector)
+        _script(script, collector)
     else:
-        backend, catalogue = open_backend(order["backend"]), discover(order["catalogue"])
-        collector = Collector()
+        backend, catalogue = open_backend(order.get("backend", "")), discover(order.get("catalogue", ""))
+        collector, repeats = Collector(), order.get("repeats", 1)
         costs = {
-            name: _sequence(backend, collector, name, [catalogue.case(one) for one in cases], order["repeats"])
-            for name, cases in order["sequences"].items()
+            name: _sequence(backend, collector, name, [catalogue.case(one) for one in cases], repeats)
+            for name, cases in order.get("sequences", {}).items()
         }
     save(collector.timeline(), path)
     path.with_suffix(".json").write_text(json_line(costs))
 
 
-def _script(words, collector):
-    """Run the script as `python` would, CUPTI watching; however it ends, what was seen is kept."""
+def _script(words: Sequence[str], collector: Collector) -> None:
+    """Run the script as `python` would, CUPTI watching; what was seen is kept, however it ends."""
     sys.argv = list(words)
     with collector:
         try:
@@ -60,8 +73,10 @@ def _script(words, collector):
                 print(f"traced: {words[0]} ended with {ended.code}", file=sys.stderr)
 
 
-def _sequence(backend, collector, name, cases, repeats):
-    """Host seconds per repeat without and with CUPTI: launching alone, the device's work not waited for.
+def _sequence(
+    backend: Backend, collector: Collector, name: str, cases: Sequence[Case], repeats: int
+) -> dict[str, float]:
+    """Return host seconds per repeat without and with CUPTI: launching alone, without waiting for the device.
 
     Either is preceded by as many repeats again: CUPTI allocates its buffers while it sees the first work launched.
     """
@@ -79,7 +94,7 @@ def _sequence(backend, collector, name, cases, repeats):
     return {"plain": plain / repeats, "watched": watched / repeats, "repeats": repeats}
 
 
-def _launch(runnables, repeats, synchronize):
+def _launch(runnables: Sequence[Runnable], repeats: int, synchronize: Callable[[], object]) -> float:
     before = time.perf_counter()
     for _ in range(repeats):
         for runnable in runnables:

@@ -1,4 +1,4 @@
-"""Tracing sequences of cases, scripts, or what nsys kept: a timeline from a process of its own, or from a file."""
+"""Timelines of sequences of cases and of scripts, traced in a separate process, or read from a file of nsys."""
 
 import json
 import sys
@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.profilers import nsys, nsys_csv, nsys_sqlite, timeline_file, tools
 from prism_bench.profilers.cupti import injection_library
-from prism_bench.profilers.failures import ProfilerFailed, classify, last_words
+from prism_bench.profilers.failures import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.profilers.timeline import Timeline
 from prism_bench.strict_json import json_line
+from prism_bench.studies.profile_worker import ProfileOrder
+from prism_bench.studies.trace_worker import TraceOrder
 from prism_bench.workers.child import environment
 
 REPEATS = 20
@@ -20,7 +23,7 @@ GRACE = 120.0  # seconds in which nsys may write its report after the program ha
 
 
 @dataclass(frozen=True)
-class Cost:
+class LaunchCost:
     """Host seconds to enqueue a sequence once, `plain` and `watched` by CUPTI."""
 
     plain: float
@@ -29,23 +32,24 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Traced:
-    """A timeline, and by range what launching it cost the host, where the cases were ours to launch."""
+class TracedRun:
+    """A timeline, and by range the host's cost of launching it, where cases were launched."""
 
     timeline: Timeline
-    costs: Mapping[str, Cost] = field(default_factory=dict)
+    costs: Mapping[str, LaunchCost] = field(default_factory=dict[str, LaunchCost])
 
 
 def trace_cases(
-    catalogue, backend: str, sequences: Mapping[str, Sequence[str]], repeats: int = REPEATS, seconds: float = 300.0
-) -> Traced:
+    catalogue: Catalogue, backend: str, sequences: Mapping[str, Sequence[str]], repeats: int = REPEATS,
+    seconds: float = 300.0,
+) -> TracedRun:  # fmt: skip
     """Launch each sequence of cases (by name) `repeats` times in a range of its name, CUPTI watching."""
-    order = {"backend": backend, "catalogue": str(catalogue.folder), "repeats": repeats,
+    order: TraceOrder = {"backend": backend, "catalogue": str(catalogue.folder), "repeats": repeats,
              "sequences": {name: list(cases) for name, cases in sequences.items()}}  # fmt: skip
     return _traced(order, seconds)
 
 
-def trace_script(words: Sequence[str], seconds: float = 300.0) -> Traced:
+def trace_script(words: Sequence[str], seconds: float = 300.0) -> TracedRun:
     """Run a Python script with its words, CUPTI watching; the ranges that it pushes are seen."""
     program = [word for word in words if word not in ("python", "python3", sys.executable)]
     if not program or not program[0].endswith(".py"):
@@ -56,7 +60,7 @@ def trace_script(words: Sequence[str], seconds: float = 300.0) -> Traced:
     return _traced({"script": program}, seconds)
 
 
-def _traced(order, seconds):
+def _traced(order: TraceOrder, seconds: float) -> TracedRun:
     with tempfile.TemporaryDirectory() as folder:
         place, path = Path(folder) / "order.json", Path(folder) / "timeline.npz"
         place.write_text(json_line({**order, "timeline": str(path)}))
@@ -64,41 +68,46 @@ def _traced(order, seconds):
         ranges = {"NVTX_INJECTION64_PATH": library} if library else {}
         command = [sys.executable, "-m", "prism_bench.studies.trace_worker", str(place)]
         log = Path(folder) / "log"
-        ended = tools.run(command, log, seconds, PYTHONPATH=environment()["PYTHONPATH"], **ranges)
+        ended = tools.run(command, log, seconds, lambda: None, PYTHONPATH=environment()["PYTHONPATH"], **ranges)
         if ended.status == 2 and not path.is_file():
             raise BackendUnavailable(last_words(ended.text, lines=1))
         if not path.is_file():
-            raise ProfilerFailed("cupti", classify(ended.text, ended.status, produced=False), last_words(ended.text))
+            raise _failure("cupti", ended)
         costs = json.loads(path.with_suffix(".json").read_text())
-        return Traced(timeline_file.load(path), {name: Cost(**cost) for name, cost in costs.items()})
+        return TracedRun(timeline_file.load(path), {name: LaunchCost(**cost) for name, cost in costs.items()})
 
 
-def trace_with_nsys(catalogue, backend: str, cases: Sequence[str], folder: Path, seconds: float = 300.0) -> Timeline:
-    """Each case launched once in a range of its name, nsys watching; its report stays in `folder`."""
+def trace_with_nsys(
+    catalogue: Catalogue, backend: str, cases: Sequence[str], folder: Path, seconds: float = 300.0
+) -> Timeline:
+    """Launch each case once in a range of its name, nsys watching; its report stays in `folder`."""
     report = folder / "capture.nsys-rep"
     for old in folder.glob("capture.*"):
         old.unlink()
     with tempfile.TemporaryDirectory() as place:
         order = Path(place) / "order.json"
-        order.write_text(json_line({
+        plain: ProfileOrder = {
             "backend": backend, "catalogue": str(catalogue.folder), "cases": list(cases), "verify": False,
             "traffic": False, "seconds": seconds, "case_seconds": seconds, "once": True,
-        }))  # fmt: skip
+        }  # fmt: skip
+        order.write_text(json_line(plain))
         program = [sys.executable, "-m", "prism_bench.studies.profile_worker", str(order), str(Path(place) / "events")]
         command, log = nsys.capture(tools.find("nsys"), report, program), report.with_suffix(".log")
         ended = tools.run(command, log, seconds + GRACE, PYTHONPATH=environment()["PYTHONPATH"])
     if not report.is_file():
-        words = ended.text + ("\nImportation failed: only a .qdstrm is there" if _raw(report) else "")
-        raise ProfilerFailed("nsys", classify(words, ended.status, produced=False), last_words(ended.text))
+        is_raw = report.with_suffix(".qdstrm").is_file()
+        raise _failure("nsys", ended, "\nImportation failed: only a .qdstrm is there" if is_raw else "")
     return _exported(report)
 
 
-def _raw(report):
-    return report.with_suffix(".qdstrm").is_file()
+def _failure(tool: str, ended: tools.Ended, more: str = "") -> ProfilerFailed:
+    """Return the error of a tool that left no result; `more` is added to the text that is classified."""
+    failure = classify(ended.text + more, ended.status, produced=False) or OTHER
+    return ProfilerFailed(tool, failure, last_words(ended.text))
 
 
 def timeline_from(path: Path) -> Timeline:
-    """The timeline in a file: an SQLite export or a trace's CSV of nsys, its report (which takes nsys), or our own."""
+    """Return the timeline in a file: an SQLite export, CSV trace or report of nsys, or one of Prism Bench."""
     if path.suffix == ".npz":
         return timeline_file.load(path)
     if path.suffix == ".csv":
@@ -110,12 +119,12 @@ def timeline_from(path: Path) -> Timeline:
     return nsys_sqlite.read(path)
 
 
-def _exported(report):
+def _exported(report: Path) -> Timeline:
     if not report.is_file():
         raise UsageError(f"{report}: no such report")
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "export.sqlite"
         ended = tools.run(nsys.export(tools.find("nsys"), report, database), Path(folder) / "log", 600.0)
         if not database.is_file():
-            raise ProfilerFailed("nsys", classify(ended.text, ended.status, produced=False), last_words(ended.text))
+            raise _failure("nsys", ended)
         return nsys_sqlite.read(database)

@@ -251,7 +251,7 @@ def test_what_cannot_be_looked_at_in_a_graph_is_not_trusted():
     played = Uncapturable(honest)
     timer = TimedLaunches(NullBackend(), played, 0, Random(1)).watched("hot_time", played.hot)
     timer()
-    assert timer.finish() == "its launches could not be looked at in a graph: the call cannot be captured"
+    assert timer.finish() == "its launches could not be checked in a graph: the call cannot be captured"
 
 
 def test_a_record_and_its_report_say_which_timed_launch_was_wrong(play):
