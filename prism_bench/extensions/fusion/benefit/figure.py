@@ -12,6 +12,6 @@ class Figure:
     reason: str | None = None
 
 
-def absent(reason: str) -> Figure:
-    """No number, and why."""
+def absent(reason: str | None) -> Figure:
+    """Return no number, with the reason."""
     return Figure(reason=reason)

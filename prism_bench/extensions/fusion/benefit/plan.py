@@ -1,6 +1,7 @@
-"""What a stage of fusion must move and set aside, read off its host plan: no device and no emulator is asked."""
+"""What a stage of fusion must move and set aside, from its host plan alone, without device or emulator."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -28,7 +29,7 @@ class Planned:
 
 
 def planned(case: Case, chain: Chain, device: Device) -> Planned:
-    """The stage `case` of the chain, as `device` would be given it."""
+    """Return the stage `case` of the chain, as `device` would be given it."""
     steps = [step for step in case.plan.steps(device) if isinstance(step, Zero) or not step.is_empty]
     launches = sum(isinstance(step, Launch) for step in steps)
     named = [_named(case, step) for step in steps]
@@ -36,28 +37,34 @@ def planned(case: Case, chain: Chain, device: Device) -> Planned:
     scratch = [array.name for array in case.spec.arrays if array.scratch and uses[array.name]]
     kept = tuple(name for name in scratch if name in chain.between and uses[name] > 1)
     own = [name for name in scratch if name not in kept]
-    size = lambda names: sum(case.sizes.nbytes(name) for name in names)  # noqa: E731
     total = case.sizes.bytes_moved if launches == len(steps) == 1 else sum(_moved(case, named, own, uses))
-    return Planned(launches, total, case.sizes.bytes_moved, kept, size(kept), size(own))
+    return Planned(launches, total, case.sizes.bytes_moved, kept, _size(case, kept), _size(case, own))
 
 
-def _named(case, step):
-    """The arrays that a step is given, each once."""
+def _size(case: Case, names: Iterable[str]) -> int:
+    return sum(case.sizes.nbytes(name) for name in names)
+
+
+def _named(case: Case, step: Launch | Zero) -> tuple[str, ...]:
+    """Return the arrays that a step is given, each once."""
     if isinstance(step, Zero):
         return (step.name,)
     names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
     return tuple(dict.fromkeys(name for name in names if isinstance(case.spec.argument(name), Array)))
 
 
-def _moved(case, named, own, uses):
-    """Bytes step by step."""
-    written = set()
+def _moved(
+    case: Case, named: Sequence[tuple[str, ...]], own: Sequence[str], uses: Mapping[str, int]
+) -> Iterator[int]:
+    """Yield the bytes of each step."""
+    written: set[str] = set()
+    arrays = {array.name: array for array in case.spec.arrays}
     for names, alike in groupby(named):
         given, count = [name for name in names if name not in own], len(list(alike))
-        handed = [name for name in given if not case.spec.argument(name).reads]
-        both = [name for name in given if isinstance(case.spec.argument(name), InOut)]
-        both += [name for name in handed if case.spec.argument(name).scratch and uses[name] == count > 1]
+        handed = [name for name in given if not arrays[name].reads]
+        both = [name for name in given if isinstance(arrays[name], InOut)]
+        both += [name for name in handed if arrays[name].scratch and uses[name] == count > 1]
         if not both and handed and written.issuperset(handed):
             both.append(min(handed, key=case.sizes.nbytes))
         written.update(handed)
-        yield sum(case.sizes.nbytes(name) for name in (*given, *both))
+        yield _size(case, (*given, *both))

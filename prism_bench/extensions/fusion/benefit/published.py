@@ -1,9 +1,11 @@
-"""What the fusion plan published: its table before and after, and its pass rule. Quoted, never passed for measured."""
+"""What the fusion plan published: its table before and after, and its pass rule. Quoted, never measured."""
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 STAGES = ("baseline", "partial", "full")
 
@@ -20,7 +22,7 @@ class PublishedRow:
     at_least: bool
 
     def met(self, value: float | None) -> bool | None:
-        """Whether `value` keeps the target; None where there is no value."""
+        """Return whether `value` keeps the target; None where there is no value."""
         if value is None:
             return None
         return value > self.target if self.at_least else value < self.target
@@ -34,34 +36,34 @@ class PassRule:
     speedup_at_least: float
 
     def verdict(self, error: float | None, speedup: float | None) -> bool | None:
-        """True, False, or None where what was measured does not decide it."""
+        """Return True, False, or None where what was measured does not decide it."""
         kept = (None if error is None else error < self.error_below,
                 None if speedup is None else speedup >= self.speedup_at_least)  # fmt: skip
         return False if False in kept else None if None in kept else True
 
 
 @cache
-def _quoted() -> dict:
-    return tomllib.loads(files(__package__).joinpath("published.toml").read_text("utf-8"))
+def _quoted() -> dict[str, Any]:
+    return tomllib.loads(files("prism_bench.extensions.fusion.benefit").joinpath("published.toml").read_text("utf-8"))
 
 
 def source() -> str:
-    """Where the figures stand, and what they leave out."""
+    """Return where the figures are from, and what they leave out."""
     return _quoted()["source"]
 
 
 def pass_rule() -> PassRule:
-    """The plan's rule for a fused stage."""
+    """Return the plan's rule for a fused stage."""
     return PassRule(**_quoted()["rule"])
 
 
 @cache
 def published_rows() -> tuple[PublishedRow, ...]:
-    """The plan's table."""
+    """Return the plan's table."""
     return tuple(_row(entry) for entry in _quoted()["row"])
 
 
-def _row(entry):
+def _row(entry: Mapping[str, Any]) -> PublishedRow:
     scale = entry["scale"]
     stages = {stage: entry[stage] * scale for stage in STAGES}
     return PublishedRow(entry["name"], entry["quantity"], tuple(entry["chains"]), stages, entry["target"] * scale,

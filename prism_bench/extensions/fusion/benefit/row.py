@@ -1,4 +1,4 @@
-"""One stage of a chain at one workload: everything that the ledger says of it."""
+"""One stage of a chain at one workload: all its figures in the ledger."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class StageRow:
     dram_bytes      counted by a profiler;  dram_share, tensor_share: likewise
     energy          joules of one evaluation, replayed
     error           largest relative error against the float64 reference, over outputs and seeds
-    floor           seconds in which the whole chain's compulsory bytes move at the copy ceiling
+    `floor`         seconds in which the whole chain's compulsory bytes move at the copy ceiling
 
     `speedups` and `savings` against the baseline are by clock; a clock without times has no saving. The speedup by name
     of `library` is that against the fastest library call, cold. `passed` is the
@@ -42,7 +42,7 @@ class StageRow:
     notes: tuple[str, ...] = ()
 
     def value(self, name: str) -> float | None:
-        """The figure of that name; None where it is missing."""
+        """Return the figure of that name; None where it is missing."""
         return self.figures[name].value
 
 
@@ -50,7 +50,7 @@ class StageRow:
 class Seen:
     """What is known of one stage: its `case` and `plan`, the record's `result` and the emulator's `traffic`.
 
-    `missing` says why there is no result, `uncounted` why no traffic. `counted` is the case where a profiler counted it
+    `missing` is why there is no result, `uncounted` why no traffic. `counted` is the case where a profiler counted it
     in another record.
     """
 
@@ -64,12 +64,12 @@ class Seen:
     counted: CaseResult | None = None
 
     def timed(self, clock: str) -> Timed:
-        """Its time by `clock`."""
+        """Return its time by `clock`."""
         return timed(self.result, clock, self.missing)
 
 
-def figures(seen: Seen, floor: Figure) -> dict[str, Figure]:
-    """All figures of a stage; `floor` is the chain's own."""
+def figures(seen: Seen, least_time: Figure) -> dict[str, Figure]:
+    """Return all figures of a stage; `least_time` is that of the chain's compulsory bytes."""
     times = {clock: seen.timed(clock).figure for clock in (*CLOCKS, "launch_time")}
     return {
         **times,
@@ -78,14 +78,14 @@ def figures(seen: Seen, floor: Figure) -> dict[str, Figure]:
         **{name: _counted(seen, name) for name in ("dram_bytes", "dram_share", "tensor_share")},
         "energy": _energy(seen),
         "error": _error(seen),
-        "floor": floor,
+        "floor": least_time,
     }
 
 
-def _gaps(seen, times):
-    """What a tracer saw, or how much longer the host takes to launch than the device to work."""
+def _gaps(seen: Seen, times: Mapping[str, Figure]) -> Figure:
+    """Return what a tracer measured, or how much longer the host takes to launch than the device to work."""
     profile = seen.result.profile if seen.result else {}
-    traced = value(seen.result, "gap_seconds") if profile.get("tool") in _TRACERS else None
+    traced = value(seen.result, "gap_seconds") if seen.result and profile.get("tool") in _TRACERS else None
     if traced is not None:
         return Figure(traced, f"traced by {profile['tool']}")
     host, device = times["launch_time"], times["hot_time"]
@@ -94,7 +94,7 @@ def _gaps(seen, times):
     return Figure(max(0.0, host.value - device.value), "host time to launch it, less the device's hot time")
 
 
-def _emulated(seen):
+def _emulated(seen: Seen) -> dict[str, Figure]:
     found = seen.traffic
     if found is None or not found.launches:
         gap = absent((found.complaint if found else None) or seen.uncounted)
@@ -103,31 +103,32 @@ def _emulated(seen):
     return {"emulated": touched, "requested": Figure(found.requested, "all accesses, on the emulator")}
 
 
-def _counted(seen, name):
-    """By the record's own counters, or by those of another record, if that launched what today's plan launches."""
+def _counted(seen: Seen, name: str) -> Figure:
+    """Return the figure by the record's counters or another record's, if that launched what today's plan launches."""
     for one in filter(None, (seen.result, seen.counted)):
         found = dram_bytes(one) if name == "dram_bytes" else value(one, name)
         launched = value(one, "launches")
         if found is None:
             continue
-        if launched not in (None, seen.plan.launches):
+        if launched is not None and launched != seen.plan.launches:
             return absent(f"counted in {launched:.0f} launches, today's plan makes {seen.plan.launches}")
         return Figure(found, f"counters of {one.profile.get('tool', 'a profiler')}")
     known = seen.result or seen.counted
     return absent("no record holds counters of it; 'prism-bench profile' reads them" if known else seen.missing)
 
 
-def _energy(seen):
+def _energy(seen: Seen) -> Figure:
     if seen.result is None:
         return absent(seen.missing)
-    told = [one.energy for one in seen.result.measurements if one.subject == "kernel" and one.energy]
-    known = next((one for one in told if one.joules is not None), None)
+    energies = [one.energy for one in seen.result.measurements if one.subject == "kernel" and one.energy]
+    known = next((one for one in energies if one.joules is not None), None)
     if known:
         return Figure(known.joules, "the board's counter over a hot replay")
-    return absent(next((one.reason for one in told), "energy is told of launches that are long enough to count alone"))
+    alone = "energy is reported for launches that are long enough to count alone"
+    return absent(next((one.reason for one in energies), alone))
 
 
-def _error(seen):
+def _error(seen: Seen) -> Figure:
     if seen.result is None:
         return absent(seen.missing)
     errors = [number(check.get("max_relative")) for check in seen.result.verification]

@@ -4,14 +4,15 @@
     traffic     bytes removed, over the measured copy ceiling: as counters have them, else as the emulator, else as the
                 plans' model, whichever knows both stages
     the rest    what is left: faster arithmetic, other shapes of the same work, the wait of dependent launches beyond
-                the floor; negative where the fused form works more slowly on what it still does
+                the launch overhead; negative where the fused form works more slowly on what it still does
 
-What stays in the last cache costs less than memory's rate, so that `traffic` is then too large: `cached` says that the
+What stays in the last cache costs less than memory's rate, so that `traffic` is then too large: `cached` is whether the
 bytes that differ fit there.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from prism_bench.analysis.estimate import estimate
 from prism_bench.analysis.medians import medians
@@ -23,19 +24,25 @@ from prism_bench.run_record import CaseResult
 
 DIVIDED = ("cold_time", "hot_time")
 CLOCKS = (*DIVIDED, "issued")
-BASES = ("counters", "emulator", "model")  # who tells the bytes, the best first
+Basis = Literal["counters", "emulator", "model"]
+BASES: tuple[Basis, ...] = get_args(Basis)  # where bytes are from, the best first
 
 
 @dataclass(frozen=True)
 class Timed:
-    """The measurement that tells a stage's time by one clock, or the reason why there is none."""
+    """The measurement of a stage's time by one clock, or the reason why there is none."""
 
     measurement: Measurement | None = None
     reason: str | None = None
 
     @property
+    def seconds(self) -> float | None:
+        """Its median in seconds; None where there is no measurement."""
+        return self.measurement.median if self.measurement else None
+
+    @property
     def figure(self) -> Figure:
-        """Its median in seconds."""
+        """Its median as a figure."""
         one = self.measurement
         return Figure(one.median, f"{one.subject} {one.metric}") if one else absent(self.reason)
 
@@ -54,9 +61,9 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Saving:
-    """The seconds that a stage saves, divided; parts are None where the record measured no floor or no ceiling.
+    """The seconds that a stage saves, divided; parts are None where the record has no launch overhead or no ceiling.
 
-    `basis` says whose bytes `removed_bytes` are: `counters`, `emulator` or `model`.
+    `basis` is where `removed_bytes` are from.
     """
 
     seconds: float
@@ -65,14 +72,15 @@ class Saving:
     rest: float | None
     removed_launches: int
     removed_bytes: float
-    basis: str
+    basis: Basis
     cached: bool
 
 
 def timed(result: CaseResult | None, clock: str, missing: str) -> Timed:
-    """The stage's time by `clock`: a metric, or `issued`, what an evaluation takes when the host issues its launches
-    one by one and does not wait: the host's time or the device's, whichever is longer. `missing` is why there is no
-    `result`.
+    """Return the stage's time by `clock`, a metric or `issued`; `missing` is why there is no `result`.
+
+    `issued` is what an evaluation takes when the host issues its launches one by one and does not wait: the host's time
+    or the device's, whichever is longer.
     """
     if result is None:
         return Timed(reason=missing)
@@ -80,10 +88,10 @@ def timed(result: CaseResult | None, clock: str, missing: str) -> Timed:
         return _timed(result, clock)
     both = [_timed(result, metric) for metric in ("launch_time", "hot_time")]
     without = next((one for one in both if one.measurement is None), None)
-    return without or max(both, key=lambda one: one.measurement.median)
+    return without or max(both, key=lambda one: one.seconds or 0.0)
 
 
-def _timed(result, metric):
+def _timed(result: CaseResult, metric: str) -> Timed:
     found = result.measurement(metric)
     if found is None:
         return Timed(reason=result.reason or f"{result.name}: the record holds no {metric.replace('_', ' ')}")
@@ -93,16 +101,16 @@ def _timed(result, metric):
 
 
 def library(result: CaseResult | None, missing: str) -> Timed:
-    """The fastest library call that was timed beside the baseline's `result`, by the cold clock."""
+    """Return the fastest library call that was timed with the baseline's `result`, by the cold clock."""
     if result is None:
         return Timed(reason=missing)
     best = next((result.measurement("cold_time", f"peer:{peer.name}") for peer in peers(result)), None)
     reasons = [one.reason for one in result.measurements if one.subject.startswith("peer:") and one.reason]
-    return Timed(best) if best else Timed(reason=next(iter(reasons), "no library call was timed beside it"))
+    return Timed(best) if best else Timed(reason=next(iter(reasons), "no library call was timed with it"))
 
 
 def speedup(baseline: Timed, stage: Timed) -> Speedup:
-    """The ratio of the two, from their processes' medians."""
+    """Return the ratio of the two, from their processes' medians."""
     if not (baseline.measurement and stage.measurement):
         return Speedup(reason=stage.reason or baseline.reason)
     found = estimate(medians(stage.measurement.processes), medians(baseline.measurement.processes))
@@ -122,30 +130,41 @@ class Prices:
 
     @classmethod
     def of(cls, limits: Limits, cache_bytes: int) -> "Prices":
+        """Return the prices by the limits that a record measured."""
         return cls(limits.floors.get("hot_time"), limits.ceilings.get("bandwidth"), cache_bytes)
 
     def traffic(self, count: float) -> float | None:
-        """Seconds that so many bytes take at the copy ceiling."""
+        """Return the seconds that so many bytes take at the copy ceiling."""
         return count / self.bandwidth if self.bandwidth else None
 
 
 @dataclass(frozen=True)
-class Cost:
-    """One stage as the division sees it: its time, its launches, and its bytes by who tells them."""
+class StageCost:
+    """One stage as the division sees it: its time, its launches, and its bytes by basis."""
 
     time: Timed
     launches: int
-    bytes: Mapping[str, float | None]
+    bytes: Mapping[Basis, float | None]
 
 
-def saving(baseline: Cost, stage: Cost, prices: Prices) -> Saving | None:
-    """What the stage saves against the baseline; None where one has no time."""
-    if not (baseline.time.measurement and stage.time.measurement):
+def saving(baseline: StageCost, stage: StageCost, prices: Prices) -> Saving | None:
+    """Return what the stage saves against the baseline; None where one has no time."""
+    before, after = baseline.time.seconds, stage.time.seconds
+    if before is None or after is None:
         return None
-    seconds = baseline.time.measurement.median - stage.time.measurement.median
-    basis = next(one for one in BASES if None not in (baseline.bytes[one], stage.bytes[one]))
-    fewer, less = baseline.launches - stage.launches, baseline.bytes[basis] - stage.bytes[basis]
+    seconds = before - after
+    basis, less = _removed(baseline, stage)
+    fewer = baseline.launches - stage.launches
     launches = fewer * prices.launch if prices.launch else None
     traffic = prices.traffic(less)
     rest = None if launches is None or traffic is None else seconds - launches - traffic
     return Saving(seconds, launches, traffic, rest, fewer, less, basis, cached=abs(less) <= prices.cache_bytes)
+
+
+def _removed(baseline: StageCost, stage: StageCost) -> tuple[Basis, float]:
+    """Return the bytes that the stage saves, by the best basis that has those of both; the plans' model always has."""
+    for basis in BASES:
+        before, after = baseline.bytes[basis], stage.bytes[basis]
+        if before is not None and after is not None:
+            return basis, before - after
+    raise ValueError("the plans' model has the bytes of every stage")

@@ -1,19 +1,23 @@
 """`prism-bench fuse`: programs of named stages become kernels, or what would change."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import options
 
+if TYPE_CHECKING:
+    from prism_bench.extensions.fusion.declarations import Declaration
+    from prism_bench.extensions.fusion.keeping import GeneratedFile
+
 NAME = "fuse"
 
 
 def command(
-    programs: Annotated[list[str] | None, typer.Argument(help="programs by name; all of them unless said")] = None,
-    check: Annotated[bool, typer.Option("--check", help="write nothing; say what would change")] = False,
-    ptx: Annotated[bool, typer.Option(help="keep PTX beside the sources, where NVRTC is installed")] = True,
+    programs: Annotated[list[str] | None, typer.Argument(help="programs by name; all of them without one")] = None,
+    check: Annotated[bool, typer.Option("--check", help="write nothing; print what would change")] = False,
+    ptx: Annotated[bool, typer.Option(help="keep PTX next to the sources, where NVRTC is installed")] = True,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -31,12 +35,12 @@ def command(
     done = {declaration.name for declaration in found} - {one.program for one in kept if check and not one.is_same}
     without = _keep_ptx([one for one in found if one.name in done], folder, check, kept) if ptx else "not asked for"
     leftover = left_over(folder)
-    _tell(kept, leftover, without, json)
+    _print(kept, leftover, without, json)
     raise SystemExit(1 if leftover or (check and not all(one.is_same for one in kept)) else 0)
 
 
-def _keep_ptx(found, folder, check, kept):
-    """Add the states of the PTX files to `kept`; the reason where there is no compiler."""
+def _keep_ptx(found: "list[Declaration]", folder: Path, check: bool, kept: "list[GeneratedFile]") -> str | None:
+    """Add the states of the PTX files to `kept`; return the reason where there is no compiler."""
     from prism_bench.errors import BackendUnavailable
     from prism_bench.extensions.fusion.keeping import keep_ptx
 
@@ -51,7 +55,7 @@ def _keep_ptx(found, folder, check, kept):
     return None
 
 
-def _tell(kept, leftover: list[Path], without: str | None, json: bool):
+def _print(kept: "list[GeneratedFile]", leftover: list[Path], without: str | None, json: bool) -> None:
     if json:
         files = [{"program": one.program, "path": str(one.path), "state": one.state} for one in kept]
         options.print_json({"files": files, "left_over": [str(path) for path in leftover], "no_ptx": without})

@@ -1,12 +1,20 @@
-"""`prism-bench fusion`: what the fusion of each chain brings, stage by stage, beside what the plan claimed."""
+"""`prism-bench fusion`: what the fusion of each chain brings, stage by stage, next to what the plan claimed."""
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import options
 from prism_bench.options.limits import CASE_SECONDS, limited
+
+if TYPE_CHECKING:
+    from prism_bench.analysis.counters import Counted
+    from prism_bench.extensions.fusion.benefit import ChainLedger
+    from prism_bench.kernel import Chain, KernelSpec
+    from prism_bench.run_record import RunRecord
+    from prism_bench.studies.traffic import CaseTraffic
 
 NAME = "fusion"
 ITEMS, PROFILES = Path("reports/persistent"), Path("reports/profiles")
@@ -28,10 +36,11 @@ def command(
 
     Launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain.
 
-    Without a record of a GPU the traffic on the emulator and the plans are all that there is. Ends with 1 where a fused
+    Without a record of a GPU, only the traffic on the emulator and the plans are known. Ends with 1 where a fused
     stage fails the published rule at S0.
     """
     from prism_bench.extensions.fusion import benefit as fusion
+    from prism_bench.extensions.fusion.benefit.answers import read_times
     from prism_bench.extensions.fusion.report.json_view import fusion_json
     from prism_bench.extensions.fusion.report.terminal import fusion_view
 
@@ -40,7 +49,7 @@ def command(
     labels = options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}
     uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
-    sources = fusion.Sources(read, traffic, missing, uncounted, _latencies(latencies), _counters(counters))
+    sources = fusion.Sources(read, traffic, missing, uncounted, read_times(latencies, ITEMS), _counters(counters))
     found = fusion.ledgers(chains, labels, sources)
     table = fusion.compared(found)
     if picture:
@@ -53,8 +62,10 @@ def command(
     raise SystemExit(1 if failed else 0)
 
 
-def _record(chains, path, runs):
-    """The record to read and why there is none: the one named, or the newest of a GPU in which a chain has times."""
+def _record(
+    chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: Path
+) -> "tuple[RunRecord | None, str]":
+    """Return the record named, or the newest of a GPU in which a chain has times, and why there is none."""
     from prism_bench import store
 
     if path:
@@ -67,29 +78,21 @@ def _record(chains, path, runs):
     return None, f"no record of a GPU below {runs} timed it; 'prism-bench run {names}' on a GPU makes one"
 
 
-def _counters(path):
-    """Those of the record that is named, or the newest of every case."""
+def _counters(path: Path | None) -> "Mapping[str, Counted]":
+    """Return those of the record that is named, or the newest of every case."""
     from prism_bench import store
     from prism_bench.analysis.counters import newest_counted
 
     return newest_counted([(path, store.read(path))] if path else store.readable(PROFILES))
 
 
-def _latencies(path):
-    """The times of served items: of the file that is named, of the newest, or none."""
-    from prism_bench.extensions.persistent.record import newest, read_latencies
-
-    chosen = path or newest(ITEMS)
-    return read_latencies(chosen) if chosen else None
-
-
-def _traffic(chains, labels):
-    """Traffic of every stage at S0, by the case's name: larger workloads would take the emulator hours."""
+def _traffic(chains: "list[tuple[KernelSpec, Chain]]", labels: Collection[str]) -> "dict[str, CaseTraffic]":
+    """Return the traffic of every stage at S0, by the case's name: larger workloads would take the emulator hours."""
     from prism_bench.extensions.fusion.benefit import stages_of
     from prism_bench.studies.traffic import traffic
 
     cases = [case for spec, one in chains for case in stages_of(spec, one, "S0").values() if "S0" in labels]
-    found = {}
+    found: dict[str, CaseTraffic] = {}
     with options.err().status("counting on the emulator") as status:
         for case in cases:
             status.update(f"counting {case.name}")
@@ -98,7 +101,7 @@ def _traffic(chains, labels):
     return found
 
 
-def _draw(found, path):
+def _draw(found: "list[ChainLedger]", path: Path) -> None:
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.fusion.report.chart import fusion_picture
     from prism_bench.files import write_atomically

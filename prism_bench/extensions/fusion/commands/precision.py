@@ -1,12 +1,19 @@
 """`prism-bench precision`: which precision the stages of a fused kernel should have, by measured error."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import options
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption, limited
+
+if TYPE_CHECKING:
+    from prism_bench.backends import Backend
+    from prism_bench.catalogue import Catalogue
+    from prism_bench.extensions.fusion.declarations import Declaration
+    from prism_bench.extensions.fusion.selection import HostArray, PrecisionChoice, Question
+    from prism_bench.kernel import KernelSpec
 
 NAME = "precision"
 
@@ -51,14 +58,16 @@ def command(
     raise SystemExit(0 if all(one.chosen for one in chosen) else 1)
 
 
-def _chosen(declared, kernel, leg, question, timeout):
+def _chosen(
+    declared: "Declaration", kernel: "KernelSpec", leg: "Backend", question: "Question", timeout: float
+) -> "PrecisionChoice":
     from prism_bench.extensions.fusion.selection import select
 
     with limited(f"{declared.name} at {question.label}", timeout):
         return select(declared.program, kernel, leg, question)
 
 
-def _kernel(catalogue, name):
+def _kernel(catalogue: "Catalogue", name: str) -> "KernelSpec":
     from prism_bench.errors import UsageError
 
     if name not in catalogue.kernels:
@@ -66,8 +75,8 @@ def _kernel(catalogue, name):
     return catalogue.kernels[name]
 
 
-def _read(path: Path) -> dict:
-    """The arrays of an .npz file by name."""
+def _read(path: Path) -> "dict[str, HostArray]":
+    """Return the arrays of an .npz file by name."""
     from prism_bench.extensions.fusion.selection import read_sample
 
     return read_sample(path)

@@ -1,21 +1,23 @@
 """Before and after: each chain's stages as bars from zero, one panel per chain and workload, as a PNG."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from prism_bench.errors import ResultsError
-from prism_bench.extensions.fusion.benefit import ChainLedger
-from prism_bench.extensions.fusion.report.bars import Moved, Times, launched
+from prism_bench.extensions.fusion.benefit import ChainLedger, StageRow
+from prism_bench.extensions.fusion.report.bars import Moved, Panel, StageBars, Times, launched
 
 _INK = MappingProxyType({"ink": "#1c1e21", "muted": "#62656b", "rule": "#dedad0", "before": "#8a8f98",
                          "after": "#1f4e8c", "pale": "#e3e1da"})  # fmt: skip
-_SETTINGS = MappingProxyType({
+_SETTINGS: Mapping[Any, Any] = MappingProxyType({
     "font.family": "sans-serif", "font.size": 9, "text.color": _INK["ink"], "axes.edgecolor": _INK["rule"],
     "xtick.color": _INK["rule"], "ytick.color": _INK["rule"], "xtick.labelcolor": _INK["muted"],
     "ytick.labelcolor": _INK["ink"], "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False,
@@ -24,10 +26,10 @@ _COLUMNS, _WIDTH, _BAR, _AROUND = 2, 10.0, 0.42, 1.15
 
 
 def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
-    """The picture of all ledgers in which the baseline and a fused stage have cold times; where none has, of the bytes
-    that all of them move.
+    """Return the picture of all ledgers whose baseline and a fused stage have cold times.
 
-    A ResultsError where there is nothing before or nothing after.
+    Where none has, the picture is of the bytes that all of them move. A ResultsError where there is nothing before or
+    nothing after.
     """
     kind = next((kind for kind in (Times(), Moved()) if any(map(kind.shows, ledgers))), None)
     if kind is None:
@@ -49,12 +51,12 @@ def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
     return stream.getvalue()
 
 
-def _legend(figure, meanings):
+def _legend(figure: Figure, meanings: Mapping[str, str]) -> None:
     patches = [Patch(facecolor=_INK[name], label=words) for name, words in meanings.items()]
     figure.legend(handles=patches, loc="lower center", ncols=3, frameon=False, fontsize=8.5)
 
 
-def _panel(axes, ledger, panel, most):
+def _panel(axes: Axes, ledger: ChainLedger, panel: Panel, most: int) -> None:
     for place, bar in enumerate(panel.bars):
         _bar(axes, place, bar)
     longest = max(length for bar in panel.bars if bar for length, _ in bar.lengths)
@@ -68,15 +70,15 @@ def _panel(axes, ledger, panel, most):
     axes.text(0, 1.03, panel.under_title, transform=axes.transAxes, fontsize=7.5, color=_INK["muted"])
 
 
-def _bar(axes, place, bar):
-    beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
+def _bar(axes: Axes, place: int, bar: StageBars | None) -> None:
+    right_of: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
     if bar is None:
-        axes.annotate("not measured", (0, place), color=_INK["muted"], **beside)
+        axes.annotate("not measured", (0, place), color=_INK["muted"], **right_of)
         return
     for length, colour in bar.lengths:
         axes.barh(place, length, 0.72 if colour == "pale" else 0.46, color=_INK[colour], linewidth=0)
-    axes.annotate(bar.words, (bar.lengths[0][0], place), fontsize=8.5, **beside)
+    axes.annotate(bar.words, (bar.lengths[0][0], place), fontsize=8.5, **right_of)
 
 
-def _launches(row):
+def _launches(row: StageRow) -> str:
     return f"{row.plan.launches} launch{'' if row.plan.launches == 1 else 'es'}"

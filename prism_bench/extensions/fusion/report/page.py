@@ -1,23 +1,30 @@
-"""Fusion: each chain before and after, where the saving comes from, and the published figures beside ours."""
+"""Fusion: each chain before and after, where the saving comes from, and the published figures next to ours."""
+
+from collections.abc import Iterable, Set
+from typing import TYPE_CHECKING
 
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.extensions.fusion import benefit as fusion
-from prism_bench.extensions.fusion.benefit import Sources
+from prism_bench.extensions.fusion.benefit import ChainLedger, Sources
+from prism_bench.extensions.fusion.benefit.answers import read_times
 from prism_bench.extensions.fusion.report.json_view import fusion_json
 from prism_bench.extensions.fusion.report.waterfall import waterfall
 from prism_bench.extensions.fusion.report.words import LEGEND, quantity_text, verdict
-from prism_bench.extensions.persistent.record import newest as newest_items
-from prism_bench.extensions.persistent.record import read_latencies
+from prism_bench.kernel import Chain, KernelSpec
 from prism_bench.report.site.chronicle import Chronicle
 from prism_bench.report.site.counted import counters
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.workload import LABELS
+
+if TYPE_CHECKING:
+    from prism_bench.extensions.persistent.record import LatencyRecord
 
 _ASKED = {"dram_bytes": "bytes through DRAM", "cold_time": "cold time", "hot_time": "hot time",
           "launch_time": "the host's time", "issued": "issued time", "energy": "energy", "error": "error"}  # fmt: skip
 
 
 def page(chronicle: Chronicle) -> Page:
+    """Return the page of the chains of the catalogue."""
     chains = _chains(chronicle)
     if not chains:
         return Page("fusion", "Fusion", {"chains": [], "source": None}, {"ledgers": (), "timed": False})
@@ -33,20 +40,20 @@ def page(chronicle: Chronicle) -> Page:
     return Page("fusion", "Fusion", fusion_json(found, table, sources), shown, scripts=("plot.js", "pictures.js"))
 
 
-def _known(ledgers) -> set[str]:
-    """Which of the figures any stage of any chain has: a column of nothing tells nothing."""
+def _known(ledgers: Iterable[ChainLedger]) -> set[str]:
+    """Return the figures that any stage of any chain has: an empty column is left out."""
     return {name for ledger in ledgers for row in ledger.rows for name in _ASKED if row.value(name) is not None}
 
 
-def _chains(chronicle):
+def _chains(chronicle: Chronicle) -> list[tuple[KernelSpec, Chain]]:
     try:
         return fusion.chains_of(chronicle.catalogue) if chronicle.catalogue else []
     except UsageError:
-        return []  # a catalogue without chains: the page says so
+        return []  # a catalogue without chains, which the page reports
 
 
-def _sources(chronicle, kernels) -> Sources:
-    """The newest record of this machine that timed a chain."""
+def _sources(chronicle: Chronicle, kernels: Set[str]) -> Sources:
+    """Return the newest record of this machine that timed a chain."""
     told = [one for one in chronicle.told.values() if one.case.kernel in kernels and one.case.measurements]
     newest = max(told, key=lambda one: one.created, default=None)
     return Sources(newest.reading.record if newest else None, missing="no record of this machine timed a chain",
@@ -54,10 +61,9 @@ def _sources(chronicle, kernels) -> Sources:
                    counters=counters(str(chronicle.places.profiles), chronicle.machine))  # fmt: skip
 
 
-def _latencies(chronicle):
-    """The newest times of served items; None where there are none that can be read."""
-    path = newest_items(chronicle.places.items)
+def _latencies(chronicle: Chronicle) -> "LatencyRecord | None":
+    """Return the newest times of served items; None where there are none that can be read."""
     try:
-        return read_latencies(path) if path else None
+        return read_times(None, chronicle.places.items)
     except ResultsError:
         return None

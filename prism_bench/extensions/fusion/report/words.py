@@ -1,4 +1,4 @@
-"""How the ledger of fusion is said: ratios with their interval, parts with their sign, reasons as numbered notes."""
+"""The ledger of fusion in words: ratios with their interval, parts with their sign, reasons as numbered notes."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,7 +19,7 @@ CACHED = "the bytes that differ fit in the last cache, where they cost less than
 
 
 def heading(sources: Sources) -> str:
-    """Where the figures come from, and what a launch and a byte cost there."""
+    """Return where the figures are from, and what a launch and a byte cost there."""
     record, prices = sources.record, sources.prices()
     if record is None:
         return f"no times: {sources.missing}"
@@ -30,22 +30,22 @@ def heading(sources: Sources) -> str:
 
 
 class Footnotes:
-    """Reasons in the order in which they were met, each told once."""
+    """Reasons in the order in which they were met, each printed once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def mark(self, reason: str | None) -> str:
-        """What stands in the place of what the reason is about."""
+        """Return the mark to print instead of the missing figure."""
         return f"[{self._numbers.setdefault(reason, len(self._numbers) + 1)}]" if reason else GAP
 
     def numbered(self) -> Iterator[tuple[int, str]]:
-        """Every number with its reason."""
+        """Yield every number with its reason."""
         return ((number, reason) for reason, number in self._numbers.items())
 
 
 def ratio_words(speedup: Speedup) -> str:
-    """`2.82x (2.79 to 2.85)`; a dash where there is no ratio."""
+    """Return `2.82x (2.79 to 2.85)`; a dash where there is no ratio."""
     if speedup.ratio is None:
         return GAP
     interval = f" ({speedup.low:.2f} to {speedup.high:.2f})" if speedup.low is not None else ""
@@ -53,23 +53,23 @@ def ratio_words(speedup: Speedup) -> str:
 
 
 def signed(seconds: float | None) -> str:
-    """`1.45 us`, `-2.10 us`."""
+    """Return `1.45 us`, `-2.10 us`."""
     if seconds is None:
         return GAP
     return f"-{time_text(-seconds)}" if seconds < 0 else time_text(seconds)
 
 
 def percent(share: float) -> str:
-    """The share in words, `<0.1 %` where it is as good as nothing."""
+    """Return the share in words, `<0.1 %` where it is nearly nothing."""
     return share_text(share) if share >= 0.0005 else "<0.1 %"
 
 
 def verdict(kept: bool | None, bad: str) -> str:
-    """`passed` and `failed`, `met` and `missed`; `unmeasured` where it is not decided."""
+    """Return `passed` and `failed`, `met` and `missed`; `unmeasured` where it is not decided."""
     good = {"failed": "passed", "missed": "met"}[bad]
     return "unmeasured" if kept is None else good if kept else bad
 
 
 def quantity_text(quantity: str) -> Callable[[float], str]:
-    """How a figure of the plan's table is written."""
+    """Return how a figure of the plan's table is written."""
     return {"time": time_text, "launches": lambda count: f"{count:.0f}"}.get(quantity, share_text)

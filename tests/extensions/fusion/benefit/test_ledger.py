@@ -95,7 +95,7 @@ def test_the_fastest_library_call_stands_beside_them():
 def test_why_there_is_no_library_call_is_told():
     silent = measurement("cold_time", 1e-6, "peer:torch", valid=False, reason="the call waits for the device")
     assert "the call waits for the device" == toy_ledger(record(result(measurements=(silent,)))).library.reason
-    assert "no library call was timed beside it" == toy_ledger().library.reason
+    assert "no library call was timed with it" == toy_ledger().library.reason
     assert "no GPU" == toy_ledger(None, missing="no GPU").library.reason
 
 

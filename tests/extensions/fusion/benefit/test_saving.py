@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.extensions.fusion.benefit.saving import Cost, Prices, Timed, saving, speedup, timed
+from prism_bench.extensions.fusion.benefit.saving import Prices, StageCost, Timed, saving, speedup, timed
 from tests.extensions.fusion.benefit.toy_chain import AFTER_TIMES, BEFORE_TIMES, result
 from tests.report.synthetic import measurement
 
@@ -18,7 +18,7 @@ def told(model, emulator=None, counters=None):
 
 
 def cost(seconds, launches, **told_by):
-    return Cost(of(seconds, noise=0), launches, told(**told_by))
+    return StageCost(of(seconds, noise=0), launches, told(**told_by))
 
 
 def test_the_ratio_has_an_interval_from_several_processes():
