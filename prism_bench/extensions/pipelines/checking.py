@@ -1,15 +1,17 @@
-"""Is a pipeline right? Every stage against its reference on what it was really given; then what was planted."""
+"""Verification of pipelines: every stage against its reference on its actual inputs, then the planted results."""
 
 import numpy as np
 
+from prism_bench.arguments import FilledArray
+from prism_bench.backends import Runnable
 from prism_bench.extensions.pipelines.forms import form, results_of
 from prism_bench.extensions.pipelines.prepared import Prepared
-from prism_bench.inputs import given
-from prism_bench.run.verification import compare_outputs
+from prism_bench.inputs import InputArray, given
+from prism_bench.run.verification import Entry, compare_outputs
 
 
-def check_stages(prepared: Prepared) -> list[dict]:
-    """One evaluation, stage by stage: entries as records keep them, one per output, named `stage.output`."""
+def check_stages(prepared: Prepared) -> list[Entry]:
+    """Evaluate once, stage by stage; return an entry per output, named `stage.output`, as records keep them."""
     prepared.begin()
     prepared.upload()
     entries = []
@@ -23,14 +25,14 @@ def check_stages(prepared: Prepared) -> list[dict]:
     return entries
 
 
-def _kept(runnable, array):
-    """What the input holds now, as an input array."""
+def _kept(runnable: Runnable, array: FilledArray) -> InputArray:
+    """Return what the input holds now, as an input array."""
     held = runnable.arrays([array.name])[array.name]
     return given(held.get() if hasattr(held, "get") else held.copy(), array.dtype)
 
 
-def check_results(prepared: Prepared, name: str) -> list[dict]:
-    """Evaluations in the form `name`: results are there, the same as one stream's, and what was planted is in them."""
+def check_results(prepared: Prepared, name: str) -> list[Entry]:
+    """Evaluate in the form `name`; its results must equal those of one stream, and hold what was planted."""
     expected = _evaluated(prepared, "one_stream")
     found = _evaluated(prepared, name)
     different = [word for word in expected if not np.array_equal(expected[word], found[word], equal_nan=True)]
@@ -40,8 +42,8 @@ def check_results(prepared: Prepared, name: str) -> list[dict]:
     return [{"seed": 0, "output": f"results, {name}", "passed": complaint is None, "error": complaint}]
 
 
-def _evaluated(prepared, name):
-    """The results of an evaluation from the state that the pipeline was prepared with."""
+def _evaluated(prepared: Prepared, name: str) -> dict[str, np.ndarray]:
+    """Return the results of an evaluation from the state that the pipeline was prepared with."""
     evaluate = form(name, prepared)
     prepared.begin()
     prepared.upload()

@@ -1,8 +1,9 @@
-"""`prism-bench pipeline`: kernels one after the other, verified, and what an evaluation takes in every form."""
+"""`prism-bench pipeline`: verifies chains of kernels and times an evaluation in every form."""
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,8 +13,25 @@ from prism_bench.options.progress import progress_bar
 from prism_bench.options.tuned import TunedOption, configured
 from prism_bench.saving import Saver
 
+if TYPE_CHECKING:  # these take long to load
+    from prism_bench.backends import Backend
+    from prism_bench.catalogue import Catalogue
+    from prism_bench.run_record import RunRecord
+
 NAME = "pipeline"
 DEFAULT_KEPT = Path("reports/pipelines")
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """What is measured on which backend, at which label, in how many processes, and for how long."""
+
+    catalogue: "Catalogue"
+    backend: str
+    label: str
+    processes: int
+    timed: bool
+    limit: float | None
 
 
 def command(
@@ -36,19 +54,20 @@ def command(
     if source:
         raise SystemExit(_shown(_read(source), json))
     opened = options.choose_backend(backend, quiet=json)
-    effort = (label or ("small" if opened.name == "emulator" else "S0"), processes, not verify_only, limit_seconds)
-    launched = _launched(names, options.open_catalogue(catalogue), effort[0], opened, tuned)
-    save = _saver(keep or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None), launched[1])
+    label = label or ("small" if opened.name == "emulator" else "S0")
+    found, tuning = _launched(names or [], options.open_catalogue(catalogue), label, opened, tuned)
+    effort = _Effort(found, opened.name, label, processes, not verify_only, limit_seconds)
+    save = _saver(keep or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None), tuning)
     with interrupts.held():
-        record = _measured(names, form, opened.name, launched, effort, save=save)
+        record = _measured(names or [], form or [], effort, save=save)
         path = save.finish(record)
         if path:
             options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
         raise SystemExit(save.exit_code(_shown(record, json)))
 
 
-def _shown(record, json):
-    """Print the record; returns what it comes to, 2 where it is cut short."""
+def _shown(record: "RunRecord", json: bool) -> int:
+    """Print the record; return the exit code."""
     from prism_bench.extensions.pipelines.lstm import STEPS
     from prism_bench.extensions.pipelines.report import pipelines_json, pipelines_view
     from prism_bench.extensions.pipelines.results import exit_code, phases, rows
@@ -61,7 +80,7 @@ def _shown(record, json):
     return exit_code(found)
 
 
-def _read(source):
+def _read(source: Path) -> "RunRecord":
     from prism_bench import store
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.pipelines.results import rows
@@ -73,41 +92,54 @@ def _read(source):
     return record
 
 
-def _launched(names, catalogue, label, backend, tuned):
-    """The catalogue with the choices for every stage, and what a record tells of them."""
+def _launched(
+    names: list[str], catalogue: "Catalogue", label: str, backend: "Backend", tuned: bool
+) -> "tuple[Catalogue, dict[str, Any]]":
+    """Return the catalogue with the choices for every stage, and what a record keeps of them."""
     from prism_bench.extensions.pipelines import pipelines
     from prism_bench.extensions.pipelines.pipeline import placed
 
-    stages = [one.case for pipeline in pipelines(names or ()) for one in placed(pipeline, label, catalogue)]
+    stages = [one.case for pipeline in pipelines(names) for one in placed(pipeline, label, catalogue)]
     found = configured(list(dict.fromkeys(stages)), backend, tuned)
     choices = {case.name: dict(case.choice) for case in found.cases if case.choice}
     return replace(catalogue, choices=choices), dict(found.told)
 
 
-def _measured(names, forms, backend, launched, effort, *, save):
+def _measured(
+    names: list[str], forms: list[str], effort: _Effort, *, save: "Callable[[RunRecord], None]"
+) -> "RunRecord":
     from prism_bench.extensions.pipelines import pipelines
     from prism_bench.extensions.pipelines.worker import PLACE, tasks_of
     from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
 
-    catalogue, _ = launched
-    label, processes, timed, limit = effort
-    tasks = tasks_of(pipelines(names or ()), forms or _forms(backend), label, catalogue)
+    tasks = tasks_of(pipelines(names), forms or _forms(effort.backend), effort.label, effort.catalogue)
     with progress_bar() as report:
-        plan = TaskPlan(catalogue, backend, tasks, PLACE, label, processes, timed, limit)
-        keep = lambda records: save(records["pipelines"]) if records else None  # noqa: E731
+        plan = TaskPlan(
+            effort.catalogue, effort.backend, tasks, PLACE, label=effort.label, processes=effort.processes,
+            timed=effort.timed, limit=effort.limit,
+        )  # fmt: skip
+
+        def keep(records: "dict[str, RunRecord]") -> None:
+            if records:
+                save(records["pipelines"])
+
         return measure_sides(plan, [ComparisonSide("pipelines")], report, keep)["pipelines"]
 
 
-def _saver(folder, tuning):
-    """What keeps every version of the record in the folder, if there is one."""
+def _saver(folder: Path | None, tuning: "dict[str, Any]") -> "Saver[RunRecord, Path | None]":
+    """Return what saves each version of the record in the folder, if there is one."""
     from prism_bench import store
 
     place = store.RecordPlace(folder) if folder else None
-    return Saver(lambda record: place.save(replace(record, tuning=tuning)) if place else None)
+
+    def write(record: "RunRecord") -> Path | None:
+        return place.save(replace(record, tuning=tuning)) if place else None
+
+    return Saver(write)
 
 
-def _forms(backend):
-    """Those that can run there."""
+def _forms(backend: str) -> Sequence[str]:
+    """Return the forms that can run on the backend."""
     from prism_bench.extensions.pipelines.forms import FORMS
 
     return FORMS if backend == "cuda" else ("per_call", "one_stream")

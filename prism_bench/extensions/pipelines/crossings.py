@@ -19,7 +19,7 @@ forecast_to_softmax = Pipeline(
 )  # fmt: skip
 
 image_to_information = Pipeline(
-    "image_to_information", "pixel, transfer entropy, information theory: how much an image tells of its edges",
+    "image_to_information", "pixel, transfer entropy, information theory: how informative the edges of an image are",
     stages=(
         Stage("edges", "conv2d", lambda rows, cols: Workload(rows=rows, cols=cols, k=3)),
         Stage("joint", "histogram_2d",

@@ -1,16 +1,20 @@
 """Dendrites and somata: NMDA branches drive leaky integrate-and-fire neurons, whose potential unblocks the branches."""
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
 from prism_bench.workload import Workload
 
 
-def weights(neurons, dendrites, inputs, rng):
-    """Excitatory, so that a branch's drive is about one."""
+def weights(neurons: int, dendrites: int, inputs: int, rng: np.random.Generator) -> np.ndarray:
+    """Return excitatory weights with which a branch's drive is about one."""
     return rng.uniform(0, 4 / inputs, (neurons, dendrites, inputs))
 
 
-def check(results, axes):
-    """Potentials stay between rest and threshold; at rest the block lets enough through to fire in time."""
+def check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
+    """Return a complaint unless potentials stay between rest and threshold."""
     v = results["soma.v_next"]
     return None if ((v >= -75) & (v < -50)).all() else "a potential left the range from rest to threshold"
 

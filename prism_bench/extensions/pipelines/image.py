@@ -3,6 +3,8 @@
 Hot spots are planted in every frame; each must come out as one component without holes, and nothing else may.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
@@ -12,35 +14,35 @@ from prism_bench.workload import Workload
 TAPS, WINDOW = 5, 8
 BACKGROUND, NOISE, HEAT, RADIUS = 100.0, 8.0, 600.0, 5
 THRESHOLD = 250.0
-CELL = 4 * RADIUS + 2 * TAPS  # spots lie in cells of their own, so that no two meet
+CELL = 4 * RADIUS + 2 * TAPS  # each spot has its own cell, so that no two meet
 
 
-def places(rows, cols, spots):
-    """Where the spots are."""
+def places(rows: int, cols: int, spots: int) -> np.ndarray:
+    """Return the centres of the spots."""
     return centres(rows, cols, spots, CELL)
 
 
-def frame(rows, cols, spots, rng):
-    """Noise on a background, and a disc of heat for each spot."""
+def frame(rows: int, cols: int, spots: int, rng: np.random.Generator) -> np.ndarray:
+    """Return noise on a background, with a disc of heat for each spot."""
     return heated(rng.normal(BACKGROUND, NOISE, (rows, cols)), places(rows, cols, spots), RADIUS, HEAT)
 
 
-def check(results, axes):
-    """Every spot is a component of its own in `topology` and hot in `segments`; nothing else is."""
+def check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
+    """Return a complaint unless every spot, and nothing else, is a separate component and hot."""
     labels, betti = results["topology.labels"], results["topology.betti"]
     planted = tuple(places(axes["rows"], axes["cols"], axes["spots"]).T)
     found = labels[planted]
     if [axes["spots"], 0] != betti[:2].tolist():
         return f"{betti[0]} components with {betti[1]} holes; {axes['spots']} spots were planted"
     if not (found > 0).all() or len(set(found.tolist())) != axes["spots"]:
-        return "a planted spot is no component of its own"
+        return "a planted spot is no separate component"
     hot = results["segments.labels"][planted]
     return None if (hot == 1).all() else "a planted spot is not segmented as hot"
 
 
 IMAGE = Pipeline(
     name="image",
-    meaning="convolution, then entropy, topology and segmentation beside one another, with planted hot spots",
+    meaning="convolution, then entropy, topology and segmentation side by side, with planted hot spots",
     stages=(
         Stage(
             "smooth", "conv2d", lambda rows, cols: Workload(rows=rows, cols=cols, k=TAPS, padding=TAPS // 2),

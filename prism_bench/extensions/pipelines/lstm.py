@@ -1,4 +1,4 @@
-"""A sequence through an LSTM, as the documents' two phases tell it.
+"""Sequence through an LSTM, in the two phases of the published design.
 
 `lstm` is a call of the cell for each step, on state and weights that stay where they are; in the form `per_call` each
 of these calls brings all its inputs from the host and takes its outputs back, which is phase 1. `lstm_sequence` is the
@@ -16,9 +16,9 @@ SIZES = {
 SHARED = ("w_ih", "w_hh", "bias")
 
 
-def _step(number):
-    """State from the step before; weights are the first step's."""
-    feeds = {}
+def _step(number: int) -> Stage:
+    """Return a step, fed with the state of the one before and the first step's weights."""
+    feeds: dict[str, str] = {}
     if number:
         before = f"step{number - 1}"
         feeds = {"h": f"{before}.h_next", "c": f"{before}.c_next", **{name: f"step0.{name}" for name in SHARED}}

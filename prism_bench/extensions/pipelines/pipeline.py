@@ -1,12 +1,15 @@
-"""Pipelines: the catalogue's kernels one after the other, each fed by what others wrote, all of it on the device."""
+"""Pipelines: kernels of the catalogue in sequence, each fed by the outputs of others, on the device."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from prism_bench import byname
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import SpecError, unknown
+from prism_bench.kernel import Array
 from prism_bench.workload import Workload
 
 
@@ -14,8 +17,8 @@ from prism_bench.workload import Workload
 class Stage:
     """One kernel (`kernel` or `kernel:variant`) of a pipeline, at the workload that `workload` makes of its axes.
 
-    `feeds` says which arguments are another stage's buffers (`"stage.argument"`), usually outputs. `values` are inputs
-    that are not drawn as the kernel's spec says: arrays, or functions that ask for the pipeline's axes and `rng`.
+    `feeds` are arguments that are another stage's buffers (`"stage.argument"`), usually outputs. `values` are inputs
+    other than those of the kernel's spec: arrays, or functions of the pipeline's axes and `rng`.
     """
 
     name: str
@@ -29,10 +32,10 @@ class Stage:
 class Pipeline:
     """Stages in an order in which they can run.
 
-    `frame` are the inputs that come anew with every evaluation, `results` the outputs that somebody waits for, both as
-    `"stage.argument"`; all other inputs stay on the device. `carries` are inputs that are what an output was at the end
-    of the evaluation before: state. `check` looks at the results of an evaluation by word (with the pipeline's axes)
-    and returns what is wrong with them, or None: what was planted in the frame must be found.
+    `frame` are the inputs that are new in every evaluation, `results` the outputs that are copied back, both as
+    `"stage.argument"`; all other inputs stay on the device. `carries` is state: inputs that take the value of an output
+    at the end of the evaluation before. `check` gets the results of an evaluation by word, and the pipeline's axes,
+    and returns what is wrong with them, or None: it finds what was planted in the frame.
     """
 
     name: str
@@ -54,13 +57,13 @@ class Placed:
 
 
 def place_of(word: str) -> tuple[str, str]:
-    """`("conv", "y")` of `"conv.y"`."""
+    """Return `("conv", "y")` for `"conv.y"`."""
     stage, _, argument = word.rpartition(".")
     return stage, argument
 
 
 def placed(pipeline: Pipeline, label: str, catalogue: Catalogue) -> tuple[Placed, ...]:
-    """Every stage with its case. SpecError where the stages do not fit together, UsageError for an unknown label."""
+    """Return every stage with its case. SpecError where stages do not fit together, UsageError for unknown labels."""
     if label not in pipeline.workloads:
         raise unknown(f"label of pipeline {pipeline.name}", label, pipeline.workloads)
     found = tuple(Placed(stage, _case(stage, pipeline, label, catalogue)) for stage in pipeline.stages)
@@ -68,7 +71,7 @@ def placed(pipeline: Pipeline, label: str, catalogue: Catalogue) -> tuple[Placed
     return found
 
 
-def _case(stage, pipeline, label, catalogue):
+def _case(stage: Stage, pipeline: Pipeline, label: str, catalogue: Catalogue) -> Case:
     kernel, _, variant = stage.kernel.partition(":")
     spec = catalogue.kernel(kernel)
     spec = spec.with_variant(variant) if variant else spec
@@ -76,9 +79,9 @@ def _case(stage, pipeline, label, catalogue):
     return catalogue.launched(Case(spec, workload, label, variant or None))
 
 
-def _refuse_gaps(pipeline, stages):
-    """Feeds come from earlier stages, frames and carries are inputs, results and carried ones outputs."""
-    cases, before = {one.stage.name: one.case for one in stages}, set()
+def _refuse_gaps(pipeline: Pipeline, stages: Sequence[Placed]) -> None:
+    """Raise a SpecError unless feeds come from earlier stages, and frame, results and carries fit their arguments."""
+    cases, before = {one.stage.name: one.case for one in stages}, set[str]()
     if len(cases) < len(stages):
         raise SpecError(f"{pipeline.name}: two stages have one name")
     for one in stages:
@@ -98,13 +101,13 @@ def _refuse_gaps(pipeline, stages):
             _require(argument, getattr(cases[stage].spec, kind), f"{pipeline.name}: the {kind} of {stage}")
 
 
-def _require(argument, arrays, where):
+def _require(argument: str, arrays: Sequence[Array], where: str) -> None:
     if argument not in [array.name for array in arrays]:
         raise SpecError(f"{where}: no '{argument}' among {', '.join(array.name for array in arrays)}")
 
 
 def together(name: str, meaning: str, parts: tuple[Pipeline, ...]) -> Pipeline:
-    """All parts in one pipeline, their stages named `part_stage`; axes of one name mean the same."""
+    """Return all parts as one pipeline, their stages named `part_stage`; axes of one name are shared."""
     labels = [label for label in parts[0].workloads if all(label in part.workloads for part in parts)]
     axes = {label: {k: v for part in parts for k, v in part.workloads[label].items()} for label in labels}
     return Pipeline(
@@ -118,13 +121,13 @@ def together(name: str, meaning: str, parts: tuple[Pipeline, ...]) -> Pipeline:
     )  # fmt: skip
 
 
-def _renamed(stage, part):
+def _renamed(stage: Stage, part: str) -> Stage:
     feeds = {argument: f"{part}_{word}" for argument, word in stage.feeds.items()}
     return Stage(f"{part}_{stage.name}", stage.kernel, stage.workload, feeds, stage.values)
 
 
-def _checked_by(parts):
-    def check(results, axes):
+def _checked_by(parts: Sequence[Pipeline]) -> Callable[..., str | None]:
+    def check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
         for part in parts:
             own = {word: results[f"{part.name}_{word}"] for word in part.results}
             if part.check and (complaint := part.check(own, axes)):

@@ -1,13 +1,15 @@
-"""A pipeline on a backend: every stage prepared, fed by the buffers of those before it, its frame in host memory."""
+"""Prepared pipeline: every stage on a backend, fed by the buffers of those before it, its frame in host memory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from prism_bench import byname
 from prism_bench.backends import Backend, Runnable
+from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.pipelines.lanes import Lane, lanes
 from prism_bench.extensions.pipelines.pipeline import Pipeline, Placed, place_of, placed
 from prism_bench.inputs import InputArray, given
@@ -24,17 +26,18 @@ class Transfers:
 
 
 class Prepared:
-    """Use it in a `with` block. `host` holds by word the arrays of the host that are copied up and down."""
+    """A pipeline on a backend; use it in a `with` block. `host` are the host's arrays that are copied, by word."""
 
-    def __init__(self, pipeline: Pipeline, label: str, catalogue, backend: Backend, seed: int = 0):
+    def __init__(self, pipeline: Pipeline, label: str, catalogue: Catalogue, backend: Backend, seed: int = 0) -> None:
         self.pipeline, self.label, self.backend = pipeline, label, backend
         self.stages: tuple[Placed, ...] = placed(pipeline, label, catalogue)
         self.lanes: tuple[Lane, ...] = lanes(self.stages)
-        self.axes: Mapping = pipeline.workloads[label]
+        self.axes: Mapping[str, Any] = pipeline.workloads[label]
         self.flow, self.transfers, self._closing = backend.flow(), Transfers(), ExitStack()
         self.inputs = {one.stage.name: self._inputs(one, seed) for one in self.stages}
         self.runnables: dict[str, Runnable] = {}
-        self.host, self._changing = {}, [*pipeline.carries, *_in_place(self.stages)]
+        self.host: dict[str, np.ndarray] = {}
+        self._changing = [*pipeline.carries, *_in_place(self.stages)]
         with ExitStack() as stack:
             for one in self.stages:
                 runnable = stack.enter_context(backend.prepare(one.case, self.inputs[one.stage.name]))
@@ -43,29 +46,29 @@ class Prepared:
             self.host = {word: self._host_array(word) for word in (*pipeline.frame, *pipeline.results)}
             self._closing = stack.pop_all()
 
-    def __enter__(self):
+    def __enter__(self) -> "Prepared":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._closing.close()
 
     def feed(self, only: Placed | None = None) -> None:
-        """Every fed argument (of one stage) is the buffer that feeds it, as it is now."""
+        """Connect every fed argument (of one stage) to the buffer that feeds it, as it is now."""
         for one in (only,) if only else self.stages:
             for argument, word in one.stage.feeds.items():
                 stage, theirs = place_of(word)
                 self.runnables[one.stage.name].share(argument, self.runnables[stage], theirs)
 
-    def upload(self, words=None) -> None:
-        """Enqueue: the frame (or the named inputs) from the host."""
+    def upload(self, words: Sequence[str] | None = None) -> None:
+        """Enqueue copies of the frame (or the named inputs) from the host."""
         for word in self.pipeline.frame if words is None else words:
             stage, argument = place_of(word)
             self.runnables[stage].put(argument, self.host[word])
             self.transfers.up += 1
             self.transfers.up_bytes += self.host[word].nbytes
 
-    def download(self, words=None) -> None:
-        """Enqueue: the results (or the named outputs) to the host."""
+    def download(self, words: Sequence[str] | None = None) -> None:
+        """Enqueue copies of the results (or the named outputs) to the host."""
         for word in self.pipeline.results if words is None else words:
             stage, argument = place_of(word)
             self.runnables[stage].fetch(argument, self.host[word])
@@ -73,7 +76,7 @@ class Prepared:
             self.transfers.down_bytes += self.host[word].nbytes
 
     def begin(self) -> None:
-        """Carried state and what is changed in place are what they were when the pipeline was prepared."""
+        """Restore carried state and inputs that are changed in place, as when the pipeline was prepared."""
         for word in self._changing:
             stage, argument = place_of(word)
             self.host_of(word)[...] = self.inputs[stage][argument].on(np)
@@ -81,18 +84,18 @@ class Prepared:
         self.flow.synchronize()
 
     def carry(self) -> None:
-        """Enqueue: the state for the next evaluation."""
+        """Enqueue copies of the state for the next evaluation."""
         for word, source in self.pipeline.carries.items():
             (to, argument), (stage, theirs) = place_of(word), place_of(source)
             self.runnables[to].take(argument, self.runnables[stage], theirs)
 
-    def host_of(self, word: str):
-        """The host's array of a buffer, made when it is first asked for; inputs hold what they began with."""
+    def host_of(self, word: str) -> np.ndarray:
+        """Return the host's array of a buffer, made on first use; inputs hold their initial values."""
         if word not in self.host:
             self.host[word] = self._host_array(word)
         return self.host[word]
 
-    def _host_array(self, word):
+    def _host_array(self, word: str) -> np.ndarray:
         stage, argument = place_of(word)
         case = self.runnables[stage].case
         array = self.flow.host_array(case.sizes.shape(argument), case.spec.argument(argument).dtype)
@@ -100,8 +103,8 @@ class Prepared:
             array[...] = self.inputs[stage][argument].on(np)
         return array
 
-    def _inputs(self, one: Placed, seed) -> dict[str, InputArray]:
-        """As drawn for the kernel; the stage's own values in their place."""
+    def _inputs(self, one: Placed, seed: int) -> dict[str, InputArray]:
+        """Return the kernel's inputs, replaced by the stage's values where it has any."""
         drawn = one.case.inputs(seed)
         rng = np.random.default_rng((seed, len(one.stage.name)))
         for name, value in one.stage.values.items():
@@ -112,6 +115,6 @@ class Prepared:
         return drawn
 
 
-def _in_place(stages):
-    """The words of inputs that their stage writes."""
+def _in_place(stages: Sequence[Placed]) -> list[str]:
+    """Return the words of inputs that their stage writes."""
     return [f"{one.stage.name}.{array.name}" for one in stages for array in one.case.spec.inputs if array.writes]

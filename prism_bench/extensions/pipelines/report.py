@@ -1,7 +1,8 @@
-"""Pipelines in the terminal and as plain values: every form, what the documents asked, the phases of the LSTM."""
+"""Reports of pipelines in the terminal and as JSON: every form, the published goals, the phases of the LSTM."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -20,7 +21,7 @@ _STYLES = {"ok": "green", "skipped": "yellow"}
 
 
 def pipelines_view(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> RenderableType:
-    """What `pipeline` prints, to be handed to a Rich console."""
+    """Return what `pipeline` prints, for a Rich console."""
     parts = [_table(rows)]
     parts += [Text(f"  {row.word}: {row.reason}", style="yellow") for row in rows if row.reason]
     missing = dict.fromkeys(row.missing for row in rows if row.missing)
@@ -29,21 +30,21 @@ def pipelines_view(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> Rend
     return Group(*parts, *([Text(), _phases(phases)] if phases else []))
 
 
-def _asked():
+def _asked() -> str:
     return (
         f"  the documents ask for {ASKED_PER_SECOND} operations a second and report {PUBLISHED_FRAMES} frames; "
         "latency is from the host's memory to the host's memory, CPU is the float64 references on NumPy"
     )
 
 
-def _grid(*columns):
+def _grid(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place else "left", overflow="fold")
     return table
 
 
-def _table(rows):
+def _table(rows: Sequence[PipelineRow]) -> Table:
     table = _grid("pipeline", "right", "latency", "steady", "a second", "host", "launches", "overlap", "copies up",
                   "copies down", "CPU", "times")  # fmt: skip
     for row in rows:
@@ -56,7 +57,7 @@ def _table(rows):
     return table
 
 
-def _per_second(row):
+def _per_second(row: PipelineRow) -> str | Text:
     if row.per_second is None:
         return "-"
     text = Text(f"{row.per_second:,.0f}")
@@ -66,18 +67,18 @@ def _per_second(row):
     return text
 
 
-def _copies(row, way):
+def _copies(row: PipelineRow, way: str) -> str:
     return f"{row.moved[way]} ({bytes_text(row.moved[f'{way}_bytes'])})" if way in row.moved else "-"
 
 
-def _phases(phases):
+def _phases(phases: Sequence[Phase]) -> Table:
     table = _grid("the LSTM's phases, of one step", "from host to host", "copies", "bytes", "times the CPU")
     for one in phases:
         table.add_row(one.name, time_text(one.step), f"{one.copies:.3g}", bytes_text(one.bytes), _times(one))
     return table
 
 
-def _times(phase):
+def _times(phase: Phase) -> Text:
     text = Text(ratio_text(phase.against_cpu))
     if phase.row.word == "lstm:one_stream" and phase.against_cpu:
         met = phase.against_cpu >= LSTM_GOAL
@@ -85,8 +86,8 @@ def _times(phase):
     return text
 
 
-def pipelines_json(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> dict:
-    """The same as plain JSON values; what was not measured is null."""
+def pipelines_json(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> dict[str, Any]:
+    """Return the same as plain JSON values; what was not measured is null."""
     return {
         "asked_per_second": ASKED_PER_SECOND,
         "published_frames_per_second": PUBLISHED_FRAMES,

@@ -1,5 +1,6 @@
-"""What a record says of pipelines: latency, throughput, overlap and copies of every form, beside the CPU and the words
-of the documents; and the two phases of the LSTM.
+"""Results of pipelines in a record, compared with the CPU and the published goals.
+
+Latency, throughput, overlap and copies of every form, and the two phases of the LSTM.
 """
 
 from collections.abc import Sequence
@@ -37,12 +38,13 @@ class PipelineRow:
     overlap: float | None
     launches: int | None
     lanes: int | None
-    moved: dict = field(default_factory=dict)
-    traced: dict = field(default_factory=dict)
+    moved: dict[str, int] = field(default_factory=dict[str, int])
+    traced: dict[str, float] = field(default_factory=dict[str, float])
     missing: str | None = None
 
     @property
     def word(self) -> str:
+        """`pipeline:form`."""
         return f"{self.pipeline}:{self.form}"
 
     @property
@@ -53,22 +55,22 @@ class PipelineRow:
 
     @property
     def against_cpu(self) -> float | None:
-        """How many times the CPU's time its own from host to host is contained in."""
+        """The CPU's time divided by the latency from host to host."""
         return self.cpu / self.latency if self.cpu and self.latency else None
 
     @property
     def goal(self) -> float | None:
-        """Evaluations a second that were asked for."""
+        """The goal in evaluations a second."""
         return GOALS.get(self.word)
 
 
 def rows(record: RunRecord) -> tuple[PipelineRow, ...]:
-    """A row for every form of the record; a record of kernels has none."""
+    """Return a row for every form of the record; a record of kernels has none."""
     on_cpu = {case.kernel: seconds for case in record.cases if (seconds := valid_median(case, "wall_time", "cpu"))}
     return tuple(_row(case, on_cpu.get(case.kernel)) for case in record.cases if case.family == FAMILY)
 
 
-def _row(case: CaseResult, cpu):
+def _row(case: CaseResult, cpu: float | None) -> PipelineRow:
     latency = valid_median(case, "end_to_end_time") or valid_median(case, "wall_time")
     values = case.profile.get("values", {})
     overlap = values.get("overlap_share", {})
@@ -84,8 +86,9 @@ def _row(case: CaseResult, cpu):
 
 @dataclass(frozen=True)
 class Phase:
-    """One way to run a sequence through the LSTM: seconds of one step from host to host, copies and bytes of one step,
-    launches of the whole sequence, and the times by which the CPU is slower.
+    """One way to run a sequence through the LSTM.
+
+    Seconds, copies and bytes are of one step, from host to host; `against_cpu` is how many times slower the CPU is.
     """
 
     name: str
@@ -105,7 +108,7 @@ PHASES = (
 
 
 def phases(found: Sequence[PipelineRow], steps: int) -> tuple[Phase, ...]:
-    """The phases that the rows hold, in the documents' order; `steps` of a sequence.
+    """Return the phases that the rows hold, in the published order; `steps` of a sequence.
 
     The CPU's time is the better one of its two ways to compute the sequence.
     """
@@ -114,7 +117,7 @@ def phases(found: Sequence[PipelineRow], steps: int) -> tuple[Phase, ...]:
     return tuple(_phase(name, by_word[word], steps, cpu) for name, word in PHASES if word in by_word)
 
 
-def _phase(name, row, steps, cpu):
+def _phase(name: str, row: PipelineRow, steps: int, cpu: float | None) -> Phase:
     moved = row.moved
     return Phase(
         name=name, row=row, step=row.latency / steps if row.latency else None,
@@ -125,7 +128,7 @@ def _phase(name, row, steps, cpu):
 
 
 def exit_code(found: Sequence[PipelineRow]) -> int:
-    """1 where a form is wrong or broke, 2 where none could run."""
+    """Return 1 where a form is wrong or broke, 2 where none could run, else 0."""
     if any(row.status in STATUS_BAD for row in found):
         return 1
     return 0 if any(row.status == "ok" for row in found) else 2

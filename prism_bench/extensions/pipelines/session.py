@@ -1,4 +1,7 @@
-"""What one measuring process does with one form of a pipeline."""
+"""Session of one worker: verifies and times forms of pipelines."""
+
+from collections.abc import Callable
+from typing import Any
 
 from prism_bench.backends import Backend
 from prism_bench.backends.numpy_reference import NumpyBackend
@@ -10,27 +13,31 @@ from prism_bench.extensions.pipelines.known import pipelines
 from prism_bench.extensions.pipelines.pipeline import Pipeline, placed
 from prism_bench.extensions.pipelines.prepared import Prepared
 from prism_bench.extensions.pipelines.timing import EndToEnd, end_to_end, steady, timed
-from prism_bench.extensions.pipelines.tracing import Tracer
-from prism_bench.run_record import CaseResult
+from prism_bench.extensions.pipelines.tracing import PipelineTracer
+from prism_bench.measurement import Measurement
+from prism_bench.run.verification import Entry
+from prism_bench.run_record import CaseResult, JsonTable, Status
 
 FAMILY = "pipelines"
-ON_CPU = "one_stream"  # the form beside which the CPU is timed
+ON_CPU = "one_stream"  # the form whose record holds the time of the CPU
 
 
 class PipelineSession:
-    """A backend that stays open. The first process verifies, traces and times the CPU, and nothing else: a tracer stays
-    in its process when it has done its work. The others only time.
+    """A session on a backend that stays open.
+
+    The first process verifies, traces and times the CPU, and nothing else: a tracer cannot be removed from its process.
+    The others only time.
     """
 
-    def __init__(self, backend: Backend, catalogue: Catalogue, label: str, *, first: bool, timed: bool = True):
+    def __init__(self, backend: Backend, catalogue: Catalogue, label: str, *, first: bool, timed: bool = True) -> None:
         self._backend, self._catalogue, self._label = backend, catalogue, label
-        self._first, self._watches, self._tracer = first, timed and first and backend.name == "cuda", Tracer()
-        self._stages: dict[str, list[dict]] = {}
+        self._first, self._watches, self._tracer = first, timed and first and backend.name == "cuda", PipelineTracer()
+        self._stages: dict[str, list[Entry]] = {}
 
     def task(self, name: str) -> CaseResult:
-        """`pipeline:form`, verified in the first process, timed in the others."""
-        pipeline, _, form_name = name.partition(":")
-        pipeline = pipelines([pipeline])[0]
+        """Verify `pipeline:form` in the first process, time it in the others."""
+        known, _, form_name = name.partition(":")
+        pipeline = pipelines([known])[0]
         try:
             with Prepared(pipeline, self._label, self._catalogue, self._backend) as prepared:
                 return self._measured(prepared, form_name)
@@ -41,7 +48,7 @@ class PipelineSession:
         except PrismBenchError as error:
             return self._result(pipeline, form_name, "failed", str(error))
 
-    def _measured(self, prepared, name):
+    def _measured(self, prepared: Prepared, name: str) -> CaseResult:
         pipeline = prepared.pipeline
         entries = self._verified(prepared, name) if self._first else []
         wrong = next((entry for entry in entries if not entry["passed"]), None)
@@ -58,27 +65,27 @@ class PipelineSession:
             measurements=tuple(self._on_cpu(pipeline)) if self._watches and name == ON_CPU else (),
         )  # fmt: skip
 
-    def _traced(self, prepared, name):
+    def _traced(self, prepared: Prepared, name: str) -> JsonTable:
         return self._tracer.profile(f"{prepared.pipeline.name}:{name}", prepared, lambda: form(name, prepared))
 
-    def _verified(self, prepared, name):
-        """Stages once for all forms, which run the same ones."""
+    def _verified(self, prepared: Prepared, name: str) -> list[Entry]:
+        """Verify the stages once for all forms, which run the same ones, and the results of this form."""
         known = self._stages.get(prepared.pipeline.name)
         if known is None:
             known = self._stages[prepared.pipeline.name] = check_stages(prepared)
         return known + check_results(prepared, name)
 
-    def _times(self, prepared, evaluate, name):
+    def _times(self, prepared: Prepared, evaluate: Callable[[], None], name: str) -> list[Measurement]:
         if self._backend.name != "cuda":
             return timed("wall_time", EndToEnd(prepared, evaluate, moves=name != "per_call"))
         return end_to_end(prepared, evaluate, name) + (steady(prepared, evaluate) if name != "per_call" else [])
 
-    def _on_cpu(self, pipeline):
-        """The float64 references one after the other, on NumPy."""
+    def _on_cpu(self, pipeline: Pipeline) -> list[Measurement]:
+        """Time the float64 references one after the other, on NumPy."""
         with Prepared(pipeline, self._label, self._catalogue, NumpyBackend()) as prepared:
             return timed("wall_time", EndToEnd(prepared, form(ON_CPU, prepared)), "cpu")
 
-    def _complaint(self, pipeline, entry):
+    def _complaint(self, pipeline: Pipeline, entry: Entry) -> str:
         where = f"{pipeline.name} on {self._backend.name}: {entry['output']}"
         if entry.get("error"):
             return f"{where}: {entry['error']}"
@@ -87,7 +94,9 @@ class PipelineSession:
             f"{entry['actual']:.9g}, reference {entry['expected']:.9g} ({entry['tolerance']})"
         )
 
-    def _result(self, pipeline: Pipeline, name, status, reason=None, **facts) -> CaseResult:
+    def _result(
+        self, pipeline: Pipeline, name: str, status: Status, reason: str | None = None, **facts: Any
+    ) -> CaseResult:
         workload = dict(pipeline.workloads.get(self._label, {}))
         text = ",".join(f"{axis}={value}" for axis, value in workload.items())
         cases = [one.case for one in placed(pipeline, self._label, self._catalogue)]
@@ -98,8 +107,8 @@ class PipelineSession:
         )  # fmt: skip
 
 
-def _moved(prepared, evaluate, name):
-    """Copies of one evaluation between host and device, counted where they are enqueued, and its launches."""
+def _moved(prepared: Prepared, evaluate: Callable[[], None], name: str) -> JsonTable:
+    """Return the copies of one evaluation, counted where they are enqueued, and its launches."""
     before = vars(prepared.transfers).copy()
     EndToEnd(prepared, evaluate, moves=name != "per_call")()
     moved = {key: value - before[key] for key, value in vars(prepared.transfers).items()}

@@ -1,4 +1,6 @@
-"""Time series: forecasts by an AR model, read by an LSTM whose head says how uncertain each step is, and the band."""
+"""Time series: forecasts by an AR model, an LSTM whose head estimates the uncertainty of each step, and the band."""
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -6,26 +8,26 @@ from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
 from prism_bench.workload import Workload
 
 
-def history(series, length, rng):
-    """Trend and season as in the profiling guide (100 + 0.01 t + 10 sin 0.1 t), a phase and noise for each series."""
+def history(series: int, length: int, rng: np.random.Generator) -> np.ndarray:
+    """Return trend and season as in the profiling guide (100 + 0.01 t + 10 sin 0.1 t), with phases and noise."""
     at = np.arange(length)
     return (
         100 + 0.01 * at + 10 * np.sin(0.1 * at + rng.uniform(0, 6, (series, 1))) + rng.normal(0, 0.5, (series, length))
     )
 
 
-def phi(lags):
-    """Coefficients of sum 0.95: forecasts decay to their mean."""
+def phi(lags: int) -> np.ndarray:
+    """Return coefficients of sum 0.95: forecasts decay to their mean."""
     return np.full(lags, 0.95 / lags)
 
 
-def input_weights(horizon, hidden, rng):
-    """As PyTorch begins, with the forecasts' level of 100 taken off."""
+def input_weights(horizon: int, hidden: int, rng: np.random.Generator) -> np.ndarray:
+    """Return PyTorch's initial weights, scaled to the forecasts' level of 100."""
     return rng.uniform(-0.01, 0.01, (4 * hidden, horizon)) / np.sqrt(hidden)
 
 
-def check(results, axes):
-    """The band holds its forecast and widens, and forecasts stay at the level of their series."""
+def check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
+    """Return a complaint unless the band holds its forecast and widens, and forecasts stay at their series' level."""
     mean, width = results["forecast.forecast"], results["band.upper"] - results["band.lower"]
     if not (np.isfinite(width).all() and (width >= 0).all()):
         return "a band has no width"

@@ -1,4 +1,4 @@
-"""What an evaluation takes: alone and from the host's memory, or one of many that are enqueued without waiting."""
+"""Times of an evaluation: alone and from the host's memory, or one of many that are enqueued without waiting."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -17,9 +17,9 @@ CRITERIA = {
 
 
 class EndToEnd:
-    """The frame from the host, an evaluation, the results back on the host."""
+    """Times the frame from the host, an evaluation, and the results back on the host."""
 
-    def __init__(self, prepared: Prepared, evaluate: Callable[[], None], moves: bool = True):
+    def __init__(self, prepared: Prepared, evaluate: Callable[[], None], moves: bool = True) -> None:
         self._prepared, self._evaluate, self._moves = prepared, evaluate, moves
 
     def __call__(self) -> Sample:
@@ -35,9 +35,9 @@ class EndToEnd:
 
 
 class Steady:
-    """Evaluations one after the other on what is on the device; a sample's launch cost is that of one of them."""
+    """Times evaluations one after the other on the device's data; a sample's launch cost is that of one of them."""
 
-    def __init__(self, prepared: Prepared, evaluate: Callable[[], None]):
+    def __init__(self, prepared: Prepared, evaluate: Callable[[], None]) -> None:
         self._flow, self._evaluate = prepared.flow, evaluate
         self._count = 2
         estimate = min(self().seconds for _ in range(2))
@@ -54,7 +54,7 @@ class Steady:
 
 
 def timed(metric: str, once: Callable[[], Sample], subject: str = "kernel") -> list[Measurement]:
-    """The metric's measurement in this process; with steady times also the host's share of them, `launch_time`."""
+    """Return the metric's measurement in this process; with steady times also the host's share, `launch_time`."""
     once()
     series = sample(once, CRITERIA[metric], ClockGate())
     found = [Measurement(metric, subject, (tuple(one.seconds for one in series.samples),))]
@@ -63,10 +63,10 @@ def timed(metric: str, once: Callable[[], Sample], subject: str = "kernel") -> l
 
 
 def end_to_end(prepared: Prepared, evaluate: Callable[[], None], name: str) -> list[Measurement]:
-    """From the host's memory to the host's memory."""
+    """Return the time from the host's memory to the host's memory."""
     return timed("end_to_end_time", EndToEnd(prepared, evaluate, moves=name != "per_call"))
 
 
 def steady(prepared: Prepared, evaluate: Callable[[], None]) -> list[Measurement]:
-    """Without waiting."""
+    """Return the time without waiting."""
     return timed("steady_time", Steady(prepared, evaluate))

@@ -1,31 +1,35 @@
-"""What CUPTI sees of a form: kernels, copies, and how much of it ran side by side."""
+"""Trace of a form by CUPTI: kernels, copies, and the share that ran side by side."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from prism_bench.extensions.pipelines.prepared import Prepared
-from prism_bench.profilers.overlap import overlap
+from prism_bench.profilers.overlap import Overlap, overlap
+from prism_bench.profilers.timeline import Timeline
+from prism_bench.run_record import JsonTable
+
+if TYPE_CHECKING:  # CUPTI is optional
+    from prism_bench.profilers.cupti import Collector
 
 EVALUATIONS = 10
 
 
-class Tracer:
-    """One for a process, as CUPTI allows; without CUPTI it says why of everything."""
+class PipelineTracer:
+    """The tracer of a process, which CUPTI allows once; without CUPTI every profile has the reason."""
 
-    def __init__(self):
-        self._collector = None
+    def __init__(self) -> None:
+        self._collector: Collector | None = None
 
-    def profile(self, name: str, prepared: Prepared, make: Callable[[], Callable[[], None]]) -> dict:
-        """The profile of the form that `make` makes, as records keep it: values of one evaluation, or null with the
-        reason.
-        """
+    def profile(self, name: str, prepared: Prepared, make: Callable[[], Callable[[], None]]) -> JsonTable:
+        """Return the profile of the form that `make` makes: values of one evaluation, or null with the reason."""
         try:
             return _profile(overlap(self._watched(name, prepared, make), name))
-        except Exception as error:  # CUPTI has errors of its own kinds; a tool that fails costs its values alone
+        except Exception as error:  # CUPTI raises its own kinds of errors; a tool that fails costs its values alone
             reason = str(error) or type(error).__name__
             return {"tool": "cupti", "values": {"overlap_share": {"value": None, "unit": "1", "reason": reason}}}
 
-    def _watched(self, name, prepared, make):
-        """The form is made while CUPTI watches: a graph that was there before need not show its kernels."""
+    def _watched(self, name: str, prepared: Prepared, make: Callable[[], Callable[[], None]]) -> Timeline:
+        """Trace the form, made while CUPTI watches: a graph that was made before need not show its kernels."""
         from prism_bench.profilers.cupti import Collector
 
         if self._collector is None:
@@ -42,7 +46,7 @@ class Tracer:
         return self._collector.timeline()
 
 
-def _profile(found):
+def _profile(found: Overlap) -> JsonTable:
     seconds = {"busy_seconds": found.busy, "span_seconds": found.span, "shared_seconds": found.shared}
     values = {
         "overlap_share": _value(found.share, "1"),
@@ -53,5 +57,5 @@ def _profile(found):
     return {"tool": "cupti", "kernels": found.kernels, "values": values}
 
 
-def _value(value, unit):
+def _value(value: float | None, unit: str) -> JsonTable:
     return {"value": value, "unit": unit, "source": "activity records"}

@@ -28,7 +28,7 @@ class NoCupti:
 
 @pytest.fixture
 def session(monkeypatch):
-    monkeypatch.setattr(sessions, "Tracer", NoCupti)
+    monkeypatch.setattr(sessions, "PipelineTracer", NoCupti)
 
     def make(first=True, backend=None):
         return PipelineSession(backend or Pretended(), CATALOGUE, "small", first=first)

@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.pipelines.prepared import Prepared
-from prism_bench.extensions.pipelines.tracing import EVALUATIONS, Tracer
+from prism_bench.extensions.pipelines.tracing import EVALUATIONS, PipelineTracer
 from prism_bench.profilers import cupti
 from prism_bench.profilers.timeline import COPY, KERNEL, timeline_of
 from tests.built_in import CATALOGUE
@@ -50,7 +50,7 @@ def prepared():
 
 def test_values_are_those_of_one_evaluation(prepared, monkeypatch):
     monkeypatch.setattr(cupti, "Collector", Planted)
-    calls, tracer, before = [], Tracer(), Planted.made
+    calls, tracer, before = [], PipelineTracer(), Planted.made
 
     def made():
         assert Planted.watching, "CUPTI need not see the kernels of a graph that was there before"
@@ -73,5 +73,5 @@ def test_a_tool_that_fails_costs_its_values_alone(prepared, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(cupti, "Collector", broken)
-    share = Tracer().profile("toy:graph", prepared, lambda: lambda: None)["values"]["overlap_share"]
+    share = PipelineTracer().profile("toy:graph", prepared, lambda: lambda: None)["values"]["overlap_share"]
     assert (None, str(error)) == (share["value"], share["reason"])
