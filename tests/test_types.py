@@ -39,16 +39,11 @@ PYRIGHT_NOT_YET: dict[str, int] = {
 ANNOTATIONS_NOT_YET: dict[str, int] = {
     "prism_bench/analysis": 145,
     "prism_bench/cli": 77,
-    "prism_bench/exchange": 20,
     "prism_bench/extensions": 363,
     "prism_bench/options": 12,
     "prism_bench/report": 200,
     "prism_bench/studies": 98,
     "prism_bench/tuning": 16,
-    "suites/listing.py": 2,
-    "suites/measured.py": 8,
-    "suites/nights.py": 3,
-    "suites/times.py": 5,
 }
 
 

@@ -6,7 +6,7 @@ With prior = the level repeated over the states:
     velocity = alpha (next - mu) / dt + beta before
     free energy = complexity - accuracy = D(next, var_q || prior, var_p) - ln p(o | g)
 
-The kernel itself is the chain's baseline, twelve steps each in a launch of its own; the variants are stages of fusion.
+The kernel itself is the chain's baseline, twelve steps each in a separate launch; the variants are stages of fusion.
 """
 
 import math
@@ -112,7 +112,7 @@ def velocity(dtype: str, n: int) -> tuple[Launch, ...]:
 
 
 def baseline(dtype: str) -> Callable[..., Any]:
-    """Every step in a launch of its own; the product takes a second one where its rows are shared."""
+    """Every step in a separate launch; the product takes a second one where its rows are shared."""
 
     def launch(m: int, n: int, product_splits: int, device: Device) -> tuple[Any, ...]:
         passed = ("jacobian", "weighted", "gradient", "products", "plus", "none", "m", "n", "product_splits")

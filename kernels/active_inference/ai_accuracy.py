@@ -1,6 +1,6 @@
 """Log-likelihoods of raw prediction errors under independent normal densities, in nats, one for each observation.
 
-Precisions are at least 1e-10. The sum of the components is the accuracy of a belief without uncertainty of its own.
+Precisions are at least 1e-10. The sum of the components is the accuracy of a belief without uncertainty.
 """
 
 from types import ModuleType
@@ -50,7 +50,7 @@ spec = KernelSpec(
             Workload(m=4), {"error": [0, 1, 3, np.nan], "precision": [1, 4, 0, 1]},
             {"components": [-0.5 * np.log(2 * np.pi), -2 - 0.5 * np.log(2 * np.pi) + np.log(2),
                             -4.5e-10 - 0.5 * np.log(2 * np.pi) + 0.5 * np.log(1e-10), np.nan]},
-            source="normal densities by hand; a precision of 0 counts as 1e-10",
+            source="calculated normal densities; a precision of 0 counts as 1e-10",
         ),
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),

@@ -45,7 +45,7 @@ spec = KernelSpec(
     flops=lambda n: 2 * n,
     workloads=STATES,
     edges=edges("n"),
-    golden=(Golden(Workload(n=2, kappa=0.5), {"mu": [1, -1], "gradient": [2, 0]}, {"mu": [2, -1]}, "by hand"),),
+    golden=(Golden(Workload(n=2, kappa=0.5), {"mu": [1, -1], "gradient": [2, 0]}, {"mu": [2, -1]}, "calculated"),),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
         "prior": Variant(

@@ -51,7 +51,7 @@ spec = KernelSpec(
     edges=edges("n"),
     golden=(
         Golden(Workload(n=3), {"mu_q": [0, 2, 1], "mu_p": [0, 0, 1], "var_q": [1, 1, 0], "var_p": [1, 4, 0]},
-               {"components": [0, 0.5 * (0.25 + 1 - 1) + 0.6931471805599453, 0]}, "by hand; 0 counts as 1e-10"),
+               {"components": [0, 0.5 * (0.25 + 1 - 1) + 0.6931471805599453, 0]}, "calculated; 0 counts as 1e-10"),
         Golden(Workload(n=2), near, {}, "beliefs that differ in the last places"),
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),

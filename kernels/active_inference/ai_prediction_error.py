@@ -34,7 +34,7 @@ spec = KernelSpec(
     edges=edges("m"),
     golden=(
         Golden(
-            Workload(m=3), {"o": [3, 1, 0], "g": [1, 1, 2], "precision": [4, 9, 0]}, {"error": [8, 0, 0]}, "by hand"
+            Workload(m=3), {"o": [3, 1, 0], "g": [1, 1, 2], "precision": [4, 9, 0]}, {"error": [8, 0, 0]}, "calculated"
         ),
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),

@@ -36,7 +36,7 @@ spec = KernelSpec(
     flops=lambda n: n,
     workloads=STATES,
     edges=edges("n"),
-    golden=(Golden(Workload(n=3), {"x": [1, 2.5, -4]}, {"total": -0.5}, "by hand"),),
+    golden=(Golden(Workload(n=3), {"x": [1, 2.5, -4]}, {"total": -0.5}, "calculated"),),
     budgets=(Budget("bandwidth_share", at_least=0.85, label="S2"),),
     variants={"f64": in_double(arguments, launch, tolerance)},
 )

@@ -33,7 +33,7 @@ spec = KernelSpec(
     flops=lambda n: 2 * n,
     workloads=STATES,
     edges=edges("n"),
-    golden=(Golden(Workload(n=2, dt=0.5), {"now": [1, 3], "before": [1, 1]}, {"velocity": [0, 4]}, "by hand"),),
+    golden=(Golden(Workload(n=2, dt=0.5), {"now": [1, 3], "before": [1, 1]}, {"velocity": [0, 4]}, "calculated"),),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={"f64": in_double(arguments, launch, tolerance)},
 )

@@ -58,7 +58,7 @@ def reference(
 
 
 def magnitudes() -> dict[str, Tolerance]:
-    """Sums of absolute terms: of both parts for the free energy, of its own for each part."""
+    """Sums of absolute terms: of both parts for the free energy, of the own ones for each part."""
 
     def sums(q: AnyArray, p: AnyArray, loglik: AnyArray, xp: ArrayModule, special: ModuleType) -> list[AnyArray]:
         return [xp.abs(part).sum(axis=1) for part in terms(q, p, loglik, xp, special)]

@@ -112,7 +112,7 @@ spec = KernelSpec(
             Workload(m=20, n=12, k=40),
             inputs={"a": spoiled, "b": lambda k, n: np.random.default_rng(2).normal(size=(k, n))},
             expected={},
-            source="NaN and infinities spread as IEEE 754 says",
+            source="NaN and infinities spread as IEEE 754 defines",
         ),
     ),
     variants={

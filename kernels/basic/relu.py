@@ -45,8 +45,8 @@ spec = KernelSpec(
     workloads={"S0": Workload(n=1000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=(*(Workload(n=n) for n in (0, 1, 3, 1023, 4099)), Workload(n=1025, nan="zero")),
     golden=(
-        Golden(Workload(n=11), SPECIAL, {"y": [0, np.inf, np.nan, 0, 0, 0, 3e38, 0, 1e-45, 0, 1]}, source="by hand"),
-        Golden(Workload(n=11, nan="zero"), SPECIAL, {"y": [0, np.inf, 0, 0, 0, 0, 3e38, 0, 1e-45, 0, 1]}, "by hand"),
+        Golden(Workload(n=11), SPECIAL, {"y": [0, np.inf, np.nan, 0, 0, 0, 3e38, 0, 1e-45, 0, 1]}, source="calculated"),
+        Golden(Workload(n=11, nan="zero"), SPECIAL, {"y": [0, np.inf, 0, 0, 0, 0, 3e38, 0, 1e-45, 0, 1]}, "calculated"),
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
@@ -58,7 +58,7 @@ spec = KernelSpec(
             only_labels=("S0", "S1"),
         ),
         "bits": Variant(
-            "compared bit by bit, which tells +0 from -0",
+            "compared bit by bit, which distinguishes +0 from -0",
             arguments=(In("x", "n"), Out("y", "n", dtype="uint32"), Size("n", "int64")),
             launch=launch_of("relu_bits"),
             reference=bits,

@@ -43,7 +43,7 @@ spec = KernelSpec(
     golden=(
         tails,
         Golden(
-            Workload(n=2), {"x": [np.log(3.0), -np.log(3.0)]}, {"y": [0.75, 0.25]}, source="by hand: 3 / 4 and 1 / 4"
+            Workload(n=2), {"x": [np.log(3.0), -np.log(3.0)]}, {"y": [0.75, 0.25]}, source="calculated: 3 / 4 and 1 / 4"
         ),
     ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),

@@ -131,7 +131,7 @@ spec = KernelSpec(
             Workload(rows=1, cols=16_384),
             inputs={"x": lambda cols: np.where(np.arange(cols) < 10_000, -np.inf, 2.5)},
             expected={"y": lambda cols: np.where(np.arange(cols) < 10_000, 0.0, 1 / (cols - 10_000))[None]},
-            source="by hand: a row whose first part is masked entirely",
+            source="calculated: a row whose first part is masked entirely",
         ),
         Golden(
             Workload(rows=1, cols=16_384),

@@ -16,7 +16,7 @@ def launch(n: int, block: int, groups: int) -> Launch:
 def reference_views(
     a: AnyArray, b: AnyArray, c: AnyArray, n: int, offset: int, other: int, xp: ArrayModule
 ) -> AnyArray:
-    """What stands before the view of c stays as it was."""
+    """What is before the view of c stays as it was."""
     return xp.concatenate((c[:offset], a[offset : offset + n] + b[other : other + n], c[offset + n :]))
 
 

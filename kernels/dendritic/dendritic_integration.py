@@ -128,8 +128,10 @@ def spread(
     xp: ArrayModule,
     special: ModuleType,
 ) -> AnyArray:
-    """How far y moves when each drive moves by its sum of absolute terms; beside it what g itself rounds. An infinite
-    drive is not rounded."""
+    """How far y moves when each drive moves by its sum of absolute terms, plus what g itself rounds.
+
+    An infinite drive is not rounded.
+    """
     total, size = synapses(x, w, kind, xp)
     v = v[:, None]
     s, size = total + coupling * v, xp.nan_to_num(size + xp.abs(coupling * v), nan=0.0, posinf=0.0)

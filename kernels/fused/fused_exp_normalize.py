@@ -74,7 +74,7 @@ def cupy_softmax(cupy: ModuleType, x: AnyArray, temperature: float) -> Any:
 
 
 def masked(n: int) -> AnyArray:
-    """The first two thirds masked, then equal values: probabilities by hand."""
+    """The first two thirds masked, then equal values: calculated probabilities."""
     return np.where(np.arange(n) < n * 2 // 3, -np.inf, 2.5)
 
 
@@ -98,10 +98,10 @@ def odd_vectors(n: int) -> tuple[Any, ...]:
             Workload(n=n),
             {"x": masked},
             {"y": lambda n: np.where(np.arange(n) < n * 2 // 3, 0.0, 1 / (n - n * 2 // 3))},
-            source="by hand: equal shares of what is not masked",
+            source="calculated: equal shares of what is not masked",
         ),
         Golden(Workload(n=n), {"x": rising}, {}, source="far beyond the range of exp"),
-        Golden(Workload(n=n), {"x": 3e38}, {"y": lambda n: np.full(n, 1 / n)}, source="by hand: 1 / n each"),
+        Golden(Workload(n=n), {"x": 3e38}, {"y": lambda n: np.full(n, 1 / n)}, source="calculated: 1 / n each"),
     )
 
 

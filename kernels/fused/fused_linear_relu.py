@@ -99,7 +99,7 @@ spec = KernelSpec(
             Workload(batch=2, inputs=2, outputs=2),
             inputs={"x": [[1, 2], [np.nan, 1]], "w": [[1, -1], [1, 1]], "bias": [0.5, -2]},
             expected={"y": [[3.5, 0], [np.nan, np.nan]]},
-            source="by hand: NaN passes the maximum",
+            source="calculated: NaN passes the maximum",
         ),
     ),
     variants={

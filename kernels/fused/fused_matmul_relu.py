@@ -114,7 +114,7 @@ spoiled_inputs = Golden(
     Workload(m=20, n=12, k=40),
     inputs={"a": spoiled, "b": lambda k, n: np.random.default_rng(2).normal(size=(k, n))},
     expected={},
-    source="NaN passes the maximum, as in NumPy and PyTorch; infinities as IEEE 754 says",
+    source="NaN passes the maximum, as in NumPy and PyTorch; infinities as in IEEE 754",
 )
 
 spec = KernelSpec(

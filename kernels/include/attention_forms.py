@@ -42,7 +42,7 @@ def closed(sized: Callable[..., Any]) -> Golden:
         sized(1, 1, 20, 8, masked=1),
         inputs={"q": 1.0, "k": 1.0, "v": lambda length: np.arange(length)[:, None], "mask": row_closed},
         expected={"o": lambda length: np.array([length - 1, 9.5, 0] + [9.5] * (length - 3))[:, None]},
-        source="by hand: a closed row gives zeros, equal scores the mean",
+        source="calculated: a closed row gives zeros, equal scores the mean",
     )
 
 
@@ -54,7 +54,7 @@ def goldens(sized: Callable[..., Any]) -> tuple[Golden, Golden, Golden]:
             sized(1, 1, 20, 64, causal=1),
             inputs={"q": 60.0, "k": 60.0, "v": lambda length: np.arange(length)[:, None], "mask": none},
             expected={"o": lambda length: np.arange(length)[:, None] / 2},
-            source="by hand: scores of 230,400 do not overflow before they are scaled",
+            source="calculated: scores of 230,400 do not overflow before they are scaled",
         ),
         Golden(
             sized(1, 1, 3, 2),

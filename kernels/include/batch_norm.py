@@ -111,6 +111,6 @@ GOLDEN = (
             "variance": [0, -1, 2, 2],
         },
         expected={"y": np.array([5, np.nan, 1 + 2 / 1.5, np.nan]).reshape(1, 4, 1, 1)},
-        source="by hand: variance 0 leaves eps, 2 / sqrt(0.25) + 1; below -eps NaN",
+        source="calculated: variance 0 leaves eps, 2 / sqrt(0.25) + 1; below -eps NaN",
     ),
 )

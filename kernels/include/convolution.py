@@ -265,8 +265,11 @@ def channels(
 
 
 def on_tensor_cores(name: str, reference: Callable[..., Any], peer: Callable[..., Any]) -> Variant:
-    """The same with operands rounded to TF32. Copies are of 4 bytes, as planes of shifted pixels are not aligned, and
-    fragments are read by single words; both make it slower than PyTorch's."""
+    """The same with operands rounded to TF32.
+
+    Copies are of 4 bytes, as planes of shifted pixels are not aligned, and fragments are read by single words; both
+    make it slower than PyTorch's.
+    """
     return channels(
         name, reference, peer, "on the tensor cores: operands rounded to TF32, FP32 sums", launch=launch_tf32(name),
         tolerance=normwise(1e-3), arithmetic="tensor", budgets=(),

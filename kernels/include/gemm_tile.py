@@ -30,6 +30,6 @@ def fastest(rows: int, cols: int, device: Device) -> str:
 
 
 def on_tiles(entry: str, rows: int, cols: int, tile: str, device: Device) -> Launch:
-    """The launch of `entry`, in which {} stands for the tile, a block per tile; `tile` names one or is auto."""
+    """The launch of `entry`, in which {} is the tile, a block per tile; `tile` names one or is auto."""
     name = fastest(rows, cols, device) if tile == "auto" else tile
     return Launch(grid=blocks(name, rows, cols), block=TILES[name][2], entry=entry.format(name))

@@ -31,8 +31,11 @@ def margin_of(cells: str) -> Fill:
 
 
 def launch(tables: int, bx: int, by: int, device: Device) -> Launch:
-    """A block for each of many tables; a single one is shared by strips of columns and bands of rows, which are on the
-    device together: three blocks of an SM."""
+    """A block for each of many tables.
+
+    A single one is shared by strips of columns and bands of rows, which are on the device together: three blocks of an
+    SM.
+    """
     width = 4 if by % 4 == 0 else 1
     groups = -(-by // width)
     block = 64 if groups * bx <= 1024 else 256

@@ -11,7 +11,7 @@ def reduced(terms: AnyArray, how: str, xp: ArrayModule) -> AnyArray:
 
 
 def reduced_size(sizes: AnyArray, how: str, xp: ArrayModule) -> AnyArray:
-    """How far a reduction moves with the absolute terms of its elements; the largest may be finite beside a -inf."""
+    """How far a reduction moves with the absolute terms of its elements; the largest may be finite next to a -inf."""
     if not sizes.size:
         return 0.0
     largest = lambda: xp.where(xp.isfinite(sizes), sizes, 0.0).max()  # noqa: E731

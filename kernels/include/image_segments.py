@@ -19,7 +19,7 @@ STRIP = 126  # labels of a warp in a row
 WARPS, FEW_WARPS = 16, 6  # of a block, where taps and windows are small, and else
 NEAR = 1e-5  # bits: what rounding may do to an entropy
 
-# Whole numbers, so that every convolution is exact and a level is what it is; flat patches beside noisy ones.
+# Whole numbers, so that every convolution is exact and a level is what it is; flat patches next to noisy ones.
 PATCHES = Fill(
     lambda rng, count, axes: rng.integers(0, 256, count) * (np.arange(count) // 32 % 4) // 3,
     "whole numbers below 256, their contrast changing every 32 pixels",
@@ -121,7 +121,7 @@ def reference(
 def on_a_cut(
     x: AnyArray, taps: AnyArray, k: int, window: int, bins: int, lo: float, hi: float, threshold: float, xp: ArrayModule
 ) -> AnyArray:
-    """Whether the entropy of a pixel, or of a neighbour that votes, lies on a cut as far as rounding can tell."""
+    """Whether the entropy of a pixel, or of a neighbour that votes, is on a cut within rounding."""
     entropy = entropy_map(x, taps, k, window, bins, lo, hi, xp)
     near = xp.stack([abs(entropy - share * threshold) <= NEAR for share in (0.5, 1.0, 1.5)]).any(axis=0)
     return neighbours(near, near.astype("int32")) > 0

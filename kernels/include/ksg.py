@@ -45,8 +45,11 @@ def plan(
     mean: str = "estimate",
     second: bool = False,
 ) -> tuple[Launch | Zero, ...]:
-    """Minima, radii, counts, terms, mean. `axes` are n, k, splits, blocks, runs; `dims` those of x, y and z; `points`
-    the three arrays and the starts of x. `second` is the second estimator, without z."""
+    """Minima, radii, counts, terms, mean.
+
+    `axes` are n, k, splits, blocks, runs; `dims` those of x, y and z; `points` the three arrays and the starts of x.
+    `second` is the second estimator, without z.
+    """
     n, k, splits, blocks, runs = axes
     template, flag = ", ".join(map(str, dims)), ", true" if second else ""
     last = f"{dims[2]}{flag}"

@@ -37,8 +37,11 @@ ROWS_TUNE = Tune(
 
 
 def by_rows(rows: int, cols: int, block: int, once: str, twice: str) -> Launch:
-    """A block per row, the fewest registers that hold it. `once` names the entry, {} standing for the
-    items of a thread, the width of an access and the threads at most; `twice` that for rows that are read twice."""
+    """A block per row, the fewest registers that hold it.
+
+    `once` names the entry, {} standing for the items of a thread, the width of an access and the threads at most;
+    `twice` that for rows that are read twice.
+    """
     items = next((i for i in (4, 8, 16, 32) if i * block >= cols), None)
     if items is None or cols > 16_384:
         return Launch(rows, 1024, entry=twice)

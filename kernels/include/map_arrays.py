@@ -37,8 +37,11 @@ def launch_map(entry: str, axis: str = "n", arguments: tuple[str, ...] | None = 
 
 
 def sum_launch(entry: str, elements: int, device: Device, arguments: tuple[str, ...] | None = None) -> Launch:
-    """Enough blocks to fill the device twice over and more; one for what one can do. Where threads have more than a few
-    packets of floats they have whole eights of them: single ones at the end cost a batch's time."""
+    """Enough blocks to fill the device twice over and more.
+
+    One for what one can do. Where threads have more than a few packets of floats they have whole eights of them: single
+    ones at the end cost a batch's time.
+    """
     own = 2048  # elements of a block whose threads have one packet each
     each = -(-elements // (own * min(12 * device.sm_count, MOST_BLOCKS)))
     each = max(1, each if each <= 4 else max(8, each - each % 8))

@@ -56,8 +56,10 @@ def apart(space: AnyArray, own: Any, xp: ArrayModule) -> AnyArray:
 
 
 def nearest(x: AnyArray, k: int, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
-    """Distances and indices of the k nearest in order: k times the smallest. Of equal distances the lower index comes
-    first."""
+    """Distances and indices of the k nearest in order: k times the smallest.
+
+    Of equal distances the lower index comes first.
+    """
     n = len(x)
     x = xp.where(xp.isfinite(x).all(axis=1)[:, None], x, xp.nan)
     distances, indices = xp.empty((n, k), "float32"), xp.empty((n, k), "int32")

@@ -19,7 +19,7 @@ def steps(connectivity: int) -> list[tuple[int, ...]]:
 
 
 def shifted(array: AnyArray, i: int, j: int, outside: int) -> AnyArray:
-    """What stands i rows below and j columns to the right of each pixel."""
+    """What is i rows below and j columns to the right of each pixel."""
     result = np.full_like(array, outside)
     rows, cols = array.shape
     to = slice(max(0, -i), rows - max(0, i)), slice(max(0, -j), cols - max(0, j))

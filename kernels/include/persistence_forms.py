@@ -58,7 +58,7 @@ def reference_diagram(
 
 
 def peaks(rows: int, cols: int) -> AnyArray:
-    """As many maxima as there can be of 8 neighbours, each of its own height, over ground of its own height."""
+    """As many maxima as there can be of 8 neighbours, each of another height, over ground of another height."""
     rng = np.random.default_rng(8)
     peak = np.logical_not(np.indices((rows, cols)) % 2).all(axis=0)
     return np.where(peak, 2 + rng.permutation(rows * cols).reshape(rows, cols), rng.uniform(size=(rows, cols)))
@@ -89,7 +89,7 @@ def persistence(drawn: tuple[tuple[Any, ...], tuple[Any, ...]]) -> Variant:
         golden=(
             Golden(
                 Workload(rows=3, cols=5), {"x": BY_HAND}, {"death": [[-np.inf, 1, 0, 2, 1], [1, 1, 1, 2, 2],
-                [1, 0, 0, 0, 2]]}, source="by hand: 3.5 meets 4 at 2, then 4 and 3 meet 5 at 1",
+                [1, 0, 0, 0, 2]]}, source="calculated: 3.5 meets 4 at 2, then 4 and 3 meet 5 at 1",
             ),
             Golden(
                 Workload(rows=2, cols=3), {"x": [[1, np.nan, 3], [1, np.nan, -np.inf]]},
@@ -133,12 +133,12 @@ def diagram(rules: tuple[Rule, Rule, Rule], drawn: tuple[tuple[Any, ...], tuple[
             Golden(
                 Workload(rows=3, cols=5), {"x": BY_HAND},
                 {"diagram": [[5, -np.inf], [4, 1], [3, 1], [3.5, 2], [np.nan] * 2, [np.nan] * 2], "count": [4]},
-                source="by hand, in the order of pixels",
+                source="calculated, in the order of pixels",
             ),
             Golden(
                 Workload(rows=3, cols=5, least=1.75), {"x": BY_HAND},
                 {"diagram": [[5, -np.inf], [4, 1], [3, 1], *[[np.nan] * 2] * 3], "count": [3]},
-                source="by hand: the one of length 1.5 is left out",
+                source="calculated: the one of length 1.5 is left out",
             ),
             Golden(
                 Workload(rows=1, cols=4, connectivity=4), {"x": [[np.nan, -np.inf, np.nan, np.nan]]},

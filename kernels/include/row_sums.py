@@ -15,8 +15,12 @@ SHARED_TUNE = Tune(
 
 
 def parts_of(rows: int, cols: int, device: Device, unroll: int, *, fill: int = 12, block: int = 512) -> int:
-    """Blocks that share a row: until every SM has its fill three times over (12 blocks of 512), so that late ones even
-    out the SMs. A thread's vectors come in whole batches of `unroll`: single ones at the end cost a batch's time."""
+    """Blocks that share a row.
+
+    Enough that every SM has its fill three times over (12 blocks of 512), so that late ones even out the SMs.
+
+    A thread's vectors come in whole batches of `unroll`: single ones at the end cost a batch's time.
+    """
     rows, own = max(1, rows), 4 * block
     parts = max(1, min(-(-cols // own), fill * device.sm_count // rows, MOST_BLOCKS // (2 * rows)))
     each = -(-cols // (own * parts))
@@ -33,7 +37,7 @@ def shared_rows(
     fill: int = 12,
     block: int = 512,
 ) -> Launch:
-    """A block per row; where rows are few and long, as many of `block` threads share one as `fill` says."""
+    """A block per row; where rows are few and long, as many of `block` threads share one as `fill` allows."""
     parts = parts_of(rows, cols, device, unroll, fill=fill, block=block)
     alone = next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
     return Launch(grid=(rows, parts), block=block if parts > 1 else alone, entry=entry)

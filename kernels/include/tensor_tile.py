@@ -25,7 +25,7 @@ SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4, PAIR: 4, "Float8": 1}
 
 @dataclass(frozen=True)
 class Operands:
-    """Elements, and in which order the matrices lie: ALONG says that a line's depth is contiguous."""
+    """Elements, and the order of the matrices in memory: ALONG means that a line's depth is contiguous."""
 
     element: str
     left_along: bool
@@ -41,8 +41,10 @@ class Operands:
 
 
 def shared_bytes(name: str, operands: Operands, stages: int) -> int:
-    """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across. Warpgroups has no gaps, nor has
-    Turned's A."""
+    """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across.
+
+    Warpgroups has no gaps, nor has Turned's A.
+    """
     rows, cols, depth, *_ = TILES[name]
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
@@ -68,8 +70,10 @@ def stages_of(name: str, operands: Operands, device: Device) -> int:
 
 
 def suits(name: str, operands: Operands, sizes: tuple[int, int, int], device: Device) -> bool:
-    """By warpgroups in whole pieces, on compute capability 9.0 alone, by Turned only A [m, k] and B [k, n]; pairs would
-    spill in Wide."""
+    """By warpgroups in whole pieces, on compute capability 9.0 alone, by Turned only A [m, k] and B [k, n].
+
+    Pairs would spill in Wide.
+    """
     if name in BY_WARPGROUPS:
         usual = name != "Turned" or (operands.left_along and not operands.right_along)
         if device.compute_capability != 90 or operands.element not in BY_WARPGROUPS[name] or not usual:
@@ -114,7 +118,7 @@ def on_tensor_tiles(
     tile: str = "auto",
     stages: Any = "auto",
 ) -> Launch:
-    """The launch for (m, n, k) of `entry`, in which {} stands for tile, left along, right along, width.
+    """The launch for (m, n, k) of `entry`, in which {} is for tile, left along, right along, width.
 
     `tile` and `stages` may be auto.
     """

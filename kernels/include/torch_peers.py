@@ -22,7 +22,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_tf32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """With products of float32 matrices in TF32, which PyTorch does only where it is told."""
+    """With products of float32 matrices in TF32, which PyTorch does only on request."""
 
     def peer(torch: ModuleType, **given: Any) -> Any:
         torch.backends.cuda.matmul.allow_tf32 = True

@@ -16,7 +16,7 @@ COUNTERS = counters_of(256)
 
 
 def warps_that_fit(window: int, device: Device) -> int:
-    """The warps of a block: each needs counters for 256 levels and for no level, beside the table."""
+    """The warps of a block: each needs counters for 256 levels and for no level, next to the table."""
     return min(7, (device.max_shared_bytes - table_bytes(window)) // COUNTERS)
 
 

@@ -1,5 +1,7 @@
-"""Conditional mutual information from nearest neighbours: I(X;Y|Z) = psi(k) + mean[psi(n_z + 1) - psi(n_xz + 1) -
-psi(n_yz + 1)], the counts of neighbours nearer in each space than the k-th is in all of them (maximum norm, strictly).
+"""Conditional mutual information from nearest neighbours.
+
+I(X;Y|Z) = psi(k) + mean[psi(n_z + 1) - psi(n_xz + 1) - psi(n_yz + 1)], the counts of neighbours nearer in each space
+than the k-th is in all of them (maximum norm, strictly).
 
 Bound by arithmetic, with few bytes: a pair takes about 13 instructions for the distances and 18 for the counts, of the
 128 that an SM issues a clock. Without z (dz = 0) this is ksg_mutual_information to the bit. Estimates may be negative;

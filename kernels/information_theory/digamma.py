@@ -44,7 +44,7 @@ def reference(x: AnyArray, xp: ArrayModule, special: ModuleType) -> AnyArray:
 
 
 def turned(x: AnyArray, xp: ArrayModule) -> AnyArray:
-    """|x psi'(x)| for negative x, about: what the reference's own rounding of pi x does to it, beside a pole most."""
+    """|x psi'(x)| for negative x, about: what the reference's own rounding of pi x does to it, most next to a pole."""
     apart = xp.where(x < 0, x - xp.rint(x), 0.5)
     return xp.where(x < 0, xp.abs(x) * (np.pi / xp.sin(np.pi * apart)) ** 2, 0.0)
 

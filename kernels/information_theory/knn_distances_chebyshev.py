@@ -105,7 +105,7 @@ spec = KernelSpec(
     ),
     golden=(
         Golden(
-            Workload(n=5, d=1, k=2), {"x": [[0], [1], [3], [7], [7]]}, {"eps": [3, 2, 3, 4, 4]}, source="by hand",
+            Workload(n=5, d=1, k=2), {"x": [[0], [1], [3], [7], [7]]}, {"eps": [3, 2, 3, 4, 4]}, source="calculated",
         ),
         Golden(Workload(n=6, d=3, k=2), {"x": 2.5}, {"eps": 0.0}, source="duplicates: no distance"),
         ties,
@@ -113,7 +113,7 @@ spec = KernelSpec(
     ),
     variants={
         "indices": Variant(
-            "the neighbours themselves besides, the nearest first",
+            "also the neighbours themselves, the nearest first",
             arguments=(
                 In("x", "n d"), Out("eps", "n"), Out("idx", "n k", dtype="int32"), Scratch("minima", "n groups"),
                 Size("n"), Size("group"), Size("splits"),

@@ -1,5 +1,7 @@
-"""Mutual information by Kraskov, Stoegbauer and Grassberger: psi(k) + psi(N) - mean[psi(n_x + 1) + psi(n_y + 1)], n_x
-and n_y the neighbours nearer in x, in y, than the k-th is in both (maximum norm, strictly).
+"""Mutual information by Kraskov, Stoegbauer and Grassberger.
+
+psi(k) + psi(N) - mean[psi(n_x + 1) + psi(n_y + 1)], n_x and n_y the neighbours nearer in x, in y, than the k-th is in
+both (maximum norm, strictly).
 
 Bound by arithmetic, with few bytes: a pair takes about 11 instructions for the distances and 15 for the counts, of the
 128 that an SM issues a clock. Estimates may be negative; a point that is not finite makes them NaN. Standardise the
@@ -40,8 +42,10 @@ def reference(
 def reference_second(
     x: AnyArray, y: AnyArray, n: int, k: int, scale: float, xp: ArrayModule, special: ModuleType
 ) -> tuple[AnyArray, AnyArray]:
-    """Of equal distances the lower index is nearer; counts include the rectangle's border. Where k finite neighbours
-    are lacking it holds all that there are."""
+    """Of equal distances the lower index is nearer.
+
+    Counts include the rectangle's border. Where k finite neighbours are lacking it holds all that there are.
+    """
     finite = xp.isfinite(x).all(axis=1) & xp.isfinite(y).all(axis=1)
     x, y = (xp.where(finite[:, None], values, xp.nan) for values in (x, y))
     local = xp.empty(n)

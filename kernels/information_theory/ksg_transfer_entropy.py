@@ -1,5 +1,7 @@
-"""Transfer entropy from nearest neighbours, source X to target Y: I(Y_future; X_past | Y_past) = psi(k) +
-mean[psi(n_z + 1) - psi(n_yz + 1) - psi(n_xz + 1)] (Frenzel and Pompe), z the past of Y, maximum norm, strictly nearer.
+"""Transfer entropy from nearest neighbours, source X to target Y.
+
+I(Y_future; X_past | Y_past) = psi(k) + mean[psi(n_z + 1) - psi(n_yz + 1) - psi(n_xz + 1)] (Frenzel and Pompe), z the
+past of Y, maximum norm, strictly nearer.
 
 `significance` compares with surrogates that keep X's autocorrelation: circular shifts, or blocks in another order.
 Bound by arithmetic, with few bytes: a pair takes about 13 instructions for the distances and 18 for the counts, of the

@@ -172,7 +172,7 @@ spec = KernelSpec(
                 Golden(
                     Workload(rows=4, cols=4, samples=100),
                     {"p": [[0.9, 0.1, 0, 0], [0.9, np.nan, 0.1, 0], [0.9, -0.1, 0.2, 0], [0.6, 0.4, 0, 1e-40]]}, {},
-                    source="beside one that is nearly all: zeros, NaN, a negative one, a subnormal one",
+                    source="next to one that is nearly all: zeros, NaN, a negative one, a subnormal one",
                 ),
             ),
         ),

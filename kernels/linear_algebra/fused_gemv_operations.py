@@ -40,7 +40,7 @@ program = FusionProgram(
             Workload(rows=2, cols=2),
             {"a": [[1, 2], [3, 4]], "x": [1, 1], "b": [10, 20]},
             {"r": [13, 27], "s": 40},
-            source="by hand",
+            source="calculated",
         ),
         Golden(
             Workload(rows=3, cols=1, reduce="max"),

@@ -73,7 +73,7 @@ spec = KernelSpec(
     golden=(
         Golden(
             Workload(rows=2, cols=3), {"p": [[0.5, 0.25, 0.25], [0, 1, 0]], "label": [0, 1]},
-            {"gradient": [[-0.25, 0.125, 0.125], [0, 0, 0]]}, source="by hand",
+            {"gradient": [[-0.25, 0.125, 0.125], [0, 0, 0]]}, source="calculated",
         ),
         Golden(
             Workload(rows=3, cols=4), {"p": 0.25, "label": [-1, 4, 3]},

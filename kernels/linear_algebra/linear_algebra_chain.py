@@ -3,7 +3,7 @@
     logits = activation(x w + bias), gradient = (softmax(logits) - onehot(label)) / rows
     steps = alpha gradient direction + beta before, total = sum of the steps
 
-The kernel itself is the chain's baseline, eight steps each in a launch of its own; the variants are stages of fusion.
+The kernel itself is the chain's baseline, eight steps each in a separate launch; the variants are stages of fusion.
 One launch is possible although a softmax waits for all tiles of its rows: the last block of a row of tiles goes on.
 """
 
@@ -96,7 +96,7 @@ OPERANDS = Operands("Half", left_along=True, right_along=False)
 def baseline(
     rows: int, cols: int, inputs: int, parts: int, elements: int, activation: str, tile: str, device: Device
 ) -> tuple[Any, ...]:
-    """Every step in a launch of its own."""
+    """Every step in a separate launch."""
     product = replace(on_tiles(f"matmul<{{}}, {1 if cols % 4 else 4}>", rows, cols, tile, device), arguments=PRODUCT)
     return (product, *separate_steps(rows, cols, parts, elements, activation, device))
 
@@ -181,7 +181,7 @@ def at_once(rows: int, cols: int, activation: str, tile: str, device: Device) ->
 def half_full(
     rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device
 ) -> Launch | tuple[Launch | Zero, ...]:
-    """One launch where a tile holds whole rows and no other is asked for, else two."""
+    """One launch where a tile holds whole rows unless another one is chosen, else two."""
     if cols > ROW_TILE[1] or tile != "auto":
         return by_rows(tensor_layer)(rows, cols, inputs, activation, tile, device)
     width = 8 if OPERANDS.whole(rows, cols, inputs) else 1
@@ -270,7 +270,7 @@ spec = KernelSpec(
             {"x": 0.0, "w": 0.0, "bias": 0.0, "label": [0, 1, 2], "direction": [6, 12], "before": 0.0},
             {"gradient": [[-1 / 6, 1 / 6], [1 / 6, -1 / 6], [float("nan")] * 2], "steps": [-1, 1, float("nan")],
              "total": float("nan")},
-            source="by hand: equal logits; a label outside the columns",
+            source="calculated: equal logits; a label outside the columns",
         ),
     ),
     variants={

@@ -1,4 +1,4 @@
-"""An empty kernel: the floor under every launch."""
+"""An empty kernel: the overhead of every launch."""
 
 from prism_bench import KernelSpec, Launch, Workload
 

@@ -33,7 +33,7 @@ from prism_bench.inputs import Fill, integers
 
 
 def grid(low: int, high: int, steps: int, domain: Domain | None = None) -> Fill:
-    """Multiples of 1 / steps in [low, high); any others may be asked for, too, unless `domain` says otherwise."""
+    """Multiples of 1 / steps in [low, high); any others may be asked for, too, unless `domain` excludes them."""
     return Fill(
         lambda rng, count, axes: rng.integers(low * steps, high * steps, count) / steps,
         f"multiples of 1/{steps} in [{low}, {high})",
@@ -190,7 +190,7 @@ equal = Golden(
         "spikes": [1, 0, 1, 0, 0, 0],
         "held_next": [0, 0, 0, 2, 0, 1],
     },
-    source="by hand: at the threshold a neuron spikes, just below it does not; NaN does not",
+    source="calculated: at the threshold a neuron spikes, just below it does not; NaN does not",
 )
 
 spec = KernelSpec(
@@ -250,7 +250,7 @@ spec = KernelSpec(
             golden=(
                 Golden(
                     equal.workload, {**state, "held": [0, 0, 0, 3, 0, 2]}, {"spikes": [0b101]},
-                    source="by hand: the first and the third spike",
+                    source="calculated: the first and the third spike",
                 ),
             ),
             peers={},
@@ -273,7 +273,7 @@ spec = KernelSpec(
                         "v_next": [-65, np.nextafter(np.float32(-50), -99), -65, -70, np.nan, -65],
                         "spikes": [1, 0, 1, 0, 0, 1],
                     },
-                    source="by hand",
+                    source="calculated",
                 ),
             ),
         ),

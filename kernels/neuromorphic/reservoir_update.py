@@ -107,7 +107,7 @@ spec = KernelSpec(
             Workload(neurons=2, inputs=1, leak=0.5),
             {"x": [1.0, -1.0], "u": [2.0], "w": [[0.5, 0.5], [1.0, 0.0]], "w_in": [[0.5], [-0.5]], "bias": [0.0, 0.25]},
             {"x_next": [0.5 + 0.5 * np.tanh(1.0), -0.5 + 0.5 * np.tanh(0.25)]},
-            source="by hand",
+            source="calculated",
         ),
         Golden(
             Workload(neurons=5, inputs=2),

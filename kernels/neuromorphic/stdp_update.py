@@ -1,5 +1,7 @@
-"""Pair-based spike-timing-dependent plasticity, in place: with D = t_post - t_pre, dw = A+ e^(-D / tau+) where D > 0,
--A- e^(D / tau-) where D < 0; w = clip(w + eta dw, low, high). Times in ms.
+"""Pair-based spike-timing-dependent plasticity, in place.
+
+With D = t_post - t_pre, dw = A+ e^(-D / tau+) where D > 0, -A- e^(D / tau-) where D < 0; w = clip(w + eta dw, low,
+high). Times in ms.
 
 A pair takes part where both neurons are flagged as having a last spike. `bound="soft"` scales dw by what is left to the
 bound. Memory-bound: one exponential a weight. `sparse` is bound by instruction issue, and its launch is a good part of
@@ -128,7 +130,7 @@ pairs = Golden(
             [0.5, 0.1, np.nan, 0.5],
         ]
     },
-    source="by hand: D = 0, 10, -10 and far apart; a neuron without a spike keeps even weights out of bounds",
+    source="calculated: D = 0, 10, -10 and far apart; a neuron without a spike keeps even weights out of bounds",
 )
 flags = Golden(
     Workload(post=2, pre=4), {
@@ -185,7 +187,7 @@ spec = KernelSpec(
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     variants={
         "soft": Variant(
-            "changes shrink with the room left below or above the weight",
+            "changes shrink with what is left below or above the weight",
             parameters={**HARD, "bound": "soft"}, edges=(), golden=(), only_labels=("S0", "S1"),
             budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
         ),

@@ -1,7 +1,7 @@
 """Labels of an image by the entropy of its convolution in windows: three kernels in one launch.
 
 Zeros surround the image for the convolution; windows and votes are clipped to it. The cuts are 0.5, 1 and 1.5 times
-`threshold`, in bits; lo and hi bound the levels, as a range taken from the data would need a pass of its own.
+`threshold`, in bits; lo and hi bound the levels, as a range taken from the data would need a separate pass.
 """
 
 from typing import Any

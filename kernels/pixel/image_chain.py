@@ -1,6 +1,6 @@
 """The image pipeline as a chain: convolution, entropy in windows, labels.
 
-The kernel itself is the baseline: three kernels in four launches, as the entropy takes its levels in one of its own.
+The kernel itself is the baseline: three kernels in four launches, as the entropy takes its levels in a separate one.
 `full` is `fused_conv_entropy_segment`, one launch.
 """
 

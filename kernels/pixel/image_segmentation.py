@@ -1,6 +1,6 @@
 """Label an image by three cuts around a threshold, then give each pixel the label that most of its neighbours share.
 
-Label 1 above 1.5 t, 2 above t, 3 above 0.5 t, else 0 (NaN too); by the rule `ge` a pixel on a cut lies above it.
+Label 1 above 1.5 t, 2 above t, 3 above 0.5 t, else 0 (NaN too); by the rule `ge` a pixel on a cut is above it.
 The variant `regions` goes on: pixels of one label that hang together are a region, and one of fewer than
 `min_region_size` pixels loses its label, which becomes 0.
 """
@@ -123,7 +123,7 @@ def thirds_labels(*labels: Any) -> Callable[..., Any]:
 
 
 def awkward(rows: int, cols: int) -> AnyArray:
-    """Pixels on and beside the cuts of t = 100, infinities and NaN."""
+    """Pixels on and next to the cuts of t = 100, infinities and NaN."""
     grey = [50, 100, 150, np.nextafter(np.float32(50), 0), np.nextafter(np.float32(150), 999), np.nan, np.inf, -np.inf]
     return np.random.default_rng(5).choice(grey, size=(rows, cols))
 
@@ -205,7 +205,7 @@ spec = KernelSpec(
             budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
         ),
         "regions": Variant(
-            "regions besides; those of fewer than `min_region_size` pixels become 0",
+            "also regions; those of fewer than `min_region_size` pixels become 0",
             arguments=(
                 In("x", "rows cols", fill=normal(100, 60)), Out("labels", "rows cols", dtype="int32"),
                 Out("regions", "rows cols", dtype="int32"), Scratch("opened", "tiles", dtype="int32"),
@@ -236,7 +236,7 @@ spec = KernelSpec(
                     Workload(rows=2, cols=4, majority=8, min_region_size=3, connectivity=4),
                     {"x": [[200, 200, 60, 200], [200, 60, 60, 200]]},
                     {"labels": [[1, 1, 3, 0], [1, 3, 3, 0]], "regions": [[1, 1, 3, 4], [1, 3, 3, 4]]},
-                    source="by hand: one of two pixels goes",
+                    source="calculated: one of two pixels goes",
                 ),
                 Golden(
                     Workload(rows=70, cols=140, min_region_size=9), {"x": 200.0}, {},

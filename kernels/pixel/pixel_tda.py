@@ -132,7 +132,7 @@ def checkerboard(rows: int, cols: int) -> AnyArray:
 
 
 def awkward(rows: int, cols: int) -> AnyArray:
-    """Values on and beside the threshold, infinities and NaN."""
+    """Values on and next to the threshold, infinities and NaN."""
     values = [0.5, np.nextafter(np.float32(0.5), 1), np.nan, np.inf, -np.inf]
     return np.random.default_rng(6).choice(values, (rows, cols))
 
@@ -232,7 +232,7 @@ spec = KernelSpec(
             golden=(
                 Golden(
                     Workload(rows=3, cols=5, threshold=0.5), {"x": [[1, 0, 0, 1, 1], [0, 1, 0, 0, 1], [0, 0, 0, 1, 0]]},
-                    {"sizes": [[2, 0, 0, 4, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]}, source="by hand",
+                    {"sizes": [[2, 0, 0, 4, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]}, source="calculated",
                 ),
                 shaped(70, 270, spiral, source="a spiral over several tiles"),
             ),

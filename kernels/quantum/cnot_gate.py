@@ -12,8 +12,10 @@ from prism_bench.array_types import AnyArray, ArrayModule
 
 
 def launch(states: int, control: int, target: int) -> Launch:
-    """An element of those that move per thread (one amplitude with control 0, else two); two elements where their
-    partners are in no thread of the same warp."""
+    """An element of those that move per thread (one amplitude with control 0, else two).
+
+    Two elements where their partners are in no thread of the same warp.
+    """
     elements = states // 2 if control == 0 else states // 4
     position = target - 1 if control == 0 or target < control else target - 2
     return Launch(grid=-(-elements // (512 if target > 0 and position > 4 else 256)), block=256)

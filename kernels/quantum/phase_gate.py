@@ -50,7 +50,7 @@ def plus(phi: float) -> Golden:
         Workload(qubits=1, phi=phi),
         inputs={"psi": [[0.5**0.5, 0], [0.5**0.5, 0]]},
         expected={"psi": [[0.5**0.5, 0], [0.5**0.5 * math.cos(phi), 0.5**0.5 * math.sin(phi)]]},
-        source="by hand: the second amplitude times e^(i phi)",
+        source="calculated: the second amplitude times e^(i phi)",
     )
 
 

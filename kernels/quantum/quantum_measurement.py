@@ -191,7 +191,7 @@ spec = KernelSpec(
             golden=(
                 Golden(
                     Workload(qubits=2, measured=0b10), {"psi": [[0.5, 0], [0, 0.5], [0.1, 0.7], [0, 0]]},
-                    {"p": [0.5, 0.5]}, source="by hand: the lower qubit is summed over",
+                    {"p": [0.5, 0.5]}, source="calculated: the lower qubit is summed over",
                 ),
             ),
         ),

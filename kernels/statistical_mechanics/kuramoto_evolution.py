@@ -123,7 +123,7 @@ quarter = Golden(
     Workload(n=2, K=2.0, dt=0.5),
     inputs={"theta": [0.0, np.pi / 2], "omega": [1.0, -1.0], "coupling": 1.0},
     expected={"theta_next": [1.0, np.pi / 2 - 1.0]},
-    source="by hand: sin(pi/2) = 1 draws both, 0.5 (1 + 1) and -0.5 (1 + 1)",
+    source="calculated: sin(pi/2) = 1 draws both, 0.5 (1 + 1) and -0.5 (1 + 1)",
 )
 endless = Golden(
     Workload(n=4, K=0.5),

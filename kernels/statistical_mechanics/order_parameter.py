@@ -1,6 +1,6 @@
 """Order parameter r exp(i psi) = (1/N) sum of exp(i m theta_j) of N phases; m is the harmonic.
 
-Angles need not be wrapped. psi is the argument of the sum, and says nothing where r is near 0; of no phases all is NaN.
+Angles need not be wrapped. psi is the argument of the sum, without meaning where r is near 0; of no phases all is NaN.
 """
 
 from collections.abc import Callable

@@ -58,7 +58,7 @@ cancelling = Golden(
     Workload(n=2, alpha=3.0, beta=-1.0),
     {"a": [1 + 2.0**-23, 1e30], "b": [3.0, 3e30]},
     {"out": [3 * 2.0**-23, 3 * float(np.float32(1e30)) - float(np.float32(3e30))]},
-    source="by hand: one product rounded alone would lose what is left",
+    source="calculated: one product rounded alone would lose what is left",
 )
 edges = (
     *(Workload(n=n) for n in (0, 1, 3, 1023, 4099)),

@@ -32,7 +32,7 @@ def launch_of(entry: str) -> Callable[..., Any]:
 
 
 def exp_beyond(x: AnyArray, xp: ArrayModule) -> AnyArray:
-    """What lies beyond the largest float is inf."""
+    """What is beyond the largest float is inf."""
     y = xp.exp(x)
     return xp.where(y > float(np.finfo(np.float32).max), xp.inf, y)
 

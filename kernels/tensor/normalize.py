@@ -85,13 +85,13 @@ awkward = Golden(
     Workload(rows=8, cols=3),
     inputs={"x": AWKWARD},
     expected={"y": [[INF, -INF, NAN], [NAN] * 3, [0.25, 0.5, 0.25], *SHARES, [0, NAN, 0], [NAN] * 3, [NAN] * 3]},
-    source="by hand: sums that are zero, negative, beyond the range of float, subnormal, infinite or NaN",
+    source="calculated: sums that are zero, negative, beyond the range of float, subnormal, infinite or NaN",
 )
 kept = Golden(
     Workload(rows=8, cols=3, zero="keep"),
     inputs={"x": AWKWARD},
     expected={"y": [*BAD, *SHARES, *WORSE]},
-    source="by hand: rows without a positive finite sum stay",
+    source="calculated: rows without a positive finite sum stay",
 )
 
 
@@ -104,7 +104,7 @@ long_ones = [
         Workload(rows=2, cols=9001, zero=zero),
         inputs={"x": huge_and_cancelling},
         expected={},
-        source="a row whose sum is beyond the range of float beside one whose sum is 0 or 1, both shared by blocks",
+        source="a row whose sum is beyond the range of float next to one whose sum is 0 or 1, both shared by blocks",
     )
     for zero in ("ieee", "keep")
 ]
@@ -112,7 +112,7 @@ lengths = Golden(
     Workload(rows=3, cols=2, norm="l2"),
     inputs={"x": [[3, -4], [0, 0], [3e38, 4e37]]},
     expected={"y": [[0.6, -0.8], [NAN, NAN], [1 / np.hypot(1, 2 / 15), 1 / np.hypot(1, 7.5)]]},
-    source="by hand; squares beyond the range of float",
+    source="calculated; squares beyond the range of float",
 )
 buffers = (
     Scratch("by_block", "rows shares", dtype="float64"), Scratch("arrived", "rows", dtype="uint32"),

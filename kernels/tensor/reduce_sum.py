@@ -64,7 +64,7 @@ stagnating = partial(
     Workload(n=1 << 20),
     inputs={"x": one_large},
     expected={"result": 2.0**24 + 2.0**20 - 1},
-    source="2^24 + (n - 1) ones, by hand",
+    source="2^24 + (n - 1) ones, calculated",
 )
 infinite = Golden(
     Workload(n=5),
@@ -118,7 +118,7 @@ spec = KernelSpec(
             tolerance=reduction(magnitude=lambda x: (x * x).sum()),
             peers={"torch": lambda torch, x: torch.dot(x, x)},
             flops=lambda n: 2 * n,
-            golden=(Golden(Workload(n=5), {"x": [1, -2, 3, -4, 0.5]}, {"result": 30.25}, source="by hand"), infinite),
+            golden=(Golden(Workload(n=5), {"x": [1, -2, 3, -4, 0.5]}, {"result": 30.25}, "calculated"), infinite),
         ),
         "max": Variant(
             "the largest element; a NaN is larger than any",
@@ -127,7 +127,7 @@ spec = KernelSpec(
             tolerance=exact(),
             peers={"torch": lambda torch, x: torch.max(x), "cupy": lambda cupy, x: cupy.max(x)},
             golden=(
-                Golden(Workload(n=5), {"x": [-3, -np.inf, -1.5, -2, -9]}, {"result": -1.5}, source="by hand"),
+                Golden(Workload(n=5), {"x": [-3, -np.inf, -1.5, -2, -9]}, {"result": -1.5}, source="calculated"),
                 Golden(Workload(n=2053), {"x": one_undefined}, {"result": np.nan}, source="NaN passes"),
                 infinite,
             ),

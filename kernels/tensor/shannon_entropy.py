@@ -153,7 +153,7 @@ spec = KernelSpec(
                 ),
                 Golden(
                     Workload(rows=4, cols=3), {"p": [[-1, 3, 2], [np.nan, 1, 1], [1e-40, 1, 1], [0, 1e-40, 5]]}, {},
-                    source="what takes the careful way: negative, NaN, subnormal, and all in one beside it",
+                    source="what takes the careful way: negative, NaN, subnormal, and all in one next to it",
                 ),
             ),
             budgets=(),

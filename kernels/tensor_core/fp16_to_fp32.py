@@ -19,7 +19,7 @@ def launch_of(entry: str) -> Callable[..., Any]:
 
 
 def reference_views(x: AnyArray, y: AnyArray, n: int, start: int, to: int, xp: ArrayModule) -> AnyArray:
-    """Bits from bits, 0x7fffffff for any NaN; what stands before and behind the view of y stays."""
+    """Bits from bits, 0x7fffffff for any NaN; what is before and behind the view of y stays."""
     wide = x[start : start + n].view("float16").astype("float32")
     made = xp.where(xp.isnan(wide), 0x7FFFFFFF, wide.view("uint32"))
     return xp.concatenate((y[:to], made.astype("uint32"), y[to + n :]))

@@ -44,7 +44,7 @@ def reference(x: AnyArray, saturate: bool, xp: ArrayModule) -> AnyArray:
 def reference_views(
     x: AnyArray, bits: AnyArray, n: int, start: int, to: int, saturate: bool, xp: ArrayModule
 ) -> AnyArray:
-    """The result's bits, 0x7fff for any NaN; what stands before and behind the view of y stays."""
+    """The result's bits, 0x7fff for any NaN; what is before and behind the view of y stays."""
     y = reference(x[start : start + n], saturate, xp)
     made = xp.where(xp.isnan(y), 0x7FFF, y.view("uint16"))
     return xp.concatenate((bits[:to], made.astype("uint16"), bits[to + n :]))

@@ -2,7 +2,7 @@
 
 Warpgroup instructions (wgmma) on compute capability 9.0, mma.sync fed by ldmatrix elsewhere and where rows are ragged.
 The bottleneck is shared memory: a tile is read at 80 bytes a clock by the matrix pipe and written at 48, of 128.
-`layout` says for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
+`layout` gives for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
 """
 
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise

@@ -1,7 +1,7 @@
 """C = A B through the WMMA interface: half operands, FP32 sums, 16 x 16 x 16 fragments from a ring of shared tiles.
 
 The bottleneck is the warp-wide matrix instruction: it keeps the tensor pipe less busy than the warpgroup form that
-cuBLAS and `tensor_core_matmul` use, and neither memory is full. `layout` says for A and B in turn whether it is stored
+cuBLAS and `tensor_core_matmul` use, and neither memory is full. `layout` gives for A and B in turn whether it is stored
 transposed: nn, nt, tn or tt.
 """
 

@@ -72,7 +72,7 @@ def weighed(backward: AnyArray, window: AnyArray) -> AnyArray:
 def recursion(
     past: AnyArray, phi: AnyArray, intercept: float, horizon: int, xp: ArrayModule
 ) -> tuple[AnyArray, AnyArray]:
-    """The forecasts as rows of time; beside them |c| + sum of |phi_i y_{t-i}|, the terms that each one adds."""
+    """The forecasts as rows of time, with |c| + sum of |phi_i y_{t-i}|, the terms that each one adds."""
     lags = phi.shape[-1]
     values = xp.empty((lags + horizon, past.shape[0]))
     terms = xp.empty((horizon, past.shape[0]))

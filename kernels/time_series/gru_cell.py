@@ -206,9 +206,9 @@ spec = KernelSpec(
         *(Workload(batch=130, inputs=i, hidden=h, tile="Broad") for i, h in ((9, 65), (24, 64), (5, 31))),
     ),
     golden=(
-        Golden(still, {**QUIET, "b_hh": by_gate(-100, 0, 5)}, {"h_next": 0.5}, "by hand: r = 0 stops b_hn, z = 1/2"),
-        Golden(still, {**QUIET, "b_hh": by_gate(0, 100, 5)}, {"h_next": 1.0}, "by hand: z = 1 keeps h"),
-        Golden(still, {**QUIET, "b_hh": by_gate(100, -100, 1)}, {"h_next": np.tanh(1)}, "by hand: r = 1, z = 0"),
+        Golden(still, {**QUIET, "b_hh": by_gate(-100, 0, 5)}, {"h_next": 0.5}, "calculated: r = 0 stops b_hn, z = 1/2"),
+        Golden(still, {**QUIET, "b_hh": by_gate(0, 100, 5)}, {"h_next": 1.0}, "calculated: z = 1 keeps h"),
+        Golden(still, {**QUIET, "b_hh": by_gate(100, -100, 1)}, {"h_next": np.tanh(1)}, "calculated: r = 1, z = 0"),
     ),
     variants={
         "sequence": Variant(
@@ -251,7 +251,7 @@ spec = KernelSpec(
             parameters={"tile": "auto", "reset_after": 0},
             bytes_moved=lambda batch, inputs, hidden: 4
             * (batch * (inputs + 3 * hidden) + 3 * hidden * (inputs + hidden + 2)),  # h is read by both launches
-            golden=(Golden(still, {**QUIET, "b_hh": by_gate(0, -100, 1)}, {"h_next": np.tanh(1)}, "by hand: z = 0"),),
+            golden=(Golden(still, {**QUIET, "b_hh": by_gate(0, -100, 1)}, {"h_next": np.tanh(1)}, "z = 0"),),
         ),
     },
     budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),

@@ -55,7 +55,7 @@ SIZES = ("status", "filters", "n", "m", "controls", "each", "keep")
 
 
 def launch_with(control: tuple[str, str], kept: tuple[str, str]) -> Callable[..., Any]:
-    """Without a control term or kept innovations others stand in for their arrays, which nobody touches."""
+    """Without a control term or kept innovations other arrays take the place of theirs and are not touched."""
 
     def launch(filters: int, n: int, m: int, each: int, room: int, device: Device) -> Launch:
         names = (*ARRAYS, *control, *RESULTS, *kept, *SIZES)
@@ -73,8 +73,10 @@ FINITE = replace(real(), finite=True)  # a measurement may be missing (NaN), but
 
 
 def definite(size: str, scale: float) -> Fill:
-    """Symmetric positive definite matrices, as far as the block is not rotated; a larger array holds small values,
-    whose symmetric part a process noise near 1 outweighs."""
+    """Symmetric positive definite matrices, as far as the block is not rotated.
+
+    A larger array holds small values, whose symmetric part a process noise near 1 outweighs.
+    """
 
     def draw(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:
         n = axes[size]
@@ -213,7 +215,7 @@ scalar = Golden(
         "x_next": [[2.5], [1.0], [np.nan], [2.0]], "p_next": [[[2.0]], [[4.0]], [[np.nan]], [[2.0]]],
         "status": [0, -1, 1, 0],
     },
-    source="by hand: P- = 4, S = 8, K = 1/2; a missing measurement; S = 0 is reported",
+    source="calculated: P- = 4, S = 8, K = 1/2; a missing measurement; S = 0 is reported",
 )  # fmt: skip
 twins = Golden(
     Workload(filters=1, n=2, m=2),
@@ -291,7 +293,7 @@ spec = KernelSpec(
                     {"x": 1.0, "p": 3.0, "z": [[4.0], [np.nan]], "f": 1.0, "h": 1.0, "q": 1.0, "r": 4.0,
                      "b": [[[0.5, 0.25]]], "u": [[2.0, 4.0], [0.0, 0.0]]},
                     {"x_next": [[3.5], [1.0]], "innovation": [[1.0], [np.nan]], "deviation": 8.0, "status": [0, -1]},
-                    source="by hand: x- = 1 + 2, y = 1, S = 8, K = 1/2; a missing measurement",
+                    source="calculated: x- = 1 + 2, y = 1, S = 8, K = 1/2; a missing measurement",
                 ),
             ),
             only_labels=("S0", "S1"),

@@ -71,7 +71,7 @@ def terms(
 
 
 def fields(axis: int) -> dict[str, Any]:
-    """What depends on where y stands."""
+    """What depends on the place of y."""
     joint = In("joint", "ys cells" if axis == 0 else "cells ys", fill=cell_mass)
     return {
         "arguments": (

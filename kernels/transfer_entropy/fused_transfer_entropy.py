@@ -1,6 +1,6 @@
 """Transfer entropy from x to y by nearest neighbours (Kraskov et al.) in one launch, in nats.
 
-    mean of psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1)
+mean of psi(k) - psi(n_y + 1) - psi(n_xz + 1) + psi(n_z + 1)
 """
 
 from prism_bench import Golden, Workload

@@ -48,8 +48,10 @@ def sorted_tiles(n: int, bins: int, sort_from: int, bits: int) -> int:
 
 
 def launch_of(count: str) -> Callable[..., Any]:
-    """16-bit counters in shared memory where they fit: a block or two per SM. Else samples are sorted first, or few of
-    them counted where the result is."""
+    """16-bit counters in shared memory where they fit: a block or two per SM.
+
+    Else samples are sorted first, or few of them counted where the result is.
+    """
 
     def launch(
         n: int, bins: int, bits: int, tiles: int, words: int, on_chip: int, few: int, policy: str, device: Device
@@ -218,7 +220,7 @@ spec = KernelSpec(
         Golden(
             Workload(n=5, columns=2, rows=3, x_lo=0, x_hi=2, y_lo=0, y_hi=3),
             {"x": [0, 1, 2, 0.5, 1.5], "y": [0, 0, 3, 2.5, 1]}, {"histogram": [[1, 1], [0, 1], [1, 1]]},
-            source="by hand: rows are bins of y, the upper bounds belong to the last bins",
+            source="calculated: rows are bins of y, the upper bounds belong to the last bins",
         ),
         *(
             Golden(Workload(n=n, policy=p, **unit_square), {"x": awkward, "y": lambda n: awkward(n)[::-1]}, {},

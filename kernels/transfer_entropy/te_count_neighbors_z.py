@@ -13,7 +13,7 @@ from ..include.te_points import (
     nearer,
 )
 
-# Bound by arithmetic: every pair is compared, and this form loads every pair again besides.
+# Bound by arithmetic: every pair is compared, and this form also loads every pair again.
 
 
 spec = KernelSpec(

@@ -17,5 +17,5 @@ spec = KernelSpec(
     flops=lambda n: n,
     workloads={"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=1 << 26)},
     edges=tuple(Workload(n=n) for n in (1, 3, 257, 5001)),
-    golden=(Golden(Workload(n=4), {"local": [1, 2, 3, -2]}, {"mean": 1}, "by hand"),),
+    golden=(Golden(Workload(n=4), {"local": [1, 2, 3, -2]}, {"mean": 1}, "calculated"),),
 )

@@ -72,11 +72,11 @@ spec = KernelSpec(
     golden=(
         Golden(
             Workload(n=7, m=3, tau=2), {"x": lambda n: np.arange(n)}, {"embedded": [[0, 2, 4], [1, 3, 5], [2, 4, 6]]},
-            source="by hand",
+            source="calculated",
         ),
         Golden(
             Workload(n=7, m=3, tau=2, order="newest_first"), {"x": lambda n: np.arange(n)},
-            {"embedded": [[4, 2, 0], [5, 3, 1], [6, 4, 2]]}, source="by hand",
+            {"embedded": [[4, 2, 0], [5, 3, 1], [6, 4, 2]]}, source="calculated",
         ),
         Golden(Workload(n=5, m=2), {"x": [1, np.nan, np.inf, -0.0, 1e-45]}, {}, source="copies keep every bit"),
     ),

@@ -34,7 +34,7 @@ FUSED_SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n
 
 
 def baseline(n: int, dx: int, dy: int, k: int, device: Device) -> tuple[Launch, ...]:
-    """Every step in a launch of its own."""
+    """Every step in a separate launch."""
     store = 4 if n % 4 == 0 else 1
     matrix = Launch((-(-n // 1024), -(-n // 16)), 256, entry=f"te_compute_distances<{dx}, {dy}, 16, {store}>",
                     arguments=(*POINTS, "distances", "n"))  # fmt: skip

@@ -1,6 +1,6 @@
 """out[t, :] = table[id[t], :]; an id outside the table gives zeros, and so does `padding` (-1 for none).
 
-The policy `raise` counts the ids outside the table besides (`checked`), so that the caller can refuse them.
+The policy `raise` counts the ids outside the table too (`checked`), so that the caller can refuse them.
 """
 
 from collections.abc import Callable
@@ -84,11 +84,11 @@ odd_ids = [0, -1, 6, 7, 3, -(2**31), 2**31 - 1, 2]
 rows = np.arange(7 * 5).reshape(7, 5) + 1.0
 found = [rows[0], 0 * rows[0], rows[6], 0 * rows[0], rows[3], 0 * rows[0], 0 * rows[0], rows[2]]
 outside = Golden(
-    Workload(tokens=8, vocabulary=7, cols=5), {"id": odd_ids, "table": rows}, {"out": found}, source="by hand"
+    Workload(tokens=8, vocabulary=7, cols=5), {"id": odd_ids, "table": rows}, {"out": found}, source="calculated"
 )
 padded = Golden(
     Workload(tokens=3, vocabulary=7, cols=5, padding=2), {"id": [2, 3, 2], "table": rows},
-    {"out": [0 * rows[0], rows[3], 0 * rows[0]]}, source="by hand: the padding id gives zeros",
+    {"out": [0 * rows[0], rows[3], 0 * rows[0]]}, source="calculated: the padding id gives zeros",
 )  # fmt: skip
 skewed = Golden(
     Workload(tokens=500, vocabulary=100, cols=36),
@@ -141,7 +141,7 @@ spec = KernelSpec(
                     Workload(tokens=4, vocabulary=7, cols=5),
                     {"id": [2**32 + 1, -(2**40), 5, 1], "table": rows},
                     {"out": [0 * rows[0], 0 * rows[0], rows[5], rows[1]]},
-                    source="by hand: ids beyond 32 bits are no ids",
+                    source="calculated: ids beyond 32 bits are no ids",
                 ),
             ),
             only_labels=("S0", "S1"),
@@ -154,7 +154,7 @@ spec = KernelSpec(
             reference=reference_checked,
             bytes_moved=lambda tokens, cols: traffic(tokens, cols) + 8,
             golden=(
-                Golden(outside.workload, outside.inputs, {"out": found, "invalid": 4}, source="by hand"),
+                Golden(outside.workload, outside.inputs, {"out": found, "invalid": 4}, source="calculated"),
                 padded,
             ),
             only_labels=("S0", "S1"),

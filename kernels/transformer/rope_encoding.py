@@ -1,6 +1,6 @@
 """Rotary positions: in every head of size dim, pair i at position m turns by the angle (offset + m) base^(-2 i / dim).
 
-`layout` says which numbers are a pair: `interleaved` (2i, 2i + 1) or `halves` (i, i + dim / 2).
+`layout` defines which numbers are a pair: `interleaved` (2i, 2i + 1) or `halves` (i, i + dim / 2).
 """
 
 from collections.abc import Callable
