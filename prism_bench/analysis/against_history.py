@@ -1,14 +1,18 @@
-"""The gate's question to all records of the machine: has a case left its level, and is it still there?"""
+"""Gate check against all records of the machine: cases that left their level and are not back."""
+
+import numpy
+from numpy.typing import NDArray
 
 from prism_bench.analysis.checks import WELL, GateCheck, of_finding
 from prism_bench.analysis.gate import GatePart
 from prism_bench.analysis.trend import Floors, Trend, trend
 from prism_bench.analysis.trend.choice import chosen
 from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
+from prism_bench.analysis.trend.series import categories, codes
 from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
 from prism_bench.run_record import RunRecord
 from prism_bench.store import History
-from prism_bench.store.points import utc
+from prism_bench.store.points import Facts, utc
 
 NAME = "trend"
 _IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared today, may show again
@@ -18,10 +22,10 @@ ENOUGH = SETTLED + CONFIRMED  # records before and after a step
 def trend_part(
     history: History, record: RunRecord, floors: Floors | None = None, known: Trend | None = None
 ) -> GatePart:
-    """The part of the gate on the newest record of a machine: one check for each shift of the last RECENT records.
+    """Return the part of the gate on the newest record of a machine: one check for each shift of RECENT records.
 
-    `known` is the trend of its machine alone, for who has found it already. With fewer than ENOUGH records nothing can
-    have left its level: the part is silent, and says so.
+    `known` is the trend of its machine alone, where the caller has it. With fewer than ENOUGH records nothing can have
+    left its level: the part has a reason and no check.
     """
     problems = tuple(GateCheck(None, None, "left out", "note", problem.reason) for problem in history.problems)
     own = _own(history, record)
@@ -31,14 +35,14 @@ def trend_part(
     found = known or trend(chosen(history, machines=[own[0].machine]), floors)
     ours = [one for one in shifts(found.steps) if one.first.key.backend == record.backend and _recent(one)]
     measured = _measured(history, record)
-    silent = None if measured else "this record is not among those that were asked"
+    silent = None if measured else "this record is not in the history"
     if measured is not None and not measured:
         silent = "this record has no time that can be trusted"
     return GatePart(NAME, (*map(_check, ours), *_level(measured or set(), found.series, ours), *problems), silent)
 
 
 def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | None:
-    """Case, metric and subject of every trusted point of the record; None where the history does not hold it."""
+    """Return case, metric and subject of every trusted point of the record; None where the history does not hold it."""
     owner = record.machine.get("id"), record.backend, utc(record.created), record.commit
     places = [
         place for place, facts in enumerate(history.records)
@@ -46,23 +50,28 @@ def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | Non
     ]  # fmt: skip
     if not places:
         return None
-    points = history.points[history.points["record"].to_numpy() == places[-1]]
-    points = points[(points["doubt"] == "").to_numpy()]
-    return set(points[["case", "metric", "subject"]].astype(str).itertuples(index=False, name=None))
+    trusted = numpy.array([doubt == "" for doubt in categories(history, "doubt")], bool)[codes(history, "doubt")]
+    rows = numpy.flatnonzero(trusted & (history.points["record"].to_numpy() == places[-1]))
+    return set(zip(*(_texts(history, name, rows) for name in ("case", "metric", "subject")), strict=True))
 
 
-def _own(history, record):
-    """The records of the machine and the backend."""
+def _texts(history: History, column: str, rows: NDArray[numpy.intp]) -> list[str]:
+    known, places = categories(history, column), codes(history, column)
+    return [known[int(place)] for place in places[rows]]
+
+
+def _own(history: History, record: RunRecord) -> list[Facts]:
+    """Return the records of the machine and the backend."""
     machine = record.machine.get("id")
     return [facts for facts in history.records if (facts.machine, facts.backend) == (machine, record.backend)]
 
 
-def _recent(shift):
+def _recent(shift: Shift) -> bool:
     return min(step.age for step in shift.steps) <= RECENT
 
 
 def _check(shift: Shift) -> GateCheck:
-    """A step is the same one as long as its cause is; what is measured meanwhile is no new evidence for it."""
+    """Return the check of a shift; it is the same one as long as its cause is, whatever is measured meanwhile."""
     step, check = shift.first, of_finding(shift.finding())
     direction = "worse" if step.worse else "better"
     old, new = step.commits
@@ -75,7 +84,7 @@ def _check(shift: Shift) -> GateCheck:
 
 
 def _level(measured: set[tuple[str, ...]], series: int, found: list[Shift]) -> list[GateCheck]:
-    """What is well: the series of this record that kept their level; of others it is only a remark."""
+    """Return the check of the series of this record that kept their level; of others it is only a remark."""
     moved = {(step.key.case, step.key.metric, step.key.subject) for shift in found for step in shift.steps}
     count, left = (len(measured), len(moved & measured)) if measured else (series, len(moved))
     if not count:

@@ -1,7 +1,7 @@
-"""The gate's questions against the last record that compares: what became slower since then?
+"""Gate checks against the last comparable record: what became slower since then.
 
 Every case is compared with the newest earlier record of the machine and backend that has a time of it and shares what
-`comparable` asks for. A slow decline, in steps that no two records tell apart, is left to the baseline and the trend.
+`comparable` requires. A slow decline, in steps that no two records show, is left to the baseline and the trend.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -18,27 +18,28 @@ from prism_bench.analysis.gate import GatePart
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
+from prism_bench.measure.limits import valid_median
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.store import History
 from prism_bench.store.points import Facts, utc
 from prism_bench.units import ratio_text
 
 NAME = "last"
-# What a kernel is by itself; copies to and from the host took 1.5 times as long on the same day, with the same code.
+# Times of the kernel alone; copies to and from the host took 1.5 times as long on the same day, with the same code.
 METRICS = ("cold_time", "hot_time", "wall_time")
 MOST = 5  # earlier records that are compared with, where the last ones lack cases
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """An earlier `record` that compares, and what it is called."""
+    """Earlier `record` that compares, and its name in messages."""
 
     record: RunRecord
     name: str
 
 
 def last_part(reading: Reading, history: History, runs: Path, noise: Noise | None = None) -> GatePart:
-    """The part of the gate that compares with the last comparable record below `runs`, case by case."""
+    """Return the part of the gate that compares with the last comparable record below `runs`, case by case."""
     record, factor = reading.record, reading.promises.degraded
     left = {case.name: case for case in reading.cases if _times(case)}
     if not left:
@@ -47,7 +48,7 @@ def last_part(reading: Reading, history: History, runs: Path, noise: Noise | Non
     for earlier in _earlier(record, history, runs):
         checks = _against(earlier, replace(record, cases=tuple(left.values())), noise, factor)
         found += checks
-        left = {name: case for name, case in left.items() if not _told(name, checks)}
+        left = {name: case for name, case in left.items() if all(check.case != name for check in checks)}
         if not left:
             break
     if not found:
@@ -59,14 +60,14 @@ def last_part(reading: Reading, history: History, runs: Path, noise: Noise | Non
 
 
 def _earlier(record: RunRecord, history: History, runs: Path) -> Iterator[Earlier]:
-    """The records before this one that compare with it, the newest first, MOST at most."""
+    """Yield the records before this one that compare with it, the newest first, MOST at most."""
     count = 0
     for facts in reversed(history.records):
         if count < MOST and _may_compare(facts, record) and (runs / facts.file).is_file():
             try:
                 older = store.read(runs / facts.file)
             except ResultsError:
-                continue  # told as left out, where the history is asked
+                continue  # the history reports it as left out
             count += 1
             yield Earlier(older, f"{facts.created[:10]} {(facts.commit or '')[:8]}".strip())
 
@@ -111,13 +112,9 @@ def _degraded(case: CaseResult, older: RunRecord, factor: float) -> Iterator[Gat
 
 
 def _times(case: CaseResult) -> dict[str, float]:
-    """The trusted medians of the kernel's own times by metric."""
-    found = {metric: case.measurement(metric) for metric in METRICS} if case.status == "ok" else {}
-    return {metric: one.median for metric, one in found.items() if one and one.valid and one.median}
-
-
-def _told(name: str, checks: Sequence[GateCheck]) -> bool:
-    return any(check.case == name for check in checks)
+    """Return the trusted medians of the kernel's own times by metric."""
+    metrics = METRICS if case.status == "ok" else ()
+    return {metric: median for metric in metrics if (median := valid_median(case, metric))}
 
 
 def _in(check: GateCheck, known: Collection[tuple[str | None, str | None]]) -> bool:
@@ -125,7 +122,7 @@ def _in(check: GateCheck, known: Collection[tuple[str | None, str | None]]) -> b
 
 
 def once(part: GatePart, others: Sequence[GatePart]) -> GatePart:
-    """The part, in which what another part found slower already is only a remark: nobody is told of it twice."""
+    """Return the part, in which what another part found slower already is only a remark."""
     slower = {(one.case, one.metric) for other in others for one in other.checks if one.grave and one.case}
     checks = (replace(one, gravity="note", remark=True) if one.grave and _in(one, slower) else one
               for one in part.checks)  # fmt: skip

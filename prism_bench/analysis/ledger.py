@@ -1,23 +1,29 @@
-"""The launch ledger: what a stretch of work cost in launches, gaps and copies, whole and per named range.
+"""Launch ledger: the cost of a stretch of work in launches, gaps and copies, whole and per named range.
 
 A gap is time in which a device had begun and had nothing to do: its kernels, copies and sets in order of their start,
-a running maximum of their ends, and a gap wherever the next one starts later. Who is to blame is read off the call that
-brought the work which ends the gap:
+a running maximum of their ends, and a gap wherever the next one starts later. The cause of a gap follows from the call
+that brought the work which ends it:
 
     sync      a synchronising call was under way when the gap began: the host waited instead of launching
-    host      the host came to the call later than a whole call would have taken: it did something else first
+    host      the host made the call later than a whole call would have taken: it did something else first
     launch    the host was launching as fast as it can: the cost of the call itself
     queued    the call had returned before the gap began: the device's own time between two kernels
     unknown   the capture has no call for that work
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from prism_bench.profilers.timeline import COPY, KERNEL, NO_CALL, SET, Timeline
+from prism_bench.profilers.timeline import COPY, KERNEL, NO_CALL, SET, Calls, Timeline
 
-BLAME = ("sync", "host", "launch", "queued", "unknown")
+Blame = Literal["sync", "host", "launch", "queued", "unknown"]
+BLAME = get_args(Blame)
+Ints = NDArray[np.integer]
+Mask = NDArray[np.bool_]
 _LAUNCHES, _WAITS = ("launch",), ("synchronize", "streamwait", "eventquery")
 _SECOND = 1e-9
 _BLOCK = 1 << 18
@@ -25,7 +31,7 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True)
 class Gaps:
-    """How many gaps there were, and the seconds in them."""
+    """Number of gaps, and the seconds in them."""
 
     count: int
     seconds: float
@@ -33,7 +39,7 @@ class Gaps:
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """The account of one range, or of all (`name` is None), in seconds and bytes.
+    """Account of one range, or of all (`name` is None), in seconds and bytes.
 
     `span` is first start to last end, summed over devices; `busy` the part of it in which something ran.
     """
@@ -47,7 +53,7 @@ class LedgerRow:
     kernel_seconds: float
     span: float
     busy: float
-    gaps: dict[str, Gaps]
+    gaps: dict[Blame, Gaps]
 
     @property
     def idle(self) -> float:
@@ -66,7 +72,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class LaunchLedger:
-    """The whole, the ranges that took longest, and what a reader must know of the capture."""
+    """Total, the ranges that took longest, and notes on the capture."""
 
     total: LedgerRow
     ranges: tuple[LedgerRow, ...]
@@ -78,7 +84,7 @@ class LaunchLedger:
 
 
 def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
-    """The ledger of a timeline; of its ranges at most those `most` names that hold the most work."""
+    """Return the ledger of a timeline; of its ranges at most those `most` names that hold the most work."""
     joined = _Joined(timeline)
     total = joined.row(None)
     numbers = [int(one) for one in np.unique(timeline.work.device)]
@@ -90,12 +96,12 @@ def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
     return LaunchLedger(total, found, devices, timeline.tool, timeline.version, timeline.source, notes)
 
 
-def _notes(timeline, left_out):
+def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:
     if timeline.untraced_graphs:
         yield (f"{timeline.untraced_graphs} graph launches were traced as a whole: their kernels are not counted; "
                "capture with --cuda-graph-trace=node")  # fmt: skip
     if timeline.overhead:
-        yield f"the profiler's own overhead, {timeline.overhead * _SECOND:.3g} s, lies inside the gaps"
+        yield f"the profiler's own overhead, {timeline.overhead * _SECOND:.3g} s, is inside the gaps"
     orphans = int((timeline.work.call == NO_CALL).sum())
     if orphans:
         yield f"{orphans} pieces of work have no call in the capture"
@@ -104,17 +110,17 @@ def _notes(timeline, left_out):
 
 
 class _Joined:
-    """Work and calls of a timeline brought together."""
+    """Work and calls of a timeline, joined."""
 
-    def __init__(self, timeline: Timeline):
+    def __init__(self, timeline: Timeline) -> None:
         self._work, self._calls = timeline.work, timeline.calls
         names = self._calls.name
         self._launching = _of_names(timeline.named(*_LAUNCHES), names) & self._calls.outer
         self._waits = _Waits(self._calls, _of_names(timeline.named(*_WAITS), names))
         self._transfers = self._work.transfers
 
-    def row(self, name, chosen: np.ndarray | None = None, calls: np.ndarray | None = None) -> LedgerRow:
-        """The account of the chosen work (a mask; None: all) and of the chosen calls (None: those that brought it)."""
+    def row(self, name: str | None, chosen: Mask | None = None, calls: Mask | None = None) -> LedgerRow:
+        """Return the account of the chosen work (a mask; None: all) and calls (None: those that brought it)."""
         kinds = self._work.kind if chosen is None else self._work.kind[chosen]
         launching = (
             self._launching if chosen is None else self._launching & (self._brought(chosen) if calls is None else calls)
@@ -133,36 +139,39 @@ class _Joined:
             gaps=gaps,
         )
 
-    def _copied(self, chosen):
+    def _copied(self, chosen: Mask | None) -> int:
         copies = self._work.kind[self._transfers] == COPY
         mine = copies if chosen is None else copies & chosen[self._transfers]
         return int(self._work.bytes[mine].sum())
 
-    def _kernel_time(self, chosen):
-        mine = self._work.kind == KERNEL
-        mine &= True if chosen is None else chosen
+    def _kernel_time(self, chosen: Mask | None) -> float:
+        mine: Mask = self._work.kind == KERNEL
+        if chosen is not None:
+            mine &= chosen
         return float(self._work.length.sum(where=mine, dtype=np.int64))
 
-    def _brought(self, chosen):
+    def _brought(self, chosen: Mask) -> Mask:
         mask = np.zeros(len(self._calls) + 1, bool)
         mask[self._work.call[chosen]] = True
         return mask[:-1]  # work without a call has marked the last one
 
-    def _gaps(self, chosen):
-        """Gaps by who is to blame, span and busy time; block by block, since the whole may be large."""
-        tally, reached, began = _Tally(), {}, {}
+    def _gaps(self, chosen: Mask | None) -> tuple[dict[Blame, Gaps], float, float]:
+        """Return gaps by cause, span and busy time; block by block, since the whole may be large."""
+        tally = _Tally()
+        reached: dict[int, int] = {}
+        began: dict[int, int] = {}
         for first in range(0, len(self._work), _BLOCK):
             block = np.arange(first, min(first + _BLOCK, len(self._work)))
             block = block if chosen is None else block[chosen[block]]
-            for device in np.unique(self._work.device[block]):
+            for device in np.unique(self._work.device[block]).tolist():
                 on = block[self._work.device[block] == device]
                 began.setdefault(device, int(self._work.start[on[0]]))
                 reached[device] = self._gaps_of(on, reached.get(device), tally)
         span = sum(reached[device] - began[device] for device in reached)
         return tally.gaps(), span * _SECOND, (span - tally.idle) * _SECOND
 
-    def _gaps_of(self, on, reached, tally):
-        """Tally the gaps before each piece of a device's work, which was busy until `reached`; until when it is now."""
+    def _gaps_of(self, on: Ints, reached: int | None, tally: "_Tally") -> int:
+        """Tally the gaps before each piece of a device's work, busy until `reached`; return until when it is now."""
         start = self._work.start[on]
         ends = np.maximum.accumulate(start + self._work.length[on])
         before = np.empty_like(ends)
@@ -172,48 +181,48 @@ class _Joined:
         tally.add(self._blame(self._work.call[on[open_]], before[open_]), start[open_] - before[open_])
         return int(ends[-1] if reached is None else max(ends[-1], reached))
 
-    def _blame(self, call, gap_start):
-        """One index into BLAME for each gap; `call` brought the work that ended it."""
+    def _blame(self, call: Ints, gap_start: Ints) -> Ints:
+        """Return one index into BLAME for each gap; `call` brought the work that ended it."""
         if not len(self._calls):
             return np.full(len(call), BLAME.index("unknown"))
         began, length = self._calls.start[call], self._calls.length[call].astype(np.int64)
         waited = self._waits.cover(gap_start, self._calls.process[call])
         conditions = [call == NO_CALL, waited, began + length <= gap_start, began - gap_start > length]
-        words = ("unknown", "sync", "queued", "host")
+        words: tuple[Blame, ...] = ("unknown", "sync", "queued", "host")
         return np.select(conditions, [BLAME.index(word) for word in words], BLAME.index("launch"))
 
 
 class _Tally:
-    """Gaps counted by who is to blame, in nanoseconds."""
+    """Gaps counted by cause, in nanoseconds."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._counts, self._times = np.zeros(len(BLAME), int), np.zeros(len(BLAME))
 
-    def add(self, blame, lengths):
+    def add(self, blame: Ints, lengths: Ints) -> None:
         self._counts += np.bincount(blame, minlength=len(BLAME))
         self._times += np.bincount(blame, lengths, minlength=len(BLAME))
 
     @property
-    def idle(self):
+    def idle(self) -> int:
         return int(self._times.sum())
 
-    def gaps(self):
+    def gaps(self) -> dict[Blame, Gaps]:
         found = zip(BLAME, self._counts, self._times, strict=True)
         return {word: Gaps(int(count), float(time) * _SECOND) for word, count, time in found if count}
 
 
 class _Waits:
-    """Synchronising calls: was one under way at a given time, in a given process?"""
+    """Synchronising calls by process, to find whether one was under way at a given time."""
 
-    def __init__(self, calls, chosen):
-        self._by_process = {}
-        for process in np.unique(calls.process[chosen]):
+    def __init__(self, calls: Calls, chosen: Mask) -> None:
+        self._by_process: dict[int, tuple[Ints, Ints]] = {}
+        for process in np.unique(calls.process[chosen]).tolist():
             mine = np.flatnonzero(chosen & (calls.process == process))
             ends = calls.start[mine] + calls.length[mine]
-            self._by_process[int(process)] = calls.start[mine], np.maximum.accumulate(ends)
+            self._by_process[process] = calls.start[mine], np.maximum.accumulate(ends)
 
-    def cover(self, times, process):
-        """A mask: whether a wait that had begun by then had not ended."""
+    def cover(self, times: Ints, process: Ints) -> Mask:
+        """Return a mask: whether a wait that had begun by then had not ended."""
         covered = np.zeros(len(times), bool)
         for one, (start, reached) in self._by_process.items():
             last = np.searchsorted(start, times, side="right") - 1
@@ -221,15 +230,16 @@ class _Waits:
         return covered
 
 
-def _of_names(mask, names):
-    """Which elements have a name of the mask; those without a name have none."""
+def _of_names(mask: Mask, names: Ints) -> Mask:
+    """Return which elements have a name of the mask; those without a name have none."""
     return np.append(mask, False)[names]
 
 
-def _ranges(timeline, joined, most):
-    """The rows of the ranges that took longest, and how many names were left out."""
-    ranges, rows = timeline.ranges, []
-    lengths = np.bincount(ranges.name + 1, ranges.end - ranges.start, 1)[1:]  # the nameless stand first
+def _ranges(timeline: Timeline, joined: _Joined, most: int) -> tuple[tuple[LedgerRow, ...], int]:
+    """Return the rows of the ranges that took longest, and how many names were left out."""
+    ranges = timeline.ranges
+    rows: list[LedgerRow] = []
+    lengths = np.bincount(ranges.name + 1, ranges.end - ranges.start, 1)[1:]  # those without a name are first
     longest = [int(one) for one in np.argsort(-lengths, kind="stable") if lengths[one] > 0]
     for name in longest[:most]:
         calls = _calls_inside(timeline, ranges.name == name)
@@ -238,8 +248,8 @@ def _ranges(timeline, joined, most):
     return tuple(rows), max(0, len(longest) - most)
 
 
-def _calls_inside(timeline, chosen):
-    """A mask over the calls: made in one of the chosen ranges, by its thread."""
+def _calls_inside(timeline: Timeline, chosen: Mask) -> Mask:
+    """Return a mask over the calls: made in one of the chosen ranges, by its thread."""
     calls, ranges = timeline.calls, timeline.ranges
     inside = np.zeros(len(calls), bool)
     for process, thread in {*zip(ranges.process[chosen].tolist(), ranges.thread[chosen].tolist(), strict=True)}:

@@ -54,7 +54,7 @@ def _gate(record, catalogue, runs, noise):
     from prism_bench.analysis.gate import gate
     from prism_bench.analysis.noise_file import stored_noise
     from prism_bench.analysis.reading import read
-    from prism_bench.analysis.trend.floors import kept_floors
+    from prism_bench.analysis.trend.choice import kept_floors
 
     source = record or store.newest(runs)
     reading = read(store.read(source), catalogue)

@@ -26,8 +26,7 @@ def command(
     """Find the steps in every case's series, with their causes. Exit 1 where a kernel has become worse and still is."""
     from prism_bench.analysis.findings import exit_code
     from prism_bench.analysis.trend import trend
-    from prism_bench.analysis.trend.choice import chosen
-    from prism_bench.analysis.trend.floors import kept_floors
+    from prism_bench.analysis.trend.choice import chosen, kept_floors
     from prism_bench.analysis.trend.shifts import findings, shifts
     from prism_bench.report.terminal.trend import trend_json, trend_view
 

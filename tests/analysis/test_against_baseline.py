@@ -113,7 +113,7 @@ def test_a_case_that_went_wrong_is_the_runs_own_concern(tmp_path):
 def test_without_the_record_the_medians_are_asked(tmp_path):
     part = judged(recorded(2, softmax=9e-5, matmul=7e-5))
     assert {("softmax", "degraded"), ("matmul", "steady")} == answers(part)
-    assert "the baseline's record old.json.gz is not kept here; only its medians were asked" == part.silent
+    assert "the baseline's record old.json.gz is not kept here; only its medians were compared" == part.silent
 
 
 def test_a_broken_record_of_the_baseline_is_named(tmp_path):

@@ -79,7 +79,7 @@ def test_another_machines_steps_and_another_backends_are_not_this_records():
 
 
 def test_a_record_that_lies_elsewhere_is_told_so():
-    assert "this record is not among those that were asked" == part(40, row(series())).silent
+    assert "this record is not in the history" == part(40, row(series())).silent
     assert not part(40, row(series())).answered
     assert part(40, row(series()), record=newest(40)).silent is None
 

@@ -1,7 +1,7 @@
-"""What became of every case over the records of a machine: series, their steps and why.
+"""Trend of every case over the records of a machine: series, their steps and causes.
 
 For a gate: `steps(store.read_history("reports/runs"), floors)` gives every confirmed step, the oldest first, and
-`shifts.shifts(steps)` puts those of one cause together, with their gravity. A step is confirmed by its third night: its
+`shifts.shifts(steps)` puts those of one cause together, with their gravity. A step is confirmed by its third run: its
 `age` is 3 then, and it is news.
 """
 
@@ -19,17 +19,17 @@ from prism_bench.store import History
 
 __all__ = ["CAUSES", "Breakpoint", "Cause", "Key", "CaseSeries", "Step", "Trend", "steps", "trend"]
 
-SMALLEST = 0.02  # relative: a smaller change of level is not worth a word
+SMALLEST = 0.02  # relative: a smaller change of level is not worth a report
 
-# Relative changes that a machine cannot tell from nothing, by machine, backend, case and metric.
+# Noise floors, relative, by machine, backend, case and metric.
 Floors = Mapping[tuple[str, str, str, str], float]
 
 
 @dataclass(frozen=True)
 class Trend:
-    """The `steps` of a history, oldest first, and its `breakpoints`.
+    """Steps of a history, oldest first, and its `breakpoints`.
 
-    `series` is how many series were looked at, `aside` how many nights of them were set aside, by reason.
+    `series` is how many series were tested, `aside` how many of their runs were set aside, by reason.
     """
 
     steps: tuple[Step, ...]
@@ -39,10 +39,10 @@ class Trend:
 
 
 def steps(history: History, floors: Floors | None = None, smallest: float = SMALLEST) -> list[Step]:
-    """Every confirmed change of level in the history, the oldest first.
+    """Return every confirmed change of level in the history, the oldest first.
 
-    `floors` are what `prism-bench noise` measured (see `floors.kept_floors`); a step is larger than its floor and than
-    `smallest`.
+    `floors` are what `prism-bench noise` measured (see `choice.kept_floors`); a step is larger than its noise floor
+    and than `smallest`.
     """
     return list(trend(history, floors, smallest).steps)
 
@@ -53,15 +53,17 @@ def trend(
     smallest: float = SMALLEST,
     known: Iterable[CaseSeries] | None = None,
 ) -> Trend:
-    """The trend of every series of the history; see `steps`. `known` are those series, for who has them already."""
+    """Return the trend of every series of the history; see `steps`. `known` are the series, where a caller has them."""
     every = list(series_of(history) if known is None else known)
-    causes, found, aside = Causes(history, every), [], {}
+    causes = Causes(history, every)
+    found: list[Step] = []
+    aside: dict[str, int] = {}
     for series in every:
         key = series.key
         floor = max(smallest, (floors or {}).get((key.machine, key.backend, key.case, key.metric), 0.0))
         found += _steps(series, floor, causes, history)
-        for reason, nights in series.aside.items():
-            aside[reason] = aside.get(reason, 0) + nights
+        for reason, count in series.aside.items():
+            aside[reason] = aside.get(reason, 0) + count
     found.sort(key=lambda step: (step.since, step.key.machine, step.key.case))
     return Trend(tuple(found), tuple(breakpoints(history.records)), len(every), aside)
 
@@ -84,7 +86,7 @@ def _steps(series: CaseSeries, floor: float, causes: Causes, history: History) -
         )  # fmt: skip
 
 
-def _worse(key, before, after, margin=0.0):
-    """Whether `after` is the worse value, by more than the relative `margin`."""
+def _worse(key: Key, before: float, after: float, margin: float = 0.0) -> bool:
+    """Return whether `after` is the worse value, by more than the relative `margin`."""
     ratio = before / after if higher_is_better(key.metric) else after / before
     return ratio > 1 + margin

@@ -1,10 +1,13 @@
-"""A part of a history: some cases, metrics or machines."""
+"""Parts of a history: some cases, metrics or machines, and the noise floors kept for its machines."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy
 
+from prism_bench.analysis.noise_file import path_for, read_noise
+from prism_bench.analysis.trend.series import categories
 from prism_bench.errors import unknown
 from prism_bench.store import History
 
@@ -12,7 +15,7 @@ from prism_bench.store import History
 def chosen(
     history: History, names: Sequence[str] = (), metrics: Sequence[str] = (), machines: Sequence[str] = ()
 ) -> History:
-    """The part of the history that is of these machines and metrics and of cases with these names; all without one.
+    """Return the part of the history of these machines and metrics and of cases with these names; all without one.
 
     A name is that of a kernel, of a variant (`kernel:variant`) or of a case in full. What no record knows is an error.
     """
@@ -20,15 +23,15 @@ def chosen(
         return history
     points = history.points
     keep = numpy.ones(len(points), bool)
-    for column, wanted in (("case", _cases(points["case"].cat.categories, names)), ("metric", metrics)):
+    for column, wanted in (("case", _cases(categories(history, "case"), names)), ("metric", metrics)):
         if wanted:
-            _require("metric", wanted, points[column].cat.categories)
-            keep &= points[column].isin(wanted).to_numpy()
+            _require("metric", wanted, categories(history, column))
+            keep &= points[column].isin(list(wanted)).to_numpy()
     return _of_machines(replace(history, points=points[keep]), machines)
 
 
-def _cases(known, names):
-    """Every known case that one of the names means."""
+def _cases(known: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return every known case that one of the names means."""
     found = {name: [case for case in known if name in _names(case)] for name in names}
     for name in names:
         if not found[name]:
@@ -36,12 +39,12 @@ def _cases(known, names):
     return [case for cases in found.values() for case in cases]
 
 
-def _names(case):
+def _names(case: str) -> tuple[str, str, str]:
     kernel = case.partition("[")[0]
     return case, kernel, kernel.partition(":")[0]
 
 
-def _of_machines(history: History, machines):
+def _of_machines(history: History, machines: Sequence[str]) -> History:
     if not machines:
         return history
     _require("machine", machines, {facts.machine for facts in history.records})
@@ -52,7 +55,19 @@ def _of_machines(history: History, machines):
     return replace(history, points=points[points["record"] >= 0], records=tuple(history.records[one] for one in kept))
 
 
-def _require(kind: str, wanted: Sequence[str], known: Collection[str]):
+def _require(kind: str, wanted: Sequence[str], known: Collection[str]) -> None:
     for one in wanted:
         if one not in known:
             raise unknown(kind, one, known)
+
+
+def kept_floors(history: History, folder: Path) -> dict[tuple[str, str, str, str], float]:
+    """Return the noise floors by machine, backend, case and metric, as far as `prism-bench noise` measured them."""
+    floors: dict[tuple[str, str, str, str], float] = {}
+    if not folder.is_dir():
+        return floors
+    for machine in sorted({facts.machine for facts in history.records}):
+        if noise := read_noise(path_for(machine, folder)):
+            for (case, metric), floor in noise.floors.items():
+                floors[machine, noise.backend, case, metric] = floor.smallest_change
+    return floors

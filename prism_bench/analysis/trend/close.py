@@ -1,4 +1,4 @@
-"""Steps that are close to each other, found together: a walk from step to step loses the second of two such steps.
+"""Proposals for steps that are close to each other: a walk from step to step loses the second of two such steps.
 
 Where the means of the three runs before and after a run differ, a window is cut into pieces of constant level by
 dynamic programming: with the smallest squared error, where every change costs PENALTY variances (B. Jackson et al.,
@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy
-from scipy.ndimage import median_filter
 
-from prism_bench.analysis.trend.nights import NEIGHBOURS, Nights
+from prism_bench.analysis.trend.runs import NEIGHBOURS, Floats, Runs, filtered
 from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, jitter
 
 JUMP = 3.6  # standard errors of a difference between two means of CONFIRMED runs
 PENALTY = 16.0  # variances that a change must explain: about three times the log of the number of runs
-CONTEXT = 12  # runs before and after the jumps, by whose levels they are told from noise
+CONTEXT = 12  # runs before and after the jumps, by whose levels they differ from noise
 _TAME = 3.0  # standard deviations from the median of the neighbours, to which a run is drawn in
 
 
@@ -30,35 +29,36 @@ class Proposal:
     changes: tuple[int, ...]
 
 
-def proposals(nights: Nights, floor: float) -> Iterator[Proposal]:
-    """The proposed changes of each window in which the level jumps."""
-    kept = numpy.flatnonzero(~nights.odd)
-    values = nights.values[kept]
+def proposals(series: Runs, floor: float) -> Iterator[Proposal]:
+    """Yield the proposed changes of each window in which the level jumps."""
+    kept = numpy.flatnonzero(~series.odd)
+    values = series.values[kept]
     sigma = max(jitter(values), floor / 10)
-    middles = median_filter(values, NEIGHBOURS, mode="nearest")
+    middles = filtered(values, NEIGHBOURS)
     tame = numpy.clip(values, middles - _TAME * sigma, middles + _TAME * sigma)
     for start, end in _windows(tame, max(JUMP * sigma * sqrt(2 / CONFIRMED), 0.75 * floor)):
         cuts = _cuts(tame[start:end], PENALTY * sigma**2, SETTLED if start == 0 else CONFIRMED)
         if cuts:
-            last = kept[end] if end < len(kept) else len(nights.values)
+            last = kept[end] if end < len(kept) else len(series.values)
             yield Proposal(int(kept[start]), int(last), tuple(int(kept[start + cut]) for cut in cuts))
 
 
-def _windows(values, least):
-    """Start and end of the stretches with jumps of at least `least`, with their context."""
-    sums = numpy.concatenate([[0.0], numpy.cumsum(values)])
+def _windows(values: Floats, least: float) -> list[tuple[int, int]]:
+    """Return start and end of the stretches with jumps of at least `least`, with their context."""
+    sums: Floats = numpy.concatenate([[0.0], numpy.cumsum(values)])
     means = (sums[CONFIRMED:] - sums[:-CONFIRMED]) / CONFIRMED
     jumps = numpy.flatnonzero(numpy.abs(means[CONFIRMED:] - means[:-CONFIRMED]) >= least) + CONFIRMED
     if not len(jumps):
         return []
     groups = numpy.split(jumps, numpy.flatnonzero(numpy.diff(jumps) > 2 * CONTEXT) + 1)
-    return [(max(0, group[0] - CONTEXT), min(len(values), group[-1] + CONTEXT)) for group in groups]
+    return [(max(0, int(group[0]) - CONTEXT), min(len(values), int(group[-1]) + CONTEXT)) for group in groups]
 
 
-def _cuts(values, penalty, first):
-    """Where to cut so that squared errors and penalties are least; the first piece has `first` values or more."""
+def _cuts(values: Floats, penalty: float, first: int) -> list[int]:
+    """Return where to cut for the least squared errors and penalties; the first piece has `first` values or more."""
     count = len(values)
-    sums, squares = (numpy.concatenate([[0.0], numpy.cumsum(values**power)]) for power in (1, 2))
+    sums: Floats = numpy.concatenate([[0.0], numpy.cumsum(values)])
+    squares: Floats = numpy.concatenate([[0.0], numpy.cumsum(values**2)])
     cost, before = numpy.full(count + 1, numpy.inf), numpy.zeros(count + 1, int)
     cost[0] = -penalty
     for end in range(CONFIRMED, count + 1):
@@ -70,7 +70,8 @@ def _cuts(values, penalty, first):
             totals[0] = numpy.inf
         before[end] = int(numpy.argmin(totals))
         cost[end] = totals[before[end]]
-    cuts, end = [], count
+    cuts: list[int] = []
+    end = count
     while end and before[end]:
         end = int(before[end])
         cuts.append(end)

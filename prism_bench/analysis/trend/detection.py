@@ -1,16 +1,16 @@
-"""Where a series changed its level, found as somebody would who looks after every run.
+"""Detection of changes of level, as by a look after every run.
 
 Walking from run to run, a new level begins where CONFIRMED runs in a row are nearer to it than to the old one and
 
-- it differs by at least the `floor`: smaller changes are not worth a word, or drown in the case's noise;
+- it differs by at least the `floor`: smaller changes are not worth a report, or drown in the case's noise;
 - the series' own past makes such runs improbable: by the share of all runs so far that strayed as far, a series that
   stays as it is has them with a probability of CHANCE at most. A machine with two clock states, quantised times or
   frequent outliers asks for more runs by itself;
 - it differs by SIGMAS standard errors of the two levels, in which runs that drift together count for less.
 
-At the end every change must stand again, between whole pieces and with the scatter of the whole series. Then the
+At the end every change is tested again, between whole pieces and with the scatter of the whole series. Then the
 windows in which the level jumps are cut anew, all changes of a window at once (`close`), since a walk loses a step that
-follows another one closely. What a run was taken for may so be taken back later; it is never found twice.
+follows another one closely. So a change may be withdrawn later; it is never found twice.
 """
 
 from collections.abc import Sequence
@@ -20,77 +20,77 @@ import numpy
 from scipy.special import bdtrc
 
 from prism_bench.analysis.trend.close import Proposal, proposals
-from prism_bench.analysis.trend.nights import Nights, Scatter
-from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, WINDOW, Walk
+from prism_bench.analysis.trend.runs import Floats, Runs, Scatter
+from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, WINDOW, LevelRun, Walk
 
 CHANCE = 0.003  # of such runs anywhere in a series that stays as it is
 PRIOR = 2.0  # strays that are added to those seen, and to those not: a short past has not seen everything yet
 FARTHEST = 2.5  # times the change: what strays farther is of another kind, and explains no level
 SIGMAS = 5.0
-ENOUGH_OUTSIDE = 40  # runs outside of a window that tell the scatter of a series without what is in the window
+ENOUGH_OUTSIDE = 40  # runs outside of a window that show the scatter of a series without what is in the window
 
 
-def level_changes(values: Sequence[float], floor: float) -> list[int]:
-    """The positions of the first runs of new levels in `values` (logarithms, oldest first, none missing).
+def level_changes(values: Sequence[float] | Floats, floor: float) -> list[int]:
+    """Return the positions of the first runs of new levels in `values` (logarithms, oldest first, none missing).
 
     `floor` is the smallest relative change worth reporting.
     """
     if len(values) < SETTLED + CONFIRMED:
         return []
-    nights = Nights.of(values, floor)
-    changes = _upheld(nights, _found(nights, floor), floor)
-    for proposal in proposals(nights, floor):
-        changes = _recut(nights, changes, proposal, floor)
+    series = Runs.of(values, floor)
+    changes = _upheld(series, _found(series, floor), floor)
+    for proposal in proposals(series, floor):
+        changes = _recut(series, changes, proposal, floor)
     return changes
 
 
-def _recut(nights: Nights, changes: list[int], proposal: Proposal, floor: float) -> list[int]:
-    """The changes with those of the proposal's window replaced by the proposed ones that stand, unless fewer do.
+def _recut(series: Runs, changes: list[int], proposal: Proposal, floor: float) -> list[int]:
+    """Return the changes, those of the proposal's window replaced by the proposed ones, unless fewer are upheld.
 
     How much runs scatter and drift is learned without the proposal: cut finely enough, drift looks like steps.
     """
     start, end = proposal.start, proposal.end
     others = [change for change in changes if not start < change < end]
     proposed = sorted([*others, *proposal.changes])
-    count = len(nights.values)
+    count = len(series.values)
     if count - (end - start) >= ENOUGH_OUTSIDE:
-        scatter = nights.scatter([0, *proposed, count], (start, end))
+        scatter = series.scatter([0, *proposed, count], (start, end))
     else:
-        scatter = nights.scatter([0, *changes, count])
-    stands = _upheld(nights, proposed, floor, scatter)
-    return stands if len(stands) >= len(changes) else changes
+        scatter = series.scatter([0, *changes, count])
+    upheld = _upheld(series, proposed, floor, scatter)
+    return upheld if len(upheld) >= len(changes) else changes
 
 
-def _found(nights, floor):
-    """The changes, each as it was found first."""
-    walk, starts = Walk(nights, floor, SIGMAS), [0]
-    while run := _first(walk, nights, starts, floor):
+def _found(series: Runs, floor: float) -> list[int]:
+    """Return the changes, each as it was found first."""
+    walk, starts = Walk(series, floor, SIGMAS), [0]
+    while run := _first(walk, series, starts, floor):
         starts.append(run.began)
     return starts[1:]
 
 
-def _first(walk, nights, starts, floor):
+def _first(walk: Walk, series: Runs, starts: list[int], floor: float) -> LevelRun | None:
     runs = walk.runs(starts[-1])
-    return next((run for run in runs if _is_new(nights, [*starts, run.began], run.ended, floor)), None)
+    return next((run for run in runs if _is_new(series, [*starts, run.began], run.ended, floor)), None)
 
 
-def _is_new(nights, bounds, ended, floor):
-    """Whether the nights from the last of `bounds` to before `ended` are of another level than the nights before."""
+def _is_new(series: Runs, bounds: Sequence[int], ended: int, floor: float) -> bool:
+    """Return whether runs from the last of `bounds` to before `ended` have another level than those before."""
     began = bounds[-1]
     before = max(bounds[-2], began - WINDOW)
-    return _strength(nights, (before, began, ended), nights.residuals(bounds), nights.scatter(bounds), floor) >= SIGMAS
+    return _strength(series, (before, began, ended), series.residuals(bounds), series.scatter(bounds), floor) >= SIGMAS
 
 
-def _upheld(nights: Nights, changes: list[int], floor: float, known: Scatter | None = None) -> list[int]:
-    """The changes that stand between whole pieces; the weakest goes first, since its going changes its neighbours.
+def _upheld(series: Runs, changes: list[int], floor: float, known: Scatter | None = None) -> list[int]:
+    """Return the changes upheld between whole pieces; the weakest goes first, since that changes its neighbours.
 
     The scatter is that about the pieces, or one that is `known` already.
     """
     while changes:
-        bounds = [0, *changes, len(nights.values)]
-        residuals, scatter = nights.residuals(bounds), known or nights.scatter(bounds)
+        bounds = [0, *changes, len(series.values)]
+        residuals, scatter = series.residuals(bounds), known or series.scatter(bounds)
         pieces = zip(bounds, bounds[1:], bounds[2:], strict=False)
-        strengths = [_strength(nights, piece, residuals, scatter, floor) for piece in pieces]
+        strengths = [_strength(series, piece, residuals, scatter, floor) for piece in pieces]
         weakest = int(numpy.argmin(strengths))
         if strengths[weakest] >= SIGMAS:
             break
@@ -98,24 +98,24 @@ def _upheld(nights: Nights, changes: list[int], floor: float, known: Scatter | N
     return changes
 
 
-def _strength(nights, bounds, residuals, scatter, floor):
-    """The change at the middle bound in standard errors; 0 where it is below the floor or the past explains it."""
+def _strength(series: Runs, bounds: tuple[int, int, int], residuals: Floats, scatter: Scatter, floor: float) -> float:
+    """Return the change at the middle bound in standard errors; 0 below `floor` or where the past explains it."""
     a, b, c = bounds
-    change = nights.level(b, c) - nights.level(a, b)
-    if abs(change) < floor or _chance(nights, bounds, residuals, change) * len(nights.values) > CHANCE:
+    change = series.level(b, c) - series.level(a, b)
+    if abs(change) < floor or _chance(series, bounds, residuals, change) * len(series.values) > CHANCE:
         return 0.0
     return abs(change) / sqrt(scatter.variance_of_level(b - a) + scatter.variance_of_level(c - b))
 
 
-def _chance(nights, bounds, residuals, change):
-    """How probable it is that nights like those of the shorter piece stray so far from the other's level, so often.
+def _chance(series: Runs, bounds: tuple[int, int, int], residuals: Floats, change: float) -> float:
+    """Return how probable it is that runs like the shorter piece's stray so far from the other's level, so often.
 
-    How often a single night strays that far, and not much farther, the `residuals` of the whole past tell.
+    The `residuals` of the whole past show how often a single run strays that far, and not much farther.
     """
     a, b, c = bounds
     later = c - b <= b - a
-    away = nights.usual(b, c) - nights.level(a, b) if later else nights.usual(a, b) - nights.level(b, c)
-    sign = numpy.sign(change if later else -change)
+    away = series.usual(b, c) - series.level(a, b) if later else series.usual(a, b) - series.level(b, c)
+    sign = float(numpy.sign(change if later else -change))
     away = away * sign
     far, farthest = max(abs(change) / 2, float(away.min())), max(FARTHEST * abs(change), float(away.max()))
     strays = numpy.count_nonzero((residuals * sign >= far) & (residuals * sign <= farthest))

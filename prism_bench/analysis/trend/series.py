@@ -1,88 +1,109 @@
-"""From points to series: one case's metric over the runs of a machine, without what evidence says cannot be trusted."""
+"""Series of points: one case's metric over the runs of a machine, without what evidence shows cannot be trusted."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy
-from scipy.ndimage import median_filter
+from numpy.typing import NDArray
 
+from prism_bench.analysis.trend.runs import Floats, filtered
 from prism_bench.analysis.trend.step import Key
 from prism_bench.metric import DERIVED, MEASURED
 from prism_bench.store.history import History
 
-CLOCK_NIGHTS = 15  # nights whose median clock is the usual one: a state that lasts longer than half of them is no visit
-CLOCK_SHARE = 0.02  # off the usual clock by more, a time says nothing about the code
+CLOCK_RUNS = 15  # runs whose median clock is the usual one: a state that lasts longer than half of them is no visit
+CLOCK_SHARE = 0.02  # off the usual clock by more, a time shows nothing about the code
 
+Ints = NDArray[numpy.integer]
 _KEY = ("case", "metric", "subject")
 
 
 @dataclass(frozen=True, eq=False)
 class CaseSeries:
-    """The trusted nights of one `key`, oldest first: `records` are their places in the history, `values` the medians.
+    """Trusted runs of one `key`, oldest first: `records` are their places in the history, `values` the medians.
 
-    `clocks` are in hertz, 0 where none was read; `codes` tell machine codes apart. `aside` are the nights that
+    `clocks` are in hertz, 0 where none was read; `codes` number the machine codes. `aside` are the runs that
     were set aside, by reason.
     """
 
     key: Key
-    records: numpy.ndarray
-    values: numpy.ndarray
-    clocks: numpy.ndarray
-    codes: numpy.ndarray
+    records: Ints
+    values: Floats
+    clocks: Floats
+    codes: Ints
     aside: dict[str, int]
 
     @property
-    def logs(self) -> numpy.ndarray:
+    def logs(self) -> Floats:
         """The values as logarithms: their differences are relative changes."""
         return numpy.log(self.values)
 
 
 def series_of(history: History) -> Iterator[CaseSeries]:
-    """Every series of the history; a key without a single trusted night is one with empty arrays.
+    """Yield every series of the history; a key without a single trusted run is one with empty arrays.
 
-    Set aside is what its record does not trust, and a night on which the device ran at another clock than in the
-    nights around it: such a night tells about the clock.
+    Set aside is what its record does not trust, and a run in which the device ran at another clock than in the runs
+    around it: such a run shows the clock.
     """
     columns, groups = _grouped(history)
-    names = {name: history.points[name].cat.categories.tolist() for name in (*_KEY, "doubt")}
+    names = {name: categories(history, name) for name in (*_KEY, "doubt")}
+    owners = _owners(history)
     sound = numpy.array([doubt == "" for doubt in names["doubt"]], bool)
     for rows in groups:
         first = rows[0]
-        place, (case, metric, subject) = columns["owner"][first], (names[n][columns[n][first]] for n in _KEY)
-        key = Key(*columns["owners"][place], case, metric, subject)
+        case, metric, subject = (names[name][int(columns[name][first])] for name in _KEY)
+        key = Key(*owners[int(columns["owner"][first])], case, metric, subject)
         own = {name: columns[name][rows] for name in ("record", "value", "clock", "code", "doubt")}
         yield _series(key, own, sound[own["doubt"]], names["doubt"])
 
 
-def _grouped(history):
-    """The columns as arrays, and for every series its rows, oldest first."""
+def categories(history: History, column: str) -> list[str]:
+    """Return the texts of a column of the history's points that holds categories."""
+    return list(history.points[column].cat.categories)
+
+
+def codes(history: History, column: str) -> Ints:
+    """Return the places of a column's texts among its categories, point by point."""
+    return history.points[column].cat.codes.to_numpy()
+
+
+def _owners(history: History) -> list[tuple[str, str]]:
+    """Return machine and backend of the records, each pair once."""
+    return list(dict.fromkeys((facts.machine, facts.backend) for facts in history.records))
+
+
+def _grouped(history: History) -> tuple[dict[str, NDArray[Any]], list[Ints]]:
+    """Return the columns as arrays, and for every series its rows, oldest first."""
     points = history.points
-    columns = {name: points[name].cat.codes.to_numpy() for name in (*_KEY, "code", "doubt")}
+    columns: dict[str, NDArray[Any]] = {name: codes(history, name) for name in (*_KEY, "code", "doubt")}
     columns |= {name: points[name].to_numpy() for name in ("record", "value", "clock")}
-    owners = [(facts.machine, facts.backend) for facts in history.records]
-    columns["owners"] = list(dict.fromkeys(owners))
-    owner = numpy.array([columns["owners"].index(one) for one in owners], "i4")
+    owners = _owners(history)
+    owner = numpy.array([owners.index((facts.machine, facts.backend)) for facts in history.records], "i4")
     columns["owner"] = owner[columns["record"]] if len(points) else numpy.empty(0, "i4")
     number = columns["owner"].astype("i8")
     for name in _KEY:
-        number = number * len(points[name].cat.categories) + columns[name]
+        number = number * len(categories(history, name)) + columns[name]
     order = numpy.argsort(number, kind="stable")
     return columns, numpy.split(order, numpy.flatnonzero(numpy.diff(number[order])) + 1) if len(order) else []
 
 
-def _series(key, columns, trusted, doubts):
-    aside = {}
-    for doubt in columns["doubt"][~trusted].tolist():
-        aside[doubts[doubt]] = aside.get(doubts[doubt], 0) + 1
+def _series(
+    key: Key, columns: Mapping[str, NDArray[Any]], trusted: NDArray[numpy.bool_], doubts: Sequence[str]
+) -> CaseSeries:
+    aside: dict[str, int] = {}
+    for place in columns["doubt"][~trusted].tolist():
+        doubt = doubts[int(place)]
+        aside[doubt] = aside.get(doubt, 0) + 1
     visits = visiting(columns["clock"][trusted])
     if visits.any():
-        aside["the device ran at another clock than in the nights around"] = int(visits.sum())
+        aside["the device ran at another clock than in the runs around"] = int(visits.sum())
     kept = {name: column[trusted][~visits] for name, column in columns.items()}
     return CaseSeries(key, kept["record"], kept["value"], kept["clock"], kept["code"], aside)
 
 
-def visiting(clocks: numpy.ndarray) -> numpy.ndarray:
-    """Which nights ran at a clock that is not the usual one of the nights around them; none where no clock was read."""
+def visiting(clocks: Floats) -> NDArray[numpy.bool_]:
+    """Return which runs had a clock that is not the usual one of the runs around them; none without clocks."""
     known = clocks > 0
     found = numpy.zeros(len(clocks), bool)
     if known.any():
@@ -91,16 +112,16 @@ def visiting(clocks: numpy.ndarray) -> numpy.ndarray:
     return found
 
 
-def _usual(clocks):
-    """At each night the median of CLOCK_NIGHTS nights: those around it, at both ends the first and the last ones."""
-    half = CLOCK_NIGHTS // 2
-    if len(clocks) <= CLOCK_NIGHTS:
+def _usual(clocks: Floats) -> Floats:
+    """Return at each run the median of CLOCK_RUNS runs: those around it, at both ends the first and the last ones."""
+    half = CLOCK_RUNS // 2
+    if len(clocks) <= CLOCK_RUNS:
         return numpy.full(len(clocks), numpy.median(clocks))
-    middle = median_filter(clocks, CLOCK_NIGHTS)[half:-half]
+    middle = filtered(clocks, CLOCK_RUNS, "reflect")[half:-half]
     return numpy.pad(middle, half, mode="edge")
 
 
 def higher_is_better(metric: str) -> bool:
-    """Whether a larger value of the metric is better; of a metric that is not ours, a smaller one is."""
+    """Return whether a larger value of the metric is better; of an unknown metric, a smaller one is."""
     known = MEASURED.get(metric) or DERIVED.get(metric)
     return known is not None and known.better == "higher"

@@ -1,10 +1,10 @@
-"""Steps of one cause put together: what a person is told once, however many cases it moved."""
+"""Shifts: steps of one cause put together, reported once however many cases moved."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from prism_bench.analysis.findings import Finding, metric_words, value_text
+from prism_bench.analysis.findings import Finding, Gravity, metric_words, value_text
 from prism_bench.analysis.trend.step import Step
 from prism_bench.units import share_text
 
@@ -16,7 +16,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Shift:
-    """The `steps` of one machine that begin with one record, in one direction, by one cause."""
+    """Steps of one machine that begin with one record, in one direction, by one cause."""
 
     steps: tuple[Step, ...]
 
@@ -39,8 +39,8 @@ class Shift:
         """The ratio of the step that is largest."""
         return max((step.ratio for step in self.steps), key=lambda ratio: max(ratio, 1 / ratio))
 
-    def gravity(self, recent: int = RECENT) -> str:
-        """`bad` where a kernel has become worse and still is, by a cause that lies in the code or around it."""
+    def gravity(self, recent: int = RECENT) -> Gravity:
+        """Return `bad` where a kernel has become worse and still is, by a cause in the code or around it."""
         held = [
             step for step in self.steps
             if step.worse and not step.recovered and step.age <= recent and step.key.subject == "kernel"
@@ -48,7 +48,7 @@ class Shift:
         return "bad" if held and self.first.cause.kind not in _NOT_THE_CODE else "note"
 
     def finding(self, recent: int = RECENT) -> Finding:
-        """The finding that tells of all its steps."""
+        """Return the finding of all its steps."""
         case, metric = (found[0] if len(found) == 1 else None for found in (self.cases, self.metrics))
         return Finding(self.gravity(recent), "step", case, self.message, metric, self.ratio)
 
@@ -61,7 +61,7 @@ class Shift:
         return f"{self._what} {self._by} since {step.since} ({step.record}){recovered}: {why}{self._commits}"
 
     @property
-    def _what(self):
+    def _what(self) -> str:
         whose = {step.key.subject for step in self.steps} - {"kernel"}
         subject = f"{', '.join(sorted(whose)).replace(':', ' ')} " if whose else ""
         metrics = ", ".join(metric_words(metric) for metric in self.metrics)
@@ -71,7 +71,7 @@ class Shift:
         return f"{len(self.cases)} cases ({', '.join(self.cases[:_NAMED])}{more}), {subject}{metrics}:"
 
     @property
-    def _by(self):
+    def _by(self) -> str:
         changes = sorted(abs(step.ratio - 1) for step in self.steps)
         word = "worse by" if self.first.worse else "better by"
         if len(changes) > 1:
@@ -81,25 +81,25 @@ class Shift:
         return f"{word} {share_text(changes[0])} ({before} -> {after})"
 
     @property
-    def _commits(self):
+    def _commits(self) -> str:
         old, new = self.first.commits
         return f" [{old[:8]}..{new[:8]}]" if old and new and old != new else ""
 
 
 def shifts(steps: Iterable[Step]) -> list[Shift]:
-    """The steps put together, in the order of their first ones."""
-    found: dict[tuple, list[Step]] = {}
+    """Return the steps put together, in the order of their first ones."""
+    found: dict[tuple[str, str, str, bool, str, str], list[Step]] = {}
     for step in steps:
         found.setdefault(_identity(step), []).append(step)
     return [Shift(tuple(together)) for together in found.values()]
 
 
-def _identity(step):
-    """What steps have in common that are told together. Every case has read the clock for itself."""
+def _identity(step: Step) -> tuple[str, str, str, bool, str, str]:
+    """Return what steps of one shift have in common. Every case has its own reading of the clock."""
     words = "" if step.cause.kind == "clock" else step.cause.words
     return step.key.machine, step.key.backend, step.record, step.worse, step.cause.kind, words
 
 
 def findings(found: Sequence[Shift], recent: int = RECENT) -> list[Finding]:
-    """One finding for each shift, the grave ones first."""
+    """Return one finding for each shift, the grave ones first."""
     return sorted((shift.finding(recent) for shift in found), key=lambda finding: finding.gravity != "bad")

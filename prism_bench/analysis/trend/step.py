@@ -1,9 +1,11 @@
-"""What a trend is made of: steps with their causes, and breakpoints."""
+"""Parts of a trend: steps with their causes, and breakpoints."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-# Believed in this order: of several things that changed, the first one that explains the step is named as the cause.
-CAUSES = {
+CauseKind = Literal["protocol", "toolchain", "code", "device", "library", "driver", "clock", "sources", "unexplained"]
+# Of several things that changed, the first one in this order that explains the step is named as the cause.
+CAUSES: dict[CauseKind, str] = {
     "protocol": "the way of measuring changed",
     "toolchain": "the compiler or runtime changed",
     "code": "the machine code changed",
@@ -18,7 +20,7 @@ CAUSES = {
 
 @dataclass(frozen=True)
 class Key:
-    """What makes numbers one series."""
+    """Identity of a series."""
 
     machine: str
     backend: str
@@ -29,20 +31,20 @@ class Key:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a level changed: its `kind` (of `CAUSES`), what changed in words, and what else changed in the same night."""
+    """Cause of a change of level: its `kind`, what changed in words, and what else changed in the same run."""
 
-    kind: str
+    kind: CauseKind
     words: str
     also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Step:
-    """A series changed its level: from `before` to `after`, medians of the two pieces in the metric's unit.
+    """Change of the level of a series: from `before` to `after`, medians of the two pieces in the metric's unit.
 
     `record` is the first record of the new level, made at `since` (UTC); `previous` the last of the old one. `commits`
     are those of the two. `nights` is how many records of the series the new level lasted. `age` is how many there were
-    since. `worse` says the direction, `recovered` that the newest level is no longer worse than `before`.
+    since. `worse` is the direction, `recovered` that the newest level is no longer worse than `before`.
     """
 
     key: Key
@@ -66,7 +68,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """From `record` on, made at `since`, something was different that may move every series of the machine.
+    """Place from which on, `record` made at `since`, something differs that may move every series of the machine.
 
     The series go on across it. `kind` is one of `CAUSES`.
     """
@@ -75,5 +77,5 @@ class Breakpoint:
     backend: str
     record: str
     since: str
-    kind: str
+    kind: CauseKind
     words: str

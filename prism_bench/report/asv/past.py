@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.trend import Breakpoint, CaseSeries, Key, Step, Trend, trend
-from prism_bench.analysis.trend.floors import kept_floors
+from prism_bench.analysis.trend.choice import kept_floors
 from prism_bench.analysis.trend.series import series_of
 from prism_bench.analysis.trend.shifts import Shift, shifts
 from prism_bench.store import History

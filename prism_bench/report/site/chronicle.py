@@ -14,8 +14,7 @@ from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.trend import Breakpoint, CaseSeries, Step, Trend, trend
-from prism_bench.analysis.trend.choice import chosen
-from prism_bench.analysis.trend.floors import kept_floors
+from prism_bench.analysis.trend.choice import chosen, kept_floors
 from prism_bench.analysis.trend.series import series_of
 from prism_bench.analysis.trend.shifts import Shift, shifts
 from prism_bench.catalogue import Catalogue
