@@ -18,7 +18,6 @@ PYRIGHT_NOT_YET: dict[str, int] = {
     "docs/examples": 2,
     "docs/generated": 7,
     "prism_bench/__main__.py": 1,
-    "prism_bench/analysis": 2174,
     "prism_bench/cli": 7,
     "prism_bench/documents.py": 1,
     "prism_bench/exchange": 9,
@@ -37,7 +36,6 @@ PYRIGHT_NOT_YET: dict[str, int] = {
     "suites/measured.py": 1,
 }
 ANNOTATIONS_NOT_YET: dict[str, int] = {
-    "prism_bench/analysis": 145,
     "prism_bench/cli": 77,
     "prism_bench/extensions": 363,
     "prism_bench/options": 12,
