@@ -1,6 +1,6 @@
 """Fusion: programs of named stages, each of which is one generated kernel.
 
-A program says once what is computed; the spec file `kernels/<family>/<name>.py` holds it, and makes the spec of it:
+A program defines what is computed; the spec file `kernels/<family>/<name>.py` holds it, and makes the spec of it:
 
     x, y, total = names("x y total")
     program = FusionProgram(

@@ -38,7 +38,7 @@ class GeneratedFile:
 
     @property
     def is_same(self) -> bool:
-        """Whether the file is what the program says."""
+        """Whether the file is what the program generates."""
         return self.state == "same"
 
 

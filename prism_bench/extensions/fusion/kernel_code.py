@@ -126,8 +126,7 @@ def elements(plan: FusionPlan, names: Iterable[str], index: str, number: str = "
 
 
 def at_place(expression: Expression, plan: FusionPlan, stage: Tiled, number: str = "T") -> str:
-    """Return CUDA of an expression whose vectors have been read into `<name>_at`, the sums of `stage` into its local
-    name."""
+    """Return CUDA of an expression whose vectors are in `<name>_at`, and the sums of `stage` in its local name."""
     vectors = {name: Name(f"{name}_at") for name in names_in(expression) if len(plan.axes[name]) == 1}
     return cuda(replaced(expression, vectors | {stage.name: Name(plan.local(stage))}), number)
 

@@ -119,7 +119,7 @@ def _apart(plan: FusionPlan, names: Sequence[str], widths: Sequence[str]) -> str
 
 
 def _counts(plan: FusionPlan, counts: Sequence[Within], widths: Sequence[str], axis: str) -> list[str]:
-    """One more visit of all pairs counts them all; an array's distances serve every count that asks for it."""
+    """Return one more visit of all pairs, for all counts; an array's distances serve each count that uses it."""
     lines = [f"    int {', '.join(f'{one.name}_of[OWN] = {{}}' for one in counts)};"]
     lines += [line for name in dict.fromkeys(one.radius for one in counts) for line in _given(plan, name, axis)]
     lines.append("    own.visit(points, [&](int p, int, const float(&other)[Points::D]) {")
@@ -149,7 +149,7 @@ def _given(plan: FusionPlan, radius: str, axis: str) -> list[str]:
 
 
 def _by_point(plan: FusionPlan, axis: str) -> list[str]:
-    """A lane for each own point stores what is kept of it and adds its terms."""
+    """Return what a lane does for each point of its warp: store its outputs and add its terms."""
     stored = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
     operations = [REDUCTIONS[one.hows[0]] for one in plan.reduces]
     nothing = [f"{one}::nothing()" for one in operations]

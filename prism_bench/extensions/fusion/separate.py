@@ -70,8 +70,9 @@ class SeparateForm:
 
 
 def separated(program: FusionProgram, name: str) -> SeparateForm | None:
-    """Return the program's launches; None where it has stages that come in one launch alone, or whose launches have
-    different workspaces of one name.
+    """Return the program's launches, or None where stages come in one launch alone.
+
+    So do stages whose launches would have different workspaces of one name.
     """
     stages = tuple(_alone(program.stages))
     if len(stages) < 2 or not all(_can_be_alone(one, program) for one in stages):

@@ -19,9 +19,11 @@ STAGE = "persistent"  # the stage that is served, and the extension that serves 
 
 @dataclass(frozen=True)
 class ChainAnswer:
-    """One stage in one form: `answer` from the host's request to its knowing that all is done, `each` the share of one
-    of many requests made at once; `against_graph` is the fastest graph's answer over this one's, None where no graph
-    was timed. `launches` are what the host issues for one evaluation.
+    """How long a host waits for one stage in one form.
+
+    `answer` is from the host's request to its knowing that all is done, `each` the share of one of many requests made
+    at once; `against_graph` is the fastest graph's answer over this one's, None where no graph was timed. `launches`
+    are what the host issues for one evaluation.
     """
 
     stage: str

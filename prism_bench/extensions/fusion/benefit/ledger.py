@@ -39,10 +39,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sources:
-    """What the ledger is read from: a run record of a GPU, traffic on the emulator by the case's name, the times of
-    served items, and `counters` of profilers by the case's name, for cases of which the record holds none.
+    """What the ledger is read from.
 
-    `missing` is why there is no record, `uncounted` why a stage has no traffic.
+    That is a run record of a GPU, traffic on the emulator by the case's name, the times of served items, and `counters`
+    of profilers by the case's name, for cases of which the record holds none. `missing` is why there is no
+    record, `uncounted` why a stage has no traffic.
     """
 
     record: RunRecord | None = None
@@ -69,8 +70,10 @@ class Sources:
 
 @dataclass(frozen=True)
 class ChainLedger:
-    """One chain at one workload: its stages, from separate launches to the most fused; the cold seconds of the fastest
-    `library` call for the same, whose name is its figure's source; and how long a host waits for each stage.
+    """One chain at one workload: its stages, from separate launches to the most fused.
+
+    `library` is the cold time of the fastest library call for the same, whose name is the figure's source; `answers`
+    are how long a host waits for each stage.
     """
 
     chain: str

@@ -17,7 +17,9 @@ _TRACERS = ("cupti", "nsys")
 
 @dataclass(frozen=True)
 class StageRow:
-    """`figures` by name:
+    """One stage of a chain at one workload.
+
+    Its `figures` by name:
 
     cold_time, hot_time, launch_time, issued   seconds of one evaluation; `issued` is that of `saving.timed`
     gaps            seconds of one evaluation in which the device waits for the next launch
@@ -27,9 +29,9 @@ class StageRow:
     error           largest relative error against the float64 reference, over outputs and seeds
     `floor`         seconds in which the whole chain's compulsory bytes move at the copy ceiling
 
-    `speedups` and `savings` against the baseline are by clock; a clock without times has no saving. The speedup by name
-    of `library` is that against the fastest library call, cold. `passed` is the
-    plan's rule, by the cold clock; None where it is not decided, and for the baseline.
+    `speedups` and `savings` against the baseline are by clock; a clock without times has no saving. The speedup named
+    `library` is that against the fastest library call, cold. `passed` is the plan's rule, by the cold clock; None where
+    it is not decided, and for the baseline.
     """
 
     stage: str

@@ -49,8 +49,10 @@ class Timed:
 
 @dataclass(frozen=True)
 class Speedup:
-    """The baseline's time over the stage's by one clock, with its 95 % interval: `low` and `high` are None where a
-    side has a single process. All are None where a side has no time, with the `reason`.
+    """The baseline's time over the stage's by one clock, with its 95 % interval.
+
+    `low` and `high` are None where a side has a single process. All are None where a side has no time, with the
+    `reason`.
     """
 
     ratio: float | None = None

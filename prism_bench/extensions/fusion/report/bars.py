@@ -21,9 +21,7 @@ class StageBars:
 
 @dataclass(frozen=True)
 class Panel:
-    """The bars of one chain at one workload, None where there is nothing to show; words for its axis and under its
-    title.
-    """
+    """The bars of one chain at one workload, None where there is nothing to show, with words for axis and title."""
 
     axis: str
     under_title: str
