@@ -31,7 +31,6 @@ PYRIGHT_NOT_YET: dict[str, int] = {
     "prism_bench/strict_json.py": 18,
     "prism_bench/studies": 34,
     "prism_bench/temporaries.py": 1,
-    "prism_bench/tuning": 14,
     "prism_bench/units.py": 18,
     "suites/measured.py": 1,
 }
@@ -41,7 +40,6 @@ ANNOTATIONS_NOT_YET: dict[str, int] = {
     "prism_bench/options": 12,
     "prism_bench/report": 200,
     "prism_bench/studies": 98,
-    "prism_bench/tuning": 16,
 }
 
 

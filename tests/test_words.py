@@ -24,7 +24,6 @@ NOT_YET: tuple[str, ...] = (
     "prism_bench/options/",
     "prism_bench/report/",
     "prism_bench/studies/",
-    "prism_bench/tuning/",
     "suites/nights.py",
 )
 

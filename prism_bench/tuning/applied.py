@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from prism_bench.case import Case, Device
 from prism_bench.errors import SpecError
@@ -13,12 +14,14 @@ from prism_bench.tuning.launched import launched
 
 @dataclass(frozen=True)
 class Applied:
-    """The cases, configured. `told` is what a run record keeps: `asked`, then `store`, `choices` by case (with the
-    workload that each was found at) and reasons by case for those that are `stale`.
+    """Configured cases.
+
+    `told` is what a run record keeps: `asked`, then `store`, `choices` by case (with the workload that each was found
+    at) and reasons by case for those that are `stale`.
     """
 
     cases: tuple[Case, ...]
-    told: Mapping[str, object] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
@@ -38,18 +41,18 @@ class TuningMachine:
     """Whose choices are wanted: its `id`, the device's `facts`, the `backend`, and what launches may ask of it."""
 
     id: str
-    facts: Mapping
+    facts: Mapping[str, Any]
     backend: str
     device: Device
 
 
 def untuned(cases: Sequence[Case]) -> Applied:
-    """The cases as their specs launch them."""
+    """Return the cases as their specs launch them."""
     return Applied(tuple(cases), {"asked": "untuned"})
 
 
 def applied(cases: Sequence[Case], machine: TuningMachine, folder: Path = DEFAULT_FOLDER) -> Applied:
-    """The cases by the choices kept in `folder` for the machine; defaults where there is none, or a stale one.
+    """Return the cases by the choices kept in `folder` for the machine; defaults where there is none, or a stale one.
 
     A ResultsError where the store cannot be read.
     """
@@ -70,8 +73,8 @@ def applied(cases: Sequence[Case], machine: TuningMachine, folder: Path = DEFAUL
     return Applied(tuple(case for case, _, _ in found), told)
 
 
-def _one(case, kept: KeptChoices, machine):
-    """The case, what is told of the choice it is launched by, and why it is not launched by one that there is."""
+def _one(case: Case, kept: KeptChoices, machine: TuningMachine) -> tuple[Case, dict[str, Any] | None, str | None]:
+    """Return the configured case, its choice as a record keeps it, and why an existing choice is not used."""
     if not case.tunable or case.plan.refusal(machine.device):
         return case, None, None
     toolchain = toolchain_of(machine.facts)
@@ -91,6 +94,6 @@ def _one(case, kept: KeptChoices, machine):
     return configured, told | {"created": choice.created}, None
 
 
-def _configured(case, choice: TuningChoice):
+def _configured(case: Case, choice: TuningChoice) -> Case:
     usual = case.configuration
     return case.configured({name: value for name, value in choice.configuration.items() if usual.get(name) != value})

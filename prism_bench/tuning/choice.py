@@ -1,4 +1,4 @@
-"""What tuning found out about one case: what to launch, what the default costs, and when that says nothing more."""
+"""Choices: what to launch for a case, what the default costs, and when a choice is stale."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class TuningChoice:
 
     @property
     def bucket(self) -> dict:
-        """The size class it stands for."""
+        """The size class that it holds for."""
         return bucket_of(self.workload)
 
     @property
@@ -49,7 +49,7 @@ class TuningChoice:
         return self.kernel, tuple(self.bucket.items()), tuple(sorted(self.toolchain.items()))
 
     def stale(self, source: str, toolchain: Mapping[str, str]) -> str | None:
-        """Why the choice says nothing about this source under this toolchain; None where it does."""
+        """Return why the choice does not hold for this source under this toolchain; None if it does."""
         changed = [
             f"{name} {self.toolchain.get(name, '-')} became {value}"
             for name, value in toolchain.items()
@@ -60,7 +60,7 @@ class TuningChoice:
 
 
 def toolchain_of(facts: Mapping) -> dict[str, str]:
-    """What turns a source into machine code and runs it, with its version, as a device's facts tell it."""
+    """Return what turns a source into machine code and runs it, with its version, from a device's facts."""
     software = facts.get("software", {})
     found = {name: str(software[name]) for name in TOOLCHAIN if software.get(name)}
     capability = facts.get("compute_capability")

@@ -31,8 +31,10 @@ SHAPES = (
 
 @dataclass(frozen=True)
 class CrossoverRow:
-    """One shape: seconds of each form on operands as it wants them, what turning operands into halves (`narrow`) or
-    floats (`widen`) takes besides, and the error of each form from float32 operands, relative to the largest element.
+    """Measurements of one shape.
+
+    `seconds` are of each form on operands as it takes them, `narrow` and `widen` those of converting operands to halves
+    or floats. `errors` are of each form from float32 operands, relative to the largest element.
     """
 
     shape: Mapping[str, int]
@@ -42,7 +44,7 @@ class CrossoverRow:
     errors: Mapping[str, float]
 
     def total(self, form: str, operands: str) -> float:
-        """Seconds with the conversion that the operands need."""
+        """Return the seconds with the conversion that the operands need."""
         if operands == "float32":
             return self.seconds[form] + (self.narrow if form in HALVES else 0.0)
         return self.seconds[form] + (0.0 if form in HALVES else self.widen)
@@ -60,7 +62,7 @@ class Picked:
 def pick(
     rows: Sequence[CrossoverRow], shape: Mapping[str, int], *, operands: str = "float32", tolerance: float = 1e-3
 ) -> Picked:
-    """The quickest form whose error stays within `tolerance`, by the nearest measured shape; fp32 where none is near.
+    """Return the fastest form whose error is within `tolerance`, by the nearest measured shape; fp32 if none is near.
 
     UsageError for operands that no form takes and for a tolerance that no form keeps.
     """
@@ -87,8 +89,10 @@ Rule = Callable[[int, int, int], str]  # a form for the sizes m, k and n
 
 @dataclass(frozen=True)
 class CrossoverCost:
-    """What a policy would have cost over all shapes: its time over the quickest form's, as geometric mean and at worst,
-    there by shape; `forms` are its picks in the order of the rows.
+    """Cost of a policy over all shapes.
+
+    It is the policy's time over the fastest form's, as geometric mean and at worst, with the shape; `forms` are its
+    picks in the order of the rows.
     """
 
     policy: str
@@ -115,11 +119,12 @@ def costs(
 
 def _cost(rows: Sequence[CrossoverRow], policy: str, rule: Rule, how: tuple[str, float]) -> CrossoverCost:
     operands, tolerance = how
-    forms, ratios = [], []
+    forms: list[str] = []
+    ratios: list[float] = []
     for row in rows:
-        form = rule(**row.shape)
+        form = rule(row.shape["m"], row.shape["k"], row.shape["n"])
         best = pick([row], row.shape, operands=operands, tolerance=tolerance)
         forms.append(form)
-        ratios.append(row.total(form, operands) / best.seconds)
+        ratios.append(row.total(form, operands) / row.total(best.form, operands))
     worst = max(range(len(rows)), key=ratios.__getitem__)
     return CrossoverCost(policy, prod(ratios) ** (1 / len(ratios)), ratios[worst], rows[worst].shape, tuple(forms))

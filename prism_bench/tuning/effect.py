@@ -14,7 +14,7 @@ CUTS = (1.0, 2.0, 3.0)  # bits: where segmentation by entropy cuts around a thre
 
 
 def scene(rows: int, cols: int) -> np.ndarray:
-    """An image in [0, 1): a ramp, noise that grows downwards, and hot spots; float32 [rows, cols]."""
+    """Return an image in [0, 1): a ramp, noise that grows downwards, and hot spots; float32 [rows, cols]."""
     rng = np.random.default_rng(0)
     down, across = np.mgrid[0:rows, 0:cols] / max(rows, cols)
     image = 0.2 + 0.3 * across + 0.2 * down * rng.random((rows, cols))
@@ -22,13 +22,14 @@ def scene(rows: int, cols: int) -> np.ndarray:
 
 
 def entropies(case: Case) -> np.ndarray:
-    """The entropies of the scene, in bits, by the reference of a case whose input is the image `x`."""
+    """Return the entropies of the scene, in bits, by the reference of a case whose input is the image `x`."""
     return case.correctness.expected({"x": scene(*case.sizes.shape("x"))}, np, None)["entropy"]
 
 
 def window_row(window: int, seconds: float, by_window: Mapping[int, np.ndarray]) -> Window:
-    """What the window does to the entropies, which `by_window` has for every one and for `USUAL`."""
+    """Return what the window does to the entropies, which `by_window` has for every one and for `USUAL`."""
     own, usual = by_window[window], by_window[USUAL]
     moved = np.digitize(own, CUTS) != np.digitize(usual, CUTS)
     difference = float(np.abs(own - usual).mean())
-    return Window(*own.shape, window, seconds, float(own.mean()), difference, float(moved.mean()))
+    rows, cols = own.shape
+    return Window(rows, cols, window, seconds, float(own.mean()), difference, float(moved.mean()))

@@ -9,6 +9,7 @@ KeptChoices in `reports/tuning/<machine>.json`, so that tuning a few cases again
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from prism_bench.files import Schema, four_digits, path_part
 from prism_bench.tuning.bucket import REACH, bucket_of, distance
@@ -35,9 +36,13 @@ class KeptChoices:
                 return f"the stored choices are of {word} {own}, not {other}: none is used"
         return None
 
-    def nearest(self, kernel: str, workload: Mapping, toolchain: Mapping[str, str]) -> tuple[TuningChoice | None, str]:
-        """The choice for a workload and how it was found: of its own size class, else of the nearest within `REACH`
-        doublings on every axis. Among equals those of this toolchain come first, then the newest.
+    def nearest(
+        self, kernel: str, workload: Mapping[str, Any], toolchain: Mapping[str, str]
+    ) -> tuple[TuningChoice | None, str]:
+        """Return the choice for a workload and how it was found.
+
+        It is that of the size class, else of the nearest within `REACH` doublings on every axis. Among equals those of
+        this toolchain come first, then the newest.
         """
         near = [(distance(one.workload, workload), one) for one in self.choices if one.kernel == kernel]
         same = [one for _, one in near if one.bucket == bucket_of(workload)]
@@ -51,7 +56,7 @@ class KeptChoices:
         return max(among, key=lambda one: (dict(one.toolchain) == dict(toolchain), one.created)), "nearest size class"
 
     def with_choices(self, found: Iterable[TuningChoice]) -> "KeptChoices":
-        """These choices, each in place of the one with its key."""
+        """Return these choices and `found`, which replace those with the same key."""
         by_key = {one.key: one for one in [*self.choices, *found]}
         ordered = sorted(by_key.values(), key=lambda one: (one.kernel, str(one.workload), one.created))
         return KeptChoices(self.machine, self.device, self.backend, tuple(ordered))
@@ -63,7 +68,7 @@ def path_for(machine: str, folder: Path = DEFAULT_FOLDER) -> Path:
 
 
 def read_kept(path: Path) -> KeptChoices | None:
-    """The choices at `path`, None where there is no such file; a ResultsError names what is damaged."""
+    """Return the choices at `path`, None where there is no such file; a ResultsError names what is damaged."""
     data = SCHEMA.read(path)
     if data is None:
         return None
@@ -81,6 +86,6 @@ def write_kept(kept: KeptChoices, path: Path) -> Path:
     return SCHEMA.write(path, plain | {"choices": [_encoded(one) for one in kept.choices]})
 
 
-def _encoded(choice):
+def _encoded(choice: TuningChoice) -> dict[str, Any]:
     plain = asdict(choice)
     return plain | {name: four_digits(plain[name]) for name in (*_LISTS, "speedup")}

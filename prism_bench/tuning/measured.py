@@ -21,8 +21,10 @@ TARGETS = (5e-3, 10e-3)  # seconds that an LSTM's answer may take
 
 @dataclass(frozen=True)
 class Window:
-    """One image at one window: seconds, the mean entropy in bits, how far entropies are from those of window 16 (mean
-    absolute difference, bits), and the share of pixels that another segment would be cut into.
+    """One image at one window.
+
+    It has seconds, the mean entropy in bits, the mean absolute difference of entropies from those of window 16 (bits),
+    and the share of pixels (`moved`) that fall into another segment.
     """
 
     rows: int
@@ -77,7 +79,7 @@ def path_for(machine: str, folder: Path) -> Path:
 
 
 def read_measured(path: Path) -> Measured | None:
-    """What is kept at `path`, None where there is no such file; a ResultsError names what is damaged."""
+    """Return what is kept at `path`, None where there is no such file; a ResultsError names what is damaged."""
     data = SCHEMA.read(path)
     if data is None:
         return None

@@ -1,6 +1,7 @@
 """Which configurations to try: all of a small space, a strategy of kernel_tuner's in a large one."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from prism_bench.errors import UsageError, unknown
 
@@ -9,19 +10,21 @@ LEAST_GAIN = 0.005  # of the default's time in the search: less is not worth fre
 AUTO, EXHAUSTIVE = "auto", "exhaustive"
 NAMES = (EXHAUSTIVE, "random_sample", "genetic_algorithm", "simulated_annealing", "dual_annealing", "pso", "mls",
          "firefly_algorithm", "diff_evo", "greedy_ils", "greedy_mls")  # fmt: skip
-Measure = Callable[[dict], float | None]  # seconds of a configuration; None where it is wrong or failed
+Measure = Callable[[dict[str, Any]], float | None]  # seconds of a configuration; None where it is wrong or failed
 
 
 def require_strategy(name: str) -> str:
-    """The name, if there is such a strategy."""
+    """Return the name, if there is such a strategy."""
     if name not in (AUTO, *NAMES):
         raise unknown("strategy", name, (AUTO, *NAMES))
     return name
 
 
-def search(space: Sequence[dict], measure: Measure, strategy: str = AUTO, budget: int = SMALL) -> None:
-    """Have `measure` called for configurations of `space`, whose first is the default: for all where `strategy` is
-    `exhaustive`, or `auto` and there are at most `budget`; else for as many as `budget` that a strategy asks for.
+def search(space: Sequence[dict[str, Any]], measure: Measure, strategy: str = AUTO, budget: int = SMALL) -> None:
+    """Call `measure` for configurations of `space`, whose first is the default.
+
+    All are measured if `strategy` is `exhaustive`, or `auto` and there are at most `budget`; else at most `budget` that
+    a strategy proposes.
     """
     if not space:
         raise UsageError("there is no configuration to try")
@@ -35,9 +38,9 @@ def search(space: Sequence[dict], measure: Measure, strategy: str = AUTO, budget
 
 
 def best_few(seconds: dict[str, float], default: str) -> list[str]:
-    """The tasks that beat the default by `LEAST_GAIN`, best first: those that are worth fresh processes."""
+    """Return the tasks that beat the default by `LEAST_GAIN`, best first: those that are worth fresh processes."""
     usual = seconds.get(default)
     if usual is None:
         return []
     quicker = [task for task, took in seconds.items() if took < usual * (1 - LEAST_GAIN) and task != default]
-    return sorted(quicker, key=seconds.get)
+    return sorted(quicker, key=seconds.__getitem__)

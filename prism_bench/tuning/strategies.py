@@ -8,17 +8,20 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from os import devnull
+from typing import Any
 
 import numpy as np
 
 from prism_bench.errors import BackendUnavailable
 
 SEED = 0
-WRONG = 1e6  # seconds: what a configuration without a time is given, so that no strategy stays near it
+WRONG = 1e6  # seconds: the time of a configuration without one, so that no strategy stays near it
 _TIME = "time"
 
 
-def ask_strategy(name: str, space: Sequence[dict], measure: Callable[[dict], float | None], budget: int) -> None:
+def ask_strategy(
+    name: str, space: Sequence[dict[str, Any]], measure: Callable[[dict[str, Any]], float | None], budget: int
+) -> None:
     """Call `measure` for the default (the first), then for what the strategy proposes: at most `budget` in all.
 
     The same space and the same answers give the same proposals. BackendUnavailable where kernel_tuner is missing.
@@ -41,7 +44,7 @@ def ask_strategy(name: str, space: Sequence[dict], measure: Callable[[dict], flo
         interface.strategy_map[name].tune(found, runner, options)
 
 
-def _library():
+def _library() -> tuple[Any, Any, Any]:
     try:
         from kernel_tuner import interface, searchspace, util
     except ImportError as error:
@@ -52,19 +55,20 @@ def _library():
 
 
 class _Runner:
-    """What strategies hand their proposals to. A configuration is measured once, however often it is proposed."""
+    """Runner that strategies pass their proposals to. Each configuration is measured once."""
 
-    def __init__(self, space, measure):
-        self._space, self._measure, self._known = {tuple(one.values()): one for one in space}, measure, {}
+    def __init__(self, space: Sequence[dict[str, Any]], measure: Callable[[dict[str, Any]], float | None]) -> None:
+        self._space, self._measure = {tuple(one.values()): one for one in space}, measure
+        self._known: dict[tuple[Any, ...], float | None] = {}
 
-    def run(self, proposals, options):
-        """The proposals with their times; None for what the budget leaves out."""
+    def run(self, proposals: Sequence[Sequence[Any]], options: Any) -> list[dict[str, Any] | None]:
+        """Return the proposals with their times; None for what the budget leaves out."""
         return [self._one(tuple(proposal), options) for proposal in proposals]
 
-    def add_strategy_time(self, seconds):
-        """How long the strategy itself thinks is nothing we keep."""
+    def add_strategy_time(self, seconds: float) -> None:
+        """Ignore the time that the strategy itself takes."""
 
-    def _one(self, proposal, options):
+    def _one(self, proposal: tuple[Any, ...], options: Any) -> dict[str, Any] | None:
         if proposal not in self._known:
             if options.budget.is_done():
                 return None

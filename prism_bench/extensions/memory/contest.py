@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from prism_bench.analysis.comparison import ComparedCase, compare
 from prism_bench.extensions.memory.names import ALLOCATORS
 from prism_bench.measure.limits import valid_median
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
 
 BASE = ALLOCATORS[0]
 TRACES, PROGRAMS = "allocators", "pipelines"  # families of a record's cases
@@ -15,11 +15,11 @@ PROGRAM_METRICS = ("steady_time", "end_to_end_time")
 
 @dataclass(frozen=True)
 class TraceRow:
-    """One trace on one allocator: medians of single operations in seconds and the 99th percentile of allocations
-    (`tail`), bytes at their most, shares.
+    """One trace on one allocator.
 
-    `values` hold what the replay counted, None where the allocator does not tell; `compared` is the time of an
-    allocation against CuPy's pool, None for that itself.
+    Times are medians of single operations in seconds, `tail` is the 99th percentile of allocations. `values` are what
+    the replay counted (peaks in bytes, shares), None where the allocator does not report it; `compared` is the time of
+    an allocation against CuPy's pool, None for that itself.
     """
 
     trace: str
@@ -49,8 +49,10 @@ class Contest:
     missing: Mapping[str, str]
 
     def verdict(self, allocator: str) -> str:
-        """What the programs notice: `faster`, `slower`, `same`, `mixed`, `inconclusive` where none changed and not all
-        are known to be the same, `unmeasured` where none was compared.
+        """Return the verdict of the programs.
+
+        It is `faster`, `slower`, `same`, `mixed`, `inconclusive` if none changed and not all are known to be the same,
+        or `unmeasured` if none was compared.
         """
         words = {one.compared.verdict for one in self.programs if one.allocator == allocator} - {"not compared"}
         changed = words & {"faster", "slower"}
@@ -64,16 +66,17 @@ class Contest:
         better = [name for name in ALLOCATORS if name != BASE and self.verdict(name) == "faster"]
         return better[0] if len(better) == 1 else min(better, key=self._geometric, default=BASE)
 
-    def _geometric(self, allocator):
+    def _geometric(self, allocator: str) -> float:
         logs = [one.compared.judgement.estimate.log for one in self.programs
                 if one.allocator == allocator and one.compared.judgement]  # fmt: skip
         return sum(logs) / len(logs) if logs else 0.0
 
 
 def contest(records: Mapping[str, RunRecord], missing: Mapping[str, str]) -> Contest:
-    """The records by allocator against CuPy's; without that there is nothing to hold them against, only values."""
+    """Compare the records by allocator with CuPy's; without that one there are only values."""
     base = records.get(BASE)
-    traces, programs = [], []
+    traces: list[TraceRow] = []
+    programs: list[Noticed] = []
     for name, record in records.items():
         against = base if name != BASE else None
         times = _compared(against, record, name, TRACES, "allocation_time")
@@ -86,14 +89,16 @@ def contest(records: Mapping[str, RunRecord], missing: Mapping[str, str]) -> Con
     return Contest(tuple(traces), tuple(programs), missing)
 
 
-def _compared(base, record, name, family, metric):
+def _compared(
+    base: RunRecord | None, record: RunRecord, name: str, family: str, metric: str
+) -> dict[str, ComparedCase]:
     if base is None:
         return {}
     sides = [replace(one, cases=tuple(c for c in one.cases if c.family == family)) for one in (base, record)]
-    return {one.case: one for one in compare(*sides, metric=metric, names=(BASE, name)).cases}
+    return {one.case: one for one in compare(sides[0], sides[1], metric=metric, names=(BASE, name)).cases}
 
 
-def _row(case, allocator, compared):
+def _row(case: CaseResult, allocator: str, compared: ComparedCase | None) -> TraceRow:
     values = case.profile.get("values", {})
     return TraceRow(
         trace=case.kernel.removeprefix("trace:"), allocator=allocator,

@@ -1,6 +1,8 @@
-"""CuPy's own pool seen through its hooks: where its free memory lies."""
+"""Free memory of CuPy's own pool, observed through its hooks."""
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import cupy
 
@@ -8,28 +10,28 @@ from prism_bench.extensions.memory.extents import Extents
 
 
 class Addresses(cupy.cuda.MemoryHook):
-    """Tells extents what CuPy's own pool does; other allocators do not call hooks."""
+    """Hook that reports to extents what CuPy's own pool does; other allocators do not call hooks."""
 
     name = "prism-bench extents"
 
-    def __init__(self, extents):
+    def __init__(self, extents: Extents) -> None:
         self._extents = extents
 
-    def alloc_postprocess(self, **told):
-        if told["mem_ptr"]:  # else the device had no more
-            self._extents.came(told["mem_ptr"], told["mem_size"])
+    def alloc_postprocess(self, **facts: Any) -> None:
+        if facts["mem_ptr"]:  # else the device had no more
+            self._extents.came(facts["mem_ptr"], facts["mem_size"])
 
-    def malloc_postprocess(self, **told):
-        if told["mem_ptr"]:
-            self._extents.used(told["mem_ptr"], told["mem_size"])
+    def malloc_postprocess(self, **facts: Any) -> None:
+        if facts["mem_ptr"]:
+            self._extents.used(facts["mem_ptr"], facts["mem_size"])
 
-    def free_postprocess(self, **told):
-        self._extents.given(told["mem_ptr"])
+    def free_postprocess(self, **facts: Any) -> None:
+        self._extents.given(facts["mem_ptr"])
 
 
 @contextmanager
-def watched_extents():
-    """Gives a function: how fragmented the free memory of the chunks is that came since; None while nothing is free."""
+def watched_extents() -> Iterator[Callable[[], float | None]]:
+    """Yield a function for the fragmentation of free memory in chunks that came since; it returns None if none is."""
     extents = Extents()
     with Addresses(extents):
         yield extents.fragmentation

@@ -10,11 +10,13 @@
 
 A stream that arrays were made or dropped on is kept alive by the pool. Memory that a captured CUDA graph uses must stay
 allocated as long as the graph is replayed, as with every allocator. While a stream is captured the pool asks nothing of
-it, which would spoil the graph: what was given up meanwhile stays with its own stream.
+it, which would invalidate the graph: what was freed meanwhile stays with its stream.
 """
 
 import time
+from collections.abc import Hashable
 from functools import partial
+from typing import Any
 
 import cupy
 
@@ -29,18 +31,18 @@ _NULL_STREAM = (0, 1)  # by its two handles: it cannot be captured
 _IN_A_GRAPH = object()  # a mark on a stream that is captured: no time of the device belongs to it
 
 
-def _is_captured(stream):
+def _is_captured(stream: Hashable) -> bool:
     return stream not in _NULL_STREAM and _runtime.streamIsCapturing(stream)
 
 
 class CudaSource:
     """The current device by way of CuPy; streams are known by their handles."""
 
-    def __init__(self):
-        self._streams = {}
+    def __init__(self) -> None:
+        self._streams: dict[Hashable, Any] = {}
 
-    def allocate(self, size):
-        """cudaMalloc; CuPy's OutOfMemoryError, which is a MemoryError, where the device has no more."""
+    def allocate(self, size: int) -> int:
+        """Call cudaMalloc; raise CuPy's OutOfMemoryError, a MemoryError, if the device has no more."""
         try:
             return _runtime.malloc(size)
         except _runtime.CUDARuntimeError as error:
@@ -49,29 +51,29 @@ class CudaSource:
         free, total = _runtime.memGetInfo()
         raise cupy.cuda.memory.OutOfMemoryError(size, total - free, 0)
 
-    def release(self, address):
-        """cudaFree, which waits for the device."""
+    def release(self, address: int) -> None:
+        """Call cudaFree, which waits for the device."""
         _runtime.free(address)
 
-    def stream(self):
+    def stream(self) -> Hashable:
         current = cupy.cuda.get_current_stream()
         handle = current.ptr
         if handle not in self._streams:
             self._streams[handle] = current
         return handle
 
-    def mark(self, stream):
+    def mark(self, stream: Hashable) -> object:
         if _is_captured(stream):
             return _IN_A_GRAPH
         event = cupy.cuda.Event(disable_timing=True)
         event.record(self._streams[stream])
         return event
 
-    def passed(self, mark):
+    def passed(self, mark: Any) -> bool:
         return mark is not _IN_A_GRAPH and mark.done
 
-    def wait(self, stream, mark):
-        """A graph cannot wait for what is outside of it: while the stream is captured, the host waits."""
+    def wait(self, stream: Hashable, mark: Any) -> None:
+        """Wait for the mark; while the stream is captured the host waits, since a graph cannot wait for other work."""
         if mark is _IN_A_GRAPH:
             return
         if _is_captured(stream):
@@ -79,10 +81,10 @@ class CudaSource:
         else:
             self._streams[stream].wait_event(mark)
 
-    def clear(self, address, size, stream):
+    def clear(self, address: int, size: int, stream: Hashable) -> None:
         _runtime.memsetAsync(address, 0, size, stream)
 
-    def now(self):
+    def now(self) -> float:
         return time.monotonic()
 
 
@@ -91,30 +93,30 @@ class PooledBlock(cupy.cuda.memory.BaseMemory):
 
     __slots__ = ("_block", "_pool", "asked")
 
-    def __init__(self, pool: SizeClassPool, device: int, block: Block | None, asked: int):
+    def __init__(self, pool: SizeClassPool, device: int, block: Block | None, asked: int) -> None:
         self._pool, self._block, self.asked = pool, block, asked
         self.device_id = device
         self.ptr, self.size = (block.address, block.size) if block else (0, 0)
 
     @property
-    def address(self):
-        """What the pool calls it."""
+    def address(self) -> int:
+        """The address, by the pool's name for it."""
         return self.ptr
 
-    def __del__(self):
+    def __del__(self) -> None:
         self._pool.free(self)
 
 
 class PoolAllocator:
     """For `cupy.cuda.set_allocator`; serves the device that was current when it was made."""
 
-    def __init__(self, limits: Limits | None = None):
+    def __init__(self, limits: Limits | None = None) -> None:
         self.pool = SizeClassPool(CudaSource(), limits)
         self._device = _runtime.getDevice()
         self._lease = partial(PooledBlock, self.pool, self._device)
 
-    def __call__(self, size: int):
-        """A pointer to `size` bytes on the current stream. UsageError on another device; else as the pool's."""
+    def __call__(self, size: int) -> Any:
+        """Return a pointer to `size` bytes on the current stream. UsageError on another device; else as the pool's."""
         if _runtime.getDevice() != self._device:
             raise UsageError(f"this pool serves device {self._device}, the current one is {_runtime.getDevice()}: "
                              "make a pool for each device")  # fmt: skip

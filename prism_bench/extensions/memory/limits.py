@@ -9,9 +9,11 @@ LEAST = 512  # bytes; what CuPy aligns to, so that no class is finer than its ow
 
 @dataclass(frozen=True)
 class Limits:
-    """`cap`: bytes that may lie free; `per_class`: free blocks of one size; `seconds`: how long a block lies free;
+    """Limits of a pool.
+
+    `cap`: bytes that may be free; `per_class`: free blocks of one size; `seconds`: how long a block may be free;
     `least`: the smallest class; `slack`: what is held may exceed the most that was in use by this share; `zero`: blocks
-    are handed out filled with zeros.
+    are filled with zeros.
     """
 
     cap: int = 512 << 20
@@ -21,7 +23,7 @@ class Limits:
     slack: float = 0.25
     zero: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         negative = [name for name in ("cap", "per_class", "seconds", "slack") if getattr(self, name) < 0]
         if negative:
             raise UsageError(f"a pool's {negative[0]} is {getattr(self, negative[0])}; it is 0 or more")
@@ -30,5 +32,5 @@ class Limits:
 
 
 def class_of(size: int, least: int = 1) -> int:
-    """The bytes of the block that serves a request: the next power of two, `least` at least; 0 for 0."""
+    """Return the bytes of the block that serves a request: the next power of two, `least` at least; 0 for 0."""
     return max(least, 1 << (size - 1).bit_length()) if size else 0

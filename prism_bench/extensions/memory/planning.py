@@ -4,6 +4,7 @@ What the size-class pool would do for a trace is known without a GPU: its hits, 
 and size alone. What it takes is not.
 """
 
+from collections.abc import Hashable
 from itertools import count
 
 from prism_bench.extensions.memory.limits import Limits
@@ -13,40 +14,41 @@ from prism_bench.extensions.memory.trace import Trace
 
 
 class CountingSource:
-    """Counts bytes; time stands still."""
+    """Source that counts bytes; its time does not advance."""
 
-    def __init__(self):
-        self.held, self._addresses = {}, count(1 << 20, 1 << 40)
+    def __init__(self) -> None:
+        self.held: dict[int, int] = {}
+        self._addresses = count(1 << 20, 1 << 40)
 
-    def allocate(self, size):
+    def allocate(self, size: int) -> int:
         address = next(self._addresses)
         self.held[address] = size
         return address
 
-    def release(self, address):
+    def release(self, address: int) -> None:
         del self.held[address]
 
-    def stream(self):
+    def stream(self) -> Hashable:
         return 0
 
-    def mark(self, stream):
+    def mark(self, stream: Hashable) -> object:
         return None
 
-    def passed(self, mark):
+    def passed(self, mark: object) -> bool:
         return True
 
-    def wait(self, stream, mark):
-        """There is nothing to wait for."""
+    def wait(self, stream: Hashable, mark: object) -> None:
+        """Do nothing: there is nothing to wait for."""
 
-    def clear(self, address, size, stream):
-        """There is nothing to clear."""
+    def clear(self, address: int, size: int, stream: Hashable) -> None:
+        """Do nothing: there is nothing to clear."""
 
-    def now(self):
+    def now(self) -> float:
         return 0.0
 
 
 def planned(trace: Trace, limits: Limits | None = None) -> PoolState:
-    """What the pool's books say after the trace, were all of it on one stream and in no time."""
+    """Return the pool's counts after the trace, if all of it were on one stream and took no time."""
     pool, live = SizeClassPool(CountingSource(), limits), {}
     for event in trace.events:
         if event.size:

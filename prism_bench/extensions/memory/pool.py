@@ -1,4 +1,4 @@
-"""A pool of size classes: blocks of powers of two that are handed out again in the order of their streams.
+"""A pool of size classes: blocks of powers of two that are reused in the order of their streams.
 
 A block belongs to the stream it was handed out on. Freed there, it may be handed out there at once, since the stream's
 own order keeps the uses apart. Another stream gets it only when the device has passed what its own stream held when the
@@ -29,7 +29,7 @@ class Lease:
 
     __slots__ = ("_block", "address", "asked", "held")
 
-    def __init__(self, block: Block | None, asked: int):
+    def __init__(self, block: Block | None, asked: int) -> None:
         self._block, self.asked = block, asked
         self.address, self.held = (block.address, block.size) if block else (0, 0)
 
@@ -37,19 +37,22 @@ class Lease:
 class SizeClassPool:
     """See the module. Safe to use from several threads; useless in a forked child, where CUDA is."""
 
-    def __init__(self, source: Source, limits: Limits | None = None):
+    def __init__(self, source: Source, limits: Limits | None = None) -> None:
         self._source, self.limits = source, limits or Limits()
-        self._lock, self._late = threading.Lock(), deque()
-        self._shelf, self._evictions = Shelf(), Counter()
+        self._lock = threading.Lock()
+        self._late: deque[tuple[Lease, Hashable]] = deque()
+        self._shelf = Shelf()
+        self._evictions: Counter[str] = Counter()
         self._hits = self._misses = self._releases = self._waits = self._refused = 0
         self._asked = self._live = self._peak_asked = self._peak_live = self._peak_held = 0
         self._zero = self.limits.zero
         self._classes = [class_of(1 << bits, self.limits.least) for bits in range(_BITS)]
-        self._owner, self._look_again = os.getpid(), 0.0
+        self._owner: int | None = os.getpid()
+        self._look_again = 0.0
         _POOLS.add(self)
 
     def allocate(self, size: int, lease: Callable = Lease) -> Lease:
-        """`size` bytes on the current stream, as a Lease (or what else `lease` makes of a block and the size).
+        """Return `size` bytes on the current stream, as a Lease (or what else `lease` makes of a block and the size).
 
         MemoryError (the device's own, with the pool's state as a note) where neither the pool nor the device has them,
         even after all free blocks were given back.
@@ -81,8 +84,10 @@ class SizeClassPool:
         return lease(block, size)
 
     def free(self, lease: Lease) -> None:
-        """The lease's memory may be used again, after what the current stream holds now. UsageError for a second time,
-        which changes nothing. In a forked child nothing happens: the memory is the parent's.
+        """Let the memory of the lease be used again, after the work that the current stream has now.
+
+        Raise a UsageError for a second release, which changes nothing. In a forked child nothing happens: the memory is
+        the parent's.
         """
         if self._owner is None or not lease.address:
             return
@@ -99,24 +104,24 @@ class SizeClassPool:
         self._settle()
 
     def sweep(self) -> int:
-        """Give back what has been free for too long; how many blocks that was."""
+        """Release what has been free for too long; return how many blocks that was."""
         with self._lock:
             self._take_late()
             return self._expire()
 
     def clear(self) -> int:
-        """Give back every free block; how many that was."""
+        """Release every free block; return how many that was."""
         with self._lock:
             self._take_late()
             return self._evict_all("cleared")
 
     def state(self) -> PoolState:
-        """Counts and bytes now."""
+        """Return counts and bytes now."""
         with self._lock:
             self._take_late()
             return self._state()
 
-    def _state(self):
+    def _state(self) -> PoolState:
         shelf = self._shelf
         return PoolState(
             releases=self._releases, hits=self._hits, misses=self._misses, waits=self._waits, refused=self._refused,
@@ -125,18 +130,18 @@ class SizeClassPool:
             peak_asked=self._peak_asked, peak_live=self._peak_live, peak_held=self._peak_held,
         )  # fmt: skip
 
-    def _nothing(self, size):
-        """No block, for no bytes."""
+    def _nothing(self, size: int) -> None:
+        """Return no block, for no bytes."""
         if size < 0:
-            raise UsageError(f"{size} bytes were asked for; a size is 0 or more")
+            raise UsageError(f"{size} bytes were requested; a size is 0 or more")
         if size:
             raise BackendUnavailable(
                 "this pool's memory belongs to the process that this one was forked from, and CUDA does not survive a "
-                "fork: start processes with 'spawn', or make a pool of their own before they use the device"
+                "fork: start processes with 'spawn', or make another pool there before it uses the device"
             )
 
-    def _from_elsewhere(self, size, stream, asked):
-        """A block that another stream is done with, else a new one."""
+    def _from_elsewhere(self, size: int, stream: Hashable, asked: int) -> Block:
+        """Return a block that another stream is done with, else a new one."""
         self._expire()
         block = self._from_another(size, stream)
         if block:
@@ -147,7 +152,7 @@ class SizeClassPool:
         self._peak_held = max(self._peak_held, self._live + self._shelf.bytes + block.size)
         return block
 
-    def _from_another(self, size, stream):
+    def _from_another(self, size: int, stream: Hashable) -> Block | None:
         for block in self._shelf.oldest_of_others(size, stream):
             if block.mark is None:
                 block.mark = self._source.mark(block.stream)
@@ -157,8 +162,8 @@ class SizeClassPool:
                 return block
         return None
 
-    def _grown(self, size, stream, asked):
-        """A new block; older ones go first where more would be held than the limits allow."""
+    def _grown(self, size: int, stream: Hashable, asked: int) -> Block:
+        """Return a new block; older ones go first where more would be held than the limits allow."""
         most = (1 + self.limits.slack) * max(self._peak_live, self._live + size)
         while self._shelf.bytes and self._live + self._shelf.bytes + size > most:
             self._evict(self._shelf.oldest(), "slack")
@@ -168,23 +173,23 @@ class SizeClassPool:
             self._evict_all("memory")
         return self._grown_exactly(asked, stream)
 
-    def _grown_exactly(self, asked, stream):
-        """A last try, for what was asked alone: a class may be too large for a device that has room for the request."""
+    def _grown_exactly(self, asked: int, stream: Hashable) -> Block:
+        """Try once more with the requested size: a class may be too large for a device that could serve the request."""
         size = -(-asked // self.limits.least) * self.limits.least
         try:
             return Block(self._source.allocate(size), size, stream)
         except MemoryError as error:
-            error.add_note(f"size-class pool: {self._state()}; it gave everything free back and tried again")
+            error.add_note(f"size-class pool: {self._state()}; it released everything free and tried again")
             raise
 
-    def _after_strangers(self, block, stream):
-        """What the stream does with the block comes after what others did with it last."""
+    def _after_strangers(self, block: Block, stream: Hashable) -> None:
+        """Order what the stream does with the block after what others did with it last."""
         for mark in block.strangers:
             self._source.wait(stream, mark)
         self._waits += 1
         block.strangers = []
 
-    def _take_back(self, lease, stream: Hashable):
+    def _take_back(self, lease: Lease, stream: Hashable) -> None:
         block, lease._block = lease._block, None
         if block is None:
             self._refused += 1
@@ -202,19 +207,19 @@ class SizeClassPool:
         if block.freed > self._look_again:
             self._expire()
 
-    def _take_late(self):
+    def _take_late(self) -> None:
         while self._late:
             self._take_back(*self._late.popleft())
 
-    def _settle(self):
-        """Take up what was put aside; whoever holds the lock now does the same when it comes here."""
+    def _settle(self) -> None:
+        """Take up what was put aside; a thread that holds the lock now does the same when it is here."""
         while self._late and self._lock.acquire(blocking=False):
             try:
                 self._take_late()
             finally:
                 self._lock.release()
 
-    def _expire(self):
+    def _expire(self) -> int:
         now, gone = self._source.now(), 0
         while (block := self._shelf.oldest()) and block.freed < now - self.limits.seconds:
             self._evict(block, "age")
@@ -222,31 +227,33 @@ class SizeClassPool:
         self._look_again = now + self.limits.seconds / 10
         return gone
 
-    def _evict_all(self, cause):
+    def _evict_all(self, cause: str) -> int:
         count = len(self._shelf)
         for _ in range(count):
             self._evict(self._shelf.oldest(), cause)
         return count
 
-    def _evict(self, block, cause):
+    def _evict(self, block: Block | None, cause: str) -> None:
+        if block is None:
+            return
         self._shelf.take_oldest(block)
         self._evictions[cause] += 1
         self._source.release(block.address)
 
-    def _forget_everything(self):
-        """Nothing here may be given to a CUDA that is not there; in a forked child the lock may have been held."""
+    def _forget_everything(self) -> None:
+        """Forget all memory, since there is no CUDA any more; in a forked child the lock may have been held."""
         self._owner, self._lock = None, threading.Lock()
         self._late.clear()
 
 
-def _is_class(size):
+def _is_class(size: int) -> bool:
     return size & (size - 1) == 0
 
 
 _POOLS: "weakref.WeakSet[SizeClassPool]" = weakref.WeakSet()
 
 
-def _without_cuda():
+def _without_cuda() -> None:
     for pool in list(_POOLS):
         pool._forget_everything()
 

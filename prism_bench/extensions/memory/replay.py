@@ -1,12 +1,13 @@
-"""A trace asked of an allocator again: what an allocation takes from Python, and what the device gives up for it."""
+"""Replays of a trace on an allocator: times of allocations from Python, and the memory of the device in use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from statistics import median, quantiles
 from time import perf_counter_ns
+from typing import Any
 
-from prism_bench.extensions.memory.trace import Trace
+from prism_bench.extensions.memory.trace import Event, Trace
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,10 @@ class Replayed:
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """Where to look: bytes `used` for what is in use and `held` of the device as the allocator tells, bytes that the
-    `device` has given away by its own account, and the share of the free memory outside its largest piece (`external`);
-    None where that is not told.
+    """Functions that return memory in use.
+
+    `used` and `held` are the allocator's bytes in use and of the device, `device` those that the device counts, and
+    `external` the share of the free memory outside its largest piece; None if not reported.
     """
 
     used: Callable[[], int | None]
@@ -42,7 +44,7 @@ class Footprint:
 
     @property
     def overhead(self) -> float | None:
-        """What the allocator held at most over what was asked for at most; by the device where it does not tell."""
+        """The allocator's peak over the peak of the requests; by the device's count if it does not report its own."""
         held = self.device if self.held is None else self.held
         return held / self.asked if self.asked else None
 
@@ -53,10 +55,13 @@ class Footprint:
 
 
 def replay(
-    trace: Trace, allocate: Callable, lanes: Sequence[AbstractContextManager] = (), clock: Callable = perf_counter_ns
+    trace: Trace, allocate: Callable[[int], object], lanes: Sequence[AbstractContextManager[object]] = (),
+    clock: Callable[[], int] = perf_counter_ns,
 ) -> Replayed:
-    """Ask `allocate` for what the trace asked for, on lane `event.stream`. Nothing runs on the device meanwhile."""
-    live, allocations, releases = {}, [], []
+    """Call `allocate` as the trace did, on lane `event.stream`. Nothing runs on the device meanwhile."""
+    live: dict[int, object] = {}
+    allocations: list[float] = []
+    releases: list[float] = []
     for number, events in _by_lane(trace):
         with lanes[number] if lanes else nullcontext():
             for event in events:
@@ -71,9 +76,10 @@ def replay(
     return Replayed(tuple(allocations), tuple(releases))
 
 
-def _by_lane(trace):
-    """Stretches of events on one stream."""
-    stretch, number = [], 0
+def _by_lane(trace: Trace) -> Iterator[tuple[int, list[Event]]]:
+    """Yield the stream's number and its events for each stretch on one stream."""
+    stretch: list[Event] = []
+    number = 0
     for event in trace.events:
         if event.stream != number and stretch:
             yield number, stretch
@@ -84,8 +90,8 @@ def _by_lane(trace):
         yield number, stretch
 
 
-def footprint(trace: Trace, allocate: Callable, books: DeviceUse) -> Footprint:
-    """The same on one stream, without a clock, looking at the books after every allocation.
+def footprint(trace: Trace, allocate: Callable[[int], object], books: DeviceUse) -> Footprint:
+    """Return the same on one stream, without a clock, looking at the books after every allocation.
 
     What was in use before, of others, does not count.
     """
@@ -101,17 +107,17 @@ def footprint(trace: Trace, allocate: Callable, books: DeviceUse) -> Footprint:
     return Footprint(*(_most(values) for values in zip(*seen, strict=True))) if seen else Footprint(0, None, None, 0)
 
 
-def _since(before, books):
+def _since(before: Sequence[int], books: DeviceUse) -> list[int | None]:
     now = books.used(), books.held(), books.device()
     return [None if value is None else value - begun for value, begun in zip(now, before, strict=True)]
 
 
-def _most(values):
+def _most(values: Iterable[Any]) -> Any:
     return max((value for value in values if value is not None), default=None)
 
 
-def summary(seconds: Sequence[float]) -> dict:
-    """Median, 99th percentile and mean of single operations, in seconds."""
+def summary(seconds: Sequence[float]) -> dict[str, float]:
+    """Return median, 99th percentile and mean of single operations, in seconds."""
     if len(seconds) < 2:
         return {"count": len(seconds)}
     tail = quantiles(seconds, n=100)[98]

@@ -9,6 +9,7 @@ from prism_bench.backends.base import Flow
 from prism_bench.extensions.memory import Trace, trace
 from prism_bench.extensions.memory.replay import DeviceUse, Footprint, footprint, replay, summary
 from prism_bench.measurement import Measurement
+from prism_bench.record_schema import Status
 from prism_bench.run.measuring import is_sticky
 from prism_bench.run.task_worker import Programs, TaskContext
 from prism_bench.run.verification import verify
@@ -38,7 +39,7 @@ def replayed(path: Path, opened: "Opened", backend: Backend, first: bool) -> Cas
         return _result(found, "skipped", reason=f"out of memory: {error}")
 
 
-def _result(found: Trace, status: str, **facts: Any) -> CaseResult:
+def _result(found: Trace, status: Status, **facts: Any) -> CaseResult:
     return CaseResult(
         name=f"trace:{found.name}", kernel=f"trace:{found.name}", family=FAMILY, label="trace",
         workload={"allocations": found.allocations}, bytes=found.tracked().peak, flops=None, status=status, **facts,
@@ -73,7 +74,7 @@ def _values(held: Footprint) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
     return {
         name: {"value": value, "unit": unit, "source": "replay"}
-        | ({"reason": "this allocator does not tell"} if value is None else {})
+        | ({"reason": "this allocator does not report it"} if value is None else {})
         for name, (value, unit) in pairs.items()
     }
 

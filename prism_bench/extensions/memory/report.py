@@ -1,11 +1,13 @@
 """Memory in the terminal and as plain values: a tracker's counts, a pool's plan, and allocators side by side."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from prism_bench.analysis.comparison import ComparedCase
 from prism_bench.extensions.memory import PoolState, Trace
 from prism_bench.extensions.memory.contest import BASE, Contest
 from prism_bench.extensions.memory.tracker import Tracked
@@ -21,7 +23,7 @@ _TOP = 5
 
 
 def tracked_view(name: str, found: Tracked, plan: PoolState | None = None) -> RenderableType:
-    """A tracker's counts, and what the size-class pool's books would say of them."""
+    """Return a tracker's counts, and the counts that the size-class pool would have."""
     title = Text.assemble(
         (name, "bold"), ("  synthetic: no program asked for this" if found.synthetic else "", "yellow")
     )
@@ -33,14 +35,14 @@ def tracked_view(name: str, found: Tracked, plan: PoolState | None = None) -> Re
         f"{bytes_text(found.current)} at the end; {found.ignored:,} smaller ones left out",
         f"fragmentation: internal {share_text(found.internal)}, external {share_text(found.external)} at its worst "
         f"(the published estimate, {found.unique_percent:.2f} %, is a hundred less the reuse potential)",
-        "sizes most asked for: " + ", ".join(f"{bytes_text(size)} x {times}" for size, times in found.top[:_TOP]),
+        "sizes requested most: " + ", ".join(f"{bytes_text(size)} x {times}" for size, times in found.top[:_TOP]),
     ]
     lines += [f"the size-class pool, by its books: {plan}"] if plan else []
     return Group(title, *(Text(f"  {line}") for line in lines))
 
 
 def contest_view(found: Contest) -> RenderableType:
-    """What `memory` prints of a comparison, to be handed to a Rich console."""
+    """Return what `memory` prints of a comparison, to be handed to a Rich console."""
     parts = [_traces(found), Text(), _programs(found)]
     parts += [Text(f"  {name}: {reason}", style="yellow") for name, reason in found.missing.items()]
     parts += [Text(_conclusion(found), style="bold")]
@@ -52,26 +54,26 @@ _WORDS = {
     "faster": "faster than CuPy's own",
     "slower": "slower than CuPy's own",
     "mixed": "faster than CuPy's own for some programs and slower for others",
-    "inconclusive": "not to be told from CuPy's own by these programs",
+    "inconclusive": "not distinguishable from CuPy's own by these programs",
     "unmeasured": "not measured against CuPy's own",
 }
 
 
-def _conclusion(found):
+def _conclusion(found: Contest) -> str:
     default = (
         "CuPy's stays the default" if found.default == BASE else f"{found.default} is what these programs should use"
     )
     return f"the size-class pool is {_WORDS[found.verdict('size_class')]}; {default}"
 
 
-def _grid(*columns):
+def _grid(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     for place, column in enumerate(columns):
         table.add_column(column, justify="right" if place > 1 else "left", overflow="fold")
     return table
 
 
-def _traces(found):
+def _traces(found: Contest) -> Table:
     table = _grid("trace", "allocator", "allocation", "99 %", "release", "asked", "held", "device", "over asked",
                   "internal", "external", f"against {BASE}")  # fmt: skip
     for row in found.traces:
@@ -85,7 +87,7 @@ def _traces(found):
     return table
 
 
-def _programs(found):
+def _programs(found: Contest) -> Table:
     table = _grid("program", "allocator", "metric", BASE, "with it", "ratio and interval", "verdict")
     for one in found.programs:
         case = one.compared
@@ -97,7 +99,7 @@ def _programs(found):
     return table
 
 
-def _ratio(compared):
+def _ratio(compared: ComparedCase | None) -> str:
     if compared is None or compared.judgement is None:
         return "-"
     low, high = compared.judgement.estimate.interval()
@@ -105,8 +107,8 @@ def _ratio(compared):
     return f"{text} ({low:.3f} to {high:.3f})" if high < float("inf") else text
 
 
-def contest_json(found: Contest) -> dict:
-    """The same as plain JSON values; what was not measured is null."""
+def contest_json(found: Contest) -> dict[str, Any]:
+    """Return the same as plain JSON values; what was not measured is null."""
     return {
         "base": BASE,
         "default": found.default,
@@ -118,15 +120,15 @@ def contest_json(found: Contest) -> dict:
              "against_base": _plain(row.compared)}
             for row in found.traces
         ],
-        "programs": [{"allocator": one.allocator, "case": one.compared.case, **_plain(one.compared)}
+        "programs": [{"allocator": one.allocator, "case": one.compared.case, **(_plain(one.compared) or {})}
                      for one in found.programs],
     }  # fmt: skip
 
 
-def _plain(compared):
+def _plain(compared: ComparedCase | None) -> dict[str, Any] | None:
     if compared is None:
         return None
-    found = {"metric": compared.metric, "verdict": compared.verdict, "reason": compared.reason,
+    found: dict[str, Any] = {"metric": compared.metric, "verdict": compared.verdict, "reason": compared.reason,
              "seconds": list(compared.seconds)}  # fmt: skip
     if compared.judgement:
         low, high = compared.judgement.estimate.interval()
@@ -135,8 +137,8 @@ def _plain(compared):
     return found
 
 
-def traces_json(found: Sequence[tuple[Trace, Tracked, PoolState]]) -> dict:
-    """Traces by name: the tracker's counts as they are published, and the pool's books."""
+def traces_json(found: Sequence[tuple[Trace, Tracked, PoolState]]) -> dict[str, Any]:
+    """Return traces by name: the tracker's counts as they are published, and the pool's books."""
     return {
         trace.name: {"facts": trace.facts, "tracked": tracked.plain(), "size_class": plan.plain()}
         for trace, tracked, plan in found

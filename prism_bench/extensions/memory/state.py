@@ -1,7 +1,8 @@
-"""What a pool says of itself: counts and bytes at one moment, and what follows from them."""
+"""State of a pool: counts and bytes at one moment, and what follows from them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from prism_bench.units import bytes_text, share_text
 
@@ -12,7 +13,7 @@ class PoolState:
 
     `evictions` are by cause: too old (`age`), too many bytes free (`cap`), too many blocks of a `class` or one of none,
     much more held than was ever in use (`slack`), the device out of `memory`, or `cleared` by the user. `waits` are
-    hits that had to wait for another stream, `refused` releases that came twice where nobody could be told.
+    hits that had to wait for another stream, `refused` releases that came twice where no error could be raised.
     """
 
     releases: int = 0
@@ -47,23 +48,23 @@ class PoolState:
 
     @property
     def internal_fragmentation(self) -> float | None:
-        """The share of the memory in use that nobody asked for: rounding to classes."""
+        """The share of the memory in use that was not requested: rounding to classes."""
         return 1 - self.asked / self.live if self.live else None
 
     @property
     def external_fragmentation(self) -> float | None:
-        """The share of the free memory that does not lie in its largest piece."""
+        """The share of the free memory that is not in its largest piece."""
         return 1 - self.largest_free / self.free if self.free else None
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"{bytes_text(self.asked)} in use in blocks of {bytes_text(self.live)}, {self.free_blocks} blocks of "
             f"{bytes_text(self.free)} free, {bytes_text(self.peak_held)} held at most; {self.requests} requests, "
             f"{share_text(self.hit_rate)} served again, {sum(self.evictions.values())} evictions"
         )
 
-    def plain(self) -> dict:
-        """As JSON. The published keys stand first; theirs of savings is left out, since it counted nothing."""
+    def plain(self) -> dict[str, Any]:
+        """Return JSON values, the published keys first, without the one of savings, which counted nothing."""
         return {
             "allocate_requests": self.requests,
             "deallocate_requests": self.releases,

@@ -3,7 +3,7 @@
 import gzip
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from prism_bench.documents import json_of
 from prism_bench.errors import ResultsError
@@ -26,11 +26,11 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Trace:
-    """What one run asked for: `name` says which, `facts` where it was recorded."""
+    """Requests of one run, with its `name` and the `facts` of where it was recorded."""
 
     name: str
     events: tuple[Event, ...]
-    facts: dict = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def allocations(self) -> int:
@@ -42,7 +42,7 @@ class Trace:
         return 1 + max((event.stream for event in self.events), default=0)
 
     def tracked(self, least: int = 1) -> Tracked:
-        """The tracker's counts over the whole trace."""
+        """Return the tracker's counts over the whole trace."""
         tracker, sizes = Tracker(least), {}
         for event in self.events:
             if event.size:
@@ -53,8 +53,8 @@ class Trace:
         return tracker.tracked()
 
     def balanced(self) -> "Trace":
-        """The same, with what is still in use at its end released there in the order of its allocation."""
-        live = {}
+        """Return the same, with what is still in use at its end released there in the order of its allocation."""
+        live: dict[int, int] = {}
         for event in self.events:
             if event.size:
                 live[event.id] = event.stream
@@ -76,9 +76,9 @@ def save(trace: Trace, path: Path) -> Path:
 
 
 def read(path: Path) -> Trace:
-    """The trace at `path`; a ResultsError naming it where it is missing, cut, or none that holds together."""
+    """Return the trace at `path`; a ResultsError naming it where it is missing, cut, or none that holds together."""
     try:
-        plain = json_of(path, "a readable trace")
+        plain = cast("dict[str, Any]", json_of(path, "a readable trace"))
         if plain["schema"] > SCHEMA:
             raise ResultsError(
                 f"{path}: schema {plain['schema']} is newer than {SCHEMA}; upgrade prism-bench to read it"
@@ -94,7 +94,7 @@ def read(path: Path) -> Trace:
 
 
 def _event(plain: object) -> Event:
-    """The event of three whole numbers; a ValueError where they are none or too large."""
+    """Return the event of three whole numbers; a ValueError where they are none or too large."""
     if not isinstance(plain, list) or not all(type(one) is int and -_LARGEST < one < _LARGEST for one in plain):
         raise ValueError(f"an event is {plain!r:.60}, not [id, size, stream]")
     event = Event(*plain)
@@ -103,9 +103,9 @@ def _event(plain: object) -> Event:
     return event
 
 
-def _refuse_broken(trace, path):
-    """What is released was allocated before, once; nothing is allocated twice under one id."""
-    live = set()
+def _refuse_broken(trace: Trace, path: Path) -> None:
+    """Require that what is released was allocated before, once, and that nothing is allocated twice under one id."""
+    live: set[int] = set()
     for place, event in enumerate(trace.events):
         known = event.id in live
         if event.size < 0 or known == (event.size > 0):

@@ -1,11 +1,12 @@
-"""What a program asks memory for: how often, how much, how often the same size again; would a pool help?
+"""Tracker of a program's allocations: how often, how much, how often the same size again, and whether a pool helps.
 
 The counts and their names are the published tracker's. Of its two percentages the second is a hundred less the first,
-so real fragmentation stands beside it, where the allocator lets it be known.
+so real fragmentation is reported too, if the allocator provides it.
 """
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from prism_bench.extensions.memory.limits import class_of
 
@@ -19,11 +20,11 @@ _PUBLISHED_WARNING = 50.0
 class Tracked:
     """Counts of allocations of at least the tracker's least size, of `unique` sizes in `classes` of powers of two.
 
-    `allocated_bytes` is over all of them, `current` and `peak` are bytes in use. `synthetic` says that no program asked
-    for this.
+    `allocated_bytes` is over all of them, `current` and `peak` are bytes in use. `synthetic` means that no program made
+    them.
 
     `internal` is the share of the memory in use at the peak that rounding adds, `external` the share of the free memory
-    that does not lie in one piece, at its worst; None where the allocator does not tell.
+    that is not in one piece, at its worst; None if the allocator does not report it.
     """
 
     allocations: int
@@ -41,12 +42,12 @@ class Tracked:
 
     @property
     def reuse_potential(self) -> float:
-        """Per cent of the allocations whose size was asked for before; 0 of none."""
+        """Per cent of the allocations whose size was requested before; 0 of none."""
         return 100 * self.repeated / self.allocations if self.allocations else 0.0
 
     @property
     def class_reuse(self) -> float:
-        """Per cent of the allocations whose size class was asked for before, which a pool of classes could reuse."""
+        """Per cent of the allocations whose size class was requested before, which a pool of classes could reuse."""
         return 100 * (1 - self.classes / self.allocations) if self.allocations else 0.0
 
     @property
@@ -56,7 +57,7 @@ class Tracked:
 
     @property
     def advice(self) -> str:
-        """`high`, `medium` or `low`, by the published thresholds: would keeping blocks pay?"""
+        """`high`, `medium` or `low`, by the published thresholds: whether keeping blocks pays."""
         if self.reuse_potential > HIGH:
             return "high"
         return "medium" if self.reuse_potential > MEDIUM else "low"
@@ -66,8 +67,8 @@ class Tracked:
         """Whether the published tracker would warn of fragmentation."""
         return self.unique_percent > _PUBLISHED_WARNING
 
-    def plain(self) -> dict:
-        """As JSON, under the published keys; what is ours stands after them."""
+    def plain(self) -> dict[str, Any]:
+        """Return JSON values, the published keys first."""
         return {
             "total_allocations": self.allocations,
             "repeated_allocations": self.repeated,
@@ -88,39 +89,41 @@ class Tracked:
 
 
 class Tracker:
-    """Told of every allocation and release; sizes below `least` are only counted as ignored, and so are their ends."""
+    """Counter of allocations and releases; sizes below `least` are only counted as ignored, and so are their ends."""
 
-    def __init__(self, least: int = LEAST):
-        self._least, self._sizes, self._ignored = least, Counter(), 0
+    def __init__(self, least: int = LEAST) -> None:
+        self._least, self._ignored = least, 0
+        self._sizes: Counter[int] = Counter()
         self._asked = self._held = self._peak = self._held_at_peak = 0
-        self._tells, self._external = True, None
+        self._reports = True
+        self._external: float | None = None
 
     def allocated(self, size: int, held: int | None = None) -> None:
-        """`size` bytes were asked for; the allocator set `held` aside for them, where it tells."""
+        """Count `size` bytes, for which the allocator set `held` aside, if it reports that."""
         if size < self._least:
             self._ignored += 1
             return
         self._sizes[size] += 1
         self._asked += size
         self._held += held or 0
-        self._tells &= held is not None
+        self._reports &= held is not None
         if self._asked > self._peak:
             self._peak, self._held_at_peak = self._asked, self._held
 
     def freed(self, size: int, held: int | None = None) -> None:
-        """What was allocated with these numbers is in use no more."""
+        """Count the release of an allocation with these numbers."""
         if size >= self._least:
             self._asked -= size
             self._held -= held or 0
 
     def saw_fragmentation(self, share: float) -> None:
-        """That share of the allocator's free memory does not lie in its largest piece."""
+        """Note the share of the allocator's free memory that is not in its largest piece."""
         self._external = max(self._external or 0.0, share)
 
     def tracked(self, synthetic: bool = False) -> Tracked:
-        """The counts so far."""
+        """Return the counts so far."""
         count = self._sizes.total()
-        rounding = 1 - self._peak / self._held_at_peak if self._tells and self._held_at_peak else None
+        rounding = 1 - self._peak / self._held_at_peak if self._reports and self._held_at_peak else None
         return Tracked(
             allocations=count, repeated=count - len(self._sizes), unique=len(self._sizes),
             allocated_bytes=sum(size * times for size, times in self._sizes.items()), current=self._asked,
@@ -131,7 +134,7 @@ class Tracker:
 
 
 def published_demo() -> Tracked:
-    """The pattern behind the published 67.92 % of reuse: made up for a demonstration, measured on no program."""
+    """Return the pattern behind the published 67.92 % of reuse: made up for a demonstration, measured on no program."""
     tracker, kibi, mebi = Tracker(), 1 << 10, 1 << 20
     for size, times in ((4 * mebi, 20), (128 * kibi, 10), (256 * kibi, 8)):
         for _ in range(times):

@@ -53,7 +53,7 @@ def test_the_first_process_counts(opened, path):
     values = {name: one["value"] for name, one in found.profile["values"].items()}
     assert ("trace:random", "ok", ()) == (found.name, found.status, found.measurements)
     assert found.bytes == values["peak_asked"] <= values["peak_used"] <= values["peak_held"] == values["peak_device"]
-    assert "this allocator does not tell" == found.profile["values"]["external_fragmentation"]["reason"]
+    assert "this allocator does not report it" == found.profile["values"]["external_fragmentation"]["reason"]
 
 
 def test_the_others_time(opened, path):
