@@ -14,6 +14,7 @@ A program defines what is computed; the spec file `kernels/<family>/<name>.py` h
 `prism-bench fuse` writes the CUDA source, `kernels/<family>/generated/<name>.cu`.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ _HOMES = {  # fetched on first use: every command lists the extensions, and few 
     "stages": ("ColumnSums", "Map", "Nearest", "Product", "Reduce", "RowDots", "Within"),
 }
 _HOME = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+_FORMER = {"Choice": "FunctionChoice", "Form": "ProgramForm", "Program": "FusionProgram", "Shared": "SharedName"}
 
 __all__ = [
     "EXTENSION",
@@ -41,6 +43,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name in _FORMER:
+        warnings.warn(f"{name} is now {_FORMER[name]}; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
+        name = _FORMER[name]
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -11,7 +11,7 @@ from prism_bench.extensions.fusion.program import FusionProgram
 from prism_bench.extensions.fusion.source import fused_program
 from prism_bench.extensions.fusion.specification import SourceOutdated, generated_source
 
-_IMPORT = re.compile(rf"^\s*(from|import) {re.escape(__name__.rpartition('.')[0])}\b", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*(from|import) prism_bench\.(extensions\.)?fusion\b", re.MULTILINE)
 FORMER = "fusions"  # the folder of a family that programs were in before they made their own spec
 
 
