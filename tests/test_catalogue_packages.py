@@ -42,6 +42,7 @@ def plant(folder, text, name="planted", source=""):
     return path
 
 
+@pytest.mark.filterwarnings("ignore:.*prism_bench_catalogue.include, which is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("package", ["..include", "prism_bench_catalogue.include"], ids=["relative", "deprecated"])
 def test_specs_share_python_through_include(folder, package):
     """Each catalogue has its own; what an earlier one shared is not seen."""
@@ -59,6 +60,7 @@ def test_specs_share_python_through_include(folder, package):
     assert ".include.shared" in problem.message
 
 
+@pytest.mark.filterwarnings("ignore:.*prism_bench_catalogue.include, which is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("package", ["..include", "prism_bench_catalogue.include"], ids=["relative", "deprecated"])
 def test_specs_find_the_built_in_python_where_they_have_none_of_that_name(folder, package):
     imports = SPEC.replace("\nfrom prism_bench import", f"\nfrom {package} import host_plan\nfrom prism_bench import")
@@ -69,6 +71,12 @@ def test_specs_find_the_built_in_python_where_they_have_none_of_that_name(folder
     (folder / "include" / "host_plan.py").write_text("")
     own = folder.resolve() / "include" / "host_plan.py"
     assert len(str(own)) == discover(folder).kernel("planted").parameters["whose"]
+
+
+def test_the_import_by_the_name_of_version_0_1_is_announced_as_deprecated(folder):
+    plant(folder, "from prism_bench_catalogue.include.host_plan import together\n" + SPEC + ")")
+    with pytest.warns(DeprecationWarning, match="prism_bench_catalogue.include, which is deprecated"):
+        assert () == discover(folder).problems
 
 
 def test_the_packages_of_two_catalogues_exist_side_by_side(folder):

@@ -11,6 +11,7 @@ with its own name, so that two of them never share a module:
 """
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -48,8 +49,11 @@ def catalogue_package(folder: Path) -> Iterator[str]:
     try:
         yield name
     finally:
-        _take_modules(BUILT_IN)
+        by_old_name = _take_modules(BUILT_IN)
         sys.modules |= built_in
+    if any(module.startswith(f"{BUILT_IN}.include.") for module in by_old_name):
+        text = f"{folder}: specs import {BUILT_IN}.include, which is deprecated; write 'from ..include.<module> import'"
+        warnings.warn(text, DeprecationWarning, stacklevel=4)
 
 
 def module_name(package: str, folder: Path, path: Path) -> str:
