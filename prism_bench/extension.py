@@ -18,7 +18,7 @@ class SitePage:
     """One page of the site.
 
     `name` is its file name and template, `title` its name in the menu, `function` (`module:function`) returns the page
-    of a chronicle.
+    of a context.
     """
 
     name: str

@@ -21,8 +21,8 @@ PRIVATE = {
     r"\b(besides|that there is|for who)\b": "also, existing, for callers that",
     r"\bof (its|their) own\b|\bof ours\b": "own",
 }
-# Names of folders, files and branches, which keep their spelling.
-_NAMES = re.compile(r"`[^`\n]*`|\S*/\S*|\b\w+\.\w+\b|\b\w*_\w*\b|--\w[\w-]*")
+# Names of folders, files, addresses, branches and attributes, which keep their spelling.
+_NAMES = re.compile(r"`[^`\n]*`|\S*[/@]\S*|\b\w+\.\w+\b|\.\w+\b|\b\w*_\w*\b|--\w[\w-]*")
 
 
 def private_words(text: str) -> Iterator[tuple[str, str]]:

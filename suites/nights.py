@@ -99,7 +99,7 @@ def _branch(machine: str, nights: list[Night]) -> str:
 def _git(*words: str, stdin: str = "") -> str:
     done = subprocess.run(["git", *words], input=stdin.encode(), capture_output=True)
     if done.returncode:
-        sys.exit(f"nights: git {words[-1]}: {done.stderr.decode().strip()}")
+        sys.exit(f"suites.nights: git {words[-1]}: {done.stderr.decode().strip()}")
     return done.stdout.decode()
 
 
@@ -134,4 +134,4 @@ if __name__ == "__main__":
     try:
         print(main(Path(sys.argv[1])))
     except PrismBenchError as error:
-        sys.exit(f"nights: {error}")
+        sys.exit(f"suites.nights: {error}")

@@ -32,8 +32,8 @@ def command(
     day = parsed_since(since, today)
     if day is None:
         raise UsageError(f"--since {since}: write a day such as {today}, or 7d or 2w for so long ago")
-    chronicles, unusable = _chronicles(runs, options.open_catalogue(catalogue))
-    told = forms.digest(chronicles, day, today)
+    contexts, unusable = _contexts(runs, options.open_catalogue(catalogue))
+    told = forms.digest(contexts, day, today)
     _write(markdown, forms.markdown, told)
     _write(html, forms.html, told)
     if json:
@@ -44,17 +44,17 @@ def command(
         raise ResultsError("; ".join(problem.reason for problem in unusable))
 
 
-def _chronicles(runs, catalogue):
-    """The chronicle of each machine, and the newest files that could not be used."""
+def _contexts(runs, catalogue):
+    """The context of each machine, and the newest files that could not be used."""
     from prism_bench import store
-    from prism_bench.report.site.chronicle import chronicles
+    from prism_bench.report.site.context import contexts
     from prism_bench.report.site.newest import newest_of_each
     from prism_bench.report.site.places import Places
 
     places = Places(runs)
     with options.err().status("reading records"):
         history = store.read_history(runs)
-        found = list(chronicles(newest_of_each(history, places), history, places, catalogue))
+        found = list(contexts(newest_of_each(history, places), history, places, catalogue))
     return found, store.unusable_newest(history)
 
 

@@ -58,9 +58,9 @@ def _counted(kind, count):
 
 
 def tiles(reading: Reading, budgets: Sequence[BudgetVerdict] | None = None) -> list[Tile]:
-    """Four numbers: share of the limit, against the library, against the CPU, budgets. A dash says what is missing.
+    """Four numbers: share of the limit, against the library, against the CPU, budgets. A dash marks what is missing.
 
-    The `budgets` are those of the cases that were asked for, unless others are given.
+    The `budgets` are those of the selected cases, unless others are given.
     """
     judged = reading.budgets if budgets is None else budgets
     return [_limit_tile(reading), _peer_tile(reading), _cpu_tile(reading), _budget_tile(judged)]
@@ -77,7 +77,7 @@ def _limit_tile(reading):
 def _peer_tile(reading):
     ratios = reading.values("peer_ratio")
     if not ratios:
-        return Tile("Against libraries", "–", "no library was timed beside the kernels")
+        return Tile("Against libraries", "–", "no library was timed in this run")
     faster = sum(ratio >= 1 for ratio in ratios)
     words = f"geometric mean; as fast or faster in {faster} of {len(ratios)} cases, at worst {times_text(min(ratios))}"
     return Tile("Against libraries", times_text(geometric_mean(ratios)), words)

@@ -1,4 +1,4 @@
-"""What `--json` prints: the encoded record, with the derived values beside what was measured."""
+"""What `--json` prints: the encoded record, with derived values next to what was measured."""
 
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import DERIVED, number, summary
@@ -12,8 +12,9 @@ _TEXT = ("bound", "best_peer", "invalid")
 def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> dict:
     """Return the record as plain JSON values; `must_be_held` as in `read`.
 
-    `limits` holds the measured floors and ceilings, `findings` what the run has to say; every case has a `derived`
-    object: medians and spreads of its valid times, rates, shares, ratios and budgets. Unknown values are null.
+    `limits` holds the measured launch overhead and ceilings, `findings` what is wrong or worth knowing. Every case has
+    a `derived` object: medians and spreads of its valid times, rates, shares, ratios and budgets. Unknown values are
+    null.
     """
     reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
     for case, (_, row) in zip(plain["cases"], summary(record).iterrows(), strict=True):

@@ -1,4 +1,4 @@
-"""Names beside points, placed so that none covers another."""
+"""Names next to points, placed so that none covers another."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,7 +10,7 @@ _PLACES = (
     (0, -8, "center", "top"), (0, 8, "center", "bottom"), (-7, 0, "right", "center"), (-5, -5, "right", "top"),
     (18, -16, "left", "top"), (-18, 16, "right", "bottom"),
 )  # fmt: skip
-# How much of a text's extent lies left of, or below, the point that it is aligned to.
+# How much of a text's extent is left of, or below, the point that it is aligned to.
 _BEFORE = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
 
 
@@ -18,7 +18,7 @@ def place(axes: Axes, points: list[tuple[float, float, str]], lines: list[tuple[
     """Write each point's name at the first free place around it; a name with no free place is left out.
 
     Earlier points come first. No name covers a point or one of the places on `lines`; a point without a name only keeps
-    its place free. Returns the texts that stand.
+    its place free. Returns the texts that are left.
     """
     renderer = axes.figure.canvas.get_renderer()
     anchors = axes.transData.transform([point[:2] for point in points]) if points else np.empty((0, 2))
@@ -44,7 +44,7 @@ def _extent(renderer, name, style):
 
 
 def _first_free(anchor, extent, taken, frame):
-    """The first place whose box lies in the frame and covers nothing that is taken, with that box; None without one."""
+    """Return the first place in the frame whose box covers nothing that is taken, with that box; None without one."""
     for where in _PLACES:
         dx, dy, across, up = where
         low = anchor + (dx, dy) - extent * (_BEFORE[across], _BEFORE[up])

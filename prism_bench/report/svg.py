@@ -33,12 +33,12 @@ def canvas(width: float, height: float, name: str):
 
 
 def _figure(width, height):
-    """One inch is 72 pixels, as SVG has it; the Agg canvas can tell how wide a text is."""
+    """One inch is 72 pixels, as SVG has it; the Agg canvas measures how wide a text is."""
     return FigureCanvasAgg(Figure((width / 72, height / 72), dpi=72)).figure
 
 
 def inline(figure: Figure, label: str, titles: dict[str, str] | None = None, prefix: str = "") -> str:
-    """The figure as one `<svg>` element that scales with the page; `label` is what a screen reader says.
+    """The figure as one `<svg>` element that scales with the page; `label` is what a screen reader reads out.
 
     `titles` are tooltips by the gid of the artist they belong to; `prefix` makes every id of the picture its own.
     """

@@ -47,7 +47,7 @@ def quantity(text: str) -> Markup:
 
 
 class _Kept(BytecodeCache):
-    """Compiled templates, kept where caches are: compiling all of them takes half a second of every night's report.
+    """Compiled templates, kept where caches are: compiling all of them takes half a second of every report.
 
     What cannot be read or kept is compiled again; Jinja itself asks whether the source is still the same.
     """

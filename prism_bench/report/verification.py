@@ -8,7 +8,7 @@ from prism_bench.run_record import CaseResult
 
 @dataclass(frozen=True)
 class Check:
-    """One output of one case against its reference; `words` says where it is worst and what stood there."""
+    """One output of one case against its reference; `words` names the worst place and the value there."""
 
     case: str
     output: str
@@ -69,7 +69,7 @@ def _words(entry):
     index = ", ".join(str(part) for part in place)
     actual, expected = number(entry.get("actual")), number(entry.get("expected"))
     when = f" in sample {entry.get('sample')} of {entry['metric']}" if entry.get("metric") else ""
-    return f"{entry.get('output')}[{index}] is {_value(actual)}{when}, the reference says {_value(expected)}"
+    return f"{entry.get('output')}[{index}] is {_value(actual)}{when}, the reference has {_value(expected)}"
 
 
 def _value(value):

@@ -18,7 +18,7 @@ def test_floors_are_shown_kept_and_used(shell, toys):
     (path,) = Path("reports/noise").glob("*.json")
     assert 0 == found.code
     assert f"noise floors: {path}" == found.out.splitlines()[-1]
-    assert "null backend: 2 floors; of verdicts on the build against itself, 0.0 % called a change" in found.out
+    assert "null backend: 2 noise floors; of verdicts on the build against itself, 0.0 % called a change" in found.out
     floors = read_noise(path).floors
     assert {("triple[n=1000]", "cold_time"), ("triple[n=1000]", "hot_time")} == set(floors)
     assert {2} == {floor.processes for floor in floors.values()}

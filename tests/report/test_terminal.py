@@ -37,5 +37,5 @@ def test_markup_in_names_is_only_text():
 
 
 def test_cpu_and_empty_records_are_told_plainly():
-    assert "no floor and no ceiling" in shown(cpu_record())
+    assert "no launch overhead and no ceiling" in shown(cpu_record())
     assert "Nothing was measured." in shown(record_of())

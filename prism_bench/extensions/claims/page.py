@@ -7,19 +7,19 @@ from prism_bench.extensions.claims.choices import POLICIES
 from prism_bench.extensions.claims.comparison import Claims, claims_of, figures_plain, summaries
 from prism_bench.extensions.claims.figures import quoted
 from prism_bench.extensions.claims.rules import remarks
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link
 
 
-def page(chronicle: Chronicle) -> Page:
+def page(context: SiteContext) -> Page:
     """Return the page; a file that cannot be read is named and leaves the rest of the site as it is."""
-    view: dict[str, object] = {"created": chronicle.record.created, "problem": None, **quoted_source()}
+    view: dict[str, object] = {"created": context.record.created, "problem": None, **quoted_source()}
     try:
-        claims = claims_of(chronicle.reading, chronicle.places.tuning)
+        claims = claims_of(context.reading, context.places.tuning)
     except ResultsError as error:
         return Page("claims", "Claims", {**view, "problem": str(error)})
-    return Page("claims", "Claims", {**view, **_parts(chronicle, claims)}, {"rules": list(POLICIES)})
+    return Page("claims", "Claims", {**view, **_parts(context, claims)}, {"rules": list(POLICIES)})
 
 
 def quoted_source() -> dict[str, object]:
@@ -27,15 +27,15 @@ def quoted_source() -> dict[str, object]:
     return {"source": quoted()["source"], "clock": quoted()["clock"]}
 
 
-def _parts(chronicle: Chronicle, claims: Claims) -> dict[str, object]:
+def _parts(context: SiteContext, claims: Claims) -> dict[str, object]:
     picked = [
         {"shape": row.shape, **{name: rule(**row.shape) for name, rule in POLICIES.items()}}
         for row in (claims.measured.matmul if claims.measured else ())
     ]
     return {
-        "figures": [{**one, "link": case_link(chronicle, one["case"])} for one in figures_plain(claims.figures)],
+        "figures": [{**one, "link": case_link(context, one["case"])} for one in figures_plain(claims.figures)],
         "rules": summaries(claims.verdicts),
-        "remarks": [{**vars(one), "link": case_link(chronicle, one.case)} for one in remarks(claims.verdicts)],
+        "remarks": [{**vars(one), "link": case_link(context, one.case)} for one in remarks(claims.verdicts)],
         "policies": [asdict(one) for one in claims.costs], "picked": picked,
         "windows": [asdict(one) for one in claims.windows],
         "targets": [asdict(one) for one in claims.batches],

@@ -18,7 +18,7 @@ _STYLES = {"met": "green", "missed": "bold red", "undecided": "yellow"}
 
 
 def claims_view(claims: Claims) -> Group:
-    """Return all parts for a console; a part that has nothing to compare with says so."""
+    """Return all parts for a console; a part without anything to compare with is named."""
     return Group(*_figures(claims), *_rules(claims), *_choices(claims))
 
 

@@ -2,17 +2,17 @@
 
 from prism_bench.documents import json_of
 from prism_bench.errors import ResultsError
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 
 _FILES = {"contest": "memory.json", "pipelines": "pipelines.json"}
 _PARTS = {"contest": ("traces", "programs", "verdicts"), "pipelines": ("pipelines", "lstm_phases")}
 
 
-def page(chronicle: Chronicle) -> Page:
+def page(context: SiteContext) -> Page:
     problems = []
-    found = {name: _read(chronicle.places.memory / file, _PARTS[name], problems) for name, file in _FILES.items()}
-    return Page("memory", "Memory", {"night": chronicle.record.created, **found, "problems": problems})
+    found = {name: _read(context.places.memory / file, _PARTS[name], problems) for name, file in _FILES.items()}
+    return Page("memory", "Memory", {"night": context.record.created, **found, "problems": problems})
 
 
 def _read(path, parts, problems):

@@ -20,7 +20,7 @@ _NAV = '<li id="nav-li-{name}" class="prism-nav"><a href="#/{name}">{title}</a><
 def build(site: Path, runs: Path, tell: Callable[[str], None] = print) -> None:
     """Make the site in `site` independent of any network, with our pages about the records below `runs` in it.
 
-    Where asv's libraries cannot be had its page goes on loading them from elsewhere, and `tell` is told so.
+    Where asv's libraries cannot be fetched its page loads them from the network, and `tell` gets a message.
     """
     index = site / "index.html"
     page = _independent(site, index.read_text("utf-8"), tell)
@@ -37,7 +37,7 @@ def build(site: Path, runs: Path, tell: Callable[[str], None] = print) -> None:
 
 
 def _independent(site, page, tell):
-    """asv's page with its libraries beside it, or as it was."""
+    """Put asv's libraries next to its page; leave the page as it was where they cannot be fetched."""
     local = localised(page)
     try:
         carry_libraries(site)

@@ -1,7 +1,7 @@
 """The libraries that asv's page loads from three hosts, fetched once from the npm registry and kept in the cache.
 
-Each package is one tarball, taken only with the digest that stands here, so that a mirror (npm's own setting
-`npm_config_registry` names one) can hand over nothing else. None of it is ours, and none of it lies in our tree.
+Each package is one tarball, taken only with the digest that is given here, so that a mirror (npm's own setting
+`npm_config_registry` names one) can hand over nothing else. None of it is our code, and none of it is in our tree.
 """
 
 import hashlib

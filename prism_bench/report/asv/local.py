@@ -1,4 +1,4 @@
-"""asv's page without a network: its libraries beside it, its data in files that a page from disk may load.
+"""asv's page without a network: its libraries next to it, its data in files that a page from disk may load.
 
 A browser lets a page from disk load scripts, and fetch nothing. So each `X.json` gets a twin `X.json.js` that hands the
 same data over, and `offline.js` turns asv's requests for the one into the other.
@@ -11,7 +11,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
 from prism_bench.report.asv.libraries import FOLDER
 
-# The end of each address that asv's page names, and the file that stands in for it.
+# The end of each address that asv's page names, and the file that replaces it.
 STAND_INS = {
     "/jquery-3.3.1.min.js": "jquery.min.js",
     "/flot/0.8.3/jquery.flot.min.js": "jquery.flot.js",
@@ -47,7 +47,7 @@ def _stand_in(tag):
 
 
 def inserted(page: str, before: str, addition: str) -> str:
-    """The page with a line of its own before the one place where `before` stands; a ResultsError without that place."""
+    """Return the page with a new line before the one place where `before` is; a ResultsError without that place."""
     if page.count(before) != 1:
         first = before.strip().splitlines()[0]
         raise ResultsError(f"asv's page has no one place for our additions ({first!r}); {_KNOWN}")
@@ -55,6 +55,6 @@ def inserted(page: str, before: str, addition: str) -> str:
 
 
 def write_twins(site: Path) -> None:
-    """Put a twin beside every JSON file of the site; a NaN, which asv writes and JSON forbids, harms no script."""
+    """Put a script next to every JSON file of the site; a NaN, which asv writes and JSON forbids, harms no script."""
     for path in site.rglob("*.json"):
         write_atomically(path.with_name(f"{path.name}.js"), b"prism_bench_file(" + path.read_bytes() + b");\n")

@@ -19,7 +19,7 @@ class Newest:
 
 
 def newest_by_machine(runs: Path) -> list[Newest]:
-    """One for each folder of records below `runs`, by name; budgets are those of the catalogue beside the package.
+    """One for each folder of records below `runs`, by name; budgets are those of the catalogue next to the package.
 
     A ResultsError where a device's budgets are not right, or not for its records.
     """

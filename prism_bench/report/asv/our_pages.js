@@ -1,5 +1,5 @@
 "use strict";
-/* Our pages in asv's: each is a document of its own in a frame, so that neither's style reaches the other. */
+/* Our pages in asv's: each is a separate document in a frame, so that neither's style reaches the other. */
 $(document).ready(function () {
   function hide() { $(".prism-page").hide(); }
 
@@ -15,6 +15,6 @@ $(document).ready(function () {
     });
   });
 
-  /* asv hides only the pages it knows; its own handler runs after this one and shows what is asked for. */
+  /* asv hides only the pages it knows; its own handler runs after this one and shows the page. */
   $(window).on("hashchange", hide);
 });

@@ -1,4 +1,4 @@
-"""Our three pages, each a document of its own: budgets, steps, roofline."""
+"""Our three pages, each a separate document: budgets, steps, roofline."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _WIDE, _NARROW = (1120, 520), (400, 400)
 class Promise:
     """One budget on one case in words; `use` is how much of what it allows is used, above 1 where it is missed.
 
-    `why` tells where it stands, who answers for it, why it is what it is, and until when.
+    `why` is its file, its owner, its reason, and when it expires.
     """
 
     case: str

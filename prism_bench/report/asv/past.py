@@ -43,7 +43,7 @@ class Past:
         return {one.key: one for one in series_of(self.history) if one.key in wanted} if wanted else {}
 
     def place(self, step: Step) -> int:
-        """The first night of the step's new level in its series."""
+        """Return the first run of the step's new level in its series."""
         records = self.series[step.key].records.tolist()
         return next(place for place, one in enumerate(records) if self.history.records[one].file == step.record)
 
@@ -54,6 +54,6 @@ def largest(shift: Shift) -> Step:
 
 
 def past_of(runs: Path) -> Past:
-    """The past of all records below `runs`, with the noise floors that are kept beside them."""
+    """Return the past of all records below `runs`, with the noise floors that are kept next to them."""
     history = store.read_history(runs)
     return Past(history, trend(history, kept_floors(history, runs.parent / "noise")))

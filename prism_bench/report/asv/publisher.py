@@ -11,7 +11,7 @@ from prism_bench.errors import PrismBenchError
 
 
 class PrismBench(OutputPublisher):
-    """Budgets, steps and roofline of the run records that lie beside asv's results, in `<results_dir>/../runs`."""
+    """Budgets, steps and roofline of the run records that are next to asv's results, in `<results_dir>/../runs`."""
 
     name = "prism-bench"
     button_label = "Show budgets, steps and roofline"

@@ -1,4 +1,4 @@
-"""A series with its step: a dot for each night, a line for the level before and after."""
+"""A series with its step: a dot for each run, a line for the level before and after."""
 
 from matplotlib.ticker import MaxNLocator
 
@@ -7,13 +7,13 @@ from prism_bench.report.svg import INK, canvas, inline, tick
 from prism_bench.units import time_text
 
 _WIDTH, _HEIGHT = 460, 120
-_AROUND = 45  # nights shown before and after the step
+_AROUND = 45  # runs shown before and after the step
 
 
 def step_chart(series: CaseSeries, step: Step, place: int, began: int, name: str) -> str:
     """The chart as inline SVG.
 
-    `place` is the step's first night in the series, `began` that of the level before; `name` sets its ids apart.
+    `place` is the step's first run in the series, `began` that of the level before; `name` sets its ids apart.
     """
     start, end = max(0, place - _AROUND), min(len(series.values), place + _AROUND)
     levels = ((max(start, began), place - 1, step.before), (place, min(end, place + step.nights) - 1, step.after))

@@ -1,4 +1,4 @@
-"""What a digest tells, as plain values; its forms add nothing to it."""
+"""What a digest shows, as plain values; its forms add nothing to it."""
 
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
@@ -8,37 +8,37 @@ from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.analysis.trend.walk import CONFIRMED
 from prism_bench.report.gate.words import headline
 from prism_bench.report.machine import machine_name
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.pages.budgets import NEAR
 from prism_bench.workload import LABELS
 
 
-def digest(chronicles: Iterable[Chronicle], since: date, today: date) -> dict:
-    """What the nights from `since` on have to say, machine by machine."""
+def digest(contexts: Iterable[SiteContext], since: date, today: date) -> dict:
+    """Return what the runs from `since` on found, machine by machine."""
     return {"since": since.isoformat(), "until": today.isoformat(),
-            "machines": [_machine(one, since, today) for one in chronicles]}  # fmt: skip
+            "machines": [_machine(one, since, today) for one in contexts]}  # fmt: skip
 
 
-def _machine(chronicle: Chronicle, since: date, today: date) -> dict:
-    nights = [facts for facts in chronicle.own if facts.created[:10] >= since.isoformat()]
-    moved = [one for one in chronicle.shifts if _is_news(one, len(nights))]
+def _machine(context: SiteContext, since: date, today: date) -> dict:
+    nights = [facts for facts in context.own if facts.created[:10] >= since.isoformat()]
+    moved = [one for one in context.shifts if _is_news(one, len(nights))]
     return {
-        "machine": machine_name(chronicle.record), "backend": chronicle.record.backend, "nights": len(nights),
-        "newest": chronicle.record.created, "commit": chronicle.record.commit,
-        "headline": headline(chronicle.gate), "verdict": chronicle.gate.exit_code,
+        "machine": machine_name(context.record), "backend": context.record.backend, "nights": len(nights),
+        "newest": context.record.created, "commit": context.record.commit,
+        "headline": headline(context.gate), "verdict": context.gate.exit_code,
         "worse": [_shift(one) for one in moved if one.first.worse],
         "better": [_shift(one) for one in moved if not one.first.worse],
-        "ground": _ground(chronicle, since),
-        "untrusted": _concerns(chronicle, "untrusted"),
-        "wrong": [one for one in _concerns(chronicle, "bad") if one["kind"] != "step"],
-        "unmeasured": _unmeasured(chronicle),
-        "ending": sorted(_ending(chronicle, today), key=lambda one: one["expires"]),
-        "left_out": list(chronicle.passed_by),
+        "ground": _ground(context, since),
+        "untrusted": _concerns(context, "untrusted"),
+        "wrong": [one for one in _concerns(context, "bad") if one["kind"] != "step"],
+        "unmeasured": _unmeasured(context),
+        "ending": sorted(_ending(context, today), key=lambda one: one["expires"]),
+        "left_out": list(context.passed_by),
     }  # fmt: skip
 
 
 def _is_news(shift: Shift, nights: int) -> bool:
-    """Whether its step was confirmed in one of the last nights; a step is believed on its third."""
+    """Whether its step was confirmed in one of the last runs; a step is believed on its third."""
     return min(step.age for step in shift.steps) < nights + CONFIRMED
 
 
@@ -47,45 +47,45 @@ def _shift(shift: Shift) -> dict:
             "cases": list(shift.cases), "recovered": all(step.recovered for step in shift.steps)}  # fmt: skip
 
 
-def _concerns(chronicle, gravity: str) -> list[dict]:
+def _concerns(context, gravity: str) -> list[dict]:
     return [{"kind": check.answer, "about": check.case or "the run", "message": check.message}
-            for check in chronicle.gate.concerns if check.gravity == gravity]  # fmt: skip
+            for check in context.gate.concerns if check.gravity == gravity]  # fmt: skip
 
 
-def _ground(chronicle, since: date) -> list[dict]:
+def _ground(context, since: date) -> list[dict]:
     """What changed beneath all series since then: each thing once, with its newest day."""
     found: dict[tuple[str, str], dict] = {}
-    for one in (one for one in chronicle.breakpoints if one.since[:10] >= since.isoformat()):
+    for one in (one for one in context.breakpoints if one.since[:10] >= since.isoformat()):
         known = found.setdefault((one.kind, one.words), {**vars(one), "times": 0})
         known["times"] += 1
     return list(found.values())
 
 
-def _unmeasured(chronicle: Chronicle) -> list[dict]:
-    """Kernels that should have a time in the newest night and have none, by the reason why."""
+def _unmeasured(context: SiteContext) -> list[dict]:
+    """Kernels that should have a time in the newest run and have none, by the reason why."""
     found: dict[str, dict[str, None]] = {}
-    for kernel, reason in [*_without_times(chronicle), *_left_out(chronicle)]:
+    for kernel, reason in [*_without_times(context), *_left_out(context)]:
         found.setdefault(reason, {})[kernel] = None
     return [{"reason": reason, "kernels": list(kernels)} for reason, kernels in found.items()]
 
 
-def _without_times(chronicle):
-    for case in chronicle.reading.cases:
+def _without_times(context):
+    for case in context.reading.cases:
         if not any(one.samples for one in case.measurements):
             yield case.kernel, f"{case.status}: {case.reason}" if case.reason else case.status
 
 
-def _left_out(chronicle):
-    """The catalogue's cases that the newest night did not run, those of the labels that it ran."""
-    there = {case.name for case in chronicle.record.cases}
-    labels = [label for label in LABELS if any(case.label == label for case in chronicle.reading.cases)]
-    known: Sequence = chronicle.catalogue.cases((), labels) if chronicle.catalogue and labels else ()
-    return [(case.spec.name, "not run that night") for case in known if case.name not in there]
+def _left_out(context):
+    """The catalogue's cases that the newest run left out, those of the labels that it ran."""
+    there = {case.name for case in context.record.cases}
+    labels = [label for label in LABELS if any(case.label == label for case in context.reading.cases)]
+    known: Sequence = context.catalogue.cases((), labels) if context.catalogue and labels else ()
+    return [(case.spec.name, "not in the newest run") for case in known if case.name not in there]
 
 
-def _ending(chronicle, today: date):
+def _ending(context, today: date):
     """Promises that end within the month, or have ended."""
-    for one in chronicle.reading.every_budget:
+    for one in context.reading.every_budget:
         expires = one.budget.expires
         if expires and expires - today <= NEAR:
             yield {"case": one.case, "metric": metric_words(one.budget.metric), "expires": expires.isoformat(),

@@ -23,10 +23,10 @@ def markdown(told: dict) -> str:
 
 
 def _machine(told):
-    nights = f"{told['nights']} night{'s' if told['nights'] != 1 else ''}"
+    nights = f"{told['nights']} run{'s' if told['nights'] != 1 else ''}"
     yield f"\n## {plain_text(told['machine'])}, {plain_text(told['backend'])}: {plain_text(told['headline'])}\n"
     if not told["nights"]:
-        yield f"No night was measured since then; the newest is of {moment(told['newest'])}.\n"
+        yield f"Nothing was measured since then; the newest run is of {moment(told['newest'])}.\n"
     else:
         commit = plain_text((told["commit"] or "none")[:12])
         yield f"{nights}, the newest of {moment(told['newest'])}, commit {commit}.\n"
@@ -40,7 +40,7 @@ def _sections(told):
     yield "Wrong, or a promise broken", [_about(one) for one in told["wrong"]]
     yield "Cannot be trusted", [_about(one) for one in told["untrusted"]]
     yield "Better", [_moved(one) for one in told["better"]]
-    yield "The ground moved", [_ground(one) for one in told["ground"]]
+    yield "The environment changed", [_ground(one) for one in told["ground"]]
     yield "Unmeasured", [_unmeasured(one) for one in told["unmeasured"]]
     yield "Budgets near their end", [_ending(one) for one in told["ending"]]
     yield "Left out", told["left_out"]

@@ -1,1 +1,1 @@
-"""What the gate says, for every reader: a terminal, a program, a pull request, a test report, a code view."""
+"""The gate's answers, for every reader: a terminal, a program, a pull request, a test report, a code view."""

@@ -1,6 +1,6 @@
-"""The gate as GitHub's workflow commands: each concern stands at the source of its kernel in the pull request.
+"""The gate as GitHub's workflow commands: each concern is shown at the source of its kernel in the pull request.
 
-GitHub shows ten errors and ten warnings of a step and drops the rest without a word: the tenth says how many are left.
+GitHub shows ten errors and ten warnings of a step and drops the rest: the tenth has the number of those left.
 https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 """
 

@@ -1,6 +1,6 @@
 """The gate as JUnit XML: a suite for each part, a test for each check.
 
-A bad answer is a failure, one that cannot be trusted an error, one that says nothing is skipped: a report of tests must
+A bad answer is a failure, one that cannot be trusted an error, one without a verdict is skipped: a report of tests must
 not count an unmeasured budget among those that passed.
 """
 

@@ -28,7 +28,7 @@ def origin(gate: Gate) -> str:
 
 
 def answers(part: GatePart) -> str:
-    """`142 met, 3 missed, 5 unmeasured`, the most frequent first; where nothing was asked, why not."""
+    """`142 met, 3 missed, 5 unmeasured`, the most frequent first; why not, where nothing was checked."""
     counts = Counter(check.answer for check in part.checks)
     told = ", ".join(f"{count} {answer}" for answer, count in counts.most_common())
     return "; ".join(words for words in (told, part.silent) if words) or "nothing to ask"

@@ -1,4 +1,4 @@
-"""The newest night held against earlier ones: the night before, one of a week before, the baseline."""
+"""The newest run compared with earlier ones: the run before, one of a week before, the baseline."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -19,11 +19,11 @@ _WEEK = timedelta(days=7)
 def against(
     record: RunRecord, earlier: Sequence[Facts], places: Places, noise: Noise | None, baseline: Baseline | None
 ) -> Iterator[tuple[Facts, RecordComparison | str]]:
-    """Each chosen earlier night with the comparison of `record` to it, or the reason why there is none."""
+    """Yield each chosen earlier run with the comparison of `record` to it, or the reason why none exists."""
     for facts in chosen(record, earlier, baseline):
         try:
             older = store.read(places.runs / facts.file)
-            yield facts, compare(older, record, noise, names=(name_of(facts), "this night"))
+            yield facts, compare(older, record, noise, names=(name_of(facts), "this run"))
         except ResultsError as error:
             yield facts, str(error)
 
@@ -34,7 +34,7 @@ def name_of(facts: Facts) -> str:
 
 
 def chosen(record: RunRecord, earlier: Sequence[Facts], baseline: Baseline | None) -> list[Facts]:
-    """The night before, the newest one that is a week older, and the baseline's: each once, the newest first."""
+    """Return the run before, the newest one that is a week older, and the baseline's: each once, newest first."""
     before = (datetime.fromisoformat(utc(record.created)) - _WEEK).isoformat() if earlier else ""
     weekly = [facts for facts in earlier if facts.created <= before]
     name = Path(baseline.record).name if baseline else None

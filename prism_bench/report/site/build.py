@@ -1,4 +1,4 @@
-"""From records to a site: one set of pages for each machine, that of the newest night in the first folder."""
+"""From records to a site: one set of pages for each machine, that of the newest run in the first folder."""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +12,13 @@ from prism_bench import store
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.report.site import pages
-from prism_bench.report.site.chronicle import Chronicle, chronicles
+from prism_bench.report.site.context import SiteContext, contexts
 from prism_bench.report.site.newest import Newest, newest_of_each
 from prism_bench.report.site.page import MENU, Page, file_name, plain
 from prism_bench.report.site.places import Places
+from prism_bench.report.site.record_lists import RecordList, record_lists
 from prism_bench.report.site.series_data import kernel_data
-from prism_bench.report.site.shelves import Shelf, shelves_of
-from prism_bench.report.site.sides import laid_down, side_files
+from prism_bench.report.site.sides import keep_side, side_files
 from prism_bench.report.site.writing import Written, write_site
 from prism_bench.report.templating import environment
 
@@ -27,7 +27,7 @@ _ASSETS = ("site.css", "site.js", "plot.js", "pictures.js", "kernel.js", "verdic
 
 @dataclass(frozen=True)
 class Built:
-    """The site's first page, the record that it tells about first, and what was written."""
+    """The site's first page, the record that it shows first, and what was written."""
 
     page: Path
     record: Path
@@ -38,16 +38,16 @@ def build_site(
     runs: Path, folder: Path, catalogue: Catalogue | None = None, record: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Built:  # fmt: skip
-    """Write the site about the records below `runs` into `folder`; `record` is the night it is about, else the newest.
+    """Write the site about the records below `runs` into `folder`; `record` is the run it shows first, else the newest.
 
-    `tell` is told what is being done. A ResultsError where there is no record that can be read, or where the folder
+    `tell` gets a message for each step. A ResultsError where there is no record that can be read, or where the folder
     cannot be written; then, as after an interruption, the site that was there is as it was.
     """
     places = Places(runs)
     given = store.read(record) if record else None
     tell("reading records")
     history = store.read_history(runs, lambda done, total: tell(f"reading records: {done} of {total} new"),
-                                 [given] if given else [], shown=partial(laid_down, _own_folders(folder)))  # fmt: skip
+                                 [given] if given else [], shown=partial(keep_side, _own_folders(folder)))  # fmt: skip
     nights = newest_of_each(history, places, given, record)
     try:
         with _no_collection():
@@ -58,13 +58,16 @@ def build_site(
 
 
 def _own_folders(folder: Path) -> list[Path]:
-    """Where pages of machines stand."""
+    """Return the folders that may hold pages of a machine."""
     return [folder, *folder.glob("machines/*")]
 
 
 @contextmanager
 def _no_collection():
-    """Nothing that a report makes goes in circles: looking for such things takes a fifth of its time."""
+    """Disable the cycle collector.
+
+    A report creates no reference cycles, and looking for them takes a fifth of its time.
+    """
     wanted = gc.isenabled()
     gc.disable()
     try:
@@ -79,52 +82,52 @@ def _files(
 ) -> Iterator[tuple[str, bytes | None]]:
     """Every file of the site: its name and its content, None for one that is there as it should be."""
     machines = dict(zip(_folders(nights), nights, strict=True))
-    shelves = shelves_of(machines, history, places)
-    told = chronicles(nights, history, places, catalogue)
-    for shelf, one, chronicle in zip(shelves, nights, told, strict=True):
+    lists = record_lists(machines, history, places)
+    found = contexts(nights, history, places, catalogue)
+    for listed, one, context in zip(lists, nights, found, strict=True):
         tell(f"pages of {one.machine}, {one.record.backend}")
-        others = [_told_of(other, there, shelf.place) for there, other in machines.items() if other is not one]
-        for name, content in machine_files(chronicle, shelf, shelves, others):
-            yield shelf.place + name, content
+        others = [_other_machine(other, there, listed.place) for there, other in machines.items() if other is not one]
+        for name, content in machine_files(context, listed, lists, others):
+            yield listed.place + name, content
         tell(f"what any two records of {one.machine}, {one.record.backend} are compared by")
-        for name, content in side_files(folder / shelf.place, shelf.sides):
-            yield shelf.place + name, content
+        for name, content in side_files(folder / listed.place, listed.sides):
+            yield listed.place + name, content
     yield "assets/style.css", files("prism_bench.report").joinpath("templates", "style.css").read_bytes()
     for asset in _ASSETS:
         yield f"assets/{asset}", files(__package__).joinpath("assets", asset).read_bytes()
 
 
 def _folders(nights):
-    """Where each machine's pages stand: the first one's in the site's own folder."""
+    """Return the folder of each machine's pages: the first one's is the site's own."""
     return ["", *(f"machines/{file_name(f'{one.machine}-{one.record.backend}')}/" for one in nights[1:])]
 
 
-def _told_of(other: Newest, there: str, here: str):
-    """Another machine, as a page names it."""
+def _other_machine(other: Newest, there: str, here: str):
+    """Return another machine as a page names it."""
     return {"machine": other.machine, "backend": other.record.backend, "created": other.record.created,
             "link": "../" * here.count("/") + there + "index.html"}  # fmt: skip
 
 
 def machine_files(
-    chronicle: Chronicle, own: Shelf, shelves: Sequence[Shelf], others: Sequence[dict]
+    context: SiteContext, own: RecordList, lists: Sequence[RecordList], others: Sequence[dict]
 ) -> Iterator[tuple[str, bytes]]:
-    """The files of one machine's pages, named from its own folder: `own` holds its records, `shelves` those of all."""
+    """The files of one machine's pages, named from its own folder: `own` holds its records, `lists` those of all."""
     up, loads = "../" * own.place.count("/"), {}
     yield from ((one.name, one.content) for one in own.data)
-    for kernel, told in chronicle.kernels():
-        data = list(kernel_data(chronicle, kernel, [one.case.name for one in told]))
+    for kernel, cases in context.kernels():
+        data = list(kernel_data(context, kernel, [one.case.name for one in cases]))
         loads[kernel] = [[one.first, one.name] for one in data]
         yield from ((one.name, one.content) for one in data)
     loads[""] = [[one.first, one.name] for one in own.nights]
-    offered = [one.told(up) for one in sorted(shelves, key=lambda one: one is not own)]
-    for page in pages.all_pages(chronicle, loads, others, offered):
-        yield f"{page.name}.html", _rendered(page, chronicle, up).encode()
+    offered = [one.plain(up) for one in sorted(lists, key=lambda one: one is not own)]
+    for page in pages.all_pages(context, loads, others, offered):
+        yield f"{page.name}.html", _rendered(page, context, up).encode()
         yield f"{page.name}.json", plain(page.view)
 
 
-def _rendered(page: Page, chronicle: Chronicle, up: str) -> str:
+def _rendered(page: Page, context: SiteContext, up: str) -> str:
     template = environment().get_template(f"site/{page.template or page.name}.html")
     return template.render(
-        page=page, menu=MENU, root=page.root, assets=f"{page.root}{up}assets/", chronicle=chronicle,
-        record=chronicle.record, reading=chronicle.reading, view=page.view, **page.shown,
+        page=page, menu=MENU, root=page.root, assets=f"{page.root}{up}assets/", context=context,
+        record=context.record, reading=context.reading, view=page.view, **page.shown,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a profiler counted of a case, and what bounds it by that."""
+"""What a profiler counted of a case, and the bottleneck that follows."""
 
 from functools import lru_cache
 
@@ -6,24 +6,24 @@ from prism_bench import store
 from prism_bench.analysis.bound import bound_of, check_bytes, empty_duration
 from prism_bench.analysis.counters import Counted, newest_counted
 from prism_bench.analysis.summary import cache_bytes
-from prism_bench.report.site.chronicle import Chronicle
-from prism_bench.report.site.told import Told
+from prism_bench.report.site.context import SiteContext
+from prism_bench.report.site.shown import ShownCase
 
 
-def counted(chronicle: Chronicle, told: Told) -> dict:
+def counted(context: SiteContext, told: ShownCase) -> dict:
     """The counters of the case from its own record, else from the newest profile of its machine that has it.
 
-    `by` is None where nothing was counted, and `evidence` then says why; `source` is the record they are from.
+    `by` is None where nothing was counted, and `evidence` is the reason; `source` is the record they are from.
     """
     if told.case.profile.get("values"):
-        return _told(told.reading.record, told.case, None)
-    found = counters(str(chronicle.places.profiles), chronicle.machine).get(told.case.name)
+        return _counted_by(told.reading.record, told.case, None)
+    found = counters(str(context.places.profiles), context.machine).get(told.case.name)
     if found and found.case.profile.get("values"):
-        return _told(found.record, found.case, found.file)
+        return _counted_by(found.record, found.case, found.file)
     return {"by": None, "evidence": "no profiler has counted it", "counters": {}, "source": None}
 
 
-def _told(record, case, source):
+def _counted_by(record, case, source):
     bound, checked = bound_of(case, empty_duration(record.cases)), check_bytes(case, cache_bytes(record.machine))
     return {
         "by": bound.by, "evidence": bound.evidence, "counters": case.profile["values"], "source": source,

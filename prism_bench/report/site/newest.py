@@ -1,4 +1,4 @@
-"""The newest night of each machine and backend; a record that cannot be read is passed by and told."""
+"""The newest run of each machine and backend; a record that cannot be read is skipped and named."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Newest:
 def newest_of_each(
     history: History, places: Places, given: RunRecord | None = None, path: Path | None = None
 ) -> list[Newest]:
-    """The newest of each machine and backend, the one to be told first ahead: the `given` one, or the newest of all.
+    """Return the newest of each machine and backend; first the `given` one, or the newest of all.
 
     A ResultsError where no record can be read.
     """

@@ -1,4 +1,4 @@
-"""A page: what it shows as plain values, which lie beside it as JSON, and the template that shows them."""
+"""A page: what it shows as plain values, which are next to it as JSON, and the template that shows them."""
 
 import hashlib
 import re
@@ -23,8 +23,8 @@ KERNELS = "kernels"
 class Page:
     """The page at `name` (a path without its ending), shown by the template of that name unless another is given.
 
-    `view` holds plain values and becomes the JSON beside the page; `shown` holds what only the template needs: charts
-    and rows that carry words. `scripts` are those it loads besides `site.js`.
+    `view` holds plain values and becomes the JSON next to the page; `shown` holds what only the template needs: charts
+    and rows that carry words. `scripts` are those it loads after `site.js`.
     """
 
     name: str

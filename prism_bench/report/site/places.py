@@ -1,4 +1,4 @@
-"""Where the things are kept that a site tells about: the records, and what lies in the folders beside theirs."""
+"""Folders of what a site shows: the records, and what is kept next to them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Places:
-    """`runs` holds run records by machine; everything else is kept beside it."""
+    """`runs` holds run records by machine; everything else is in folders next to it."""
 
     runs: Path
 
@@ -16,7 +16,7 @@ class Places:
 
     @property
     def rounds(self) -> Path:
-        """Records of the rounds in which kernels were made faster: true figures, but no night."""
+        """Records of the rounds in which kernels were made faster: true figures, but no runs of the trend."""
         return self.runs.parent / "rounds"
 
     @property

@@ -1,6 +1,6 @@
-"""The nights of every series as script files, which a page from disk may load where it may fetch nothing.
+"""The runs of every series as script files, which a page from disk may load where it may fetch nothing.
 
-The nights are cut into chunks of a fixed length, and a file is named after what it holds. So a new night makes one new
+The runs are cut into chunks of a fixed length, and a file is named after what it holds. So a new run makes one new
 file for each kernel, and the files of all full chunks stay as they are, however long the history grows.
 """
 
@@ -13,17 +13,17 @@ import orjson
 
 from prism_bench.analysis.noise import Noise
 from prism_bench.analysis.trend import CaseSeries
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import file_name
 from prism_bench.store.points import Facts
 
-CHUNK = 128  # nights
+CHUNK = 128  # runs
 FOLDER = "data"
 
 
 @dataclass(frozen=True)
 class Data:
-    """One file: its place in the site and what is in it. `first` is the number of its first night."""
+    """One file: its place in the site and what is in it. `first` is the number of its first run."""
 
     name: str
     content: bytes
@@ -31,7 +31,7 @@ class Data:
 
 
 def nights_data(own: Sequence[Facts], sides: Sequence[str | None]) -> list[Data]:
-    """When each night was, what was measured, its record's side: `[[created, commit, side], ...]`, chunk by chunk."""
+    """Return when each run was, its commit, and its record's side: `[[created, commit, side], ...]`, chunk by chunk."""
     told = [[facts.created, (facts.commit or "")[:8], side] for facts, side in zip(own, sides, strict=True)]
     return [_data("nights", first, told[first : first + CHUNK]) for first in range(0, len(told), CHUNK)]
 
@@ -45,10 +45,10 @@ def noise_data(noise: Noise) -> Data:
     return _data("noise", 0, told)
 
 
-def kernel_data(chronicle: Chronicle, kernel: str, cases: Sequence[str]) -> Iterator[Data]:
-    """The kernel's series, chunk by chunk: `{case: {"metric subject": [seconds or null, ...]}}`, a value a night."""
-    columns = {case: _columns(chronicle, case) for case in cases}
-    for first in range(0, len(chronicle.own), CHUNK):
+def kernel_data(context: SiteContext, kernel: str, cases: Sequence[str]) -> Iterator[Data]:
+    """Yield the kernel's series in chunks: `{case: {"metric subject": [seconds or null, ...]}}`, one for each run."""
+    columns = {case: _columns(context, case) for case in cases}
+    for first in range(0, len(context.own), CHUNK):
         chunk = slice(first, first + CHUNK)
         told = {case: _cut(known, chunk) for case, known in columns.items()}
         told = {case: known for case, known in told.items() if known}
@@ -56,14 +56,14 @@ def kernel_data(chronicle: Chronicle, kernel: str, cases: Sequence[str]) -> Iter
             yield _data(file_name(kernel), first, told)
 
 
-def _columns(chronicle, case) -> Mapping[str, numpy.ndarray]:
-    """The values of each series by night, NaN where the night has none that can be trusted."""
-    return {f"{one.key.metric} {one.key.subject}": _by_night(one, chronicle) for one in chronicle.series.get(case, ())}
+def _columns(context, case) -> Mapping[str, numpy.ndarray]:
+    """Return the values of each series by run, NaN where the run has none that can be trusted."""
+    return {f"{one.key.metric} {one.key.subject}": _by_night(one, context) for one in context.series.get(case, ())}
 
 
-def _by_night(series: CaseSeries, chronicle: Chronicle):
-    values = numpy.full(len(chronicle.own), numpy.nan)
-    values[[chronicle.nights[place] for place in series.records.tolist()]] = _short(series.values)
+def _by_night(series: CaseSeries, context: SiteContext):
+    values = numpy.full(len(context.own), numpy.nan)
+    values[[context.nights[place] for place in series.records.tolist()]] = _short(series.values)
     return values
 
 

@@ -3,8 +3,8 @@
 Two of a thousand records make half a million pairs, so nothing of a pair is computed beforehand. A record's side holds
 what `analysis.comparison` asks of it before it judges: the logs of its processes' medians with their variances, in
 seconds and in cycles, what identifies its machine code, and the reasons for what it does not have. A side is named
-after its record's content and after the code that makes it: it is made once, and then lies there. Who reads a record
-anyway lays its side down in the cache (`laid_down`), from where the next site takes it.
+after its record's content and after the code that makes it: it is made once and kept. Who reads a record
+anyway keeps its side in the cache (`keep_side`), from where the next site takes it.
 """
 
 import ast
@@ -28,7 +28,7 @@ from prism_bench.store.records import text_at
 
 FOLDER = "data/records"
 _ANALYSIS = "prism_bench.analysis"
-SIDE, METRIC = "{side}", "{metric}"  # what a reason says in their place is known when two records meet
+SIDE, METRIC = "{side}", "{metric}"  # known when two records are compared
 _DIGITS = 8  # of a logarithm: a hundred-millionth of the time
 
 
@@ -46,7 +46,7 @@ def file_of(side: str) -> str:
 
 
 def side_files(site: Path, sides: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, bytes | None]]:
-    """The file of each side, made from its record; None for the content of one that lies in `site` already."""
+    """Yield the file of each side, made from its record; None for the content of one that is in `site` already."""
     new = []
     for side, path in sides:
         spooled = _spooled(side)
@@ -63,8 +63,8 @@ def side_files(site: Path, sides: Sequence[tuple[str, Path]]) -> Iterator[tuple[
             yield file_of(side), content
 
 
-def laid_down(folders: Sequence[Path], path: Path, text: bytes | bytearray) -> None:
-    """Keep the side of the record at `path`, whose JSON is `text`, until a site takes it, unless it lies in one of
+def keep_side(folders: Sequence[Path], path: Path, text: bytes | bytearray) -> None:
+    """Keep the side of the record at `path`, whose JSON is `text`, until a site takes it, unless it is in one of
     the `folders` already; nothing where that fails.
     """
     side = side_name(path)
@@ -103,10 +103,10 @@ def _content(named: tuple[str, Path]) -> bytes | None:
 
 def _made(side: str, text: bytes | bytearray, origin: str) -> bytes | None:
     try:
-        told = side_of(decode(text, origin))
+        side_plain = side_of(decode(text, origin))
     except ResultsError:
         return None
-    return b"prism.give(%s, 0, %s%s" % (orjson.dumps(side), orjson.dumps(told), _END)
+    return b"prism.give(%s, 0, %s%s" % (orjson.dumps(side), orjson.dumps(side_plain), _END)
 
 
 def side_of(record: RunRecord) -> dict:
@@ -142,17 +142,17 @@ def _case(case: CaseResult) -> list:
         return [metric, f"{SIDE} has a time that is not above zero"]
     times, clocked = medians.medians(found.processes), cycles(found)
     return [
-        metric, found.median, found.spread, *_told(times), _told(clocked) if clocked else None, times.resolution,
+        metric, found.median, found.spread, *_plain(times), _plain(clocked) if clocked else None, times.resolution,
         _code(case) if comparison.on_device(metric) else None,
     ]  # fmt: skip
 
 
-def _told(one: Medians) -> list:
+def _plain(one: Medians) -> list:
     return [[round(log, _DIGITS) for log in one.logs], [float(f"{variance:.5g}") for variance in one.variances]]
 
 
 def _code(case: CaseResult) -> list | None:
-    """A few letters for each thing that makes code and its launches the same, null for what the record does not tell;
+    """A few letters for each thing that makes code and its launches the same, null for what the record does not have;
     null altogether where it knows no machine code.
     """
     known = [case.code[name] if name in case.code else None for name in comparison.LAUNCHED]

@@ -1,4 +1,4 @@
-"""A line small enough for a table: the last nights of a series as the path of an SVG."""
+"""A line small enough for a table: the last runs of a series as the path of an SVG."""
 
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,8 +1,8 @@
 """A site is written so that whoever looks at it, at any moment, sees pages that are whole and belong together.
 
-Everything is rendered and laid down beside the old site first; a report that is interrupted until then leaves the old
-one as it was. What changed is then moved into place in one short go that no signal interrupts: data, whose names tell
-their content, before the pages that load them, the first page last; and only afterwards goes what no page needs.
+Everything is rendered and written next to the old site first; a report that is interrupted until then leaves the old
+one as it was. What changed is then moved into place in one short go that no signal interrupts: data, named after
+its content, before the pages that load them, the first page last; and only afterwards goes what no page needs.
 """
 
 import json
@@ -56,7 +56,7 @@ def write_site(folder: Path, files: Iterable[tuple[str, bytes | None]]) -> Writt
 
 
 def _clear(folder):
-    """Take away what a report laid down that was killed."""
+    """Remove temporary files left by an interrupted report."""
     for stage in folder.glob(f"{_STAGE}*"):
         if time.time() - stage.stat().st_mtime > _ABANDONED:
             shutil.rmtree(stage, ignore_errors=True)

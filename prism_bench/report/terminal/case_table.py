@@ -10,7 +10,7 @@ from prism_bench.metric import MEASURED
 from prism_bench.report.cells import COLUMNS, Cell, Column
 from prism_bench.run_record import CaseResult
 
-VERDICTS = ("missed", "undecided", "expired", "unmeasured", "met")  # the worst first: it stands for the case
+VERDICTS = ("missed", "undecided", "expired", "unmeasured", "met")  # the worst first: it is the case's
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class CaseTable:
 
 @dataclass(frozen=True)
 class Line:
-    """What a row says before its footnotes have their numbers."""
+    """A row before its footnotes have their numbers."""
 
     case: CaseResult
     workload: str

@@ -58,7 +58,7 @@ def _headline(comparison):
 def _table(shown, names):
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     grid.add_column("case", overflow="fold")
-    for name in ("metric", *names, "ratio", "interval", "in cycles", "floor"):
+    for name in ("metric", *names, "ratio", "interval", "in cycles", "noise floor"):
         grid.add_column(name, justify="left" if name == "metric" else "right", no_wrap=name not in names)
     grid.add_column("verdict", overflow="fold")
     for one in sorted(shown, key=lambda one: list(STYLES).index(one.verdict)):

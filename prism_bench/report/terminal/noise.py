@@ -11,7 +11,7 @@ from prism_bench.units import share_text, time_text
 
 
 def noise_view(noise: Noise) -> RenderableType:
-    """One row per case and metric, what can hardly be told apart first, and how often the verdict was wrong."""
+    """One row per case and metric, those with the widest noise floor first, and how often the verdict was wrong."""
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     grid.add_column("case", overflow="fold")
     grid.add_column("metric")
@@ -28,12 +28,12 @@ def noise_view(noise: Noise) -> RenderableType:
 def _headline(noise):
     if not noise.floors:
         return Text("no case was timed validly in two processes a side", style="yellow")
-    words = f"{noise.device}, {noise.backend} backend: {len(noise.floors)} floors"
+    words = f"{noise.device}, {noise.backend} backend: {len(noise.floors)} noise floors"
     return Text(f"{words}; of verdicts on the build against itself, {share_text(noise.false_share)} called a change")
 
 
 def noise_json(noise: Noise) -> dict:
-    """The floors as plain JSON values, one entry per case and metric."""
+    """Return the noise floors as plain JSON values, one entry per case and metric."""
     floors = [{"case": case, "metric": metric, **asdict(floor)} for (case, metric), floor in noise.floors.items()]
     plain = {key: value for key, value in vars(noise).items() if key != "floors"}
     return {**plain, "false_share": noise.false_share, "floors": floors}

@@ -54,12 +54,13 @@ def _parts(record: RunRecord) -> list[Text]:
 
 
 def _limits(reading: Reading) -> Text:
-    """The floor and the ceilings, or that there are none."""
+    """Return the launch overhead and the ceilings, or that none were measured."""
     limits = reading.limits
-    words = [f"{name.removesuffix('_time')} floor {time_text(floor)}" for name, floor in limits.floors.items()]
+    least = limits.floors.items()
+    words = [f"{name.removesuffix('_time')} launch overhead {time_text(seconds)}" for name, seconds in least]
     for name, rate in limits.ceilings.items():
         words.append(f"{name.replace('_', ' ')} ceiling {rate_text(rate, 'B/s' if is_bandwidth(name) else 'FLOP/s')}")
-    return Text(", ".join(words) if words else "no floor and no ceiling measured in this run", style="dim")
+    return Text(", ".join(words) if words else "no launch overhead and no ceiling measured in this run", style="dim")
 
 
 def _tiles(reading: Reading) -> list[Text]:
@@ -76,7 +77,7 @@ def _conditions(record: RunRecord) -> list[Text]:
 
 
 class _Fitting:
-    """The table of cases, without the columns that the terminal has no room for; says which those are."""
+    """The table of cases, without the columns that the terminal is too narrow for, and the names of those."""
 
     def __init__(self, table: CaseTable):
         self._table = table

@@ -10,7 +10,7 @@ from prism_bench import store
 from prism_bench.budget import Budget
 from prism_bench.report.digest import digest, html, markdown
 from prism_bench.report.digest.contents import parsed_since
-from prism_bench.report.site.chronicle import chronicles
+from prism_bench.report.site.context import contexts
 from prism_bench.report.site.newest import newest_of_each
 from prism_bench.report.site.places import Places
 from tests.report.site.pages import Page, nights
@@ -29,7 +29,7 @@ def told(tmp_path, monkeypatch):
             store.save(record, store.path_for(record, tmp_path / "runs"))
         places = Places(tmp_path / "runs")
         history = store.read_history(places.runs)
-        found = chronicles(newest_of_each(history, places), history, places, catalogue)
+        found = contexts(newest_of_each(history, places), history, places, catalogue)
         return digest(found, parsed_since(since, TODAY), TODAY)
 
     return make
@@ -64,7 +64,7 @@ def test_what_is_unmeasured_has_its_reason(told, tmp_path):
     (machine,) = told([gpu_record()], catalogue=catalogue)["machines"]
     found = {one["reason"]: one["kernels"] for one in machine["unmeasured"]}
     assert ["softmax"] == found["skipped: out of memory: it wanted 4.29 GB, and 1.02 GB were free"]
-    assert ["a", "b"] == found["not run that night"]
+    assert ["a", "b"] == found["not in the newest run"]
 
 
 def test_budgets_near_their_end_are_told(told, tmp_path):
@@ -83,7 +83,7 @@ def test_days_without_a_night_are_told(told):
     found = told(nights(gpu_record(), 2))
     assert 0 == found["machines"][0]["nights"]
     for text in (markdown(found), Page(html(found)).text):
-        assert "No night was measured since then" in text
+        assert "Nothing was measured since then" in text
 
 
 def test_names_are_only_text_in_both_forms(told):

@@ -125,7 +125,7 @@ def test_a_kernel_shows_the_case_that_is_chosen(page, site):
 
 def test_following_a_finding_ends_at_its_case(page, site):
     opened(page, site, "index")
-    page.locator("#worse .said a", has_text="softmax").first.click()
+    page.locator("#worse .words a", has_text="softmax").first.click()
     assert "softmax" == page.locator("h1").inner_text()
     assert [] == page.problems
 
@@ -169,7 +169,7 @@ def test_a_scripts_absence_leaves_the_tables(browser, site):
 
 
 def pair_rows(page, column):
-    cells = page.locator(f"#pair-cases tbody tr:visible [data-title={column}]")
+    cells = page.locator(f"#pair-cases tbody tr:visible [data-title='{column}']")
     return cells.evaluate_all("cells => cells.map((cell) => cell.childNodes[0].textContent)")
 
 
@@ -219,7 +219,7 @@ def test_two_machines_stand_beside_each_other_without_a_verdict(page, tmp_path, 
     opened(page, site, "compare", state="a=other-h200 cuda 2026-11-01T00:00:00 7471611d")
     assert "Two different machines" in page.locator("#pair .banner").inner_text()
     assert {"no verdict", "not compared"} == set(pair_rows(page, "Verdict"))
-    assert {"–"} == set(pair_rows(page, "Floor"))
+    assert {"–"} == set(pair_rows(page, "Noise floor"))
     opened(page, site, "machines/other-h200-cuda/compare")
     assert ["other-h200, cuda", "nvidia-h200, cuda"] == page.locator("select[name=a] optgroup").evaluate_all(
         "groups => groups.map((group) => group.label)"
@@ -257,7 +257,7 @@ def test_a_comparison_on_paper_names_the_two(page, site):
 def test_the_same_record_twice_is_told(page, site):
     opened(page, site, "compare")
     page.locator("select[name=a]").select_option(index=0)
-    assert "the same record twice" in page.locator("#pair .gap-told").inner_text()
+    assert "the same record twice" in page.locator("#pair .gap-words").inner_text()
     assert not page.locator("#pair-cases").is_visible()
 
 

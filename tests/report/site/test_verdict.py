@@ -10,7 +10,7 @@ import pytest
 
 from prism_bench.analysis.comparison import compare
 from prism_bench.analysis.noise import Floor, Noise
-from prism_bench.report.site.pages.compare import RULES_TOLD
+from prism_bench.report.site.pages.compare import RULES_SHOWN
 from prism_bench.report.site.series_data import noise_data
 from prism_bench.report.site.sides import side_of
 from prism_bench.report.terminal.comparison import comparison_json
@@ -50,7 +50,7 @@ def answered(script, a, b, noise=None):
     """The browser's comparison of the records' sides."""
     sides = [json.loads(json.dumps(side_of(record))) for record in (a, b)]
     floors = json.loads(noise_data(noise).content.split(b", ", 2)[2].removesuffix(b");\n")) if noise else None
-    return script.evaluate("([a, b, n, r, w]) => prism.compare(a, b, n, r, w)", [*sides, floors, RULES_TOLD, NAMES])
+    return script.evaluate("([a, b, n, r, w]) => prism.compare(a, b, n, r, w)", [*sides, floors, RULES_SHOWN, NAMES])
 
 
 def stored(record):

@@ -11,7 +11,7 @@ from prism_bench.extensions.fusion.report.json_view import fusion_json
 from prism_bench.extensions.fusion.report.waterfall import waterfall
 from prism_bench.extensions.fusion.report.words import LEGEND, quantity_text, verdict
 from prism_bench.kernel import Chain, KernelSpec
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counters
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.workload import LABELS
@@ -23,12 +23,12 @@ _ASKED = {"dram_bytes": "bytes through DRAM", "cold_time": "cold time", "hot_tim
           "launch_time": "the host's time", "issued": "issued time", "energy": "energy", "error": "error"}  # fmt: skip
 
 
-def page(chronicle: Chronicle) -> Page:
+def page(context: SiteContext) -> Page:
     """Return the page of the chains of the catalogue."""
-    chains = _chains(chronicle)
+    chains = _chains(context)
     if not chains:
         return Page("fusion", "Fusion", {"chains": [], "source": None}, {"ledgers": (), "timed": False})
-    sources = _sources(chronicle, {spec.name for spec, _ in chains})
+    sources = _sources(context, {spec.name for spec, _ in chains})
     found = fusion.ledgers(chains, LABELS, sources)
     table = fusion.compared(found)
     kernels = {chain.name: f"{kernel_page(spec.name)}.html" for spec, chain in chains}
@@ -45,25 +45,25 @@ def _known(ledgers: Iterable[ChainLedger]) -> set[str]:
     return {name for ledger in ledgers for row in ledger.rows for name in _ASKED if row.value(name) is not None}
 
 
-def _chains(chronicle: Chronicle) -> list[tuple[KernelSpec, Chain]]:
+def _chains(context: SiteContext) -> list[tuple[KernelSpec, Chain]]:
     try:
-        return fusion.chains_of(chronicle.catalogue) if chronicle.catalogue else []
+        return fusion.chains_of(context.catalogue) if context.catalogue else []
     except UsageError:
         return []  # a catalogue without chains, which the page reports
 
 
-def _sources(chronicle: Chronicle, kernels: Set[str]) -> Sources:
+def _sources(context: SiteContext, kernels: Set[str]) -> Sources:
     """Return the newest record of this machine that timed a chain."""
-    told = [one for one in chronicle.told.values() if one.case.kernel in kernels and one.case.measurements]
+    told = [one for one in context.cases.values() if one.case.kernel in kernels and one.case.measurements]
     newest = max(told, key=lambda one: one.created, default=None)
     return Sources(newest.reading.record if newest else None, missing="no record of this machine timed a chain",
-                   uncounted="'prism-bench fusion --emulate' counts it", latencies=_latencies(chronicle),
-                   counters=counters(str(chronicle.places.profiles), chronicle.machine))  # fmt: skip
+                   uncounted="'prism-bench fusion --emulate' counts it", latencies=_latencies(context),
+                   counters=counters(str(context.places.profiles), context.machine))  # fmt: skip
 
 
-def _latencies(chronicle: Chronicle) -> "LatencyRecord | None":
+def _latencies(context: SiteContext) -> "LatencyRecord | None":
     """Return the newest times of served items; None where there are none that can be read."""
     try:
-        return read_times(None, chronicle.places.items)
+        return read_times(None, context.places.items)
     except ResultsError:
         return None

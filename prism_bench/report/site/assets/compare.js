@@ -1,9 +1,10 @@
 "use strict";
-// Any two records beside each other: the choice, which the link remembers, and the table of what the verdict's script says.
+// Any two records next to each other: the choice, which the link remembers, and the table of the result of the verdict's script.
 (async () => {
   const ready = () => { document.body.dataset.loaded = "data"; };
-  const { words } = prism.plot, { shelves, rules, look } = JSON.parse(document.getElementById("view").textContent);
-  const section = document.getElementById("pair"), form = section.querySelector("form.chooser"), gap = section.querySelector("p.gap-told");
+  const { words } = prism.plot, view = JSON.parse(document.getElementById("view").textContent);
+  const lists = view.shelves, { rules, look } = view;
+  const section = document.getElementById("pair"), form = section.querySelector("form.chooser"), gap = section.querySelector("p.gap-words");
   const found = section.querySelector(".found"), table = section.querySelector("table"), selects = { a: form.elements.a, b: form.elements.b };
   const part = (name) => found.querySelector(`[data-part=${name}]`);
   const made = (tag, attributes = {}, ...children) => {
@@ -17,32 +18,32 @@
   // One file after the other: the lists of two machines have the same names, and each is taken before the next one comes.
   async function listed() {
     const all = [];
-    for (const shelf of shelves)
-      for (const [first, path] of shelf.nights) {
-        const told = await prism.load(shelf.place + path) && prism.given.get(`nights ${first}`) || [];
-        for (const [created, commit, side] of told) if (side) all.push({ shelf, created, commit, side, key: `${shelf.machine} ${shelf.backend} ${created} ${commit}`.trim() });
+    for (const list of lists)
+      for (const [first, path] of list.nights) {
+        const rows = await prism.load(list.place + path) && prism.given.get(`nights ${first}`) || [];
+        for (const [created, commit, side] of rows) if (side) all.push({ list, created, commit, side, key: `${list.machine} ${list.backend} ${created} ${commit}`.trim() });
       }
     return all;
   }
 
   const title = (one) => `${one.created.slice(0, 16).replace("T", " ")}${one.commit ? ` ${one.commit}` : ""}`;
-  const whose = (shelf) => `${shelf.machine}, ${shelf.backend}`;
+  const whose = (list) => `${list.machine}, ${list.backend}`;
 
   function offer(select, all) {
-    for (const shelf of shelves) {
-      const own = all.filter((one) => one.shelf === shelf).reverse();
-      select.append(made("optgroup", { label: whose(shelf) }, ...own.map((one) => new Option(shelves.length > 1 ? `${title(one)}, ${shelf.machine}` : title(one), one.key))));
+    for (const list of lists) {
+      const own = all.filter((one) => one.list === list).reverse();
+      select.append(made("optgroup", { label: whose(list) }, ...own.map((one) => new Option(lists.length > 1 ? `${title(one)}, ${list.machine}` : title(one), one.key))));
     }
   }
 
   async function side(one) {
-    if (!prism.given.has(`${one.side} 0`)) await prism.load(`${one.shelf.place}data/records/${one.side}.js`);
+    if (!prism.given.has(`${one.side} 0`)) await prism.load(`${one.list.place}data/records/${one.side}.js`);
     return prism.given.get(`${one.side} 0`);
   }
 
-  async function noise(shelf) {
-    if (shelf.noise && shelf.floors === undefined) shelf.floors = await prism.load(shelf.place + shelf.noise) && prism.given.get("noise 0") || null;
-    return shelf.floors;
+  async function noise(list) {
+    if (list.noise && list.floors === undefined) list.floors = await prism.load(list.place + list.noise) && prism.given.get("noise 0") || null;
+    return list.floors;
   }
 
   // ---- the table
@@ -66,22 +67,22 @@
     return [holder.content.firstChild, made("small", {}, text)];
   }
 
-  function named(one, shelf) {
+  function named(one, list) {
     const [kernel, axes] = [one.case.split("[")[0], one.case.includes("[") ? one.case.slice(one.case.indexOf("[") + 1, -1) : ""];
-    const page = look.pages[kernel.split(":")[0]], link = page && shelf === shelves[0];
+    const page = look.pages[kernel.split(":")[0]], link = page && list === lists[0];
     const name = link ? made("a", { href: `${document.body.dataset.root}${page}#case=${encodeURIComponent(one.case)}` }, kernel) : made("span", { class: "name" }, kernel);
     const parts = axes.split(",").filter(Boolean).flatMap((axis, index) => [...(index ? [" "] : []), made("span", {}, axis)]);
     return made("th", { scope: "row", class: "text", "data-sort": one.case }, name, ...(parts.length ? [made("small", { class: "axes" }, ...parts)] : []));
   }
 
-  function row(one, shelf) {
+  function row(one, list) {
     const tone = TONES[one.verdict] || "muted", known = one.ratio !== undefined, whole = known && isFinite(one.high), [a, b] = one.seconds, [first, second] = one.spreads || [];
     const interval = made("td", { class: "text", "data-title": "95 % interval", "data-csv": whole ? `${one.low.toFixed(4)} to ${one.high.toFixed(4)}` : undefined },
       ...(whole ? whisker(one, tone) : [made("span", { class: "muted" }, "none")]));
-    return made("tr", { "data-verdict": one.verdict }, named(one, shelf), made("td", { class: "text", "data-title": "Metric" }, one.metric.replaceAll("_", " ")),
+    return made("tr", { "data-verdict": one.verdict }, named(one, list), made("td", { class: "text", "data-title": "Metric" }, one.metric.replaceAll("_", " ")),
       time("A", a, first), time("B", b, second),
       made("td", { "data-title": "Ratio", "data-sort": known ? one.ratio : "" }, known ? one.ratio.toFixed(3) : "–"), interval,
-      made("td", { "data-title": "Floor", "data-sort": known && isFinite(one.floor) ? one.floor : "" }, ...(known && isFinite(one.floor) ? [quantity(share(one.floor))] : ["–"])),
+      made("td", { "data-title": "Noise floor", "data-sort": known && isFinite(one.floor) ? one.floor : "" }, ...(known && isFinite(one.floor) ? [quantity(share(one.floor))] : ["–"])),
       made("td", { class: `text ${tone}`, "data-title": "Verdict" }, one.verdict, ...(one.reason ? [made("small", { class: "why" }, one.reason.replace(/(\d) us\b/g, "$1 µs"))] : [])));
   }
 
@@ -93,46 +94,46 @@
 
   const rank = (one) => [look.order.indexOf(one.verdict), -Math.abs(Math.log(one.ratio ?? 1))];
 
-  function show(told, [a, b], names) {
-    const counts = new Map(look.order.map((word) => [word, told.cases.filter((one) => one.verdict === word).length]).filter(([, count]) => count));
-    part("names").textContent = `${names[1]} (B) against ${names[0]} (A)${a.shelf === b.shelf ? `, ${whose(a.shelf)}` : ""}`;
-    const [strong, rest] = told.refused ? refusal(told.refused, a, b) : ["", ""];
+  function show(result, [a, b], names) {
+    const counts = new Map(look.order.map((word) => [word, result.cases.filter((one) => one.verdict === word).length]).filter(([, count]) => count));
+    part("names").textContent = `${names[1]} (B) against ${names[0]} (A)${a.list === b.list ? `, ${whose(a.list)}` : ""}`;
+    const [strong, rest] = result.refused ? refusal(result.refused, a, b) : ["", ""];
     part("refused").replaceChildren(made("strong", {}, strong), ` ${rest}`);
-    part("refused").hidden = !told.refused;
-    part("counts").replaceChildren(...(told.refused ? [] : [...counts].map(([word, count]) => made("li", { class: TONES[word] || "muted" }, `${count} ${word}`))));
-    part("notes").replaceChildren(...told.notes.map((note) => made("p", { class: "missing" }, note)));
-    const { cases, shift, widening, excess, changed, used, factor, offset } = told.control;
+    part("refused").hidden = !result.refused;
+    part("counts").replaceChildren(...(result.refused ? [] : [...counts].map(([word, count]) => made("li", { class: TONES[word] || "muted" }, `${count} ${word}`))));
+    part("notes").replaceChildren(...result.notes.map((note) => made("p", { class: "missing" }, note)));
+    const { cases, shift, widening, excess, changed, used, factor, offset } = result.control;
     const parts = [...(offset ? [`${offset > 0 ? "+" : "-"}${Math.abs(offset * 1e6).toFixed(2)} us a launch`] : []), ...(Math.abs(factor - 1) > 0.001 ? [`${((factor - 1) * 100).toFixed(1)} %`] : [])];
     part("control").textContent = cases ? `Control: ${cases} cases of identical code, median ratio ${shift.toFixed(3)}${used && parts.length ? `; divided out: ${parts.join(" and ")}` : ""}${widening > 1 ? `; every error was widened ${widening.toFixed(2)}x by what they differ` : ""}.${excess ? ` ${changed} of them have times that differ beyond chance: the machine changed between the two, and none of these verdicts can be trusted.` : ""}` : "";
     part("control").classList.toggle("bad", excess);
     [...table.tHead.rows[0].cells].forEach((head) => { const index = ["a", "b"].indexOf(head.dataset.key); if (index >= 0) (head.querySelector("button") || head).textContent = names[index]; });
     table.dataset.name = `${names[1]} against ${names[0]}`;
-    const ordered = [...told.cases].sort((x, y) => { const [i, s] = rank(x), [j, t] = rank(y); return i - j || s - t; });
-    table.tBodies[0].replaceChildren(...ordered.map((one) => row(one, b.shelf)));
+    const ordered = [...result.cases].sort((x, y) => { const [i, s] = rank(x), [j, t] = rank(y); return i - j || s - t; });
+    table.tBodies[0].replaceChildren(...ordered.map((one) => row(one, b.list)));
     [gap.hidden, found.hidden] = [true, false];
-    if (!told.cases.length) explain("The two records have no case in common.");
+    if (!result.cases.length) explain("The two records have no case in common.");
     table.dispatchEvent(new Event("filled"));
   }
 
   // ---- the choice
   const all = await listed();
-  if (all.length < 2) return ready(); // the page has said so
+  if (all.length < 2) return ready(); // the page explains it
   Object.values(selects).forEach((select) => offer(select, all));
 
   let turn = 0;
   async function chosen() {
     const mine = ++turn, pair = ["a", "b"].map((name) => all.find((one) => one.key === selects[name].value));
     if (pair[0] === pair[1]) return explain("This is the same record twice: choose another one on either side.");
-    const sides = await Promise.all(pair.map(side)), floors = await noise(pair[1].shelf);
+    const sides = await Promise.all(pair.map(side)), known = await noise(pair[1].list);
     if (mine !== turn) return undefined;
     const lost = pair.find((_, index) => !sides[index]);
     if (lost) return explain(`The record of ${title(lost)} could not be read when this site was made.`);
-    const apart = pair[0].shelf.machine !== pair[1].shelf.machine, names = pair.map((one) => apart ? `${one.shelf.machine} ${title(one)}` : title(one));
-    return show(prism.compare(...sides, floors, rules, names), pair, names);
+    const apart = pair[0].list.machine !== pair[1].list.machine, names = pair.map((one) => apart ? `${one.list.machine} ${title(one)}` : title(one));
+    return show(prism.compare(...sides, known, rules, names), pair, names);
   }
 
   function recall() {
-    const own = all.filter((one) => one.shelf === shelves[0]), state = prism.state(), last = own.at(-1) || all.at(-1);
+    const own = all.filter((one) => one.list === lists[0]), state = prism.state(), last = own.at(-1) || all.at(-1);
     const start = { b: last, a: own.at(-2) || all.find((one) => one !== last) };
     for (const [name, select] of Object.entries(selects)) {
       select.value = state.get(name) || "";

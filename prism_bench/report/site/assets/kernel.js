@@ -1,5 +1,5 @@
 "use strict";
-// The pictures that are drawn from a kernel's data: a case over the nights, its processes, its place under the roofs.
+// The pictures that are drawn from a kernel's data: a case over all runs, its processes, its place under the roofs.
 (() => {
   const { chart, around, words, gap } = prism.plot;
   const view = JSON.parse(document.getElementById("view").textContent);
@@ -8,10 +8,10 @@
   const figures = (kind) => [...document.querySelectorAll(`figure[data-plot=${kind}]`)];
   const named = (metric) => metric.replaceAll("_", " ");
 
-  const nights = () => Object.assign([], ...parts("nights", view.data.nights));
+  const runs = () => Object.assign([], ...parts(`nights`, view.data.nights));
   const parts = (name, listed) => listed.map(([first]) => {
     const chunk = prism.given.get(`${name} ${first}`) || [];
-    return Object.fromEntries(chunk.map((night, index) => [first + index, night]));
+    return Object.fromEntries(chunk.map((run, index) => [first + index, run]));
   });
 
   function series(name, key) {
@@ -24,18 +24,18 @@
   }
 
   function trend(figure, chosen, metric) {
-    const own = series(chosen.name, `${metric} kernel`), when = nights();
-    const peer = chosen.derived.best_peer, beside = peer ? series(chosen.name, `${metric} peer:${peer}`) : [];
-    if (own.length < 2) return gap(figure, own.length ? `One night so far: ${words.time(own[0][1])}. A line needs a second one.` : `No night has a ${named(metric)} of this case that can be trusted.`);
-    const all = [...own, ...beside].map(([, value]) => value), first = own[0][0], last = own.at(-1)[0];
-    const date = (night) => when[Math.round(night)]?.[0].slice(0, 10) || "";
-    const { across, up, add, say, inner } = chart(figure, `${named(metric)} of ${chosen.name} over ${own.length} nights`, {
+    const own = series(chosen.name, `${metric} kernel`), when = runs();
+    const peer = chosen.derived.best_peer, other = peer ? series(chosen.name, `${metric} peer:${peer}`) : [];
+    if (own.length < 2) return gap(figure, own.length ? `One run so far: ${words.time(own[0][1])}. A line needs a second one.` : `No run has a ${named(metric)} of this case that can be trusted.`);
+    const all = [...own, ...other].map(([, value]) => value), first = own[0][0], last = own.at(-1)[0];
+    const date = (run) => when[Math.round(run)]?.[0].slice(0, 10) || "";
+    const { across, up, add, say, inner } = chart(figure, `${named(metric)} of ${chosen.name} over ${own.length} runs`, {
       height: 280, x: { domain: [first - 0.5, last + 0.5], words: date }, y: { domain: around(all, 0.1), words: words.time },
     });
     const radius = own.length > 400 ? 1.3 : own.length > 100 ? 2 : 3;
-    const dots = (points, colour, whose) => points.forEach(([night, value]) =>
-      add("circle", { cx: across(night), cy: up(value), r: radius, fill: colour }, `${whose}${date(night)} ${when[night]?.[1] || ""}: ${words.time(value)}`));
-    dots(beside, "var(--third)", `${peer} `);
+    const dots = (points, colour, whose) => points.forEach(([run, value]) =>
+      add("circle", { cx: across(run), cy: up(value), r: radius, fill: colour }, `${whose}${date(run)} ${when[run]?.[1] || ""}: ${words.time(value)}`));
+    dots(other, "var(--third)", `${peer} `);
     dots(own, "var(--second)", "");
     const mine = chosen.steps.filter((step) => step.metric === metric && step.subject === "kernel").sort((a, b) => a.night - b.night);
     mine.forEach((step, index) => {
@@ -46,17 +46,17 @@
       add("path", { d: `M${across(step.night - 0.5)} ${inner.top}V${inner.bottom}`, stroke: colour, "stroke-dasharray": "3 3" }, `${date(step.night)}: ${step.cause.join("; also ")}`);
       say(`${step.ratio > 1 ? "+" : "−"}${Math.abs((step.ratio - 1) * 100).toFixed(1)} %`, { x: across(step.night - 0.5) + 5, y: inner.top + 10, fill: colour });
     });
-    if (beside.length) say(peer, { x: inner.right, y: up(beside.at(-1)[1]) - 6, "text-anchor": "end" });
+    if (other.length) say(peer, { x: inner.right, y: up(other.at(-1)[1]) - 6, "text-anchor": "end" });
   }
 
   function strips(figure, chosen, metric) {
     const found = chosen.measurements.filter((one) => one.metric === metric && one.processes.length);
     if (!found.length) return gap(figure, chosen.measurements.find((one) => one.metric === metric)?.reason || `No ${named(metric)} was measured.`);
     const own = found.find((one) => one.subject === "kernel") || found[0];
-    const floor = view.floors[metric], samples = own.processes.flat(), rows = own.processes.length;
-    const [low, high] = around(samples, 0.08), near = floor && floor > low - (high - low) && floor < high;
+    const least = view.floors[metric], samples = own.processes.flat(), rows = own.processes.length;
+    const [low, high] = around(samples, 0.08), near = least && least > low - (high - low) && least < high;
     const { across, add, say, inner } = chart(figure, `${samples.length} samples of ${chosen.name} in ${rows} processes`, {
-      height: 60 + rows * 34, left: 74, x: { domain: near ? [Math.min(low, floor * 0.995), high] : [low, high], words: words.time }, y: { domain: [rows, 0], ticks: [], words: String },
+      height: 60 + rows * 34, left: 74, x: { domain: near ? [Math.min(low, least * 0.995), high] : [low, high], words: words.time }, y: { domain: [rows, 0], ticks: [], words: String },
     });
     own.processes.forEach((process, row) => {
       const middle = inner.top + (row + 0.5) * (inner.bottom - inner.top) / rows;
@@ -65,7 +65,7 @@
         `${words.time(value)}${own.clocks[row]?.[index] ? ` at ${own.clocks[row][index]} MHz` : ""}`));
     });
     add("path", { d: `M${across(own.median)} ${inner.top}V${inner.bottom}`, stroke: "var(--ink)", "stroke-width": 1.2 }, `median ${words.time(own.median)}`);
-    if (near) add("path", { d: `M${across(floor)} ${inner.top}V${inner.bottom}`, stroke: "var(--muted)", "stroke-dasharray": "3 3" }, `launch floor ${words.time(floor)}`);
+    if (near) add("path", { d: `M${across(least)} ${inner.top}V${inner.bottom}`, stroke: "var(--muted)", "stroke-dasharray": "3 3" }, `launch overhead ${words.time(least)}`);
     if (!own.valid) say(`not to be trusted: ${own.reason}`, { x: inner.left, y: inner.top + 2, fill: "var(--bad)" });
   }
 

@@ -1,5 +1,5 @@
 "use strict";
-// The pictures that carry their own numbers: steps of a trend, a run's telemetry, chains before and after, kernels beside their rivals and under the roofs.
+// The pictures that carry their own numbers: steps of a trend, a run's telemetry, chains before and after, kernels next to their rivals and under the roofs.
 (() => {
   const { chart, around, words } = prism.plot;
   const view = JSON.parse(document.getElementById("view")?.textContent || "null");
@@ -19,15 +19,15 @@
 
   const telemetry = () => figures("telemetry").forEach((figure) => {
     const spans = view.quantities[figure.dataset.quantity], unit = figure.dataset.unit;
-    const told = spans.map((span, index) => [index, span]).filter(([, span]) => span);
+    const known = spans.map((span, index) => [index, span]).filter(([, span]) => span);
     const write = unit === "1" ? words.share : unit === "Hz" ? words.rate("Hz") : (value) => `${Math.round(value)} ${unit}`;
     const { across, up, add } = chart(figure, `${figure.querySelector("h3").textContent} over the run`, {
       height: 200, bottom: 26, x: { domain: [-1, spans.length], title: `${spans.length} windows` },
-      y: { domain: around(told.flatMap(([, span]) => [span[0], span[2]])), words: write },
+      y: { domain: around(known.flatMap(([, span]) => [span[0], span[2]])), words: write },
     });
-    for (const [index, [low, , high]] of told)
+    for (const [index, [low, , high]] of known)
       if (high > low) add("path", { d: `M${across(index)} ${up(low)}V${up(high)}`, stroke: "var(--second)", "stroke-width": 1.2, "stroke-opacity": 0.6 });
-    for (const [index, [low, middle, high]] of told)
+    for (const [index, [low, middle, high]] of known)
       add("circle", { cx: across(index), cy: up(middle), r: 1.6, fill: "var(--accent)" },
         `${view.windows[index][0]}, ${named(view.windows[index][1])}: ${write(middle)} (${write(low)} to ${write(high)})`);
   });

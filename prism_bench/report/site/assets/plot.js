@@ -80,8 +80,8 @@
   }
 
   const around = (values, share = 0.06) => {
-    const low = Math.min(...values), high = Math.max(...values), room = (high - low) * share || high * 0.02 || 1;
-    return [low - room, high + room];
+    const low = Math.min(...values), high = Math.max(...values), margin = (high - low) * share || high * 0.02 || 1;
+    return [low - margin, high + margin];
   };
 
   const gap = (figure, text) => {
@@ -93,7 +93,7 @@
     figure.classList.add("empty");
   };
 
-  // Names beside points, each at the first free place around its own; one without a free place is left out.
+  // Names next to points, each at the first free place around its own; one without a free place is left out.
   function name(plot, points, taken) {
     const PLACES = [[7, 4, "start"], [5, 14, "start"], [-5, -6, "end"], [5, -6, "start"], [0, 17, "middle"], [0, -8, "middle"], [-7, 4, "end"], [-5, 14, "end"]];
     const free = ([x0, y0, x1, y1]) => x0 >= plot.inner.left && x1 <= plot.inner.right && y0 >= plot.inner.top && y1 <= plot.inner.bottom
@@ -110,7 +110,7 @@
     }
   }
 
-  // Points {case, label, variant, intensity, flop_rate, picked} under the roofs; `names` are written beside the largest workloads.
+  // Points {case, label, variant, intensity, flop_rate, picked} under the roofs; `names` are written next to the largest workloads.
   const LOOKS = { S0: ["var(--paper)", 3.6], S1: ["var(--second)", 4.2], S2: ["var(--accent)", 4.8] };
   function roofline(figure, all, { bandwidth, ...roofs }, { height, names }) {
     const points = all.filter((one) => one.intensity && one.flop_rate);

@@ -16,7 +16,7 @@ prism.load = (path) => new Promise((resolve) => {
   document.head.append(script);
 });
 
-// What the link says, such as `#catalogue.q=soft&catalogue.sort=S1 descending`.
+// What the link remembers, such as `#catalogue.q=soft&catalogue.sort=S1 descending`.
 prism.state = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
 prism.remember = (key, value) => {
   const state = prism.state();

@@ -11,7 +11,7 @@
   const share = (value) => `${(value * 100).toFixed(Math.abs(value) >= 0.1 ? 0 : 1)} %`;
   const named = (metric) => metric.replaceAll("_", " ");
 
-  // The chance that Student's t with a whole number of degrees of freedom lies within -t and t: M. Abramowitz, I. Stegun,
+  // The chance that Student's t with a whole number of degrees of freedom is within -t and t: M. Abramowitz, I. Stegun,
   // Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
   function within(t, freedom) {
     const angle = Math.atan2(t, Math.sqrt(freedom)), cosine = Math.cos(angle), odd = freedom % 2;
@@ -121,7 +121,7 @@
 
   function worded(one, significant, confirmed, rules) {
     const found = one.estimates[0], seen = one.floors[0];
-    if (!found.freedom) return ["inconclusive", "one process a side says nothing of the spread between processes"];
+    if (!found.freedom) return ["inconclusive", "one process a side does not show the spread between processes"];
     const word = found.log > 0 ? "slower" : "faster", [low, high] = interval(found, rules.confidence), size = share(Math.abs(found.ratio - 1));
     if (significant && Math.abs(found.log) > Math.log1p(seen)) {
       const reason = withheld(one, confirmed, word, size, rules);
@@ -129,8 +129,8 @@
     }
     const within = Math.max(high, 1 / Math.max(low, 1e-9)) - 1, beyond = Math.max(low, 1 / high) > 1 + rules.least;
     if (within < rules.most && !beyond) return ["same", `within ${share(Math.max(1, Math.ceil(+(within * 1e3).toFixed(6))) / 1e3)}`];
-    if (significant) return ["inconclusive", `withheld: ${size} ${word} is below the floor of ${share(seen)}`];
-    return ["inconclusive", `${share(low - 1)} to ${share(high - 1)} is neither nothing nor a change`];
+    if (significant) return ["inconclusive", `withheld: ${size} ${word} is below the noise floor of ${share(seen)}`];
+    return ["inconclusive", `${share(low - 1)} to ${share(high - 1)}: the interval neither shows nor excludes a change`];
   }
 
   const STILL = { log: 0, error: 0 };
@@ -244,17 +244,17 @@
   }
 
   function notes(a, b, noise, names) {
-    const told = units(a, b);
+    const remarks = units(a, b);
     const differ = [...new Set([...Object.keys(a.software), ...Object.keys(b.software)])].filter((name) => a.software[name] !== b.software[name]);
-    if (differ.length) told.push(`software differs: ${differ.map((name) => `${name} ${a.software[name] ?? "none"} -> ${b.software[name] ?? "none"}`).join(", ")}`);
-    [a, b].forEach((side, index) => { if (!side.complete) told.push(`${names[index]} was cut short`); });
+    if (differ.length) remarks.push(`software differs: ${differ.map((name) => `${name} ${a.software[name] ?? "none"} -> ${b.software[name] ?? "none"}`).join(", ")}`);
+    [a, b].forEach((side, index) => { if (!side.complete) remarks.push(`${names[index]} was cut short`); });
     const misfit = noise && [["device", noise.device, b.device], ["backend", noise.backend, b.backend], ["protocol", noise.protocol, b.version]].find(([, own, other]) => own !== other);
-    if (misfit) told.push(`the stored noise floor is of ${misfit[0]} ${misfit[1]}, not ${misfit[2]}: it is not used`);
+    if (misfit) remarks.push(`the stored noise floor is of ${misfit[0]} ${misfit[1]}, not ${misfit[2]}: it is not used`);
     for (const [mine, theirs, name] of [[a, b, names[0]], [b, a, names[1]]]) {
       const alone = Object.keys(mine.cases).filter((one) => !(one in theirs.cases));
-      if (alone.length) told.push(`only ${name} has ${alone.length} case${alone.length > 1 ? "s" : ""}: ${alone.slice(0, 3).join(", ")}${alone.length > 3 ? " ..." : ""}`);
+      if (alone.length) remarks.push(`only ${name} has ${alone.length} case${alone.length > 1 ? "s" : ""}: ${alone.slice(0, 3).join(", ")}${alone.length > 3 ? " ..." : ""}`);
     }
-    return [told, Boolean(misfit)];
+    return [remarks, Boolean(misfit)];
   }
 
   function missing(pair, names) {
@@ -298,14 +298,14 @@
   function ofIdentical(word, reason, { used }, changes, around, rules) {
     const changed = rules.changed.includes(word);
     if (changed && used && !changes) return ["inconclusive", `${rules.stands_out} ${word}: ${around ?? "the machine changed, not the kernel"}`];
-    if (changed) return [word, `identical machine code: ${around ?? "the machine or what surrounds it changed"}`];
-    if (used && !changes && word !== "same") return ["same", `identical machine code; its times alone say ${word}`];
+    if (changed) return [word, `identical machine code: ${around ?? "the machine or its environment changed"}`];
+    if (used && !changes && word !== "same") return ["same", `identical machine code; by its times alone ${word}`];
     return [word, reason];
   }
 
-  // B against A, each the side of a record. `refused` tells why there is no verdict; times, ratios and intervals are there.
+  // B against A, each the side of a record. `refused` is why there is no verdict; times, ratios and intervals are there.
   prism.compare = (a, b, noise, rules, names) => {
-    const why = refused(a, b), [told, misfit] = notes(a, b, why ? null : noise, names);
+    const why = refused(a, b), [remarks, misfit] = notes(a, b, why ? null : noise, names);
     const rows = Object.keys(a.cases).filter((name) => name in b.cases)
       .map((name) => row(name, [a.cases[name], b.cases[name]], names, why || misfit ? null : noise, why, rules));
     const timed = rows.filter((one) => one.pair), alike = timed.filter((one) => one.identical && !why && rules.control);
@@ -320,6 +320,6 @@
       Object.assign(one, { ratio: ratio.ratio, low, high, floor: seen, cycles: cycles?.ratio ?? null, verdict: word, reason: words });
       if (why) Object.assign(one, { verdict: "no verdict", reason: null, floor: Infinity });
     });
-    return { refused: why, notes: told, control: found, cases: rows };
+    return { refused: why, notes: remarks, control: found, cases: rows };
   };
 })();

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link
 from prism_bench.report.terminal.case_table import VERDICTS
@@ -11,22 +11,22 @@ from prism_bench.report.terminal.case_table import VERDICTS
 NEAR = timedelta(days=30)  # a budget that ends within these is worth a word
 
 
-def page(chronicle: Chronicle) -> Page:
+def page(context: SiteContext) -> Page:
     today = datetime.now(UTC).date()
-    found = sorted((_budget(chronicle, one, today) for one in chronicle.reading.every_budget), key=_rank)
+    found = sorted((_budget(context, one, today) for one in context.reading.every_budget), key=_rank)
     counts = Counter(one["verdict"] for one in found)
-    reading = chronicle.reading
+    reading = context.reading
     view = {
-        "night": chronicle.record.created, "device_file": reading.promises.source or None,
+        "night": context.record.created, "device_file": reading.promises.source or None,
         "counts": {word: counts[word] for word in VERDICTS if counts[word]}, "budgets": found,
     }  # fmt: skip
     return Page("budgets", "Budgets", view)
 
 
-def _budget(chronicle, one, today: date):
-    budget, case = one.budget, chronicle.told.get(one.case)
+def _budget(context, one, today: date):
+    budget, case = one.budget, context.cases.get(one.case)
     return {
-        "case": one.case, "label": case.case.label if case else "", "link": case_link(chronicle, one.case),
+        "case": one.case, "label": case.case.label if case else "", "link": case_link(context, one.case),
         "metric": budget.metric, "at_most": budget.at_most, "at_least": budget.at_least, "limit": budget.limit,
         "value": one.value, "interval": one.interval, "verdict": one.verdict, "use": use(budget, one.value),
         "source": one.source,

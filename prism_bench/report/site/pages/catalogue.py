@@ -3,37 +3,37 @@
 from collections.abc import Sequence
 
 from prism_bench.analysis.summary import number
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
+from prism_bench.report.site.shown import ShownCase
 from prism_bench.report.site.sparkline import sparkline
-from prism_bench.report.site.told import Told
 from prism_bench.report.terminal.case_table import VERDICTS, Row, table_of
 from prism_bench.workload import LABELS
 
-_ORIGINS = {"night": "measured", "older": "older", "round": "round"}  # the best first: it stands for the row
+_ORIGINS = {"newest": "measured", "older": "older", "round": "round"}  # the best first: it represents the row
 _NIGHTS = 60  # of a sparkline
 
 
-def page(chronicle: Chronicle) -> Page:
-    rows = [row for kernel, told in chronicle.kernels() for row in _rows(chronicle, kernel, told)]
+def page(context: SiteContext) -> Page:
+    rows = [row for kernel, told in context.kernels() for row in _rows(context, kernel, told)]
     rows.sort(key=lambda row: row["state"] == "unmeasured")
     shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": LABELS,
              "verdicts": [word for word in VERDICTS if any(row["budget"] == word for row in rows)]}  # fmt: skip
-    return Page("catalogue", "Catalogue", {"created": chronicle.record.created, "kernels": rows}, shown)
+    return Page("catalogue", "Catalogue", {"created": context.record.created, "kernels": rows}, shown)
 
 
-def _rows(chronicle, kernel: str, told: Sequence[Told]):
+def _rows(context, kernel: str, told: Sequence[ShownCase]):
     """A row for the kernel and one for each variant of it."""
-    spec = chronicle.catalogue.kernels.get(kernel) if chronicle.catalogue else None
+    spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
     variants = [None, *(spec.variants if spec else ())]
     variants += [one.case.variant for one in told if one.case.variant not in variants]
     for variant in dict.fromkeys(variants):
         own = {one.case.label: one for one in told if one.case.variant == variant}
         family = spec.family if spec else next((one.case.family for one in told), "")
-        yield _row(chronicle, kernel, variant, family, own)
+        yield _row(context, kernel, variant, family, own)
 
 
-def _row(chronicle, kernel, variant, family, own: dict[str, Told]):
+def _row(context, kernel, variant, family, own: dict[str, ShownCase]):
     largest = next((own[label] for label in reversed(LABELS) if label in own and _time(own[label])), None)
     rest = [label for label in own if label not in LABELS]
     largest = largest or next((own[label] for label in rest), None)
@@ -41,32 +41,32 @@ def _row(chronicle, kernel, variant, family, own: dict[str, Told]):
         "kernel": kernel, "variant": variant, "family": family, "link": f"{kernel_page(kernel)}.html",
         "times": {label: _cell(own[label]) for label in (*LABELS, *rest) if label in own},
         "limit": _limit(largest), "peer": _peer(largest), "budget": _budget(list(own.values())),
-        "trend": _trend(chronicle, largest), "state": _state(own),
+        "trend": _trend(context, largest), "state": _state(own),
     }  # fmt: skip
 
 
-def _time(told: Told):
+def _time(told: ShownCase):
     metric = "cold_time" if number(told.row["cold_time"]) else "wall_time"
     return number(told.row[metric])
 
 
-def _cell(told: Told):
+def _cell(told: ShownCase):
     reason = told.case.reason if told.case.status != "ok" else told.row["invalid"]
     return {"case": told.case.name, "workload": told.row["workload"], "seconds": _time(told),
             "status": told.case.status, "reason": reason, "created": told.created, "origin": told.origin}  # fmt: skip
 
 
-def _limit(told: Told | None):
+def _limit(told: ShownCase | None):
     share = number(told.row["bound_share"]) if told else None
     return {"share": share, "by": told.row["bound"], "label": told.case.label} if share else None
 
 
-def _peer(told: Told | None):
+def _peer(told: ShownCase | None):
     ratio = number(told.row["peer_ratio"]) if told else None
     return {"ratio": ratio, "name": told.row["best_peer"], "label": told.case.label} if ratio else None
 
 
-def _budget(told: Sequence[Told]) -> str:
+def _budget(told: Sequence[ShownCase]) -> str:
     """The worst verdict of all its cases; an empty word where nothing was promised."""
     rows: Sequence[Row] = table_of([one.line for one in told]).rows
     words = [row.budget.sort for row in rows if row.budget.sort]
@@ -85,15 +85,15 @@ def _state(own):
     return next((word for origin, word in _ORIGINS.items() if origin in origins), "unmeasured")
 
 
-def _trend(chronicle, told: Told | None):
-    """The last nights of its cold time and the newest step in it."""
+def _trend(context, told: ShownCase | None):
+    """Return the last runs of its cold time and the newest step in it."""
     if told is None:
         return None
     wanted = {("cold_time", "kernel"), ("wall_time", "kernel")}
-    series = [one for one in chronicle.series.get(told.case.name, ()) if (one.key.metric, one.key.subject) in wanted]
+    series = [one for one in context.series.get(told.case.name, ()) if (one.key.metric, one.key.subject) in wanted]
     if not series:
         return None
     values = series[0].values[-_NIGHTS:]
-    steps = [step for step in chronicle.steps.get(told.case.name, ()) if step.key == series[0].key]
+    steps = [step for step in context.steps.get(told.case.name, ()) if step.key == series[0].key]
     return {"label": told.case.label, "nights": len(series[0].values), "line": sparkline(values),
             "step": steps[0].ratio if steps else None, "since": steps[0].since if steps else None}  # fmt: skip

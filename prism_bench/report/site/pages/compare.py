@@ -1,4 +1,4 @@
-"""The newest night beside earlier ones, and any two records beside each other, case by case, with intervals."""
+"""The newest run next to earlier ones, and any two records next to each other, case by case, with intervals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -7,15 +7,15 @@ from math import log
 from prism_bench.analysis import comparison, control, environment, estimate, medians, placements, verdict
 from prism_bench.analysis.comparison import ComparedCase, RecordComparison
 from prism_bench.report.site.against import name_of
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.pages.overview import case_link
 from prism_bench.report.terminal.comparison import comparison_json
 
 _ORDER = ("slower", "faster", "inconclusive", "not compared", "same")
 _UNKNOWN = {"ratio": None, "low": None, "high": None, "floor": None}  # of a case that could not be compared
-# What the verdict's script is told of the rules, so that no figure of theirs stands in two places.
-RULES_TOLD = {
+# The rules as the verdict's script gets them, so that each of their figures is in one place.
+RULES_SHOWN = {
     **asdict(verdict.RULES), "ticks": verdict.TICKS, "alpha": estimate.ALPHA, "power": estimate.POWER,
     "outgrown": estimate.OUTGROWN, "sampled": medians.SAMPLED, "supported": placements.SUPPORTED,
     "trimmed": placements.TRIMMED, "few": placements.FEW, "witnesses": placements.WITNESSES,
@@ -27,16 +27,17 @@ RULES_TOLD = {
 _REACH = log(1.25)  # a whisker's picture ends here; what is beyond touches its edge
 
 
-def page(chronicle: Chronicle, shelves: Sequence[Mapping[str, object]]) -> Page:
-    pairs = [_pair(chronicle, facts, found) for facts, found in chronicle.comparisons]
-    view = {"night": chronicle.record.created, "against": pairs, "shelves": shelves, "rules": RULES_TOLD}
-    pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in chronicle.kernels()}
-    shown = {"whisker": whisker, "look": {"order": _ORDER, "reach": _REACH, "pages": pages},
+def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
+    pairs = [_pair(context, facts, found) for facts, found in context.comparisons]
+    view = {"night": context.record.created, "against": pairs, "shelves": shelves, "rules": RULES_SHOWN}
+    pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
+    look = {"order": _ORDER, "reach": _REACH, "pages": pages}
+    shown = {"whisker": whisker, "look": look, "script": {"shelves": shelves, "rules": RULES_SHOWN, "look": look},
              "offered": sum(one["records"] for one in shelves)}  # fmt: skip
     return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"))
 
 
-def _pair(chronicle, facts, found: RecordComparison | str):
+def _pair(context, facts, found: RecordComparison | str):
     told = {**{key: value for key, value in asdict(facts).items() if key in ("file", "created", "commit")},
             "name": name_of(facts)}  # fmt: skip
     if isinstance(found, str):
@@ -44,7 +45,7 @@ def _pair(chronicle, facts, found: RecordComparison | str):
     ordered = sorted(found.cases, key=_rank)
     plain = comparison_json(found)
     rows = {one["case"]: one for one in plain.pop("cases")}
-    cases = [{**_UNKNOWN, **rows[one.case], "link": case_link(chronicle, one.case)} for one in ordered]
+    cases = [{**_UNKNOWN, **rows[one.case], "link": case_link(context, one.case)} for one in ordered]
     return {**told, "reason": None, **plain, "cases": cases}
 
 

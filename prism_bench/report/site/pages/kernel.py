@@ -10,11 +10,11 @@ from prism_bench.analysis.summary import number
 from prism_bench.files import spec_file
 from prism_bench.measurement import Measurement
 from prism_bench.metric import MEASURED
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counted
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.resources import resources
-from prism_bench.report.site.told import Told
+from prism_bench.report.site.shown import ShownCase
 from prism_bench.report.terminal.case_table import table_of
 from prism_bench.report.verification import checks_of
 from prism_bench.run_record import encode_measurement
@@ -25,36 +25,38 @@ _DERIVED = ("bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensit
             "cpu_ratio_end_to_end", "error", "invalid", "throttled", "energy", "dram_bytes")  # fmt: skip
 
 
-def pages(chronicle: Chronicle, loads: Mapping[str, Sequence]) -> Iterator[Page]:
+def pages(context: SiteContext, loads: Mapping[str, Sequence]) -> Iterator[Page]:
     """One page for each kernel of the catalogue or of a record."""
-    compiled = resources(chronicle.places)
-    for kernel, told in chronicle.kernels():
-        yield _page(chronicle, kernel, sorted(told, key=_order), compiled.get(kernel), loads)
+    compiled = resources(context.places)
+    for kernel, told in context.kernels():
+        yield _page(context, kernel, sorted(told, key=_order), compiled.get(kernel), loads)
 
 
-def _order(told: Told):
+def _order(told: ShownCase):
     """The kernel before its variants, small workloads before large ones."""
     label = told.case.label
     return told.case.variant or "", LABELS.index(label) if label in LABELS else len(LABELS), told.case.name
 
 
-def _page(chronicle, kernel, told, compiled, loads):
-    spec = chronicle.catalogue.kernels.get(kernel) if chronicle.catalogue else None
-    counts = {one.case.name: counted(chronicle, one) for one in told}
+def _page(context, kernel, told, compiled, loads):
+    spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
+    counts = {one.case.name: counted(context, one) for one in told}
     view = {
         "kernel": kernel,
         "family": spec.family if spec else next((one.case.family for one in told), ""),
         "meaning": _meaning(spec),
-        "nights": len(chronicle.own),
+        "nights": len(context.own),
         "data": {"nights": loads[""], "series": loads[kernel]},
-        "roofs": {"bandwidth": chronicle.reading.limits.ceilings.get("bandwidth"), **roofs(chronicle.reading.limits)},
-        "cases": [_case(chronicle, one, counts[one.case.name]) for one in told],
+        "roofs": {"bandwidth": context.reading.limits.ceilings.get("bandwidth"), **roofs(context.reading.limits)},
+        "cases": [_case(context, one, counts[one.case.name]) for one in told],
         "resources": compiled,
     }
-    shown = {"told": told, "table": table_of([one.line for one in told]), "counts": counts, "spec": spec,
+    shown = {"cases": told, "table": table_of([one.line for one in told]), "counts": counts, "spec": spec,
              "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
-             "sources": _sources(spec), "steps": chronicle.steps, "edges": _edges(chronicle, kernel),
-             "checks": {one.case.name: checks_of(one.case) for one in told}}  # fmt: skip
+             "sources": _sources(spec), "steps": context.steps, "edges": _edges(context, kernel),
+             "checks": {one.case.name: checks_of(one.case) for one in told},
+             "script": {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
+                        "floors": dict(context.reading.limits.floors)}}  # fmt: skip
     return Page(kernel_page(kernel), kernel, view, shown, "kernel", ("plot.js", "kernel.js"))
 
 
@@ -75,13 +77,13 @@ def _sources(spec):
     return [(f"{spec.family}/{path.name}", path.read_text("utf-8", "replace")) for path in paths if path.is_file()]
 
 
-def _edges(chronicle, kernel):
-    """How many edge and golden cases of the newest night there were, and which went wrong."""
-    own = [case for case in chronicle.reading.edges if case.kernel == kernel]
+def _edges(context, kernel):
+    """Return how many edge and golden cases the newest run had, and which went wrong."""
+    own = [case for case in context.reading.edges if case.kernel == kernel]
     return {"count": len(own), "wrong": [case for case in own if case.status not in ("ok", "skipped")]}
 
 
-def _case(chronicle, told: Told, counts):
+def _case(context, told: ShownCase, counts):
     case = told.case
     return {
         "name": case.name, "variant": case.variant, "label": case.label, "workload": case.workload,
@@ -90,7 +92,7 @@ def _case(chronicle, told: Told, counts):
         "derived": {name: _plain(told.row[name]) for name in _DERIVED},
         "measurements": [_measurement(one) for one in case.measurements],
         "verification": case.verification, "counters": counts,
-        "steps": [_step(chronicle, step) for step in chronicle.steps.get(case.name, ())],
+        "steps": [_step(context, step) for step in context.steps.get(case.name, ())],
         "reproduce": command(told.reading.record, GateCheck(case.name, None, case.status)),
     }  # fmt: skip
 
@@ -107,8 +109,8 @@ def _measurement(one: Measurement):
             if one.metric in MEASURED else None}  # fmt: skip
 
 
-def _step(chronicle, step):
-    night = next(n for n, facts in enumerate(chronicle.own) if facts.file == step.record)
+def _step(context, step):
+    night = next(n for n, facts in enumerate(context.own) if facts.file == step.record)
     return {"metric": step.key.metric, "subject": step.key.subject, "night": night, "nights": step.nights,
             "before": step.before, "after": step.after, "ratio": step.ratio, "since": step.since, "worse": step.worse,
             "recovered": step.recovered, "record": step.record, "commits": step.commits,

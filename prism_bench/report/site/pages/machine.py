@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from prism_bench.analysis.summary import number
 from prism_bench.report.machine import facts, machine_name
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link
 from prism_bench.report.terminal.noise import noise_json
@@ -13,28 +13,28 @@ from prism_bench.report.terminal.noise import noise_json
 _QUANTITIES = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
 
 
-def page(chronicle: Chronicle, loads: Mapping[str, Sequence]) -> Page:
-    reading, record = chronicle.reading, chronicle.record
-    noise = noise_json(chronicle.noise) if chronicle.noise else None
+def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
+    reading, record = context.reading, context.record
+    noise = noise_json(context.noise) if context.noise else None
     view = {
         "machine": machine_name(record), "night": record.created, "backend": record.backend,
         "floors": dict(reading.limits.floors), "ceilings": dict(reading.limits.ceilings),
         "sources": dict(reading.limits.sources), "warm": reading.limits.warm,
         "facts": {title: dict(pairs) for title, pairs in facts(record)},
-        "rulers": [_ruler(chronicle, told) for told in chronicle.told.values() if told.case.ceiling],
+        "rulers": [_ruler(context, told) for told in context.cases.values() if told.case.ceiling],
         "noise": noise, "monitor": list(record.monitor), "telemetry": _telemetry(record),
-        "passed_by": list(chronicle.passed_by),
-        "records": [asdict(one) for one in chronicle.own[-30:]],
+        "passed_by": list(context.passed_by),
+        "records": [asdict(one) for one in context.own[-30:]],
     }  # fmt: skip
     return Page("machine", "Machine", view, scripts=("plot.js", "pictures.js"))
 
 
-def _ruler(chronicle, told):
+def _ruler(context, told):
     """A kernel that measures the machine."""
     return {"case": told.case.name, "ceiling": told.case.ceiling, "label": told.case.label,
             "cold": number(told.row["cold_time"]), "hot": number(told.row["hot_time"]),
             "bandwidth": number(told.row["bandwidth"]), "flop_rate": number(told.row["flop_rate"]),
-            "link": case_link(chronicle, told.case.name)}  # fmt: skip
+            "link": case_link(context, told.case.name)}  # fmt: skip
 
 
 def _telemetry(record):

@@ -1,19 +1,19 @@
-"""The roofline of the whole catalogue, as the newest night measured it."""
+"""The roofline of the whole catalogue, as the newest run measured it."""
 
 from prism_bench.analysis.roofline import plotted, roofs
 from prism_bench.analysis.summary import number
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link
 
 _NUMBERS = ("intensity", "flop_rate", "flop_share", "bandwidth", "bandwidth_share", "cold_time", "bound_share")
 
 
-def page(chronicle: Chronicle) -> Page:
-    reading = chronicle.reading
-    rows = [_row(chronicle, row) for row in plotted(reading.frame).to_dict("records")]
+def page(context: SiteContext) -> Page:
+    reading = context.reading
+    rows = [_row(context, row) for row in plotted(reading.frame).to_dict("records")]
     rows.sort(key=lambda row: -(row["bound_share"] or 0))
-    view = {"night": chronicle.record.created, "ceilings": dict(reading.limits.ceilings),
+    view = {"night": context.record.created, "ceilings": dict(reading.limits.ceilings),
             "floors": dict(reading.limits.floors), "cases": rows,
             "left_out": len(reading.cases) - len(rows)}  # fmt: skip
     bandwidth = {"bandwidth": reading.limits.ceilings.get("bandwidth")}
@@ -21,9 +21,9 @@ def page(chronicle: Chronicle) -> Page:
                 scripts=("plot.js", "pictures.js"))  # fmt: skip
 
 
-def _row(chronicle, row):
-    case = chronicle.record.case(row["case"])
+def _row(context, row):
+    case = context.record.case(row["case"])
     return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
             "variant": row["variant"],
-            "arithmetic": case.arithmetic, "bound": row["bound"], "link": case_link(chronicle, row["case"]),
+            "arithmetic": case.arithmetic, "bound": row["bound"], "link": case_link(context, row["case"]),
             **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip

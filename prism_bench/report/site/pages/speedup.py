@@ -4,18 +4,18 @@ from statistics import geometric_mean, median
 
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.summary import number
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link
 
 _NUMBERS = ("cold_time", "end_to_end_time", "cpu", "cpu_ratio", "cpu_ratio_end_to_end", "best_peer_time", "peer_ratio")
 
 
-def page(chronicle: Chronicle) -> Page:
-    rows = compared(chronicle.reading)
-    cases = [_row(chronicle, row) for row in rows.to_dict("records")]
+def page(context: SiteContext) -> Page:
+    rows = compared(context.reading)
+    cases = [_row(context, row) for row in rows.to_dict("records")]
     cases.sort(key=lambda row: -(row["cpu_ratio"] or 0))
-    view = {"night": chronicle.record.created, "device": bool(rows["cold_time"].notna().any()),
+    view = {"night": context.record.created, "device": bool(rows["cold_time"].notna().any()),
             "summary": _summary(cases), "cases": cases}  # fmt: skip
     return Page("speedup", "Speedup", view, scripts=("plot.js", "pictures.js"))
 
@@ -23,7 +23,7 @@ def page(chronicle: Chronicle) -> Page:
 def compared(reading: Reading):
     """The rows of the summary with a kernel and a rival to it, or with the CPU alone where there was no device.
 
-    `cpu` is the CPU's wall time, whether it stood beside a device or was all that ran.
+    `cpu` is the CPU's wall time, with or without a device.
     """
     frame = reading.frame.assign(cpu=reading.frame["cpu_time"].fillna(reading.frame["wall_time"]))
     beside = frame["cold_time"].notna() & (frame["best_peer_time"].notna() | frame["cpu"].notna())
@@ -31,9 +31,9 @@ def compared(reading: Reading):
     return frame[(beside | alone) & frame["ceiling"].isna()]
 
 
-def _row(chronicle, row):
+def _row(context, row):
     return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
-            "workload": row["workload"], "best_peer": row["best_peer"], "link": case_link(chronicle, row["case"]),
+            "workload": row["workload"], "best_peer": row["best_peer"], "link": case_link(context, row["case"]),
             **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from statistics import geometric_mean
 
 from prism_bench.documents import json_of
 from prism_bench.errors import ResultsError
-from prism_bench.report.site.chronicle import Chronicle
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.terminal.policies import Asked, measured_json
 from prism_bench.tuning.crossover import FORMS
@@ -17,14 +17,14 @@ from prism_bench.tuning.measured import read_measured
 _PARTS = ("matmul", "windows", "batches")
 
 
-def page(chronicle: Chronicle) -> Page:
-    folder, problems = chronicle.places.tuning, []
-    kept = _asked(read_kept, kept_path(chronicle.machine, folder), problems)
-    measured = _asked(read_measured, measured_path(chronicle.machine, folder), problems)
+def page(context: SiteContext) -> Page:
+    folder, problems = context.places.tuning, []
+    kept = _asked(read_kept, kept_path(context.machine, folder), problems)
+    measured = _asked(read_measured, measured_path(context.machine, folder), problems)
     choices = [{**asdict(one), "adopted": one.adopted} for one in kept.choices] if kept else []
     adopted = [one["speedup"] for one in choices if one["adopted"]]
     view = {
-        "night": chronicle.record.created, "choices": sorted(choices, key=lambda one: -one["speedup"]),
+        "night": context.record.created, "choices": sorted(choices, key=lambda one: -one["speedup"]),
         "adopted": len(adopted), "gain": geometric_mean(adopted) if adopted else None,
         "tried": _sessions(folder, problems), "policies": measured_json(measured, Asked(_PARTS)) if measured else None,
         "problems": problems,
@@ -33,7 +33,7 @@ def page(chronicle: Chronicle) -> Page:
 
 
 def _asked(read, path, problems):
-    """What is kept at the path; a file that cannot be read is told and harms no page."""
+    """Return what is kept at the path; a file that cannot be read is named and harms no page."""
     try:
         return read(path)
     except ResultsError as error:

@@ -1,4 +1,4 @@
-"""Every case as the newest record that holds it tells it."""
+"""Every case as the newest record that holds it shows it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from prism_bench.store.points import Facts
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class ShownCase:
     """A case with its row of the summary, its line of the table, and the reading that they are of.
 
-    `origin` is `night` for the newest one, `older` for a night before that left fewer cases out, `round` where only a
-    round of making kernels faster has timed it: one process, and no night.
+    `origin` is `newest` for the newest run, `older` for a run before that left fewer cases out, `round` where only a
+    round of making kernels faster has timed it, in one process.
     """
 
     case: CaseResult
@@ -38,25 +38,25 @@ class Told:
         return self.row["implementation"]
 
 
-def told_by(reading: Reading, origin: str, wanted: Collection[str] | None = None) -> Iterator[Told]:
+def cases_of(reading: Reading, origin: str, wanted: Collection[str] | None = None) -> Iterator[ShownCase]:
     """The cases of a reading, only the `wanted` ones if there are any named."""
     rows = reading.frame.to_dict("records")
     for row, line in zip(rows, lines(reading), strict=True):
         if wanted is None or line.case.name in wanted:
-            yield Told(line.case, row, line, reading, origin)
+            yield ShownCase(line.case, row, line, reading, origin)
 
 
-def all_told(reading: Reading, own: Sequence[Facts], history: History, places: Places, catalogue: Catalogue | None):
-    """By name: the newest night's cases, then those of the catalogue that an older night or a round timed last."""
-    found = {one.case.name: one for one in told_by(reading, "night")}
+def newest_cases(reading: Reading, own: Sequence[Facts], history: History, places: Places, catalogue: Catalogue | None):
+    """Return by name the newest run's cases, then those of the catalogue that an older run or a round timed last."""
+    found = {one.case.name: one for one in cases_of(reading, "newest")}
     known = {case.name for case in catalogue.cases()} if catalogue else set()
     for facts, names in _elsewhere(history, own, known - set(found)):
         older = _read(places.runs / facts.file, catalogue)
-        found |= {one.case.name: one for one in told_by(older, "older", names)} if older else {}
+        found |= {one.case.name: one for one in cases_of(older, "older", names)} if older else {}
     for path in reversed(store.records_in(places.rounds)):
         missing = known - set(found)
         if missing and path.parent.name == path_part(reading.record.machine["id"]):
-            found |= {one.case.name: one for one in told_by(_read(path, catalogue), "round", missing)}
+            found |= {one.case.name: one for one in cases_of(_read(path, catalogue), "round", missing)}
     return found
 
 
@@ -77,7 +77,7 @@ def _read(path, catalogue):
 
 
 def judged(record: RunRecord, catalogue: Catalogue | None) -> tuple[Reading, str | None]:
-    """The reading of a record; one without budgets, and why, where those of the device cannot be asked of it."""
+    """The reading of a record; one without budgets, and why, where those of the device do not apply to it."""
     try:
         return read(record, catalogue), None
     except ResultsError as error:

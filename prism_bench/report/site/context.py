@@ -1,4 +1,4 @@
-"""A chronicle: all that is known of one machine and backend, the newest night and its past. Every page reads this."""
+"""What the pages of one machine and backend show: the newest run and its past. Every page reads this."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ from prism_bench.errors import ResultsError
 from prism_bench.report.site.against import against
 from prism_bench.report.site.newest import Newest
 from prism_bench.report.site.places import Places
-from prism_bench.report.site.told import Told, all_told, judged
+from prism_bench.report.site.shown import ShownCase, judged, newest_cases
 from prism_bench.run_record import RunRecord
 from prism_bench.store import History
 from prism_bench.store.points import Facts, utc
 
 
 @dataclass(frozen=True, eq=False)
-class Chronicle:
+class SiteContext:
     """`history`, `trend` and `all_series` are those of the machine, `own` its records of the backend, oldest first.
 
-    `reading` is the newest night, at `path`; `gate` is what was asked of it, `told` every case by name, `passed_by` are
+    `reading` is the newest run, at `path`; `gate` holds its checks, `cases` every case by name, `passed_by` are
     the machine's records that could not be read, with the reason.
     """
 
@@ -45,7 +45,7 @@ class Chronicle:
     path: Path
     reading: Reading
     gate: Gate
-    told: Mapping[str, Told]
+    cases: Mapping[str, ShownCase]
     noise: Noise | None
     passed_by: tuple[str, ...] = ()
 
@@ -79,7 +79,7 @@ class Chronicle:
 
     @cached_property
     def series(self) -> Mapping[str, list[CaseSeries]]:
-        """The series of each case, those with a trusted night."""
+        """The series of each case, those with a trusted time."""
         found: dict[str, list[CaseSeries]] = {}
         for one in self.all_series:
             if one.key.backend == self.record.backend and len(one.values):
@@ -88,25 +88,25 @@ class Chronicle:
 
     @cached_property
     def nights(self) -> Mapping[int, int]:
-        """The number of a night, from 0, by its record's place in the history."""
+        """Return the number of a run, from 0, by its record's place in the history."""
         places = [place for place, facts in enumerate(self.history.records) if facts.backend == self.record.backend]
         return {place: night for night, place in enumerate(places)}
 
     @cached_property
     def comparisons(self) -> list[tuple[Facts, RecordComparison | str]]:
-        """The newest night against earlier ones, or why they do not compare."""
+        """Compare the newest run with earlier ones, or return why they do not compare."""
         return list(against(self.record, self.earlier, self.places, self.noise, self.reading.promises.baseline))
 
     @property
     def earlier(self) -> list[Facts]:
-        """The records before the newest night; none where the history does not hold it."""
+        """Return the records before the newest run; none where the history does not hold it."""
         nights = [night for night, facts in enumerate(self.own) if same_run(facts, self.record)]
         return list(self.own[: nights[0]]) if nights else []
 
-    def kernels(self) -> Iterator[tuple[str, list[Told]]]:
+    def kernels(self) -> Iterator[tuple[str, list[ShownCase]]]:
         """Every kernel of the catalogue or of a record by name, with its cases; none where nothing was measured."""
-        found: dict[str, list[Told]] = {name: [] for name in (self.catalogue.kernels if self.catalogue else ())}
-        for one in self.told.values():
+        found: dict[str, list[ShownCase]] = {name: [] for name in (self.catalogue.kernels if self.catalogue else ())}
+        for one in self.cases.values():
             found.setdefault(one.case.kernel, []).append(one)
         yield from sorted(found.items())
 
@@ -116,11 +116,11 @@ def same_run(facts: Facts, record: RunRecord) -> bool:
     return (facts.created, facts.commit) == (utc(record.created), record.commit)
 
 
-def chronicle_of(
+def context_of(
     history: History, record: RunRecord, path: Path, places: Places, catalogue: Catalogue | None, *,
     passed_by: Sequence[str] = (),
-) -> Chronicle:  # fmt: skip
-    """The chronicle whose newest night is `record`; `history` is that of its machine alone."""
+) -> SiteContext:  # fmt: skip
+    """Return the context whose newest run is `record`; `history` is that of its machine alone."""
     reading, refusal = judged(record, catalogue)
     floors, noise = kept_floors(history, places.noise), stored_noise(str(record.machine.get("id")), places.noise)
     series = tuple(series_of(history))
@@ -130,20 +130,20 @@ def chronicle_of(
     parts = [baseline, last, trend_part(history, record, floors, found)]
     passed = gate(reading, path, parts + ([GatePart("budgets of the device", silent=refusal)] if refusal else []))
     own = tuple(facts for facts in history.records if facts.backend == record.backend)
-    told = all_told(reading, own, history, places, catalogue)
-    return Chronicle(
+    told = newest_cases(reading, own, history, places, catalogue)
+    return SiteContext(
         places, catalogue, history, found, series, own, path, reading, passed, told, noise, tuple(passed_by)
     )
 
 
-def chronicles(
+def contexts(
     nights: Sequence[Newest], history: History, places: Places, catalogue: Catalogue | None
-) -> Iterator[Chronicle]:
-    """The chronicle of each newest night, made when it is asked for."""
+) -> Iterator[SiteContext]:
+    """Yield the context of each newest run."""
     machines = {facts.machine for facts in history.records}
     for one in nights:
         own = chosen(history, machines=[one.machine]) if len(machines) > 1 else history
-        yield chronicle_of(own, one.record, one.path, places, catalogue, passed_by=one.passed_by)
+        yield context_of(own, one.record, one.path, places, catalogue, passed_by=one.passed_by)
 
 
 def _baseline(reading, path, places, noise):

@@ -14,8 +14,8 @@ from prism_bench.store.points import Facts, utc
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """The records of one machine and backend, whose pages stand at `place`, oldest first.
+class RecordList:
+    """The records of one machine and backend, whose pages are at `place`, oldest first.
 
     There are `count` of them. `nights` are the files that list them, `noise` the one with its noise floor; `sides`
     names each record's side and the file that it is made of.
@@ -31,34 +31,34 @@ class Shelf:
 
     @property
     def data(self) -> Iterator[Data]:
-        """The files that make up the shelf, without the sides."""
+        """Yield the files of the list, without the sides."""
         yield from self.nights
         yield from filter(None, [self.noise])
 
-    def told(self, up: str) -> dict:
-        """The shelf as a page names it from which `up` leads to the site's first folder."""
+    def plain(self, up: str) -> dict:
+        """Return the list as a page names it from which `up` leads to the site's first folder."""
         return {"machine": self.machine, "backend": self.backend, "place": up + self.place,
                 "records": self.count,
                 "nights": [[one.first, one.name] for one in self.nights],
                 "noise": self.noise.name if self.noise else None}  # fmt: skip
 
 
-def shelves_of(nights: Mapping[str, Newest], history: History, places: Places) -> list[Shelf]:
-    """The shelf of each newest night, by the place of its pages."""
-    return [_shelf(place, one, history, places) for place, one in nights.items()]
+def record_lists(nights: Mapping[str, Newest], history: History, places: Places) -> list[RecordList]:
+    """Return the list for each newest run, by the place of its pages."""
+    return [_record_list(place, one, history, places) for place, one in nights.items()]
 
 
-def _shelf(place, one: Newest, history, places):
+def _record_list(place, one: Newest, history, places):
     own = [facts for facts in history.records if (facts.machine, facts.backend) == (one.machine, one.record.backend)]
     paths = [_path(facts, one, places) for facts in own]
     names = [side_name(path) for path in paths]
     sides = {name: path for name, path in zip(names, paths, strict=True) if name}
     noise = stored_noise(one.machine, places.noise)
-    return Shelf(one.machine, one.record.backend, place, len(own), nights_data(own, names),
+    return RecordList(one.machine, one.record.backend, place, len(own), nights_data(own, names),
                  noise_data(noise) if noise else None, list(sides.items()))  # fmt: skip
 
 
 def _path(facts: Facts, one: Newest, places) -> Path:
-    """Where the record lies: one that was named on the command line may lie anywhere."""
+    """Return the record's path; one that was named on the command line may be anywhere."""
     newest = (utc(one.record.created), one.record.commit) == (facts.created, facts.commit)
     return one.path if newest else places.runs / facts.file
