@@ -79,6 +79,25 @@ def _exists(name: str) -> bool:
         return False
 
 
+# Names that changed in the packages that the reference of 0.1 lists.
+RENAMED = {
+    "prism_bench.extensions.fusion": {
+        "Choice": "FunctionChoice", "Form": "ProgramForm", "Program": "FusionProgram", "Shared": "SharedName",
+    },
+    "prism_bench.store": {"Place": "RecordPlace"},
+}  # fmt: skip
+
+
+def under_new_name(module: str, name: str) -> object:
+    """Return what `name` of the module is called now, with a DeprecationWarning; an AttributeError for other names."""
+    new = RENAMED.get(module, {}).get(name)
+    if new is None:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    message = f"{module}.{name} is now {new}; the old name goes in 0.3"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
+    return getattr(import_module(module), new)
+
+
 def install() -> None:
     """Answer for the old names from now on."""
     if not any(isinstance(finder, MovedFinder) for finder in sys.meta_path):

@@ -30,15 +30,17 @@ from prism_bench.cli import (
     tune,
     verify,
 )
+from prism_bench.cli.help import GroupedHelp, command_class
 from prism_bench.errors import PrismBenchError
 from prism_bench.extension import installed
 from prism_bench.interrupts import guarded
 from prism_bench.options.output import complain, guarded_output, os_words, refuse_empty
 
 app = typer.Typer(
-    help="Honest times for CUDA kernels: verified, cold and hot, against measured ceilings and library peers.\n\n"
-    "Exit codes: 0 all well, 1 a finding is bad, 2 the command could not do its work, which is so too where a signal "
-    "ended it or its results could not be kept, 3 what was measured cannot be trusted.",
+    cls=GroupedHelp,
+    help="Verify and time GPU kernels, keep every sample, and report what changed and why.\n\n"
+    "Exit codes: 0 all well; 1 a finding is bad; 2 the command could not do its work, was interrupted, or could not "
+    "keep its results; 3 what was measured cannot be trusted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -46,49 +48,51 @@ app = typer.Typer(
 )
 
 _CORE = (
+    run,
+    compare,
+    check,
+    report,
+    doctor,
     list_cases,
     verify,
-    run,
-    merge,
-    show,
-    compare,
-    noise,
-    baseline,
-    trend,
-    check,
-    import_results,
-    export,
-    report,
-    digest,
+    tune,
     compile,
     traffic,
-    tune,
     profile,
+    trend,
+    baseline,
+    noise,
+    show,
+    digest,
+    merge,
+    import_results,
+    export,
     monitor,
     exporter,
-    doctor,
 )
 for module in (*_CORE, *(module for extension in installed() for module in extension.command_modules())):
-    app.command(module.NAME)(module.command)
+    app.command(module.NAME, cls=command_class(getattr(module, "RENAMED", {})))(module.command)
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         print(f"prism-bench {__version__}")
         raise typer.Exit
 
 
-_Version = Annotated[bool, typer.Option("--version", callback=_say_version, is_eager=True, help="say which and end")]
+_Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+]
 
 
 @app.callback()
-def _first(version: _Version = False) -> None:
-    """Options before any command."""
+def _before_commands(version: _Version = False) -> None:
+    """Define the options before any command."""
 
 
 @guarded
 def main() -> None:
-    """Run the command line; a mistake of the user or the machine ends in one line and exit code, never a traceback."""
+    """Run the command line; a mistake of the user or the machine ends with one line and an exit code, no traceback."""
     try:
         refuse_empty(sys.argv[1:])
         with guarded_output():
@@ -96,8 +100,8 @@ def main() -> None:
     except PrismBenchError as error:
         complain(str(error))
         sys.exit(error.exit_code)
-    except OSError as error:  # a path that cannot be read or written, a full disk: never a fault of the program
+    except OSError as error:  # a path that cannot be read or written, a full disk: no fault of the program
         complain(os_words(error))
         sys.exit(2)
     finally:
-        gc.freeze()  # the process ends: whatever refers to itself in a thousand records needs no search
+        gc.freeze()  # the process ends: do not search thousands of objects for cycles

@@ -1,52 +1,67 @@
-"""`prism-bench check`: may this record pass?"""
+"""`prism-bench check`: whether a record passes the gate."""
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import options
-from prism_bench.cli import telling
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.options import pairs
 
+if TYPE_CHECKING:
+    from prism_bench.analysis.gate import Gate
+
 NAME = "check"
+RENAMED = {"--told": "--alert-state"}
 
 
 def command(
-    record: Annotated[Path | None, typer.Argument(help="a run record; the newest one without it")] = None,
+    record: options.RecordArgument = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,
-    markdown: Annotated[Path | None, typer.Option(help="write Markdown for a pull request to this file")] = None,
-    junit: Annotated[Path | None, typer.Option(help="write JUnit XML to this file")] = None,
-    github: Annotated[bool, typer.Option("--github", help="print GitHub annotations as well")] = False,
+    markdown: Annotated[Path | None, typer.Option(help="Write Markdown for a pull request to this file.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this file.")] = None,
+    github: Annotated[bool, typer.Option("--github", help="Print GitHub annotations as well.")] = False,
     alert: Annotated[
-        bool, typer.Option("--alert", help="tell the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK")
+        bool, typer.Option("--alert", help="Alert the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK.")
     ] = False,
-    told: Annotated[Path | None, typer.Option(help="folder of what was told before; <runs>/../alerts")] = None,
+    alert_state: Annotated[
+        Path | None, typer.Option(help="Keep in this folder which alerts were sent; default: <runs>/../alerts.")
+    ] = None,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     json: options.JsonOption = False,
 ) -> None:
-    """Ask a record everything that the gate asks.
+    """Check a record against its budgets, baseline and history.
 
     Did it run well, are its budgets met, is it slower than the baseline, the last record or its own past?
 
-    Ends with 2 where nothing could be judged. What was not measured is told as unmeasured, never as met.
+    Ends with 2 where nothing could be judged. Unmeasured budgets count as neither met nor missed.
     """
+    from prism_bench import store
+    from prism_bench.report.gate import delivery, json_view
+    from prism_bench.report.terminal import gate as terminal
+
     found = options.open_catalogue(catalogue)
-    with telling.failures(told or runs.parent / "alerts") if alert else nullcontext():
-        passed = _gate(record, found, runs, noise)
-        _show(passed, json)
+    state = alert_state or runs.parent / "alerts"
+    with delivery.failures(state, options.remark) if alert else nullcontext():
+        passed = _gate(record or store.newest(runs), found, runs, noise)
+        if json:
+            options.print_json(json_view.view(passed))
+        else:
+            options.out().print(terminal.view(passed), crop=False)
         _write(passed, markdown, junit)
     if github:
         _annotate(passed, found, quiet=json)
     if alert:
-        telling.tell(passed, told or runs.parent / "alerts")
+        delivery.send(passed, state, options.remark)
     raise SystemExit(passed.exit_code)
 
 
-def _gate(record, catalogue, runs, noise):
+def _gate(source: Path, catalogue: Catalogue, runs: Path, noise: Path) -> "Gate":
+    """Return what the gate finds in the record."""
     from prism_bench import store
     from prism_bench.analysis.against_baseline import baseline_part
     from prism_bench.analysis.against_history import trend_part
@@ -56,7 +71,6 @@ def _gate(record, catalogue, runs, noise):
     from prism_bench.analysis.reading import read
     from prism_bench.analysis.trend.choice import kept_floors
 
-    source = record or store.newest(runs)
     reading = read(store.read(source), catalogue)
     with options.err().status("reading records"):
         history = store.read_history(runs)
@@ -66,17 +80,7 @@ def _gate(record, catalogue, runs, noise):
     return gate(reading, source, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])
 
 
-def _show(passed, json):
-    from prism_bench.report.gate import json_view
-    from prism_bench.report.terminal import gate as terminal
-
-    if json:
-        options.print_json(json_view.view(passed))
-    else:
-        options.out().print(terminal.view(passed), crop=False)
-
-
-def _write(passed, markdown, junit):
+def _write(passed: "Gate", markdown: Path | None, junit: Path | None) -> None:
     from prism_bench.files import write_atomically
     from prism_bench.report.gate import junit as xml
     from prism_bench.report.gate import markdown as text
@@ -89,8 +93,8 @@ def _write(passed, markdown, junit):
             raise ResultsError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _annotate(passed, catalogue, quiet):
-    """GitHub reads both streams; JSON stays alone on its own."""
+def _annotate(passed: "Gate", catalogue: Catalogue, quiet: bool) -> None:
+    """Print annotations, on standard error where JSON is on the other stream: GitHub reads both."""
     from prism_bench.report.gate.annotations import lines
 
     for line in lines(passed, catalogue, Path.cwd()):

@@ -1,9 +1,9 @@
-"""`prism-bench compare`: is B slower than A, and can that be told at all?"""
+"""`prism-bench compare`: whether B is slower than A, as far as the noise floor allows to tell apart."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -15,91 +15,98 @@ from prism_bench.options.tuned import TunedOption
 if TYPE_CHECKING:
     from prism_bench.analysis.comparison import RecordComparison
     from prism_bench.analysis.verdict import VerdictRules
+    from prism_bench.run.sides import Choice
     from prism_bench.run_record import CaseResult, RunRecord
+    from prism_bench.saving import Saver
+    from prism_bench.studies.pairs import Effort, Records
 
 NAME = "compare"
+RENAMED = {**options.TIME_LIMIT, **options.RECORDS, "--most": "--most-processes"}
 _OPERAND = "a run record; a folder (catalogue or checkout), a commit, or a kernel or kernel:variant, to be measured"
-_LeastOption = Annotated[
-    float | None, typer.Option(min=0, help="call and exclude changes from this share on (0.01 and 0.05 if none)")
+_MetricOption = Annotated[
+    str | None, typer.Option(help="Choose a metric, such as hot_time; default: cold_time, on a CPU wall_time.")
 ]
+_LeastOption = Annotated[
+    float | None, typer.Option(min=0, help="Report changes from this share on; default: report 0.01, exclude 0.05.")
+]
+_EnvironmentOption = Annotated[list[str] | None, typer.Option(help="Set NAME=VALUE for this side; may be repeated.")]
 
 
 def command(
-    a: Annotated[str, typer.Argument(help=f"the old side: {_OPERAND}")],
-    b: Annotated[str, typer.Argument(help="the new side")],
-    metric: Annotated[
-        str | None, typer.Option(help="cold_time, hot_time ...; cold (on a CPU wall) time if none")
-    ] = None,
+    a: Annotated[str, typer.Argument(help=f"Name the old side: {_OPERAND}.")],
+    b: Annotated[str, typer.Argument(help="Name the new side.")],
+    cases: options.CasesArgument = None,
+    metric: _MetricOption = None,
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     processes: pairs.StartOption = None,
     most: pairs.MostOption = None,
-    env_a: Annotated[list[str] | None, typer.Option(help="NAME=VALUE in the environment of A; may be repeated")] = None,
-    env_b: Annotated[list[str] | None, typer.Option(help="NAME=VALUE in the environment of B; may be repeated")] = None,
+    env_a: _EnvironmentOption = None,
+    env_b: _EnvironmentOption = None,
     least: _LeastOption = None,
-    limit_seconds: pairs.LimitOption = None,
-    keep: pairs.KeepOption = None,
+    time_limit: options.TimeLimitOption = None,
+    records: options.RecordsOption = None,
     tuned: TunedOption = False,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
-    all: Annotated[bool, typer.Option("--all", help="show the cases that are the same, too")] = False,
+    all: Annotated[bool, typer.Option("--all", help="Show the cases that are the same, too.")] = False,
     json: options.JsonOption = False,
 ) -> None:
     """Compare B with A: two records, or two builds in one run.
 
     Builds are measured in turn, undecided cases in more processes. Ends with 1 where B is slower.
     """
+    from prism_bench.run.sides import Choice
+    from prism_bench.studies.pairs import Effort
+
     _require_metric(metric)
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
-    rules = _rules(least, control=environments[0] == environments[1])
+    rules, words = _rules(least, control=environments[0] == environments[1]), options.patterns(cases, filter)
+    judge = _Judge(noise, rules, metric, _short((a, b)))
     if _are_records(a, b):
-        _end(_of_records((a, b), metric, noise, rules), everything=all, json=json)
-    name = options.choose_backend(backend, quiet=json).name
-    choice = _choice(catalogue, filter, label or pairs.usual_labels(name), environments)
-    looks = _looks(processes, most)
-    effort = pairs.Effort(name, looks[0], limit_seconds, keep, tuned)
-    judge = _Judge(noise, replace(rules, looks=len(looks)), metric, _short((a, b)))
+        _end(_of_records((a, b), words, judge), everything=all, json=json)
+    name, looks = options.choose_backend(backend, quiet=json).name, _looks(processes, most)
+    choice = Choice(options.open_catalogue(catalogue), words, tuple(label or pairs.usual_labels(name)), environments)
+    effort = Effort(name, looks[0], time_limit, records, tuned)
+    judge = replace(judge, rules=replace(rules, looks=len(looks)))
     with interrupts.held():
         _end(*_of_builds((a, b), choice, effort, judge, looks=looks), everything=all, json=json)
 
 
-def _end(found, save=None, *, everything, json):
-    """Print the comparison and end with what it comes to, or as `save` has it where nothing could be kept."""
-    _tell(found, everything, json)
-    raise SystemExit(save.exit_code(found.exit_code) if save else found.exit_code)
-
-
-def _rules(least, *, control):
-    """A change from `least` on is called, and nothing is the same that may hide one."""
-    from prism_bench.analysis.verdict import VerdictRules
-
-    return VerdictRules(control=control) if least is None else VerdictRules(least=least, most=least, control=control)
-
-
-def _looks(processes, most):
-    """After how many pairs of processes the cases are judged: exactly as many as are asked for, else as needed."""
-    from prism_bench.analysis.sequential import MOST, START, looks_of
-
-    start = processes or START
-    most = most or (MOST if processes is None else start)
-    if most < start:
-        raise UsageError(f"--most {most}: at least the {start} processes that all cases are measured in")
-    return looks_of(start, most)
-
-
-def _tell(found, everything, json):
-    """Print the comparison."""
+def _end(
+    found: "RecordComparison", save: "Saver[Records, object] | None" = None, *, everything: bool, json: bool
+) -> NoReturn:
+    """Print the comparison and end with its exit code, or with that of `save` where nothing could be kept."""
     from prism_bench.report.terminal.comparison import comparison_json, comparison_view
 
     if json:
         options.print_json(comparison_json(found))
     else:
         options.out().print(comparison_view(found, everything))
+    raise SystemExit(save.exit_code(found.exit_code) if save else found.exit_code)
 
 
-def _are_records(a, b):
-    """Whether both are; what was measured on another day is not held against what is measured now."""
+def _rules(least: float | None, *, control: bool) -> "VerdictRules":
+    """Return rules by which a change from `least` on is reported, and cases are the same only if none is hidden."""
+    from prism_bench.analysis.verdict import VerdictRules
+
+    return VerdictRules(control=control) if least is None else VerdictRules(least=least, most=least, control=control)
+
+
+def _looks(processes: int | None, most: int | None) -> tuple[int, ...]:
+    """Return after how many pairs of processes the cases are judged: the exact number given, else as needed."""
+    from prism_bench.analysis.sequential import MOST, START, looks_of
+
+    start = processes or START
+    most = most or (MOST if processes is None else start)
+    if most < start:
+        raise UsageError(f"--most-processes {most}: at least the {start} processes that all cases are measured in")
+    return looks_of(start, most)
+
+
+def _are_records(a: str, b: str) -> bool:
+    """Return whether both are; times of another day are not compared with times measured now."""
     files = [word for word in (a, b) if Path(word).is_file()]
     if len(files) == 1:
         raise UsageError(
@@ -108,54 +115,51 @@ def _are_records(a, b):
     return bool(files)
 
 
-def _require_metric(metric):
+def _require_metric(metric: str | None) -> None:
     from prism_bench.metric import ELSEWHERE, MEASURED
 
     if metric and metric not in {**MEASURED, **ELSEWHERE}:
         raise unknown("metric", metric, {**MEASURED, **ELSEWHERE})
 
 
-def _environment(words, option):
+def _environment(words: Sequence[str] | None, option: str) -> dict[str, str]:
     for word in words or ():
         if not word.partition("=")[0] or "=" not in word:
             raise UsageError(f"{option} {word}: write NAME=VALUE")
     return dict(word.split("=", 1) for word in words or ())
 
 
-def _choice(folder, filters, labels, environments):
-    from prism_bench.run.sides import Choice
-
-    return Choice(options.open_catalogue(folder), filters or (), tuple(labels), environments)
-
-
-def _of_records(paths, metric, noise, rules):
-    from prism_bench import store
-    from prism_bench.analysis.comparison import compare
-    from prism_bench.analysis.noise_file import stored_noise
-
-    a, b = (store.read(path) for path in paths)
-    floors = stored_noise(b.machine["id"], noise)
-    return compare(a, b, floors, rules, metric=metric, names=_short(paths))
-
-
 @dataclass(frozen=True)
 class _Judge:
-    """What compares two records: where floors are kept, the rules, the metric, and what the sides are called."""
+    """What compares two records: where noise floors are kept, the rules, the metric, and the names of the sides."""
 
     noise: Path
     rules: "VerdictRules"
     metric: str | None
     names: tuple[str, str]
 
-    def compared(self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str]") -> "RecordComparison":
-        from prism_bench.analysis.comparison import compare
+    def compared(
+        self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str] | None" = None
+    ) -> "RecordComparison":
+        """Return the comparison; `key` names what is paired, the case's name without one."""
+        from prism_bench.analysis.comparison import by_name, compare
         from prism_bench.analysis.noise_file import stored_noise
 
         floors = stored_noise(b.machine["id"], self.noise)
-        return compare(a, b, floors, self.rules, metric=self.metric, key=key, names=self.names)
+        return compare(a, b, floors, self.rules, metric=self.metric, key=key or by_name, names=self.names)
 
 
-def _of_builds(words, choice, effort, judge, *, looks):
+def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> "RecordComparison":
+    from prism_bench import store
+    from prism_bench.analysis.choice import with_cases
+
+    a, b = (with_cases(store.read(path), words) for path in paths)
+    return judge.compared(a, b)
+
+
+def _of_builds(
+    words: tuple[str, str], choice: "Choice", effort: "Effort", judge: _Judge, *, looks: tuple[int, ...]
+) -> "tuple[RecordComparison, Saver[Records, object]]":
     from prism_bench.analysis.comparison import by_name, by_workload, undecided
     from prism_bench.run.interleave import Growth
     from prism_bench.run.sides import opened
@@ -168,7 +172,7 @@ def _of_builds(words, choice, effort, judge, *, looks):
     return replace(found, notes=(*sides.notes, *found.notes), complete=a.complete and b.complete), save
 
 
-def _short(words):
-    """What the two sides are called in a table: a path's last part; A and B where that does not tell them apart."""
-    names = [Path(word).name.removesuffix(".gz").removesuffix(".json") or word for word in words]
-    return ("A", "B") if names[0] == names[1] else tuple(names)
+def _short(words: tuple[str, str]) -> tuple[str, str]:
+    """Return the names of the sides in a table: a path's last part; A and B where that is the same for both."""
+    a, b = (Path(word).name.removesuffix(".gz").removesuffix(".json") or word for word in words)
+    return ("A", "B") if a == b else (a, b)

@@ -1,28 +1,35 @@
-"""`prism-bench digest`: what happened since a day, for mail or a channel."""
+"""`prism-bench digest`: the changes since a day, for mail or a channel."""
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from prism_bench import options
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
+
+if TYPE_CHECKING:
+    from prism_bench.report.site.context import SiteContext
+    from prism_bench.store.history import HistoryProblem
 
 NAME = "digest"
 
 
 def command(
-    since: Annotated[str, typer.Option(help="a day such as 2026-11-14, or 7d, 2w: so long ago")] = "7d",
-    markdown: Annotated[Path | None, typer.Option(help="write the Markdown to this file, and do not print it")] = None,
-    html: Annotated[Path | None, typer.Option(help="write HTML for mail to this file")] = None,
+    since: Annotated[str, typer.Option(help="Begin at a day such as 2026-11-14, or so long ago: 7d, 2w.")] = "7d",
+    markdown: Annotated[Path | None, typer.Option(help="Write the Markdown to this file and do not print it.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write HTML for mail to this file.")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Tell in Markdown what the last days brought.
+    """Summarise the changes of the last days in Markdown.
 
-    What moved and why, what cannot be trusted, what is unmeasured, and which budgets end soon.
+    Times that changed and why, what cannot be trusted, what is unmeasured, and budgets that end soon.
+
     Ends with 2 where the newest record of a machine cannot be used.
     """
     from prism_bench.report import digest as forms
@@ -33,19 +40,19 @@ def command(
     if day is None:
         raise UsageError(f"--since {since}: write a day such as {today}, or 7d or 2w for so long ago")
     contexts, unusable = _contexts(runs, options.open_catalogue(catalogue))
-    told = forms.digest(contexts, day, today)
-    _write(markdown, forms.markdown, told)
-    _write(html, forms.html, told)
+    contents = forms.digest(contexts, day, today)
+    _write(markdown, forms.markdown, contents)
+    _write(html, forms.html, contents)
     if json:
-        options.print_json(told)
+        options.print_json(contents)
     elif markdown is None:
-        typer.echo(forms.markdown(told), nl=False)
+        typer.echo(forms.markdown(contents), nl=False)
     if unusable:
         raise ResultsError("; ".join(problem.reason for problem in unusable))
 
 
-def _contexts(runs, catalogue):
-    """The context of each machine, and the newest files that could not be used."""
+def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Sequence[HistoryProblem]]":
+    """Return the context of each machine, and the newest files that could not be used."""
     from prism_bench import store
     from prism_bench.report.site.context import contexts
     from prism_bench.report.site.newest import newest_of_each
@@ -58,11 +65,11 @@ def _contexts(runs, catalogue):
     return found, store.unusable_newest(history)
 
 
-def _write(path, form, told):
+def _write(path: Path | None, form: Callable[[dict[str, Any]], str], contents: dict[str, Any]) -> None:
     from prism_bench.files import write_atomically
 
     try:
         if path:
-            write_atomically(path, form(told).encode())
+            write_atomically(path, form(contents).encode())
     except OSError as error:
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error

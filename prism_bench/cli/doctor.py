@@ -1,64 +1,26 @@
-"""`prism-bench doctor`: what works here, what does not, and what would help."""
+"""`prism-bench doctor`: what works here, what does not, and its cure."""
 
 from dataclasses import asdict
-
-from rich.table import Table
-from rich.text import Text
 
 from prism_bench import options
 
 NAME = "doctor"
-_STYLES = {"works": "green", "note": "yellow", "missing": "cyan", "broken": "bold red"}
 
 
 def command(json: options.JsonOption = False) -> None:
-    """Say what works on this machine and what does not.
+    """Check what works on this machine and what does not.
 
-    Driver, GPUs, CUDA, libraries, profilers and host: one finding per check, with cause and cure.
+    Driver, GPUs, CUDA, libraries, profilers, host and extensions: one finding per check, with cause and cure.
 
-    Ends with 1 where something is broken. What is merely missing leaves the rest working, and ends with 0.
+    Ends with 1 where something is broken. Something that is only missing leaves the rest working, and ends with 0.
     """
     from prism_bench.doctor import examine
+    from prism_bench.report.terminal.doctor import checks_view
 
-    with options.err().status("looking"):
+    with options.err().status("checking"):
         found = list(examine())
     if json:
         options.print_json([{"group": group, **asdict(check)} for group, check in found])
     else:
-        console = options.out()
-        console.print(_table(found))
-        console.print(_summary(found), highlight=False)
+        options.out().print(checks_view(found), highlight=False)
     raise SystemExit(1 if any(check.state == "broken" for _, check in found) else 0)
-
-
-def _table(found):
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("", "check", "state"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("found", overflow="fold")
-    shown = None
-    for group, check in found:
-        table.add_row(
-            Text(group if group != shown else "", style="dim"), Text(check.name), _state(check), _words(check)
-        )
-        shown = group
-    return table
-
-
-def _state(check):
-    return Text(check.state, style=_STYLES[check.state])
-
-
-def _words(check):
-    """What was found; below it why, and what would help."""
-    words = Text(check.found if check.state != "missing" else "")
-    if check.cause:
-        words.append(("\n" if words.plain else "") + check.cause)
-    if check.cure:
-        words.append(f"\n{check.cure}", style="dim")
-    return words
-
-
-def _summary(found):
-    states = [check.state for _, check in found]
-    return ", ".join(f"{states.count(state)} {state}" for state in _STYLES if state in states)

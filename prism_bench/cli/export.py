@@ -1,5 +1,6 @@
 """`prism-bench export`: records for other tools."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,77 +10,85 @@ from prism_bench import options
 from prism_bench.errors import ResultsError, UsageError, unknown
 
 NAME = "export"
+RENAMED = {"--all": "--all-records"}
 FORMATS = ("csv", "parquet", "asv")
 
 
 def command(
-    record: Annotated[Path | None, typer.Argument(help="a run record; the newest one without it")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="the file, or the folder for asv")] = None,
-    format: Annotated[str | None, typer.Option(help="csv, parquet or asv; told from the output's ending")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="every record; a row per measurement, not sample")] = False,
+    record: options.RecordArgument = None,
+    filter: options.FilterOption = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write this file, or this folder for asv.")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Use the format csv, parquet or asv; default: by the ending of --output.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all-records", help="Export all records, with a row per measurement instead of sample.")
+    ] = False,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
     """Write records as CSV, Parquet or asv's results.
 
-    A record's samples, or all records' medians; asv publishes what is written for it.
+    The samples of one record, or the medians of all records.
     """
-    kind = _kind(output, format)
+    from prism_bench import store
+
+    target, kind = _kind(output, format)
     if everything and record:
-        raise UsageError("--all is every record below --runs: leave out the record's name")
-    sources = [] if everything else [record or _newest(runs)]
-    paths = _as_asv(sources, runs, output) if kind == "asv" else _as_table(sources, runs, output, kind)
+        raise UsageError("--all-records exports every record below --runs: leave out the record's name")
+    if filter and (everything or kind == "asv"):
+        raise UsageError("--filter chooses cases of one record as a table: leave out --all-records and asv")
+    source = None if everything else record or store.newest(runs)
+    paths = _as_asv(source, runs, target) if kind == "asv" else [_as_table(source, runs, target, kind, filter or ())]
     if json:
         options.print_json({"written": [str(path) for path in paths]})
     else:
         for path in paths:
-            options.out().print(f"written: {path}", highlight=False, soft_wrap=True)
+            options.line(f"written: {path}")
 
 
-def _kind(output, format):
+def _kind(output: Path | None, format: str | None) -> tuple[Path, str]:
+    """Return where to write and in which format."""
     if output is None:
         raise UsageError("where to? --output samples.csv, --output samples.parquet, or --format asv --output FOLDER")
     kind = format or output.suffix.lstrip(".")
     if kind not in FORMATS:
         raise unknown("format", kind, FORMATS)
-    return kind
+    return output, kind
 
 
-def _newest(runs):
-    from prism_bench import store
-
-    return store.newest(runs)
-
-
-def _as_asv(sources, runs, output):
-    """asv's results of each of the records, of all without any; of all, those that cannot be exported are told."""
+def _as_asv(source: Path | None, runs: Path, output: Path) -> list[Path]:
+    """Write asv's results of the record, or of all records; of all, report those that cannot be exported."""
     from prism_bench import store
     from prism_bench.exchange.asv_out import write
 
-    written = []
-    for path in sources or store.records_in(runs):
+    written: list[Path] = []
+    for path in [source] if source else store.records_in(runs):
         try:
             written.append(write(store.read(path), output))
         except ResultsError as error:
-            if sources:
+            if source:
                 raise
-            _tell(error)
+            options.remark(str(error), "yellow")
     return list(dict.fromkeys(written))
 
 
-def _as_table(sources, runs, output, kind):
+def _as_table(source: Path | None, runs: Path, output: Path, kind: str, names: Sequence[str]) -> Path:
+    """Write the samples of the record's chosen cases, or the medians of all records."""
     from prism_bench import store
+    from prism_bench.analysis.choice import with_cases
     from prism_bench.exchange.tables import write
 
-    if not sources:
+    if source is None:
         history = store.read_history(runs)
         for problem in history.problems:
-            _tell(problem.reason)
-        return [write(store.all_points(history), output, kind)]
-    frame = store.load(sources[0])
+            options.remark(problem.reason, "yellow")
+        return write(store.all_points(history), output, kind)
+    frame = store.load(source)
+    if names:
+        chosen = {case.name for case in with_cases(store.read(source), names).cases}
+        frame = frame[frame["case"].isin(chosen)]
     facts = {name: frame.attrs[name] for name in ("backend", "created", "commit")}
-    return [write(frame.assign(machine=frame.attrs["machine"]["id"], **facts), output, kind)]
-
-
-def _tell(reason):
-    options.err().print(str(reason), style="yellow", highlight=False, soft_wrap=True)
+    return write(frame.assign(machine=frame.attrs["machine"]["id"], **facts), output, kind)

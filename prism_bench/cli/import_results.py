@@ -1,4 +1,4 @@
-"""`prism-bench import`: what other tools measured, as run records."""
+"""`prism-bench import`: results of other tools as run records."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,16 +12,25 @@ NAME = "import"
 
 
 def command(
-    results: Annotated[list[Path], typer.Argument(help="JSON of nvbench, Google Benchmark or asv; a folder of asv's")],
-    format: Annotated[str | None, typer.Option(help="asv, nvbench or google-benchmark; told from the content")] = None,
+    results: Annotated[
+        list[Path], typer.Argument(help="Read this JSON of nvbench, Google Benchmark or asv, or a folder of asv's.")
+    ],
+    format: Annotated[
+        str | None, typer.Option(help="Use the format asv, nvbench or google-benchmark; default: by the content.")
+    ] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Make run records of other tools' results. What cannot be read is told, and ends with 2; the rest is imported."""
+    """Import results of other tools as run records.
+
+    Ends with 2 where a file cannot be read; the rest is imported.
+    """
     from prism_bench import store
     from prism_bench.exchange import read_foreign
 
-    written, left_out, failed = [], [], False
+    written: list[Path] = []
+    left_out: list[str] = []
+    failed = False
     for path in results:
         try:
             found = read_foreign(path, format)
@@ -35,12 +44,8 @@ def command(
     if json:
         options.print_json({"records": [str(path) for path in written], "left_out": left_out})
     else:
-        _tell(written, left_out)
+        for path in written:
+            options.line(f"record: {path}")
+        for reason in left_out:
+            options.remark(reason, "yellow")
     raise SystemExit(2 if failed or not written else 0)
-
-
-def _tell(written, left_out):
-    for path in written:
-        options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
-    for reason in left_out:
-        options.err().print(reason, style="yellow", highlight=False, soft_wrap=True)

@@ -1,37 +1,44 @@
-"""`prism-bench monitor`: what the GPU does now."""
+"""`prism-bench monitor`: a live view of the GPU."""
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console, RenderableType
 
 from prism_bench import options
 from prism_bench.strict_json import json_text
 
+if TYPE_CHECKING:
+    from prism_bench.monitor.csv_file import CsvFile
+    from prism_bench.monitor.station import Moment
+
 NAME = "monitor"
 DeviceOption = Annotated[
-    list[str] | None, typer.Option("--device", "-d", help="index or UUID; may be repeated; the visible ones without it")
+    list[str] | None,
+    typer.Option("--device", "-d", help="Choose a GPU by index or UUID; may be repeated; default: all visible ones."),
 ]
-AlertsOption = Annotated[Path | None, typer.Option("--alerts", help="TOML file that changes alert rules")]
+AlertsOption = Annotated[Path | None, typer.Option("--alerts", help="Read alert rules from this TOML file.")]
 
 
 def command(
     device: DeviceOption = None,
-    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="seconds between two looks")] = 1.0,
-    duration: Annotated[float | None, typer.Option(min=0, help="seconds until it ends; for ever without it")] = None,
-    once: Annotated[bool, typer.Option("--once", help="look once and end")] = False,
-    csv: Annotated[Path | None, typer.Option(help="append every look to this file, which is rotated at 16 MB")] = None,
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Sample once in this many seconds.")] = 1.0,
+    duration: Annotated[float | None, typer.Option(min=0, help="End after this many seconds; default: never.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Sample once and end.")] = False,
+    csv: Annotated[Path | None, typer.Option(help="Append every sample to this file, rotated at 16 MB.")] = None,
     alerts: AlertsOption = None,
-    sort_by: Annotated[str, typer.Option(help="order of the kernels: last, avg_time, total_time or calls")] = "last",
-    limit: Annotated[int, typer.Option(min=0, help="how many kernels")] = 20,
-    min_calls: Annotated[int, typer.Option(min=1, help="kernels that ran less often are left out")] = 1,
+    sort_by: Annotated[str, typer.Option(help="Sort kernels by last, avg_time, total_time or calls.")] = "last",
+    limit: Annotated[int, typer.Option(min=0, help="Show so many kernels.")] = 20,
+    min_calls: Annotated[int, typer.Option(min=1, help="Leave out kernels that ran less often.")] = 1,
     json: options.JsonOption = False,
 ) -> None:  # fmt: skip
     """Watch the GPU and the kernels that ran last.
 
     Utilisation, memory, clocks, power, temperature and processes.
 
-    A terminal shows a live view, anything else a line per look, with --json an object of status, kernels, alerts and
+    A terminal shows a live view, other output a line per sample, --json an object of status, kernels, alerts and
     report. Alerts go to the webhooks of the environment.
     """
     from prism_bench.monitor.alerts import configured
@@ -50,20 +57,20 @@ def command(
     raise SystemExit(2 if lost else 0)
 
 
-def _kept(moments, table):
-    """The moments, each in the CSV file and its alerts delivered before it is shown."""
+def _kept(moments: "Iterable[Moment]", table: "CsvFile | None") -> "Iterator[Moment]":
+    """Yield the moments, each in the CSV file and its alerts delivered before it is shown."""
     from prism_bench.monitor.station import deliver
 
     for moment in moments:
         if table:
             table.add(moment.snapshot["status"])
         for trouble in deliver(moment.raised):
-            options.err().print(trouble, highlight=False, soft_wrap=True)
+            options.remark(trouble)
         yield moment
 
 
-def _show(moments, *, json, once):
-    """Show every moment in the way that suits the output; the last one is returned."""
+def _show(moments: "Iterable[Moment]", *, json: bool, once: bool) -> "Moment | None":
+    """Show every moment in the way that suits the output and return the last one."""
     console = options.out()
     if json:
         return _each(moments, lambda moment: print(_json(moment, once), flush=True))
@@ -74,33 +81,33 @@ def _show(moments, *, json, once):
     return _each(moments, _line)
 
 
-def _each(moments, show):
-    last = None
+def _each(moments: "Iterable[Moment]", show: "Callable[[Moment], object]") -> "Moment | None":
+    last: Moment | None = None
     for last in moments:
         show(last)
     return last
 
 
-def _live(moments, console):
-    """The view on a screen of its own, which is drawn over in place and follows the terminal's size."""
+def _live(moments: "Iterable[Moment]", console: Console) -> "Moment | None":
+    """Show the view on an own screen, which is redrawn in place and follows the terminal's size."""
     from rich.live import Live
 
     with Live(console=console, screen=True, auto_refresh=False) as live:
         return _each(moments, lambda moment: live.update(_view(moment), refresh=True))
 
 
-def _view(moment):
+def _view(moment: "Moment") -> RenderableType:
     from prism_bench.report.terminal.monitor import view
 
     return view(moment.snapshot)
 
 
-def _json(moment, once):
+def _json(moment: "Moment", once: bool) -> str:
     return json_text(moment.snapshot, indent=1 if once else None)
 
 
-def _line(moment):
-    """One line of words for a pipe or a terminal that cannot be drawn on; alerts come on lines of their own."""
+def _line(moment: "Moment") -> None:
+    """Print one line, for a pipe or a terminal that cannot be redrawn; alerts are on own lines."""
     from prism_bench.monitor.export import headline
 
     status = moment.snapshot["status"]

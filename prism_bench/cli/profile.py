@@ -1,56 +1,157 @@
-"""`prism-bench profile`: what bounds a kernel, by the counters of ncu."""
+"""`prism-bench profile`: the bottleneck of a kernel, by the counters of ncu."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import interrupts, options
-from prism_bench.errors import UsageError
+from prism_bench.catalogue import Catalogue
+from prism_bench.errors import ResultsError, UsageError
+from prism_bench.options.limits import CASE_SECONDS, TimeoutOption, limited
 from prism_bench.options.tuned import TunedOption, configured
+from prism_bench.saving import Saver
+
+if TYPE_CHECKING:
+    from prism_bench.run_record import RunRecord
+    from prism_bench.studies.profile_job import ProfileJob, ProfileOptions
 
 NAME = "profile"
+RENAMED = {**options.TIME_LIMIT, "--case-seconds": "--timeout", "--metric": "--counter"}
 TOOLS = ("auto", "ncu", "nsys", "cupti")
 PROFILES = Path("reports/profiles")
 
 
 def command(
-    cases: Annotated[list[str] | None, typer.Argument(help="kernels, families or cases; all without any")] = None,
-    tool: Annotated[str, typer.Option(help="auto, ncu (counters), nsys or cupti (launches, gaps, copies)")] = "auto",
-    chosen: Annotated[str, typer.Option("--set", help="core (3 passes), all (10), traffic (1: DRAM bytes)")] = "core",
-    metric: Annotated[list[str] | None, typer.Option(help="a metric of ncu's own besides; may be repeated")] = None,
-    label: options.LabelOption = None,
-    limit_seconds: Annotated[float, typer.Option(min=1, help="for all; never or long ago tried ones go first")] = 600,
-    case_seconds: Annotated[float, typer.Option(min=1, help="for one case")] = 60.0,
-    verify: Annotated[bool, typer.Option(help="compare the profiled launch with the reference")] = True,
-    clock_control: Annotated[str, typer.Option(help="what ncu does to clocks; a shared card wants none")] = "none",
-    source: Annotated[
-        Path | None, typer.Option("--from", help="read a capture (.csv, .ncu-rep) or a profile's record instead")
+    cases: options.CasesArgument = None,
+    filter: options.FilterOption = None,
+    tool: Annotated[
+        str, typer.Option(help="Use auto, ncu (counters), nsys or cupti (launches, gaps, copies).")
+    ] = "auto",
+    chosen: Annotated[
+        str, typer.Option("--set", help="Count core (3 passes), all (10) or traffic (1: DRAM bytes).")
+    ] = "core",
+    counter: Annotated[
+        list[str] | None, typer.Option(help="Count this metric of ncu as well; may be repeated.")
     ] = None,
-    emulate: Annotated[bool, typer.Option(help="with --from RECORD: beside the bytes that the source touches")] = False,
-    reports: Annotated[Path, typer.Option(help="where profilers' reports, records and tables go")] = PROFILES,
-    into: Annotated[Path | None, typer.Option(help="a run record that takes the counters of its cases")] = None,
+    label: options.LabelOption = None,
+    time_limit: options.TimeLimitOption = 600.0,
+    timeout: TimeoutOption = 60.0,
+    verify: Annotated[bool, typer.Option(help="Compare the profiled launch with the reference.")] = True,
+    clock_control: Annotated[str, typer.Option(help="Pass this to ncu; a shared GPU needs none.")] = "none",
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Read this capture (.csv, .ncu-rep) or record, and measure nothing.")
+    ] = None,
+    emulate: Annotated[
+        bool, typer.Option("--emulate", help="Add the bytes that the source touches to --from RECORD.")
+    ] = False,
+    reports: Annotated[Path, typer.Option(help="Set the folder of profilers' reports, records and tables.")] = PROFILES,
+    into: Annotated[Path | None, typer.Option(help="Add the counters to the cases of this run record.")] = None,
     tuned: TunedOption = True,
     backend: options.BackendOption = "cuda",
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Count what each case does and say what bounds it. Label S1 by default; the tool's command line is printed."""
-    from prism_bench.cli import profiling
+    """Profile each case and name its bottleneck.
+
+    Label S1 by default; the command line of the tool is printed. Cases that were never profiled, or long ago, go first.
+    """
+    from prism_bench.studies.profile_job import ProfileJob, ProfileOptions
 
     if tool not in TOOLS:
         raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
     if source and source.suffix in (".csv", ".ncu-rep"):
-        profiling.show_capture(source, json)
+        _show_capture(source, json)
         return
     found = options.open_catalogue(catalogue)
     if source:
-        raise SystemExit(profiling.show_record(source, found if emulate else None, json))
+        raise SystemExit(_show_record(source, found if emulate else None, json))
     opened = options.choose_backend(backend, quiet=json)
-    chosen_cases = found.cases(cases or (), options.chosen_labels(label, ("S1",)))
-    wanted = profiling.Wanted(opened, found, list(configured(chosen_cases, opened, tuned).cases), reports)
-    plan = {"chosen": chosen, "extra": tuple(metric or ()), "clock_control": clock_control, "verify": verify}
-    limits = {"seconds": limit_seconds, "case_seconds": case_seconds}
+    listed = found.cases(options.patterns(cases, filter), options.chosen_labels(label, ("S1",)))
+    job = ProfileJob(opened, found, list(configured(listed, opened, tuned).cases), reports)
+    wanted = ProfileOptions(
+        chosen=chosen, extra=tuple(counter or ()), clock_control=clock_control, verify=verify,
+        seconds=time_limit or 600.0, case_seconds=timeout,
+    )  # fmt: skip
     with interrupts.held():
-        record = profiling.profile(wanted, tool, plan | limits, quiet=json)
-        raise SystemExit(profiling.tell(record, wanted.place, into, json))
+        record = _profiled(job, tool, wanted, quiet=json)
+        save, merge = Saver(job.keep), Saver(lambda found: [job.merged(found, into)] if into else [])
+        kept = [*(save.finish(record) or ()), *(merge.finish(record) or ())]
+        raise SystemExit(merge.exit_code(save.exit_code(_show(record, json, kept))))
+
+
+def _profiled(job: "ProfileJob", tool: str, wanted: "ProfileOptions", quiet: bool) -> "RunRecord":
+    """Return the record of the chosen tool; `auto` goes on with CUPTI where ncu is not allowed to count."""
+    from prism_bench.profilers.failures import ProfilerFailed
+
+    if tool in ("auto", "ncu"):
+        try:
+            with options.err().status("profiling") as status:
+                record = job.counted(wanted, status.update)
+        except ProfilerFailed as error:
+            if tool == "ncu" or not job.may_be_traced(error):
+                raise
+            options.remark(f"{error} Going on with cupti.")
+            tool = "cupti"
+        else:
+            commands = {str(case.profile["command"]) for case in record.cases if case.profile}
+            for command in sorted(commands) if not quiet else ():
+                options.line(f"command: {command}")
+            return record
+    with options.err().status(f"tracing with {tool}"):
+        return job.traced(tool, wanted.seconds)
+
+
+def _show(record: "RunRecord", json: bool, kept: list[Path], emulated: dict[str, float] | None = None) -> int:
+    """Print the record's table, findings and files; return the exit code."""
+    from prism_bench.analysis.findings import exit_code
+    from prism_bench.analysis.profile_table import profile_findings
+    from prism_bench.report.terminal.profile import profile_json, profile_rows, profile_view
+
+    found, lines = profile_findings(record), profile_rows(record, emulated)
+    if json:
+        options.print_json(profile_json(lines, found, kept))
+    else:
+        options.out().print(profile_view(lines, found), soft_wrap=False)
+        for path in kept:
+            options.line(f"kept: {path}")
+    return exit_code(found)
+
+
+def _show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:
+    """Print the table of a record with profiles; with a catalogue, next to the bytes that its sources touch at S0."""
+    from prism_bench import store
+
+    record = store.read(path)
+    if not any(case.profile for case in record.cases):
+        raise ResultsError(
+            f"{path}: no case of it was profiled; 'prism-bench profile --into' adds counters to a record"
+        )
+    return _show(record, json, [], _emulated(record, catalogue) if catalogue else {})
+
+
+def _emulated(record: "RunRecord", catalogue: Catalogue) -> dict[str, float]:
+    """Return, by kernel and variant, the bytes touched over the declared ones, counted on the emulator at S0."""
+    from prism_bench.studies.traffic import traffic
+
+    profiled = {f"{case.kernel}:{case.variant}" if case.variant else case.kernel for case in record.cases}
+    cases = [case for case in catalogue.cases((), ["S0"]) if case.kernel in profiled]
+    counted = {}
+    with options.err().status("emulating") as status:
+        for case in cases:
+            status.update(case.name)
+            with limited(case.name, CASE_SECONDS):
+                counted[case.kernel] = traffic(case)
+    return {name: one.touched / one.declared for name, one in counted.items() if one.declared and one.launches}
+
+
+def _show_capture(path: Path, json: bool) -> None:
+    """Print the launches of a capture that somebody else made, with the metric set where its names are known."""
+    from prism_bench.report.terminal.profile import capture_json, capture_view
+    from prism_bench.studies.profile_job import read_capture
+
+    launches = capture_json(read_capture(path))
+    if json:
+        options.print_json(launches)
+    else:
+        options.out().print(capture_view(launches), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`prism-bench report`: the records as a site that opens anywhere."""
+"""`prism-bench report`: the records as a static site."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,15 +12,17 @@ NAME = "report"
 
 
 def command(
-    record: Annotated[Path | None, typer.Argument(help="the night to tell about first; the newest without it")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the site")] = Path("reports/site"),
+    record: Annotated[Path | None, typer.Argument(help="Show this run record first; default: the newest one.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the site into this folder.")] = Path(
+        "reports/site"
+    ),
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write the static site about all records.
+    """Write the static site of all records.
 
-    Only what changed of it is written; the command says where it is.
+    Only files that changed are written; the command prints the path of the first page.
     """
     from prism_bench.report.site import build_site
 
@@ -35,4 +37,4 @@ def command(
                             "changed": list(written.changed), "removed": list(written.removed)})  # fmt: skip
     else:
         options.out().print(f"{written.files} files, {len(written.changed)} of them changed", style="dim")
-        options.out().print(f"page: {built.page}", highlight=False, soft_wrap=True)
+        options.line(f"page: {built.page}")

@@ -1,5 +1,6 @@
 """`prism-bench run`: the main job."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -7,44 +8,56 @@ from typing import Annotated
 import typer
 
 from prism_bench import interrupts, options, saving
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError
 from prism_bench.monitor.sampler import HERTZ
+from prism_bench.options import pairs
+from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.options.tuned import TunedOption, configured
+from prism_bench.run_record import RunRecord
 
 NAME = "run"
-PartOption = Annotated[
-    str | None,
-    typer.Option(metavar="I/N", help="only the I-th of N shares of the kernels, each with its variants; see merge"),
-]
 
 
 def command(
+    cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: Annotated[int, typer.Option(min=1, help="fresh processes that measure every case")] = 3,
+    processes: pairs.ProcessesOption = 3,
     lanes: options.LanesOption = None,
-    seed: Annotated[int, typer.Option(help="of the order of cases")] = 0,
-    timeout: Annotated[float, typer.Option(min=1, help="seconds one case may take in one process")] = 180.0,
-    peers: Annotated[bool, typer.Option(help="time the library peers beside the kernels")] = True,
-    hertz: Annotated[float, typer.Option(min=0, max=100, help="how often the GPU's state is read; 0: never")] = HERTZ,
+    seed: Annotated[int, typer.Option(help="Set the seed of the random order.")] = 0,
+    timeout: TimeoutOption = CASE_SECONDS,
+    peers: Annotated[bool, typer.Option(help="Time the library peers next to the kernels.")] = True,
+    hertz: Annotated[
+        float, typer.Option(min=0, max=100, help="Read the GPU's state so often in a second; 0: never.")
+    ] = HERTZ,
     tuned: TunedOption = True,
-    energy: Annotated[bool, typer.Option(help="measure the energy of one launch of S1")] = True,
-    part: PartOption = None,
-    output: Annotated[Path | None, typer.Option(help="file, not <runs>/<machine>/<UTC>-<commit>.json.gz")] = None,
+    energy: Annotated[bool, typer.Option(help="Measure the energy of one launch of S1.")] = True,
+    part: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Run the I-th of N shares of the kernels, with their variants; see merge."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write this file, not <runs>/<machine>/<UTC>-<commit>.json.gz."),
+    ] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Verify, then time every case, and write one run record. Labels: S0 off the GPU."""
+    """Verify and time every case, and write one run record.
+
+    Labels are S0, S1 and S2 on a GPU, else S0.
+    """
     from prism_bench.run import Settings, Watching, lanes_for, run, share
 
     opened = options.choose_backend(backend, quiet=json)
     found = options.open_catalogue(catalogue)
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("S0",))
-    cases = found.cases(filter or (), labels)
-    chosen = configured(share(cases, part) if part is not None else cases, opened, tuned)
+    listed = found.cases(options.patterns(cases, filter), labels)
+    chosen = configured(share(listed, part) if part is not None else listed, opened, tuned)
     settings = Settings(
         processes=processes, lanes=lanes or lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
         watching=Watching(hertz=hertz, energy=energy),
@@ -56,37 +69,33 @@ def command(
         raise SystemExit(_finish(record, keep, found, json))
 
 
-def _finish(record, keep, found, json):
-    """Keep the record and print it, whether or not it could be kept; returns the exit code."""
+def _finish(record: RunRecord, keep: "saving.Saver[RunRecord, Path]", found: Catalogue, json: bool) -> int:
+    """Keep the record and print it, whether or not it could be kept; return the exit code."""
+    from prism_bench.report.json_view import view
+    from prism_bench.report.terminal.record import summary_view
+
     if not record.cases:
         raise PrismBenchError("the run was ended before anything was measured, so there is no record")
     path = keep.finish(record)
-    _tell(record, found, json)
+    if json:
+        options.print_json(view(record, found))
+    else:
+        options.out().print(summary_view(record, found))
     if path and not json:
-        options.out().print(f"record: {path}", highlight=False, soft_wrap=True)
+        options.line(f"record: {path}")
     return keep.exit_code(_code(record, found))
 
 
-def _writing(output, runs, tuning):
-    """What writes the record, with the choices that its launches were tuned by, to its place."""
+def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Callable[[RunRecord], Path]:
+    """Return what writes the record to its place, with the choices that its launches were tuned by."""
     from prism_bench import store
 
     place = store.RecordPlace(runs, output)
     return lambda record: place.save(replace(record, tuning=tuning))
 
 
-def _tell(record, found, json):
-    from prism_bench.report.json_view import view
-    from prism_bench.report.terminal.record import summary_view
-
-    if json:
-        options.print_json(view(record, found))
-    else:
-        options.out().print(summary_view(record, found))
-
-
-def _code(record, found):
-    """Return 2 where the run was cut short or had no cache, else what the findings come to: 1 or 3 where one is bad."""
+def _code(record: RunRecord, found: Catalogue) -> int:
+    """Return 2 where the run was cut short or had no cache, else 1 or 3 where a finding is bad."""
     from prism_bench.analysis.findings import exit_code
     from prism_bench.analysis.reading import read
 

@@ -1,17 +1,13 @@
 """`prism-bench show`: a record as a table."""
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from prism_bench import options
 
 NAME = "show"
 
 
 def command(
-    record: Annotated[Path | None, typer.Argument(help="a run record; the newest one without it")] = None,
+    record: options.RecordArgument = None,
+    filter: options.FilterOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
@@ -21,10 +17,12 @@ def command(
     Times, rates, shares of the measured ceilings, peers, verification.
     """
     from prism_bench import store
+    from prism_bench.analysis.choice import with_cases
     from prism_bench.report.json_view import view
     from prism_bench.report.terminal.record import summary_view
 
-    found, read = options.open_catalogue(catalogue), store.read(record or store.newest(runs))
+    found = options.open_catalogue(catalogue)
+    read = with_cases(store.read(record or store.newest(runs)), filter or ())
     if json:
         options.print_json(view(read, found, must_be_held=False))
     else:

@@ -1,100 +1,113 @@
-"""`prism-bench tune`: how should each kernel be launched on this machine?"""
+"""`prism-bench tune`: the fastest way to launch each kernel on this machine."""
 
+from collections.abc import Callable, Sequence
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import interrupts, options
+from prism_bench.case import Case
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError
 from prism_bench.files import write_atomically
 from prism_bench.options import pairs
+from prism_bench.options.limits import TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.saving import Saver
 
+if TYPE_CHECKING:
+    from prism_bench.backends import Backend
+    from prism_bench.studies.trials import Bench
+    from prism_bench.studies.tuning_session import TuningResult
+
 NAME = "tune"
+RENAMED = {**options.TIME_LIMIT, "--dry-run": "--no-keep"}
 
 
 def command(
-    cases: Annotated[list[str] | None, typer.Argument(help="kernels, families or cases; all that can be tuned")] = None,
+    cases: options.CasesArgument = None,
+    filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    strategy: Annotated[str, typer.Option(help="auto, exhaustive, or one of kernel_tuner's for large spaces")] = "auto",
+    strategy: Annotated[
+        str, typer.Option(help="Search with auto, exhaustive, or a strategy of kernel_tuner for large spaces.")
+    ] = "auto",
     budget: Annotated[
-        int, typer.Option(min=2, help="configurations to try of one case; smaller spaces are whole")
+        int, typer.Option(min=2, help="Try so many configurations of a case; smaller spaces are tried whole.")
     ] = 64,
-    few: Annotated[int, typer.Option(min=1, help="of the best, timed again beside the default")] = 3,
+    few: Annotated[int, typer.Option(min=1, help="Time so many of the best again, next to the default.")] = 3,
     processes: pairs.ProcessesOption = 5,
-    timeout: Annotated[float, typer.Option(min=1, help="seconds one configuration may take in one process")] = 60.0,
-    limit_seconds: Annotated[float | None, typer.Option(min=1, help="for all cases; what is decided is kept")] = None,
-    store: Annotated[Path, typer.Option(help="where choices are kept")] = Path("reports/tuning"),
-    keep: Annotated[bool, typer.Option("--keep/--dry-run", help="put the choices into the store")] = True,
+    timeout: TimeoutOption = 60.0,
+    time_limit: options.TimeLimitOption = None,
+    store: Annotated[Path, typer.Option(help="Set the folder of the choices.")] = Path("reports/tuning"),
+    keep: Annotated[bool, typer.Option("--keep/--no-keep", help="Put the choices into the store.")] = True,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
-    output: Annotated[Path | None, typer.Option(help="a file for the report as JSON besides")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the report as JSON to this file.")
+    ] = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Find how each kernel is launched best on this machine.
+    """Tune how each kernel is launched on this machine.
 
     Every configuration that a spec's tune= allows is verified, then timed cold. The best few are timed again in fresh
-    processes beside the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0.
+    processes next to the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0.
     """
     from prism_bench.studies import tuning_session as tuning
 
-    plan = tuning.Plan(strategy, budget, few, processes, limit_seconds)
+    plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)
     opened = options.choose_backend(backend, quiet=json)
     tuning.require_readable(opened.facts(), store, noise)
-    bench, chosen = _chosen(opened, options.open_catalogue(catalogue), cases, label, timeout)
+    words, found = options.patterns(cases, filter), options.open_catalogue(catalogue)
+    bench, chosen = _chosen(opened, found, words, label, timeout)
 
     save = Saver(_writing(bench, store if keep else None, output))
     with interrupts.held():
         with progress_bar() as report:
-            session = tuning.Tuning(bench, opened.device, plan, report).run(chosen, noise, save)
-        path = save.finish(session)
-        raise SystemExit(save.exit_code(_tell(session, path, json)))
+            result = tuning.TuningSession(bench, opened.device, plan, report).run(chosen, noise, save)
+        path = save.finish(result)
+        raise SystemExit(save.exit_code(_show(result, path, json)))
 
 
-def _writing(bench, store, output):
-    """What puts the choices of a session into the store, if there is one, and its report into the file, if named."""
+def _writing(bench: "Bench", store: Path | None, output: Path | None) -> "Callable[[TuningResult], Path | None]":
+    """Return what puts the choices into the store, if there is one, and the report into the file, if named."""
+    from prism_bench.report.terminal.tuning import session_json
     from prism_bench.studies import tuning_session as tuning
 
-    def write(session):
-        path = tuning.keep(session, bench, store) if store else None
-        _write(session, output)
+    def write(result: "TuningResult") -> Path | None:
+        path = tuning.keep(result, bench, store) if store else None
+        if output:
+            plain = session_json(result.decisions, result.left, result.seconds)
+            write_atomically(output, (dumps(plain, indent=1) + "\n").encode())
         return path
 
     return write
 
 
-def _chosen(opened, found, words, label, timeout):
-    """The bench and the cases: those asked for, else every kernel's own and no variant."""
+def _chosen(
+    opened: "Backend", found: Catalogue, words: Sequence[str], label: Sequence[str] | None, timeout: float
+) -> "tuple[Bench, list[Case]]":
+    """Return the bench and the cases: the chosen ones, else those of every kernel and no variant."""
     from prism_bench.studies.trials import Bench
 
     labels = options.chosen_labels(label, ("S1",) if opened.name == "cuda" else ("S0",))
-    cases = [case for case in found.cases(words or (), labels) if case.tunable and (words or not case.variant)]
+    cases = [case for case in found.cases(words, labels) if case.tunable and (words or not case.variant)]
     cases = [case for case in cases if not case.plan.refusal(opened.device)]
     if not cases:
         raise UsageError("none of these cases can be tuned: their specs have no tune=, or this device cannot run them")
     return Bench(opened.name, found, timeout), cases
 
 
-def _write(session, output):
-    from prism_bench.report.terminal.tuning import session_json
-
-    if output:
-        plain = session_json(session.decisions, session.left, session.seconds)
-        write_atomically(output, (dumps(plain, indent=1) + "\n").encode())
-
-
-def _tell(session, path, json):
-    """Print the report; returns 1 where a default has no time, 2 where time ran out."""
+def _show(result: "TuningResult", path: Path | None, json: bool) -> int:
+    """Print the report; return 1 where a default has no time, 2 where time ran out."""
     from prism_bench.report.terminal.tuning import session_json, session_view
 
     if json:
-        options.print_json(session_json(session.decisions, session.left, session.seconds))
+        options.print_json(session_json(result.decisions, result.left, result.seconds))
     else:
-        options.out().print(session_view(session.decisions, session.left, session.seconds))
-        options.out().print(f"choices: {path or 'not kept'}", highlight=False, soft_wrap=True)
-    broken = [one for one in session.decisions if one.searched.default.task in one.searched.refused]
-    return 1 if broken else 0 if session.complete else 2
+        options.out().print(session_view(result.decisions, result.left, result.seconds))
+        options.line(f"choices: {path or 'not kept'}")
+    broken = [one for one in result.decisions if one.searched.default.task in one.searched.refused]
+    return 1 if broken else 0 if result.complete else 2

@@ -1,17 +1,16 @@
-"""`prism-bench verify`: are the kernels right, on every leg that stands here?"""
-
-from rich.table import Table
-from rich.text import Text
+"""`prism-bench verify`: whether the kernels are right, on every backend that works here."""
 
 from prism_bench import options
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.options.progress import progress_bar
+from prism_bench.run_record import RunRecord
 
 NAME = "verify"
-LEGS = ("numpy_reference", "emulator", "cuda")
+BACKENDS = ("numpy_reference", "emulator", "cuda")
 
 
 def command(
+    cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
@@ -19,104 +18,51 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Verify kernels wherever they can run here.
+    """Verify kernels on every backend that works here.
 
     Edges, golden data and workloads on the same seeded inputs: NumPy references, the emulator, and the GPU.
 
-    Without --backend every leg that can run here does. Workloads are S0, on a GPU all of them, unless --label says.
+    Without --backend, every backend that works here is used. Workloads are S0, on a GPU all of them, unless --label
+    chooses others.
     """
+    from prism_bench.report.terminal.verification import verification_json, verification_view
     from prism_bench.run import Settings, lanes_for, run
 
-    legs = [backend] if backend else list(LEGS)
-    standing = [leg for leg in legs if _stands(leg, asked=bool(backend), quiet=json)]
-    found = options.open_catalogue(catalogue)
-    kernels = found.edges_by_task(filter or ())
-    records = {}
-    for leg in standing:
-        cases = found.cases(
-            filter or (), options.chosen_labels(label, ("S0", "S1", "S2") if leg == "cuda" else ("S0",))
-        )
+    names = [name for name in ([backend] if backend else BACKENDS) if _works(name, bool(backend), json)]
+    found, words = options.open_catalogue(catalogue), options.patterns(cases, filter)
+    edges = found.edges_by_task(words)
+    records: dict[str, RunRecord] = {}
+    for name in names:
+        chosen = found.cases(words, options.chosen_labels(label, ("S0", "S1", "S2") if name == "cuda" else ("S0",)))
         with progress_bar() as report:
-            settings = Settings(processes=1, lanes=lanes_for(leg), timeout=timeout, peers=False)
-            records[leg] = run(found, leg, cases, settings, report, timed=False, others=kernels)
+            settings = Settings(processes=1, lanes=lanes_for(name), timeout=timeout, peers=False)
+            records[name] = run(found, name, chosen, settings, report, timed=False, others=edges)
     if json:
-        options.print_json([_plain(leg, case) for leg, record in records.items() for case in record.cases])
+        options.print_json(verification_json(records))
     else:
-        _print(records)
-    wrong = [c for record in records.values() for c in record.cases if c.status not in ("ok", "skipped")]
-    complete = all(record.complete for record in records.values())
-    if wrong or found.problems or not complete:
-        raise SystemExit(1)
-    raise SystemExit(2 if any(map(options.cache_was_refused, records.values())) else 0)
+        options.out().print(verification_view(records))
+    raise SystemExit(_code(records, bool(found.problems)))
 
 
-def _stands(leg, asked, quiet):
-    """Whether the leg can be opened here; a leg that was asked for by name must."""
+def _code(records: dict[str, RunRecord], has_problems: bool) -> int:
+    """Return 1 where a case is wrong or a run was cut short, 2 where the cache took no more."""
+    wrong = any(case.status not in ("ok", "skipped") for record in records.values() for case in record.cases)
+    if wrong or has_problems or not all(record.complete for record in records.values()):
+        return 1
+    return 2 if any(map(options.cache_was_refused, records.values())) else 0
+
+
+def _works(name: str, is_required: bool, quiet: bool) -> bool:
+    """Return whether the backend can be opened here, and print that; a required one must."""
     from prism_bench.backends import open_backend
     from prism_bench.errors import BackendUnavailable
 
-    console = options.err() if quiet else options.out()
+    show = options.remark if quiet else options.line
     try:
-        sentence = f"backend {leg}: {open_backend(leg).facts()['device']}"
+        show(f"backend {name}: {open_backend(name).facts()['device']}")
     except BackendUnavailable as error:
-        if asked:
+        if is_required:
             raise
-        sentence = f"backend {leg} left out: {error}"
-    console.print(sentence, highlight=False, soft_wrap=True)
-    return "left out" not in sentence
-
-
-def _plain(leg, case):
-    return {"backend": leg, "name": case.name, "label": case.label, "status": case.status, "reason": case.reason,
-            "verification": list(case.verification)}  # fmt: skip
-
-
-def _print(records):
-    console = options.out()
-    table = Table(title="largest relative error, and where", title_justify="left")
-    table.add_column("kernel", overflow="fold")
-    for leg in records:
-        table.add_column(leg, overflow="fold")
-    legs = {leg: _by_kernel(record) for leg, record in records.items()}
-    for kernel in sorted({kernel for groups in legs.values() for kernel in groups}):
-        table.add_row(kernel, *(_cell(groups.get(kernel)) for groups in legs.values()))
-    console.print(table)
-    for leg, record in records.items():
-        _print_rest(console, leg, record)
-
-
-def _print_rest(console, leg, record):
-    """The count, and every case that did not pass."""
-    counts = {}
-    for case in record.cases:
-        counts[case.status] = counts.get(case.status, 0) + 1
-    console.print(f"{leg}: " + ", ".join(f"{count} {status}" for status, count in counts.items()), highlight=False)
-    for case in record.cases:
-        if case.status != "ok":
-            console.print(Text(case.status, "red"), str(case.reason), highlight=False, soft_wrap=True)
-
-
-def _by_kernel(record):
-    groups = {}
-    for case in record.cases:
-        groups.setdefault(f"{case.kernel}:{case.variant}" if case.variant else case.kernel, []).append(case)
-    return groups
-
-
-def _cell(cases):
-    """The largest relative error with usual values; with those of an input regime it may say nothing, as near 0."""
-    if cases is None:
-        return "-"
-    wrong = [case for case in cases if case.status not in ("ok", "skipped")]
-    if wrong:
-        return Text(f"{len(wrong)} of {len(cases)} cases {wrong[0].status}", "red")
-    usual = [case for case in cases if case.label != "edge" or case.name.endswith(f"[{case.workload_text}]")]
-    entries = [(entry, case) for case in usual for entry in case.verification if entry.get("compared")]
-    if not entries:
-        return Text(f"{cases[0].status}, nothing to compare", "dim")
-    entry, case = max(entries, key=lambda pair: float(pair[0]["max_relative"]))
-    if not float(entry["max_relative"]):
-        return f"exact in {len(cases)} cases"
-    place = ", ".join(str(index) for index in entry["place"])
-    error = f"{float(entry['max_relative']):.1e} "
-    return Text.assemble(error, (f"{case.workload_text} {entry['output']}[{place}]", "dim"))
+        show(f"backend {name} left out: {error}")
+        return False
+    return True

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from errno import EADDRINUSE
 from threading import Thread
+from wsgiref.simple_server import WSGIServer
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable, UsageError
@@ -121,7 +122,7 @@ def _labels(device: Mapping[str, Any]) -> tuple[str, ...]:
     return (str(device["index"]), device["uuid"], f"nvidia{device['index']}", device["name"], platform.node())
 
 
-def serve(collector: Collector, port: int = PORT, address: str = LOOPBACK) -> tuple[object, Thread]:
+def serve(collector: Collector, port: int = PORT, address: str = LOOPBACK) -> tuple[WSGIServer, Thread]:
     """Answer on `address`, port `port` (0 takes a free one) until the server is shut down; return server and thread.
 
     BackendUnavailable without prometheus-client; a UsageError where the address is taken or belongs to another machine.

@@ -1,8 +1,9 @@
-"""Options that several commands share, and the console they print on."""
+"""Options that several commands share, and the consoles that they print on."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -14,33 +15,52 @@ from prism_bench.run_record import RunRecord
 from prism_bench.strict_json import json_text
 from prism_bench.workload import LABELS
 
-CatalogueOption = Annotated[
-    Path | None, typer.Option("--catalogue", help="a folder of <family>/<name>.cu + .py of your own")
-]
-FilterOption = Annotated[
+if TYPE_CHECKING:
+    from prism_bench.backends import Backend
+
+CasesArgument = Annotated[
     list[str] | None,
-    typer.Option("--filter", "-f", help="kernel, alias, kernel:variant, family or full case name; may be repeated"),
-]
-LabelOption = Annotated[list[str] | None, typer.Option("--label", "-l", help="S0, S1 or S2; may be repeated")]
-BackendOption = Annotated[str | None, typer.Option("--backend", "-b", help="cuda, numpy_reference, emulator or null")]
-JsonOption = Annotated[bool, typer.Option("--json", help="print JSON and nothing else")]
-LanesOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="processes that verify side by side before anything is timed; default: by device and cores"
+    typer.Argument(
+        metavar="[CASES]...", help="Choose kernels, aliases, kernel:variant, families or full case names; default: all."
     ),
 ]
-RunsOption = Annotated[Path, typer.Option("--runs", help="where run records are kept")]
+FilterOption = Annotated[
+    list[str] | None, typer.Option("--filter", "-f", help="Choose as CASES does; may be repeated.")
+]
+CatalogueOption = Annotated[
+    Path | None, typer.Option("--catalogue", help="Read kernels from this folder of <family>/<name>.cu and .py.")
+]
+LabelOption = Annotated[
+    list[str] | None, typer.Option("--label", "-l", help="Choose workloads S0, S1 or S2; may be repeated.")
+]
+BackendOption = Annotated[
+    str | None, typer.Option("--backend", "-b", help="Use the backend cuda, numpy_reference, emulator or null.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+LanesOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Verify in this many processes before anything is timed; default: by device and cores."),
+]
+RunsOption = Annotated[Path, typer.Option("--runs", help="Set the folder of run records.")]
+RecordArgument = Annotated[Path | None, typer.Argument(help="Read this run record; default: the newest one.")]
+TimeLimitOption = Annotated[
+    float | None, typer.Option("--time-limit", min=1, help="Begin nothing that would end later than these seconds.")
+]
+RecordsOption = Annotated[
+    Path | None, typer.Option("--records", help="Keep the records that were measured in this folder.")
+]
 DEFAULT_RUNS = Path("reports/runs")
+# Old names of options that several commands have.
+TIME_LIMIT, RECORDS = {"--limit-seconds": "--time-limit"}, {"--keep": "--records"}
 
 
 def out() -> Console:
-    """Standard output; colour where a person sees it or FORCE_COLOR asks for it, never under NO_COLOR."""
+    """Return the console of standard output; colour on a terminal or with FORCE_COLOR, never with NO_COLOR."""
     return plain_console(width=None if sys.stdout.isatty() else 160)
 
 
 def err() -> Console:
-    """Standard error, for progress and remarks."""
+    """Return the console of standard error, for progress and remarks."""
     return plain_console(stderr=True)
 
 
@@ -53,31 +73,46 @@ def plain_console(*, width: int | None = None, stderr: bool = False) -> Console:
     return Console(width=width, stderr=stderr, markup=False, emoji=False)
 
 
+def line(text: str, style: str | None = None) -> None:
+    """Print one line on standard output, however long."""
+    out().print(text, style=style, highlight=False, soft_wrap=True)
+
+
+def remark(text: str, style: str | None = None) -> None:
+    """Print one line on standard error, however long."""
+    err().print(text, style=style, highlight=False, soft_wrap=True)
+
+
 def open_catalogue(folder: Path | None) -> Catalogue:
-    """The catalogue; each of its problems is said on standard error, the rest goes on."""
+    """Return the catalogue; print each of its problems on standard error and go on with the rest."""
     catalogue = discover(folder)
     for problem in catalogue.problems:
         err().print(Text("catalogue", "red"), str(problem), highlight=False, soft_wrap=True)
     return catalogue
 
 
-def chosen_labels(labels: list[str] | None, default=LABELS) -> tuple[str, ...]:
-    """The labels asked for, or the default."""
-    return tuple(labels) if labels else tuple(default)
+def patterns(cases: Sequence[str] | None, filters: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what the positional patterns and `--filter` choose together, each once; empty for all."""
+    return tuple(dict.fromkeys([*(cases or ()), *(filters or ())]))
 
 
-def print_json(value) -> None:
-    """One JSON document on standard output."""
+def chosen_labels(labels: Sequence[str] | None, default: Sequence[str] = LABELS) -> tuple[str, ...]:
+    """Return the given labels, or the default."""
+    return tuple(labels or default)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document on standard output."""
     print(json_text(value, indent=1))
 
 
 def cache_was_refused(record: RunRecord) -> bool:
-    """Whether a case was skipped because the cache took no more: the machine's fault, so that nothing is well."""
+    """Return whether a case was skipped because the cache took no more: then the machine is at fault."""
     return any(case.status == "skipped" and (case.reason or "").startswith(CACHE_REFUSED) for case in record.cases)
 
 
-def choose_backend(name: str | None, quiet: bool):
-    """The backend's name and the sentence that says why it was chosen; the sentence is the first line of output."""
+def choose_backend(name: str | None, quiet: bool) -> "Backend":
+    """Return the backend; the first line of output says which it is and why it was chosen."""
     from prism_bench.backends import open_backend, open_default
 
     if name:
@@ -85,5 +120,5 @@ def choose_backend(name: str | None, quiet: bool):
         sentence = f"backend {name}: {opened.facts()['device']}"
     else:
         opened, sentence = open_default()
-    (err() if quiet else out()).print(sentence, highlight=False, soft_wrap=True)
+    (remark if quiet else line)(sentence)
     return opened

@@ -11,12 +11,12 @@ import typer
 
 CASE_SECONDS = 180.0
 TOO_LONG = 2  # the exit code: the command could not do its work
-TimeoutOption = Annotated[float, typer.Option("--timeout", min=1, help="seconds one case may take")]
+TimeoutOption = Annotated[float, typer.Option("--timeout", min=1, help="Give up on a case after this many seconds.")]
 
 
 @contextmanager
 def limited(what: str, seconds: float) -> Iterator[None]:
-    """End this process, and name what it was doing, where the block takes longer than `seconds`.
+    """End this process, and name what it was doing, when the block takes longer than `seconds`.
 
     A kernel that never ends leaves no other way: the call that waits for it does not return.
     """

@@ -1,10 +1,11 @@
-"""What every command does with its words and its output, which may be closed, full, or lose its reader."""
+"""Arguments and output of every command; standard output may be closed, full, or lose its reader."""
 
 import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from typing import Any, TextIO
 
 from prism_bench.errors import UsageError
@@ -13,7 +14,7 @@ EXIT_CODE = 2
 
 
 class OutputFailed(Exception):
-    """Standard output takes no more text. No OSError: libraries end a broken pipe with exit codes of their own."""
+    """Standard output takes no more text. No OSError: libraries have own exit codes for a broken pipe."""
 
 
 class _Guarded:
@@ -22,7 +23,7 @@ class _Guarded:
     Kept, because libraries try what a stream takes and swallow what comes of it.
     """
 
-    def __init__(self, stream: TextIO | None):
+    def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._reason = "it is closed" if stream is None else None
 
@@ -52,7 +53,7 @@ class _Guarded:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what is still in the stream's buffer go nowhere, so that the end of Python is quiet."""
+    """Discard what is still in the stream's buffer, so that Python ends without a message."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -64,7 +65,7 @@ def guarded_output() -> Iterator[None]:
     """Run the body; where standard output fails end with exit code 2 and one line, none where its reader has left."""
     stream = sys.stdout
     guarded = _Guarded(stream)
-    if stream is not None and hasattr(stream, "reconfigure"):
+    if isinstance(stream, TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
     sys.stdout = guarded  # type: ignore[assignment]
     try:

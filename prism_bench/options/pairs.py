@@ -1,74 +1,44 @@
-"""What `compare` and `noise` share: options, and two builds measured in turn under one bar."""
+"""Options of the commands that measure two builds in turn."""
 
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench.analysis.sequential import MOST, START
 from prism_bench.options.progress import progress_bar
 from prism_bench.options.tuned import configured
-from prism_bench.saving import Saver
+
+if TYPE_CHECKING:
+    from prism_bench.run.interleave import Build, Growth
+    from prism_bench.run_record import RunRecord
+    from prism_bench.saving import Saver
+    from prism_bench.studies.pairs import Effort, Records
 
 DEFAULT_NOISE = Path("reports/noise")
-NoiseOption = Annotated[Path, typer.Option("--noise", help="where the noise floors of machines are kept")]
-ProcessesOption = Annotated[int, typer.Option(min=1, help="fresh processes that measure each side")]
+NoiseOption = Annotated[Path, typer.Option("--noise", help="Set the folder of the noise floors of machines.")]
+ProcessesOption = Annotated[int, typer.Option(min=1, help="Measure each case in this many fresh processes.")]
 StartOption = Annotated[
     int | None,
-    typer.Option("--processes", min=1, help=f"processes that measure each side (from {START} to {MOST}, as needed)"),
+    typer.Option("--processes", min=1, help=f"Measure each side in this many processes; {START} to {MOST}, as needed."),
 ]
 MostOption = Annotated[
-    int | None, typer.Option(min=1, help="processes a side for the cases that fewer leave undecided")
+    int | None,
+    typer.Option("--most-processes", min=1, help="Add processes up to this number while cases are undecided."),
 ]
-LimitOption = Annotated[
-    float | None, typer.Option("--limit-seconds", min=1, help="start no pair of processes that would end later")
-]
-KeepOption = Annotated[Path | None, typer.Option(help="folder for the two records that were measured")]
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How two builds are measured: on which backend, in how many processes, for how long, what is kept, and whether
-    either is launched by this machine's choices.
-    """
-
-    backend: str
-    processes: int
-    limit: float | None = None
-    keep: Path | None = None
-    tuned: bool = False
 
 
 def usual_labels(backend: str) -> tuple[str, ...]:
-    """The labels without `--label`: those a person waits for."""
+    """Return the labels without `--label`: those that end while a person waits."""
     return ("S0", "S1") if backend == "cuda" else ("S0",)
 
 
-def measured(builds, effort: Effort, growth=None):
-    """The records of both builds, and what keeps them where that is asked for, after every pair of processes; with
-    `growth` the undecided cases are measured in more of them.
-    """
-    from prism_bench import store
-    from prism_bench.run import Settings
-    from prism_bench.run.interleave import interleaved, pair_settings
+def measured(
+    builds: "tuple[Build, Build]", effort: "Effort", growth: "Growth | None" = None
+) -> "tuple[tuple[RunRecord, RunRecord], Saver[Records, object]]":
+    """Measure both builds with a progress bar; return the records and what keeps them."""
+    from prism_bench.studies.pairs import measure_pair
 
-    chosen = [configured(build.cases, effort.backend, effort.tuned) for build in builds]
-    builds = tuple(replace(build, cases=one.cases) for build, one in zip(builds, chosen, strict=True))
-    settings = pair_settings(Settings(processes=effort.processes))
-
-    places = {
-        letter: store.RecordPlace(effort.keep, effort.keep / f"{letter}.json.gz") for letter in "ab" if effort.keep
-    }
-
-    def named(records):
-        return [replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True)]
-
-    def kept(records):
-        return [place.save(record) for place, record in zip(places.values(), named(records), strict=False)]
-
-    save = Saver(kept)
+    a, b = (configured(build.cases, effort.backend, effort.tuned) for build in builds)
     with progress_bar() as report:
-        records = interleaved(builds, effort.backend, settings, report, limit=effort.limit, keep=save, growth=growth)
-    save.finish(records)
-    return named(records), save
+        return measure_pair(builds, (a, b), effort, report, growth)

@@ -2,21 +2,25 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench import options
 from prism_bench.case import Case
 
+if TYPE_CHECKING:
+    from prism_bench.backends import Backend
+    from prism_bench.tuning.applied import Applied
+
 TunedOption = Annotated[
-    bool, typer.Option("--tuned/--untuned", help="launch as prism-bench tune found best here, or as the specs say")
+    bool, typer.Option("--tuned/--untuned", help="Launch as prism-bench tune found best here, or as the specs do.")
 ]
 STORE = Path("reports/tuning")
 
 
-def configured(cases: Sequence[Case], backend, tuned: bool):
-    """The cases as they are launched on the backend, open or named; remarks go to standard error."""
+def configured(cases: Sequence[Case], backend: "Backend | str", tuned: bool) -> "Applied":
+    """Return the cases as they are launched on the backend, open or named; print remarks on standard error."""
     from prism_bench.backends import open_backend
     from prism_bench.identity import machine
     from prism_bench.tuning.applied import TuningMachine, applied, untuned
@@ -27,5 +31,5 @@ def configured(cases: Sequence[Case], backend, tuned: bool):
     facts = opened.facts()
     found = applied(cases, TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), STORE)
     for note in found.notes:
-        options.err().print(note, highlight=False, soft_wrap=True)
+        options.remark(note)
     return found

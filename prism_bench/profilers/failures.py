@@ -73,7 +73,7 @@ MISSING = Failure(
 )  # fmt: skip
 TIMED_OUT = Failure(
     "timed_out", "", "it took longer than its limit and was ended.",
-    "Choose fewer cases or a longer --limit-seconds; clocks are never held, so nothing needs resetting.",
+    "Choose fewer cases or a longer --time-limit; clocks are never held, so nothing needs resetting.",
 )  # fmt: skip
 OTHER = Failure(
     "failed", "", "it failed in a way that is not known here.", "Its output is in the log next to the report.",

@@ -1,5 +1,6 @@
 """Run records on disk: one at a time, or all of them as one table of points."""
 
+from prism_bench.moved import under_new_name
 from prism_bench.store.history import History, all_points, read_history, unusable_newest
 from prism_bench.store.records import (
     RecordPlace,
@@ -19,3 +20,7 @@ __all__ = [
     "History", "RecordPlace", "add_once", "all_points", "load", "newest", "numbered", "path_for", "read",
     "read_history", "readable", "records_in", "save", "table", "unusable_newest",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    return under_new_name(__name__, name)

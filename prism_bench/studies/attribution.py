@@ -91,7 +91,7 @@ def cut_short(events: Sequence[ProfileEvent], case_seconds: float) -> tuple[Stat
     during = [event["at"] for event in events[last:] if "at" in event]
     stage = during[-1] if during else "making its inputs"
     if any("late" in event for event in events[last:]):
-        return "timed out", f"{name}: the limit for one case, --case-seconds {case_seconds:g}, was over during {stage}"
+        return "timed out", f"{name}: the limit for one case, --timeout {case_seconds:g}, was over during {stage}"
     return "crashed", f"{name}: ended the program that profiled it, during {stage}"
 
 

@@ -1,19 +1,22 @@
-"""A tuning session: search each case's configurations, time the best few again beside the default, decide, keep."""
+"""A tuning session: search each case's configurations, time the best again, decide and keep."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from prism_bench import identity, interrupts
+from prism_bench.analysis.estimate import Spread
 from prism_bench.analysis.noise_file import stored_noise
 from prism_bench.analysis.tuning import Decided, Searched, decided
-from prism_bench.case import Case, edges_task
+from prism_bench.case import Case, Device, edges_task
 from prism_bench.errors import BackendUnavailable
+from prism_bench.measurement import Measurement
 from prism_bench.run import Progress
-from prism_bench.studies.trials import Bench, Trials, timed_in_turn
+from prism_bench.studies.trials import Bench, Trial, Trials, timed_in_turn
 from prism_bench.tuning.choice import TuningChoice, toolchain_of
 from prism_bench.tuning.kept import KeptChoices, path_for, read_kept, write_kept
 from prism_bench.tuning.launched import launched
@@ -23,8 +26,8 @@ SEARCH_SHARE = 0.6  # of the seconds there are: the rest is for fresh processes
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How a session goes about it: `budget` configurations by `strategy`, the best `few` again in `processes`.
+class TuningPlan:
+    """Effort of a session: `budget` configurations by `strategy`, the best `few` again in `processes`.
 
     A UsageError where there is no such strategy.
     """
@@ -35,32 +38,37 @@ class Plan:
     processes: int = 5
     seconds: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_strategy(self.strategy)
 
 
 @dataclass(frozen=True)
-class Session:
-    """What came out, the cases that time did not allow for, and the device that it was found out on."""
+class TuningResult:
+    """Decisions of a session, the cases that time did not allow for, and facts of the device."""
 
     decisions: tuple[Decided, ...]
     left: tuple[Case, ...]
-    facts: dict
+    facts: Mapping[str, Any]
     seconds: float
     complete: bool = True
 
 
-class Tuning:
+class TuningSession:
     """One session on a bench; `report` takes progress."""
 
-    def __init__(self, bench: Bench, device, plan: Plan, report: Callable[[Progress], None]):
+    def __init__(self, bench: Bench, device: Device, plan: TuningPlan, report: Callable[[Progress], None]) -> None:
         self._bench, self._device, self._plan, self._report = bench, device, plan, report
-        self._begun, self._searched, self._again = time.perf_counter(), [], {}
-        self._facts: dict = {}
+        self._begun = time.perf_counter()
+        self._searched: list[Searched] = []
+        self._again: Mapping[str, Measurement] = {}
+        self._facts: Mapping[str, Any] = {}
 
-    def run(self, cases: Sequence[Case], noise: Path, keep: Callable[[Session], object] = lambda _: None) -> Session:
-        """Ctrl-C keeps what was found out by then: the cases that were searched, each on the times that there are. So
-        does a backend that no longer starts. What is known goes to `keep` after the search and after every round.
+    def run(
+        self, cases: Sequence[Case], noise: Path, keep: Callable[[TuningResult], object] = lambda _: None
+    ) -> TuningResult:
+        """Return what was decided; Ctrl-C, or a backend that no longer starts, keeps what was found by then.
+
+        Interim results go to `keep` after the search and after every round.
         """
         spaces, complete = [case.configurations(self._device) for case in cases], True
         try:
@@ -76,22 +84,22 @@ class Tuning:
             complete = False
         return self._session(cases, noise, complete)
 
-    def _session(self, cases, noise, complete):
+    def _session(self, cases: Sequence[Case], noise: Path, complete: bool) -> TuningResult:
         decisions = decided(self._searched, self._again, self._known(noise))
         left = tuple(cases[len(self._searched) :])
-        return Session(tuple(decisions), left, self._facts, self._elapsed(), complete and not left)
+        return TuningResult(tuple(decisions), left, self._facts, self._elapsed(), complete and not left)
 
-    def _elapsed(self):
+    def _elapsed(self) -> float:
         return time.perf_counter() - self._begun
 
-    def _search_all(self, spaces):
-        """Case by case, until their share of the time is over. What is tried whole is compiled before, edges too."""
+    def _search_all(self, spaces: Sequence[Sequence[Case]]) -> None:
+        """Search case by case until their share of the time is over; compile first what is tried whole, and edges."""
         whole = [case for space in spaces if len(space) <= self._plan.budget for case in space]
         ahead = [*(case.task for case in whole), *(edges_task(case) for case in whole)]
         tried, total = count(), sum(min(len(space), self._plan.budget) for space in spaces)
         with Trials(self._bench, ahead) as trials:
 
-            def trial(case):
+            def trial(case: Case) -> Trial:
                 self._report(Progress(0, min(next(tried), total), total, case.task))
                 return trials(case)
 
@@ -101,17 +109,15 @@ class Tuning:
                 self._searched.append(_search(space, trial, trials.at_edges, self._plan))
                 self._facts = trials.facts
 
-    def _rounds(self):
-        """Fresh processes for the default, for the best, for the second best ... in turn; yields before each round, and
-        after the last.
-        """
+    def _rounds(self) -> Iterator[None]:
+        """Time the default, the best, the second best ... in turn in fresh processes; yield before and after rounds."""
         yield
         with_best = [one for one in self._searched if one.best]
         sides = [[one.default for one in with_best]]
         sides += [[one.best[k] for one in with_best if len(one.best) > k] for k in range(self._plan.few)]
         total, done = sum(map(len, sides)) * self._plan.processes, count()
 
-        def report(process, case):
+        def report(process: int, case: Case) -> None:
             self._report(Progress(process, next(done), total, case.task))
 
         end = None if self._plan.seconds is None else self._begun + self._plan.seconds
@@ -120,26 +126,36 @@ class Tuning:
             self._again = times
             yield
 
-    def _known(self, noise):
-        """The noise of the cases on this machine, by name."""
+    def _known(self, noise: Path) -> dict[str, Spread]:
+        """Return the noise of the cases on this machine, by name."""
         floors = stored_noise(identity.machine(self._facts)["id"], noise)
         names = {one.default.name: self._again.get(one.default.task) for one in self._searched}
-        return {name: floors.spread(name, found.metric) for name, found in names.items() if found} if floors else {}
+        if not floors:
+            return {}
+        spreads = {name: floors.spread(name, found.metric) for name, found in names.items() if found}
+        return {name: spread for name, spread in spreads.items() if spread is not None}
 
 
-def _search(space, trial, at_edges, plan):
-    """Every configuration that the search asks for, tried; the best few are right at the edges too."""
+def _search(
+    space: Sequence[Case], trial: Callable[[Case], Trial], at_edges: Callable[[Case], str | None], plan: TuningPlan
+) -> Searched:
+    """Try every configuration that the search chooses; the best few are verified at the edges too."""
     by_choice = {tuple(case.configuration.items()): case for case in space}
     tasks = {case.task: case for case in space}
-    seconds, refused = {}, {}
+    seconds: dict[str, float] = {}
+    refused: dict[str, str] = {}
 
-    def measure(configuration):
+    def measure(configuration: Mapping[str, Any]) -> float | None:
         found = trial(by_choice[tuple(configuration.items())])
-        (refused if found.seconds is None else seconds)[found.case.task] = found.seconds or found.reason
+        if found.seconds is None:
+            refused[found.case.task] = found.reason or ""
+        else:
+            seconds[found.case.task] = found.seconds
         return found.seconds
 
     search([case.configuration for case in space], measure, plan.strategy, plan.budget)
-    tried, best = len(seconds) + len(refused), []
+    tried = len(seconds) + len(refused)
+    best: list[Case] = []
     for task in best_few(seconds, space[0].task):
         if len(best) == plan.few:
             break
@@ -151,16 +167,17 @@ def _search(space, trial, at_edges, plan):
     return Searched(space[0], tried, refused, seconds, tuple(best), len(space))
 
 
-def require_readable(facts: dict, store: Path, noise: Path) -> None:
-    """A ResultsError where what is there of this machine's choices and noise cannot be read: better now than later."""
+def require_readable(facts: Mapping[str, Any], store: Path, noise: Path) -> None:
+    """Raise a ResultsError where this machine's choices or noise floors cannot be read: better now than later."""
     machine = identity.machine(facts)["id"]
     read_kept(path_for(machine, store))
     stored_noise(machine, noise)
 
 
-def keep(session: Session, bench: Bench, folder: Path) -> Path | None:
-    """Put what was settled into the machine's store; the path, None where nothing was. A store of another device of the
-    same name makes way.
+def keep(session: TuningResult, bench: Bench, folder: Path) -> Path | None:
+    """Put what was settled into the machine's store and return its path, None where nothing was settled.
+
+    A store of another device of the same name is replaced.
     """
     commit, _ = identity.commit_of(bench.catalogue.folder)
     found = [_choice(one, session.facts, commit) for one in session.decisions if one.settled]
@@ -174,7 +191,7 @@ def keep(session: Session, bench: Bench, folder: Path) -> Path | None:
     return write_kept(kept.with_choices(found), path)
 
 
-def _choice(one: Decided, facts, commit):
+def _choice(one: Decided, facts: Mapping[str, Any], commit: str | None) -> TuningChoice:
     case = one.searched.default
     return TuningChoice(
         kernel=case.kernel,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench import store
-from prism_bench.cli.exporter import told_by_records
+from prism_bench.studies.exported import exported
 from tests.report.synthetic import case_result, record_of
 
 
@@ -28,7 +28,7 @@ def test_the_newest_readable_record_is_served_and_damaged_ones_are_named(runs, t
     names = [kept(runs, day, 2e-3) for day in (2, 3)]
     for path, damage in zip(names, (b"{", b"\x1f\x8b" + b"x" * 20), strict=True):
         path.write_bytes(damage)
-    told = told_by_records(runs, toys[1])
+    told = exported(runs, toys[1])
     assert [1e-3] == pytest.approx(seconds(told))
     assert [f"nvidia-h200/{path.name}" for path in reversed(names)] == list(told.unreadable)
     assert str(names[1]) in capsys.readouterr().err
@@ -37,19 +37,19 @@ def test_the_newest_readable_record_is_served_and_damaged_ones_are_named(runs, t
 def test_only_damaged_records_serve_nothing_but_their_names(runs, toys):
     path = kept(runs, 1, 1e-3)
     path.write_bytes(b"")
-    told = told_by_records(runs, toys[1])
+    told = exported(runs, toys[1])
     assert ([], [f"nvidia-h200/{path.name}"]) == (seconds(told), list(told.unreadable))
 
 
 def test_without_records_nothing_is_served(runs, toys):
-    assert ([], []) == (seconds(told_by_records(runs, toys[1])), list(told_by_records(runs, toys[1]).unreadable))
+    assert ([], []) == (seconds(exported(runs, toys[1])), list(exported(runs, toys[1]).unreadable))
 
 
 def test_a_record_that_is_written_again_is_read_again(runs, toys):
     path = kept(runs, 1, 1e-3)
-    assert [1e-3] == pytest.approx(seconds(told_by_records(runs, toys[1])))
+    assert [1e-3] == pytest.approx(seconds(exported(runs, toys[1])))
     store.save(record_of(case_result("k", times={"cold_time": 2e-3, "hot_time": 1e-3})), path)
-    assert [2e-3, 1e-3] == pytest.approx(seconds(told_by_records(runs, toys[1])))
+    assert [2e-3, 1e-3] == pytest.approx(seconds(exported(runs, toys[1])))
 
 
 def test_times_that_cannot_be_believed_are_not_served(runs, toys):
@@ -57,4 +57,4 @@ def test_times_that_cannot_be_believed_are_not_served(runs, toys):
     record = store.read(path)
     zero = replace(record.cases[0].measurements[0], processes=((0.0, 1e-3),))
     store.save(replace(record, cases=(replace(record.cases[0], measurements=(zero,)),)), path)
-    assert [] == seconds(told_by_records(runs, toys[1]))
+    assert [] == seconds(exported(runs, toys[1]))

@@ -186,7 +186,7 @@ def test_a_case_that_takes_too_long_is_ended(shell, toys, fake, script):
     found = shell("profile", "double", "triple", *QUICK, *toys, "--case-seconds", 2, "--json")
     status = {row["case"].split("[")[0]: row["status"] for row in found.json["cases"]}
     assert {"double": "timed out", "double:by_adding": "ok", "triple": "ok"} == status
-    during = "--case-seconds 2, was over during a first launch, which the profiler does not watch"
+    during = "--timeout 2, was over during a first launch, which the profiler does not watch"
     assert any(during in (row["reason"] or "") for row in found.json["cases"])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.policies.measuring import Measuring
+from prism_bench.extensions.policies.measuring import PolicyMeasurement
 from prism_bench.files import default_folder
 
 NEEDED = ("basic/matmul", "tensor_core/tensor_core_matmul", "tensor_core/tensor_core_matmul_wmma",
@@ -84,7 +84,7 @@ def test_what_is_measured_is_kept_part_by_part(select, monkeypatch):
     def lost(measuring):
         raise BackendUnavailable("the device is gone")
 
-    monkeypatch.setattr(Measuring, "batches", lost)
+    monkeypatch.setattr(PolicyMeasurement, "batches", lost)
     found = select("--measure", "--processes", "1")
     assert (2, True) == (found.code, "the device is gone" in found.err)
     assert select("matmul", "--json").json["matmul"]

@@ -80,7 +80,7 @@ def test_what_is_too_small_or_too_old_is_no_bad_finding(shell, nights):
     assert 0 == shell("trend", "--recent", "5").code
     for wrong in ("0", "-1", "nan", "100"):
         found = shell("trend", "--smallest", wrong)
-        assert (2, True) == (found.code, "must lie between" in found.err)
+        assert (2, True) == (found.code, "must be between" in found.err)
 
 
 def test_the_noise_floor_of_the_machine_withholds_a_step(shell, nights, tmp_path):

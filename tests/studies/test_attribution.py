@@ -70,7 +70,7 @@ def test_a_line_that_is_being_written_is_not_read_yet(tmp_path):
         ([{"begin": "b"}], ("crashed", "b: ended the program that profiled it, during making its inputs")),
         ([{"begin": "b"}, {"at": "x"}, {"at": "y"}], ("crashed", "b: ended the program that profiled it, during y")),
         ([{"begin": "b"}, {"at": "x"}, {"late": "b"}],
-         ("timed out", "b: the limit for one case, --case-seconds 60, was over during x")),
+         ("timed out", "b: the limit for one case, --timeout 60, was over during x")),
     ],
 )  # fmt: skip
 def test_a_case_in_which_the_program_ended_says_how_and_during_what(events, expected):

@@ -7,13 +7,13 @@ import pytest
 
 from prism_bench import store
 from prism_bench.cli import main
-from prism_bench.cli.exporter import told_by_records
 from prism_bench.errors import ResultsError
 from prism_bench.record_check import checked
 from prism_bench.store.points import points_in
 from prism_bench.store.records import text_at
 from prism_bench.strict_json import json_text
 from prism_bench.studies import record_fuzz
+from prism_bench.studies.exported import exported
 from prism_bench.studies.fuzz_bench import asking, bench_in
 from prism_bench.studies.fuzz_table import write_table
 from prism_bench.studies.record_fuzz import Answer, fuzz
@@ -36,7 +36,7 @@ def ask(bench, monkeypatch):
     import typer.main
 
     monkeypatch.setattr(typer.main, "get_command", cache(typer.main.get_command))
-    return asking(main, lambda: json_text(vars(told_by_records(bench.runs, bench.catalogue))))
+    return asking(main, lambda: json_text(vars(exported(bench.runs, bench.catalogue))))
 
 
 def points(record):

@@ -11,9 +11,11 @@ NAME = "claims"
 
 
 def command(
-    record: Annotated[Path | None, typer.Argument(help="a run record; the newest one without it")] = None,
+    record: options.RecordArgument = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
-    tuning: Annotated[Path, typer.Option("--tuning", help="where measured policies are kept")] = Path("reports/tuning"),
+    tuning: Annotated[Path, typer.Option("--tuning", help="Set the folder of measured policies.")] = Path(
+        "reports/tuning"
+    ),
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:

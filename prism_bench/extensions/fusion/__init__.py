@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from prism_bench.extension import Extension, SitePage
+from prism_bench.moved import under_new_name
 
 if TYPE_CHECKING:
     from prism_bench.extensions.fusion.expression import Function, FunctionChoice, SharedName, names
@@ -47,7 +48,7 @@ def __getattr__(name: str) -> object:
         warnings.warn(f"{name} is now {_FORMER[name]}; the old name goes in 0.3", DeprecationWarning, stacklevel=2)
         name = _FORMER[name]
     if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return under_new_name(__name__, name)
     return getattr(import_module(_HOME[name]), name)
 
 

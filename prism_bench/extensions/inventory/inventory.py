@@ -1,15 +1,16 @@
-"""The inventory: what the catalogue defines, what of it is launched, verified and timed, and what lies unused."""
+"""The inventory: what the catalogue defines, what of it is launched, verified and timed, and what is unused."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prism_bench.catalogue import Catalogue
+from prism_bench.errors import unknown
 from prism_bench.kernel import KernelSpec
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.studies.compile_table import launched
 
-# What the design documents say of an earlier source tree; the catalogue's own figures stand beside them.
+# Figures of the design documents for an earlier source tree.
 CLAIMS = {
     "kernels": ("61", "infrastructure status report"),
     "definitions": ("170", "GPU optimisation master plan"),
@@ -23,7 +24,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Item:
+class InventoryItem:
     """One kernel: its `__global__` definitions, the instances that its cases launch, and what a record knows of it.
 
     `verified` and `checks` count cases (edges and golden ones too) that came out right and that there are; `timed` and
@@ -59,23 +60,33 @@ class Item:
         return tuple(found + ([f"no time at {', '.join(untimed)}"] if self.checks and untimed else []))
 
 
-def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[Item]:
+def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[InventoryItem]:
     """An item per kernel of the catalogue, those that measure the machine too; shared definitions count once.
 
     A definition in a shared header belongs to the first kernel that launches it; what no kernel launches is an item
     of its own, under the header's name.
     """
-    entries, claimed = launched(catalogue), set()
+    entries = launched(catalogue)
+    claimed: set[str] = set()
     results = {case.name: case for case in record.cases} if record else {}
     items = [
-        _item(catalogue, spec, entries.get(spec.source, {}), results, claimed) for spec in catalogue.kernels.values()
+        _item(catalogue, spec, entries.get(spec.source, {}) if spec.source else {}, results, claimed) for spec in catalogue.kernels.values()
     ]
     headers = sorted((catalogue.folder / "include").glob("*.cuh"))
     lonely = {path.name: [name for name in _definitions(path.read_text()) if name not in claimed] for path in headers}
-    return items + [Item(header, "include", tuple(names)) for header, names in lonely.items() if names]
+    return items + [InventoryItem(header, "include", tuple(names)) for header, names in lonely.items() if names]
 
 
-def totals(items: list[Item]) -> Mapping[str, int]:
+def chosen_items(items: Sequence[InventoryItem], names: Sequence[str]) -> list[InventoryItem]:
+    """Return the items of the kernels and families that are named, all without names; a UsageError for unknown ones."""
+    known = {word for item in items for word in (item.kernel, item.family)}
+    for name in names:
+        if name not in known:
+            raise unknown("kernel or family", name, known)
+    return [item for item in items if not names or {item.kernel, item.family} & set(names)]
+
+
+def totals(items: list[InventoryItem]) -> Mapping[str, int]:
     """The catalogue's figures under the names of `CLAIMS`; kernels that measure the machine are no kernels here."""
     return {
         "kernels": sum(not item.measures_machine and item.family != "include" for item in items),
@@ -86,14 +97,17 @@ def totals(items: list[Item]) -> Mapping[str, int]:
     }
 
 
-def _item(catalogue, spec: KernelSpec, groups, results, claimed) -> Item:
+def _item(
+    catalogue: Catalogue, spec: KernelSpec, groups: Mapping[tuple[str, ...], set[str]],
+    results: Mapping[str, CaseResult], claimed: set[str],
+) -> InventoryItem:  # fmt: skip
     instances = sorted({entry for group in groups.values() for entry in group})
-    own = [name for name in _definitions(spec.source.read_text()) if name not in claimed]
+    own = [name for name in _definitions(spec.source.read_text() if spec.source else "") if name not in claimed]
     shared = {instance.split("<")[0] for instance in instances} - set(own) - claimed
     claimed.update(own, shared)
     cases = [*catalogue.cases([spec.name]), *catalogue.edges([spec.name])]
     known = {case.name: results[case.name] for case in cases if case.name in results} if results else {}
-    return Item(
+    return InventoryItem(
         kernel=spec.name,
         family=spec.family,
         definitions=(*own, *sorted(shared)),
@@ -108,11 +122,11 @@ def _item(catalogue, spec: KernelSpec, groups, results, claimed) -> Item:
     )
 
 
-def _definitions(text):
+def _definitions(text: str) -> list[str]:
     return list(dict.fromkeys(_DEFINITION.findall(_COMMENT.sub("", text))))
 
 
-def _has_time(results, label):
-    """Whether the kernel itself, not a variant, has a trusted time at that label."""
+def _has_time(results: Iterable[CaseResult], label: str) -> bool:
+    """Return whether the kernel itself, not a variant, has a trusted time at that label."""
     found = [result.measurement("cold_time") for result in results if result.label == label and not result.variant]
     return any(one is not None and one.valid and one.samples for one in found)

@@ -1,97 +1,78 @@
 """`prism-bench ledger`: launches, gaps and copies of a chain of cases, of a script, or of what nsys recorded."""
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from prism_bench import options
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError
 from prism_bench.options.tuned import TunedOption, configured
-from prism_bench.units import bytes_text, share_text, time_text
+
+if TYPE_CHECKING:
+    from prism_bench.studies.tracing import Cost, Traced
 
 NAME = "ledger"
-BLAMED = ("sync", "host", "launch", "queued")
+RENAMED = {"--most": "--ranges"}
 
 
 def command(
-    words: Annotated[list[str] | None, typer.Argument(help="kernels or cases; or, after --, a script")] = None,
-    chain: Annotated[bool, typer.Option("--chain", help="the cases one after the other, as one chain")] = False,
-    script: Annotated[bool, typer.Option("--script", help="the words are a Python script and its own words")] = False,
-    source: Annotated[Path | None, typer.Option("--from", help="SQLite export or report of nsys")] = None,
+    cases: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CASES]...", help="Trace these kernels or cases; or, after --, a script."),
+    ] = None,
+    filter: options.FilterOption = None,
+    chain: Annotated[bool, typer.Option("--chain", help="Trace the cases one after the other, as one chain.")] = False,
+    script: Annotated[bool, typer.Option("--script", help="Read CASES as a Python script and its arguments.")] = False,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Read this report of nsys or its SQLite export, and measure nothing.")
+    ] = None,
     label: options.LabelOption = None,
-    repeats: Annotated[int, typer.Option(min=1, help="how often each is launched")] = 20,
-    most: Annotated[int, typer.Option(min=0, help="how many ranges to show")] = 30,
+    repeats: Annotated[int, typer.Option(min=1, help="Launch each so often.")] = 20,
+    ranges: Annotated[int, typer.Option(min=0, help="Show so many ranges.")] = 30,
     tuned: TunedOption = True,
     backend: options.BackendOption = "cuda",
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Account for launches, gaps, copies and the busy share.
+    """Show launches, gaps, copies and the busy share of the GPU.
 
-    Gaps by who is to blame; the share of time in which the device is busy. Label S0 by default.
+    Gaps are listed by cause; the busy share is the part of the time in which the device works. Label S0 by default.
     """
     from prism_bench.analysis.ledger import ledger
+    from prism_bench.extensions.ledger.view import ledger_json, ledger_view
     from prism_bench.studies import tracing
 
-    costs = {}
+    costs: Mapping[str, Cost] = {}
     if source:
         timeline = tracing.timeline_from(source)
-    elif script:
-        timeline = tracing.trace_script(words or ())
-        timeline, costs = timeline.timeline, timeline.costs
     else:
-        where = repeats, backend, catalogue, tuned
-        timeline, costs = _cases(words, chain, options.chosen_labels(label, ("S0",)), where)
-    account = ledger(timeline, most)
+        if script:
+            traced = tracing.trace_script(cases or ())
+        else:
+            chosen = options.patterns(cases, filter), options.chosen_labels(label, ("S0",)), chain
+            traced = _traced(chosen, options.open_catalogue(catalogue), (backend or "cuda", repeats, tuned))
+        timeline, costs = traced.timeline, traced.costs
+    account = ledger(timeline, ranges)
     if json:
-        options.print_json(_plain(account, costs))
+        options.print_json(ledger_json(account, costs))
     else:
-        _print(account, costs, whole=bool(source) or script or len(account.ranges) == 1)
+        options.out().print(ledger_view(account, costs, whole=bool(source) or script or len(account.ranges) == 1))
 
 
-def _cases(words, chain, labels, rest):
+def _traced(
+    chosen: tuple[Sequence[str], Sequence[str], bool], found: Catalogue, how: tuple[str, int, bool]
+) -> "Traced":
+    """Trace cases by patterns and labels, as one chain or each by itself."""
     from prism_bench.studies import tracing
 
-    repeats, backend, folder, tuned = rest
+    (words, labels, chain), (backend, repeats, tuned) = chosen, how
     if not words:
         raise UsageError("name kernels or cases, give --script and a script, or read a capture with --from")
-    found = options.open_catalogue(folder)
     cases = [case for word in words for case in found.cases([word], labels) if not case.variant or ":" in word]
     names = [case.task for case in configured(cases, backend, tuned).cases]
     sequences = {" + ".join(words): names} if chain else {name: [name] for name in names}
     with options.err().status("tracing with cupti"):
-        traced = tracing.trace_cases(found, backend, sequences, repeats)
-    return traced.timeline, traced.costs
-
-
-def _plain(account, costs):
-    return {**asdict(account), "costs": {name: asdict(cost) for name, cost in costs.items()}}
-
-
-def _print(account, costs, whole):
-    console = options.out()
-    title = f"launch ledger of {account.source}, by {account.tool} {account.version}"
-    console.print(title, markup=False, highlight=False, soft_wrap=True)
-    table = Table()
-    table.add_column("range", overflow="fold")
-    for name in ("kernels", "launch calls", "busy", "span", "idle", "gaps", *BLAMED, "copies"):
-        table.add_column(name, justify="right")
-    for row in [*([account.total] if whole else []), *account.ranges]:
-        table.add_row(Text(row.name or "all"), *_cells(row))
-    console.print(table)
-    for name, cost in costs.items():
-        words = f"{name}: the host takes {time_text(cost.plain)} to launch it, {time_text(cost.watched)} while watched"
-        console.print(words, markup=False, highlight=False, soft_wrap=True)
-    for note in account.notes:
-        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _cells(row):
-    blame = (time_text(row.gaps[word].seconds) if word in row.gaps else "-" for word in BLAMED)
-    times = (share_text(row.busy_share), time_text(row.span), time_text(row.idle))
-    copies = f"{row.copies} ({bytes_text(row.copied_bytes)})"
-    return (str(row.kernels), str(row.launch_calls), *times, str(row.gap_count), *blame, copies)
+        return tracing.trace_cases(found, backend, sequences, repeats)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # these take long to load
     from prism_bench.run_record import RunRecord
 
 NAME = "memory"
+RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
+RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
 PLACE = worker_of("prism_bench.extensions.memory.worker")
 
 
@@ -39,23 +41,30 @@ class _Effort:
 def command(
     trace: Annotated[
         list[Path] | None,
-        typer.Option(help="a recorded trace; without it pipelines and a catalogue run are recorded on the GPU"),
+        typer.Option(help="Read this trace; may be repeated; default: record pipelines and a run on the GPU."),
     ] = None,
     allocator: Annotated[
-        list[str] | None, typer.Option(help="cupy, size_class, async, none or rmm; all without")
+        list[str] | None,
+        typer.Option(help="Choose cupy, size_class, async, none or rmm; may be repeated; default: all."),
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="the published tracker's demonstration, synthetic")] = False,
-    count: Annotated[bool, typer.Option("--count", help="count what traces ask for and end: no GPU needed")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Show the synthetic demonstration of the published tracker.")
+    ] = False,
+    count: Annotated[
+        bool, typer.Option("--count", help="Count the allocations of traces and end; needs no GPU.")
+    ] = False,
     processes: pairs.ProcessesOption = 5,
-    limit_seconds: pairs.LimitOption = None,
-    keep: Annotated[Path | None, typer.Option(help="folder for traces and records")] = None,
-    source: Annotated[Path | None, typer.Option("--from", help="show the newest records of such a folder")] = None,
+    time_limit: options.TimeLimitOption = None,
+    records: options.RecordsOption = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Show the newest records of a folder, and measure nothing.")
+    ] = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Compare allocators on recorded traces and whole programs.
 
-    Each with CuPy's own pool, in processes in turn.
+    Each is measured in turn with CuPy's own pool.
 
     Ends with 0 whichever is faster; 2 where nothing could be measured.
     """
@@ -68,11 +77,11 @@ def command(
     from prism_bench.extensions.memory.contest import contest
 
     begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
-    save = Saver(_writer(keep))
+    save = Saver(_writer(records))
     with interrupts.held():
-        effort = _Effort(options.open_catalogue(catalogue), opened, processes, limit_seconds and begun + limit_seconds)
+        effort = _Effort(options.open_catalogue(catalogue), opened, processes, time_limit and begun + time_limit)
         with tempfile.TemporaryDirectory() as folder:
-            records, missing = _measured(trace or [], allocator or [], effort, keep or Path(folder), save=save)
+            measured, missing = _measured(trace or [], allocator or [], effort, records or Path(folder), save=save)
         _print_paths(save.finish(records) or [])
         _print(contest(records, missing), json)
         raise SystemExit(save.exit_code(0 if all(record.complete for record in records.values()) else 2))
@@ -80,7 +89,7 @@ def command(
 
 def _count(demo: bool, paths: list[Path], json: bool) -> None:
     if not (demo or paths):
-        raise UsageError("--count: which traces? Name them with --trace FILE; 'prism-bench memory --keep' makes some")
+        raise UsageError("--count: name traces with --trace FILE; 'prism-bench memory --records' makes some")
     from prism_bench.extensions.memory import trace as traces
     from prism_bench.extensions.memory.planning import planned
     from prism_bench.extensions.memory.report import traces_json, tracked_view
@@ -104,7 +113,7 @@ def _read(folder: Path) -> "Contest":
 
     kept = [name for name in ALLOCATORS if (folder / name).is_dir()]
     if not kept:
-        raise ResultsError(f"no records of allocators in {folder}; 'prism-bench memory --keep FOLDER' makes them")
+        raise ResultsError(f"no records of allocators in {folder}; 'prism-bench memory --records FOLDER' makes them")
     records = {name: store.read(store.newest(folder / name)) for name in kept}
     return contest(records, {name: "not measured in these records" for name in ALLOCATORS if name not in kept})
 

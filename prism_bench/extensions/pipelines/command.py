@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # these take long to load
     from prism_bench.run_record import RunRecord
 
 NAME = "pipeline"
+RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
 DEFAULT_KEPT = Path("reports/pipelines")
 
 
@@ -35,31 +36,43 @@ class _Effort:
 
 
 def command(
-    names: Annotated[list[str] | None, typer.Argument(help="pipelines; those that are measured without")] = None,
-    form: Annotated[list[str] | None, typer.Option(help="per_call, one_stream, streams, graph or allocating")] = None,
-    label: Annotated[str | None, typer.Option("--label", "-l", help="S0, or small, as on the emulator")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CASES]...", help="Choose pipelines by name; default: those that can be measured."),
+    ] = None,
+    filter: options.FilterOption = None,
+    form: Annotated[
+        list[str] | None, typer.Option(help="Choose per_call, one_stream, streams, graph or allocating; repeatable.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", "-l", help="Choose S0 or small; default: small on the emulator, else S0.")
+    ] = None,
     backend: options.BackendOption = None,
-    processes: Annotated[int, typer.Option(min=1, help="fresh processes that measure")] = 3,
-    verify_only: Annotated[bool, typer.Option("--verify-only", help="no times")] = False,
+    processes: pairs.ProcessesOption = 3,
+    verify_only: Annotated[bool, typer.Option("--verify-only", help="Verify and take no times.")] = False,
     tuned: TunedOption = True,
-    limit_seconds: pairs.LimitOption = None,
-    keep: Annotated[Path | None, typer.Option(help="folder for the record; on a GPU reports/pipelines")] = None,
+    time_limit: options.TimeLimitOption = None,
+    records: options.RecordsOption = None,
     source: Annotated[
-        Path | None, typer.Option("--from", help="show this record, or the newest below a folder")
+        Path | None, typer.Option("--from", help="Show this record, or the newest below a folder, and measure nothing.")
     ] = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Verify and time pipelines of kernels. Ends with 1 where a stage or a result is wrong."""
+    """Verify and time pipelines of kernels.
+
+    Records of a GPU are kept in reports/pipelines. Ends with 1 where a stage or a result is wrong.
+    """
     if source:
         raise SystemExit(_shown(_read(source), json))
     opened = options.choose_backend(backend, quiet=json)
+    words = list(options.patterns(names, filter))
     label = label or ("small" if opened.name == "emulator" else "S0")
-    found, tuning = _launched(names or [], options.open_catalogue(catalogue), label, opened, tuned)
-    effort = _Effort(found, opened.name, label, processes, not verify_only, limit_seconds)
-    save = _saver(keep or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None), tuning)
+    found, tuning = _launched(words, options.open_catalogue(catalogue), label, opened, tuned)
+    effort = _Effort(found, opened.name, label, processes, not verify_only, time_limit)
+    save = _saver(records or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None), tuning)
     with interrupts.held():
-        record = _measured(names or [], form or [], effort, save=save)
+        record = _measured(words, form or [], effort, save=save)
         path = save.finish(record)
         if path:
             options.err().print(f"record: {path}", highlight=False, soft_wrap=True)

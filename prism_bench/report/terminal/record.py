@@ -26,9 +26,7 @@ _DISPENSABLE = (
 )  # fmt: skip
 
 
-def summary_view(
-    record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True
-) -> RenderableType:
+def summary_view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> RenderableType:
     """Return what `show` prints and `run` ends with, for a Rich console; `must_be_held` as in `read`."""
     reading = read(record, catalogue, must_be_held=must_be_held)
     table = case_table(reading)

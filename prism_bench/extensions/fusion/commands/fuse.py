@@ -1,4 +1,4 @@
-"""`prism-bench fuse`: programs of named stages become kernels, or what would change."""
+"""`prism-bench fuse`: kernels generated from programs of named stages."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,9 +15,12 @@ NAME = "fuse"
 
 
 def command(
-    programs: Annotated[list[str] | None, typer.Argument(help="programs by name; all of them without one")] = None,
-    check: Annotated[bool, typer.Option("--check", help="write nothing; print what would change")] = False,
-    ptx: Annotated[bool, typer.Option(help="keep PTX next to the sources, where NVRTC is installed")] = True,
+    programs: Annotated[
+        list[str] | None, typer.Argument(metavar="[CASES]...", help="Choose programs by name; default: all.")
+    ] = None,
+    filter: options.FilterOption = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing and print what would change.")] = False,
+    ptx: Annotated[bool, typer.Option(help="Keep PTX next to the sources, where NVRTC is installed.")] = True,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -30,7 +33,7 @@ def command(
     from prism_bench.files import default_folder
 
     folder = catalogue or default_folder()
-    found = declarations(folder, programs or ())
+    found = declarations(folder, options.patterns(programs, filter))
     kept = [keep_source(one, write=not check) for one in found]
     done = {declaration.name for declaration in found} - {one.program for one in kept if check and not one.is_same}
     without = _keep_ptx([one for one in found if one.name in done], folder, check, kept) if ptx else "not asked for"

@@ -21,18 +21,28 @@ ITEMS, PROFILES = Path("reports/persistent"), Path("reports/profiles")
 
 
 def command(
-    chain: Annotated[list[str] | None, typer.Argument(help="chains, or kernels that have chains; all without")] = None,
-    record: Annotated[Path | None, typer.Option(help="a run record; without it the newest that timed a chain")] = None,
+    chain: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CASES]...", help="Choose chains, or kernels that have chains; default: all."),
+    ] = None,
+    filter: options.FilterOption = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Read this run record; default: the newest that timed a chain.")
+    ] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
-    latencies: Annotated[Path | None, typer.Option(help="times of served items; without it the newest")] = None,
-    counters: Annotated[Path | None, typer.Option(help="a record of counters; else the newest of each case")] = None,
+    latencies: Annotated[
+        Path | None, typer.Option(help="Read times of served items from this file; default: the newest.")
+    ] = None,
+    counters: Annotated[
+        Path | None, typer.Option(help="Read counters from this record; default: the newest of each case.")
+    ] = None,
     label: options.LabelOption = None,
-    emulate: Annotated[bool, typer.Option("--emulate", help="count traffic on the emulator, at S0")] = False,
-    picture: Annotated[Path | None, typer.Option(help="draw before and after into this PNG file")] = None,
+    emulate: Annotated[bool, typer.Option("--emulate", help="Count traffic on the emulator, at S0.")] = False,
+    picture: Annotated[Path | None, typer.Option(help="Draw before and after into this PNG file.")] = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Account for what fusing each chain of kernels brings.
+    """Show what fusing each chain of kernels saves.
 
     Launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain.
 
@@ -44,7 +54,7 @@ def command(
     from prism_bench.extensions.fusion.report.json_view import fusion_json
     from prism_bench.extensions.fusion.report.terminal import fusion_view
 
-    chains = fusion.chains_of(options.open_catalogue(catalogue), chain or ())
+    chains = fusion.chains_of(options.open_catalogue(catalogue), options.patterns(chain, filter))
     read, missing = _record(chains, record, runs)
     labels = options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}

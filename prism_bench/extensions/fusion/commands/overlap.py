@@ -1,4 +1,4 @@
-"""`prism-bench overlap`: what copies and kernels at the same time bring."""
+"""`prism-bench overlap`: the benefit of copies and kernels at the same time."""
 
 from typing import Annotated
 
@@ -8,26 +8,29 @@ from prism_bench import options
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption, limited
 
 NAME = "overlap"
+RENAMED = {"--beside": "--filter"}
 CHUNK = {True: "vector_add[n=4194304]", False: "vector_add[n=100000]"}  # on a GPU, elsewhere
 BESIDE = ("active_inference_chain:full[length=100,m=100,n=900]", "transfer_entropy_chain:full[n=200]")
 
 
 def command(
+    cases: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CASES]...", help="Run these cases next to each other; default: two chains."),
+    ] = None,
+    filter: options.FilterOption = None,
     chunk: Annotated[
-        str | None, typer.Option(help="the case that each chunk is, such as vector_add[n=4194304]")
+        str | None, typer.Option(help="Use this case for each chunk, such as vector_add[n=4194304].")
     ] = None,
-    chunks: Annotated[int | None, typer.Option(min=1, help="how many; 16 on a GPU, 4 elsewhere")] = None,
-    lanes: Annotated[int, typer.Option(min=1, help="streams that the chunks are shared among")] = 3,
-    beside: Annotated[
-        list[str] | None, typer.Option(help="a case to run next to others; may be repeated; two chains without it")
-    ] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, help="evaluations of each; 50 on a GPU, 2 elsewhere")] = None,
+    chunks: Annotated[int | None, typer.Option(min=1, help="Copy so many chunks; default: 16 on a GPU, 4 elsewhere.")] = None,
+    lanes: Annotated[int, typer.Option(min=1, help="Share the chunks among so many streams.")] = 3,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Evaluate each so often; default: 50 on a GPU, 2 elsewhere.")] = None,
     timeout: TimeoutOption = CASE_SECONDS,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Account for copies and kernels at the same time.
+    """Measure copies and kernels at the same time.
 
     Copy, kernel, copy in chunks on several streams against one; two chains side by side.
 
@@ -40,7 +43,7 @@ def command(
     leg = options.choose_backend(backend, quiet=json)
     on_gpu = leg.name == "cuda"
     one = opened.anywhere(chunk or CHUNK[on_gpu])
-    others = [opened.anywhere(name) for name in beside or BESIDE]
+    others = [opened.anywhere(name) for name in options.patterns(cases, filter) or BESIDE]
     found = []
     with options.err().status("copies and kernels"):
         with limited(one.name, timeout), Chunks(leg, one, chunks or (16 if on_gpu else 4), lanes) as work:

@@ -1,4 +1,4 @@
-"""`prism-bench precision`: which precision the stages of a fused kernel should have, by measured error."""
+"""`prism-bench precision`: the precision of the stages of a fused kernel, by measured error."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,10 +19,18 @@ NAME = "precision"
 
 
 def command(
-    programs: Annotated[list[str] | None, typer.Argument(help="programs by name; all that declare 'within'")] = None,
-    within: Annotated[float | None, typer.Option(help="the largest normwise error, instead of the program's")] = None,
-    sample: Annotated[Path | None, typer.Option(help="inputs by name in a NumPy .npz file; drawn unless given")] = None,
-    label: Annotated[str, typer.Option("--label", "-l", help="the workload: S0, S1 or S2")] = "S0",
+    programs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CASES]...", help="Choose programs by name; default: all that declare 'within'."),
+    ] = None,
+    filter: options.FilterOption = None,
+    within: Annotated[
+        float | None, typer.Option(help="Allow this normwise error; default: that of the program.")
+    ] = None,
+    sample: Annotated[
+        Path | None, typer.Option(help="Read inputs by name from this NumPy .npz file; default: seeded random ones.")
+    ] = None,
+    label: Annotated[str, typer.Option("--label", "-l", help="Choose workload S0, S1 or S2.")] = "S0",
     timeout: TimeoutOption = CASE_SECONDS,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
@@ -44,8 +52,9 @@ def command(
     if within is not None and not within > 0:
         raise UsageError(f"--within is {within}: an error greater than 0, such as 1e-3")
     opened = options.open_catalogue(catalogue)
-    found = declarations(catalogue or default_folder(), programs or ())
-    wanted = found if programs else [one for one in found if one.program.within is not None]
+    words = options.patterns(programs, filter)
+    found = declarations(catalogue or default_folder(), words)
+    wanted = found if words else [one for one in found if one.program.within is not None]
     if not wanted:
         raise UsageError("no program declares 'within'; name one, with --within")
     leg = options.choose_backend(backend, quiet=json)

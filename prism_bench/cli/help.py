@@ -1,0 +1,58 @@
+"""Help in groups, and old names of options that are accepted for one release."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+from prism_bench.options.output import complain
+
+# The groups in their order, with their commands in the order of the help; commands of extensions are the last group.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Everyday": ("run", "compare", "check", "report", "doctor"),
+    "Kernels": ("list", "verify", "tune", "compile", "traffic", "profile"),
+    "History": ("trend", "baseline", "noise", "show", "digest", "merge", "import", "export"),
+    "GPU": ("monitor", "exporter"),
+}
+EXTENSIONS = "Extensions"
+REMOVED_IN = "0.3"
+
+
+class GroupedHelp(TyperGroup):
+    """The command line, whose help lists commands by group."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # of click, or of typer's own copy of it
+        """Write one section for each group that has commands."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        limit = formatter.width - 6 - max(map(len, commands))
+        grouped = {name for names in GROUPS.values() for name in names}
+        rest = tuple(name for name in commands if name not in grouped)
+        for title, names in {**GROUPS, EXTENSIONS: rest}.items():
+            found = [(name, commands.get(name)) for name in names]
+            rows = [(name, command.get_short_help_str(limit)) for name, command in found if command]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def command_class(renamed: Mapping[str, str]) -> type[TyperCommand]:
+    """Return the class of a command that accepts the old names of `renamed`, and says on standard error what is new."""
+
+    class RenamedCommand(TyperCommand):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            return super().parse_args(ctx, with_new_names(args, renamed))
+
+    return RenamedCommand if renamed else TyperCommand
+
+
+def with_new_names(words: list[str], renamed: Mapping[str, str]) -> list[str]:
+    """Return the words with new names of options for old ones, each announced once; what follows `--` is left alone."""
+    end = words.index("--") if "--" in words else len(words)
+    names = [word.partition("=")[0] if word.startswith("--") else word for word in words[:end]]
+    for old in dict.fromkeys(name for name in names if name in renamed):
+        complain(f"{old} is now {renamed[old]}; the old name goes in {REMOVED_IN}")
+    new = [
+        word.replace(name, renamed[name], 1) if name in renamed else word
+        for name, word in zip(names, words, strict=False)
+    ]
+    return [*new, *words[end:]]

@@ -1,0 +1,99 @@
+"""Cases of the catalogue as a table: sizes, and what each traffic and compilation study found of them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.case import Case
+from prism_bench.studies.compile_table import Complaint, Row
+from prism_bench.studies.traffic import CaseTraffic
+from prism_bench.units import bytes_text, rate_text
+
+
+def cases_json(cases: Sequence[Case]) -> list[dict[str, object]]:
+    """Return what `prism-bench list --json` prints."""
+    return [
+        {
+            "name": case.name,
+            "kernel": case.spec.name,
+            "variant": case.variant,
+            "family": case.spec.family,
+            "label": case.label,
+            "workload": dict(case.workload),
+            "bytes": case.sizes.bytes_moved,
+            "flops": case.sizes.flops,
+            "aliases": list(case.spec.aliases),
+            "peers": list(case.spec.peers),
+            "edges": len(case.spec.edges) + len(case.spec.golden),
+            "source": str(case.spec.source),
+        }
+        for case in cases
+    ]
+
+
+def cases_table(cases: Sequence[Case]) -> Table:
+    """Return the cases, sorted by family, kernel and label."""
+    table = Table(title=f"{len({c.spec.name for c in cases})} kernels, {len(cases)} cases", title_justify="left")
+    for name in ("family", "kernel", "label", "workload"):
+        table.add_column(name, overflow="fold")
+    for name in ("bytes", "operations", "peers"):
+        table.add_column(name, justify="right" if name != "peers" else "left")
+    for case in sorted(cases, key=lambda case: (case.spec.family, case.kernel, case.label)):
+        table.add_row(case.spec.family, case.kernel, case.label, str(case.workload), bytes_text(case.sizes.bytes_moved),
+                      rate_text(case.sizes.flops, ""), " ".join(case.spec.peers))  # fmt: skip
+    return table
+
+
+def traffic_view(rows: Sequence[CaseTraffic]) -> RenderableType:
+    """Return the traffic of each case, multiples of its declared bytes, and complaints in red."""
+    table = Table(title="traffic of one call, counted on the emulator", title_justify="left")
+    table.add_column("case", overflow="fold")
+    for name in ("declared", "touched", "requested", "scratch", "sectors/request", "wavefronts/request", "launches"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(Text(row.case), *_traffic_cells(row), style="red" if row.complaint else None)
+    complaints = [Text(f"{row.case}: {row.complaint}", style="red") for row in rows if row.complaint]
+    return Group(table, *complaints)
+
+
+def _traffic_cells(row: CaseTraffic) -> tuple[str, ...]:
+    def multiple(count: int) -> str:
+        return f"{count / row.declared:.3g}x" if row.declared and row.launches else "-"
+
+    return (bytes_text(row.declared), multiple(row.touched), multiple(row.requested), bytes_text(row.scratch),
+            f"{row.sectors_per_request:.1f}", f"{row.wavefronts_per_request:.2f}", str(row.launches))  # fmt: skip
+
+
+def compile_json(
+    rows: Sequence[Row], complaints: Sequence[Complaint], left_out: Sequence[Complaint]
+) -> dict[str, list[dict[str, object]]]:
+    """Return what `prism-bench compile --json` prints."""
+    parts = {"entries": rows, "complaints": complaints, "left_out": left_out}
+    return {name: [asdict(one) for one in part] for name, part in parts.items()}
+
+
+def compile_table(rows: Sequence[Row], architectures: Sequence[str]) -> Table:
+    """Return registers and spilled bytes of every entry by architecture, and the most shared memory."""
+    title = f"registers (spilled bytes) of {len({row.kernel for row in rows})} kernels"
+    table = Table(title=title, title_justify="left")
+    table.add_column("kernel")
+    table.add_column("entry", overflow="fold")
+    for architecture in architectures:
+        table.add_column(f"sm_{architecture}", justify="right")
+    table.add_column("shared", justify="right")
+    by_entry: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        by_entry.setdefault((row.kernel, row.entry), {})[row.architecture] = row
+    for (kernel, entry), found in sorted(by_entry.items()):
+        shared = max(row.shared_bytes for row in found.values())
+        table.add_row(kernel, Text(entry), *(_registers(found.get(one)) for one in architectures), f"{shared} B")
+    return table
+
+
+def _registers(row: Row | None) -> str | Text:
+    if row is None:
+        return "-"
+    return Text(f"{row.registers} ({row.spill_bytes})", "red") if row.spill_bytes else str(row.registers)

@@ -1,0 +1,56 @@
+"""Two builds measured in turn, so that drift of the machine meets both alike."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prism_bench import store
+from prism_bench.run import Progress, Settings
+from prism_bench.run.interleave import Build, Growth, interleaved, pair_settings
+from prism_bench.run_record import RunRecord
+from prism_bench.saving import Saver
+from prism_bench.tuning.applied import Applied
+
+Records = tuple[RunRecord, RunRecord]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How two builds are measured: the backend, processes a side, a limit in seconds, a folder for the records, and
+    whether launches follow this machine's choices.
+    """
+
+    backend: str
+    processes: int
+    limit: float | None = None
+    keep: Path | None = None
+    tuned: bool = False
+
+
+def measure_pair(
+    builds: tuple[Build, Build], chosen: tuple[Applied, Applied], effort: Effort,
+    report: Callable[[Progress], None], growth: Growth | None = None,
+) -> tuple[Records, Saver[Records, object]]:  # fmt: skip
+    """Measure both builds as `chosen` launches them; return the records and what saved them after every pair.
+
+    With `growth`, undecided cases are measured in more processes.
+    """
+    first, second = (replace(build, cases=one.cases) for build, one in zip(builds, chosen, strict=True))
+    settings = pair_settings(Settings(processes=effort.processes))
+    places = (
+        {side: store.RecordPlace(effort.keep, effort.keep / f"{side}.json.gz") for side in "ab"} if effort.keep else {}
+    )
+
+    def named(records: Records) -> Records:
+        a, b = (replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True))
+        return a, b
+
+    def write(records: Records) -> list[Path]:
+        return [place.save(record) for place, record in zip(places.values(), named(records), strict=False)]
+
+    save: Saver[Records, object] = Saver(write)
+    records = interleaved(
+        (first, second), effort.backend, settings, report, limit=effort.limit, keep=save, growth=growth
+    )
+    save.finish(records)
+    return named(records), save
