@@ -45,7 +45,7 @@ def test_each_command_says_what_it_does_and_offers_json(shell, name):
 
 def test_without_a_command_there_is_help(shell):
     found = shell()
-    assert "Commands" in found.out + found.err
+    assert "Everyday" in found.out + found.err
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_processes_are_added_until_a_case_is_decided_or_the_most_are_measured(sh
 
 def test_the_most_processes_are_no_fewer_than_the_first(shell, toys):
     found = shell("compare", toys[1], toys[1], *QUICK, *toys, "--most", "1")
-    assert (2, True) == (found.code, "--most 1: at least the 2 processes" in found.err)
+    assert (2, True) == (found.code, "--most-processes 1: at least the 2 processes" in found.err)
 
 
 def processes_of(path):

@@ -1,7 +1,7 @@
 """The inventory: what the catalogue defines, what of it is launched, verified and timed, and what is unused."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prism_bench.catalogue import Catalogue
