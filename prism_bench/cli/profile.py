@@ -22,31 +22,34 @@ TOOLS = ("auto", "ncu", "nsys", "cupti")
 PROFILES = Path("reports/profiles")
 
 
+_ToolOption = Annotated[str, typer.Option(help="Use auto, ncu (counters), nsys or cupti (launches, gaps, copies).")]
+_SetOption = Annotated[str, typer.Option("--set", help="Count core (3 passes), all (10) or traffic (1: DRAM bytes).")]
+_CounterOption = Annotated[list[str] | None, typer.Option(help="Count this metric of ncu as well; may be repeated.")]
+_SourceOption = Annotated[
+    Path | None, typer.Option("--from", help="Read this capture (.csv, .ncu-rep) or record, and measure nothing.")
+]
+_EmulateOption = Annotated[
+    bool, typer.Option("--emulate", help="Add the bytes that the source touches to --from RECORD.")
+]
+_ReportsOption = Annotated[Path, typer.Option(help="Set the folder of profilers' reports, records and tables.")]
+_IntoOption = Annotated[Path | None, typer.Option(help="Add the counters to the cases of this run record.")]
+
+
 def command(
     cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
-    tool: Annotated[
-        str, typer.Option(help="Use auto, ncu (counters), nsys or cupti (launches, gaps, copies).")
-    ] = "auto",
-    chosen: Annotated[
-        str, typer.Option("--set", help="Count core (3 passes), all (10) or traffic (1: DRAM bytes).")
-    ] = "core",
-    counter: Annotated[
-        list[str] | None, typer.Option(help="Count this metric of ncu as well; may be repeated.")
-    ] = None,
+    tool: _ToolOption = "auto",
+    chosen: _SetOption = "core",
+    counter: _CounterOption = None,
     label: options.LabelOption = None,
     time_limit: options.TimeLimitOption = 600.0,
     timeout: TimeoutOption = 60.0,
     verify: Annotated[bool, typer.Option(help="Compare the profiled launch with the reference.")] = True,
     clock_control: Annotated[str, typer.Option(help="Pass this to ncu; a shared GPU needs none.")] = "none",
-    source: Annotated[
-        Path | None, typer.Option("--from", help="Read this capture (.csv, .ncu-rep) or record, and measure nothing.")
-    ] = None,
-    emulate: Annotated[
-        bool, typer.Option("--emulate", help="Add the bytes that the source touches to --from RECORD.")
-    ] = False,
-    reports: Annotated[Path, typer.Option(help="Set the folder of profilers' reports, records and tables.")] = PROFILES,
-    into: Annotated[Path | None, typer.Option(help="Add the counters to the cases of this run record.")] = None,
+    source: _SourceOption = None,
+    emulate: _EmulateOption = False,
+    reports: _ReportsOption = PROFILES,
+    into: _IntoOption = None,
     tuned: TunedOption = True,
     backend: options.BackendOption = "cuda",
     catalogue: options.CatalogueOption = None,
@@ -61,23 +64,24 @@ def command(
     if tool not in TOOLS:
         raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
     if source and source.suffix in (".csv", ".ncu-rep"):
-        _show_capture(source, json)
-        return
+        return _show_capture(source, json)
     found = options.open_catalogue(catalogue)
     if source:
         raise SystemExit(_show_record(source, found if emulate else None, json))
     opened = options.choose_backend(backend, quiet=json)
     listed = found.cases(options.patterns(cases, filter), options.chosen_labels(label, ("S1",)))
     job = ProfileJob(opened, found, list(configured(listed, opened, tuned).cases), reports)
-    wanted = ProfileOptions(
-        chosen=chosen, extra=tuple(counter or ()), clock_control=clock_control, verify=verify,
-        seconds=time_limit or 600.0, case_seconds=timeout,
-    )  # fmt: skip
+    counting = (chosen, tuple(counter or ()), clock_control, verify)
     with interrupts.held():
-        record = _profiled(job, tool, wanted, quiet=json)
-        save, merge = Saver(job.keep), Saver(lambda found: [job.merged(found, into)] if into else [])
-        kept = [*(save.finish(record) or ()), *(merge.finish(record) or ())]
-        raise SystemExit(merge.exit_code(save.exit_code(_show(record, json, kept))))
+        record = _profiled(job, tool, ProfileOptions(*counting, time_limit or 600.0, timeout), quiet=json)
+        raise SystemExit(_finish(job, record, into, json))
+
+
+def _finish(job: "ProfileJob", record: "RunRecord", into: Path | None, json: bool) -> int:
+    """Keep the record, add its counters to the record at `into`, and print it; return the exit code."""
+    save, merge = Saver(job.keep), Saver(lambda found: [job.merged(found, into)] if into else [])
+    kept = [*(save.finish(record) or ()), *(merge.finish(record) or ())]
+    return merge.exit_code(save.exit_code(_show(record, json, kept)))
 
 
 def _profiled(job: "ProfileJob", tool: str, wanted: "ProfileOptions", quiet: bool) -> "RunRecord":

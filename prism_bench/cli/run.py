@@ -20,6 +20,21 @@ from prism_bench.run_record import RunRecord
 NAME = "run"
 
 
+_SeedOption = Annotated[int, typer.Option(help="Set the seed of the random order.")]
+_PeersOption = Annotated[bool, typer.Option(help="Time the library peers next to the kernels.")]
+_HertzOption = Annotated[
+    float, typer.Option(min=0, max=100, help="Read the GPU's state so often in a second; 0: never.")
+]
+_EnergyOption = Annotated[bool, typer.Option(help="Measure the energy of one launch of S1.")]
+_PartOption = Annotated[
+    str | None,
+    typer.Option(metavar="I/N", help="Run the I-th of N shares of the kernels, with their variants; see merge."),
+]
+_OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write this file, not <runs>/<machine>/<UTC>-<commit>.json.gz.")
+]
+
+
 def command(
     cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
@@ -28,22 +43,14 @@ def command(
     catalogue: options.CatalogueOption = None,
     processes: pairs.ProcessesOption = 3,
     lanes: options.LanesOption = None,
-    seed: Annotated[int, typer.Option(help="Set the seed of the random order.")] = 0,
+    seed: _SeedOption = 0,
     timeout: TimeoutOption = CASE_SECONDS,
-    peers: Annotated[bool, typer.Option(help="Time the library peers next to the kernels.")] = True,
-    hertz: Annotated[
-        float, typer.Option(min=0, max=100, help="Read the GPU's state so often in a second; 0: never.")
-    ] = HERTZ,
+    peers: _PeersOption = True,
+    hertz: _HertzOption = HERTZ,
     tuned: TunedOption = True,
-    energy: Annotated[bool, typer.Option(help="Measure the energy of one launch of S1.")] = True,
-    part: Annotated[
-        str | None,
-        typer.Option(metavar="I/N", help="Run the I-th of N shares of the kernels, with their variants; see merge."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write this file, not <runs>/<machine>/<UTC>-<commit>.json.gz."),
-    ] = None,
+    energy: _EnergyOption = True,
+    part: _PartOption = None,
+    output: _OutputOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:

@@ -26,18 +26,23 @@ NAME = "tune"
 RENAMED = {**options.TIME_LIMIT, "--dry-run": "--no-keep"}
 
 
+_StrategyOption = Annotated[
+    str, typer.Option(help="Search with auto, exhaustive, or a strategy of kernel_tuner for large spaces.")
+]
+_BudgetOption = Annotated[
+    int, typer.Option(min=2, help="Try so many configurations of a case; smaller spaces are tried whole.")
+]
+_OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write the report as JSON to this file.")]
+
+
 def command(
     cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    strategy: Annotated[
-        str, typer.Option(help="Search with auto, exhaustive, or a strategy of kernel_tuner for large spaces.")
-    ] = "auto",
-    budget: Annotated[
-        int, typer.Option(min=2, help="Try so many configurations of a case; smaller spaces are tried whole.")
-    ] = 64,
+    strategy: _StrategyOption = "auto",
+    budget: _BudgetOption = 64,
     few: Annotated[int, typer.Option(min=1, help="Time so many of the best again, next to the default.")] = 3,
     processes: pairs.ProcessesOption = 5,
     timeout: TimeoutOption = 60.0,
@@ -45,9 +50,7 @@ def command(
     store: Annotated[Path, typer.Option(help="Set the folder of the choices.")] = Path("reports/tuning"),
     keep: Annotated[bool, typer.Option("--keep/--no-keep", help="Put the choices into the store.")] = True,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the report as JSON to this file.")
-    ] = None,
+    output: _OutputOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Tune how each kernel is launched on this machine.

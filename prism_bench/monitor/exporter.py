@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from errno import EADDRINUSE
 from threading import Thread
-from wsgiref.simple_server import WSGIServer
 from typing import Any
+from wsgiref.simple_server import WSGIServer
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.monitor import export

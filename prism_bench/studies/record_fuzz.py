@@ -63,7 +63,7 @@ def questions(bench: Bench) -> dict[str, tuple[object, ...]]:
     return {
         "show --json": ("show", record, "--json", *kernels),
         "trend --json": ("trend", *runs, "--json"),
-        "export --all": ("export", "--all", *runs, "--output", out / "all.csv"),
+        "export --all": ("export", "--all-records", *runs, "--output", out / "all.csv"),
         "exporter": ("exporter",),
         "show": ("show", record, *kernels),
         "check": ("check", record, *runs, *kernels, "--markdown", out / "check.md", "--junit", out / "check.xml"),

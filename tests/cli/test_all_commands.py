@@ -89,7 +89,7 @@ def test_an_option_that_many_commands_share_has_one_text():
     shared = (
         "--filter", "--catalogue", "--backend", "--json", "--runs", "--noise", "--timeout", "--time-limit", "--records",
     )  # fmt: skip
-    assert {spelling: 1 for spelling in shared} == {spelling: len(texts[spelling]) for spelling in shared}
+    assert dict.fromkeys(shared, 1) == {spelling: len(texts[spelling]) for spelling in shared}
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(SILENT)))

@@ -35,7 +35,7 @@ def test_tables_come_first_and_tests_last(tmp_path):
     with started(tmp_path) as running:
         running.communicate(timeout=60)
     assert ["pipelines.json", "pipelines.txt", "memory.json", "memory.txt", "tests.txt"] == endings(tmp_path)
-    assert "--limit-seconds 40" in (tmp_path / "tables" / "pipelines.json").read_text()
+    assert "--time-limit 40" in (tmp_path / "tables" / "pipelines.json").read_text()
 
 
 def test_a_polite_end_waits_for_what_is_under_way_and_begins_nothing_more(tmp_path):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import unknown
@@ -70,7 +71,8 @@ def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[Inv
     claimed: set[str] = set()
     results = {case.name: case for case in record.cases} if record else {}
     items = [
-        _item(catalogue, spec, entries.get(spec.source, {}) if spec.source else {}, results, claimed) for spec in catalogue.kernels.values()
+        _item(catalogue, spec, entries.get(spec.source or Path(), {}), results, claimed)
+        for spec in catalogue.kernels.values()
     ]
     headers = sorted((catalogue.folder / "include").glob("*.cuh"))
     lonely = {path.name: [name for name in _definitions(path.read_text()) if name not in claimed] for path in headers}

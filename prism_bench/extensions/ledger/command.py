@@ -18,17 +18,21 @@ NAME = "ledger"
 RENAMED = {"--most": "--ranges"}
 
 
+_CasesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CASES]...", help="Trace these kernels or cases; or, after --, a script."),
+]
+_SourceOption = Annotated[
+    Path | None, typer.Option("--from", help="Read this report of nsys or its SQLite export, and measure nothing.")
+]
+
+
 def command(
-    cases: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[CASES]...", help="Trace these kernels or cases; or, after --, a script."),
-    ] = None,
+    cases: _CasesArgument = None,
     filter: options.FilterOption = None,
     chain: Annotated[bool, typer.Option("--chain", help="Trace the cases one after the other, as one chain.")] = False,
     script: Annotated[bool, typer.Option("--script", help="Read CASES as a Python script and its arguments.")] = False,
-    source: Annotated[
-        Path | None, typer.Option("--from", help="Read this report of nsys or its SQLite export, and measure nothing.")
-    ] = None,
+    source: _SourceOption = None,
     label: options.LabelOption = None,
     repeats: Annotated[int, typer.Option(min=1, help="Launch each so often.")] = 20,
     ranges: Annotated[int, typer.Option(min=0, help="Show so many ranges.")] = 30,

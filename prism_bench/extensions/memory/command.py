@@ -38,27 +38,30 @@ class _Effort:
     end: float | None
 
 
+_TraceOption = Annotated[
+    list[Path] | None,
+    typer.Option(help="Read this trace; may be repeated; default: record pipelines and a run on the GPU."),
+]
+_AllocatorOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Choose cupy, size_class, async, none or rmm; may be repeated; default: all."),
+]
+_DemoOption = Annotated[bool, typer.Option("--demo", help="Show the synthetic demonstration of the published tracker.")]
+_CountOption = Annotated[bool, typer.Option("--count", help="Count the allocations of traces and end; needs no GPU.")]
+_SourceOption = Annotated[
+    Path | None, typer.Option("--from", help="Show the newest records of a folder, and measure nothing.")
+]
+
+
 def command(
-    trace: Annotated[
-        list[Path] | None,
-        typer.Option(help="Read this trace; may be repeated; default: record pipelines and a run on the GPU."),
-    ] = None,
-    allocator: Annotated[
-        list[str] | None,
-        typer.Option(help="Choose cupy, size_class, async, none or rmm; may be repeated; default: all."),
-    ] = None,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Show the synthetic demonstration of the published tracker.")
-    ] = False,
-    count: Annotated[
-        bool, typer.Option("--count", help="Count the allocations of traces and end; needs no GPU.")
-    ] = False,
+    trace: _TraceOption = None,
+    allocator: _AllocatorOption = None,
+    demo: _DemoOption = False,
+    count: _CountOption = False,
     processes: pairs.ProcessesOption = 5,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
-    source: Annotated[
-        Path | None, typer.Option("--from", help="Show the newest records of a folder, and measure nothing.")
-    ] = None,
+    source: _SourceOption = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:

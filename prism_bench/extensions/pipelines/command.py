@@ -35,27 +35,33 @@ class _Effort:
     limit: float | None
 
 
+_NamesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CASES]...", help="Choose pipelines by name; default: those that can be measured."),
+]
+_FormOption = Annotated[
+    list[str] | None, typer.Option(help="Choose per_call, one_stream, streams, graph or allocating; repeatable.")
+]
+_LabelOption = Annotated[
+    str | None, typer.Option("--label", "-l", help="Choose S0 or small; default: small on the emulator, else S0.")
+]
+_SourceOption = Annotated[
+    Path | None, typer.Option("--from", help="Show this record, or the newest below a folder, and measure nothing.")
+]
+
+
 def command(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[CASES]...", help="Choose pipelines by name; default: those that can be measured."),
-    ] = None,
+    names: _NamesArgument = None,
     filter: options.FilterOption = None,
-    form: Annotated[
-        list[str] | None, typer.Option(help="Choose per_call, one_stream, streams, graph or allocating; repeatable.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option("--label", "-l", help="Choose S0 or small; default: small on the emulator, else S0.")
-    ] = None,
+    form: _FormOption = None,
+    label: _LabelOption = None,
     backend: options.BackendOption = None,
     processes: pairs.ProcessesOption = 3,
     verify_only: Annotated[bool, typer.Option("--verify-only", help="Verify and take no times.")] = False,
     tuned: TunedOption = True,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
-    source: Annotated[
-        Path | None, typer.Option("--from", help="Show this record, or the newest below a folder, and measure nothing.")
-    ] = None,
+    source: _SourceOption = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 NAME = "select"
 
 
+_PoliciesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CASES]...", help="Choose matmul, windows or batches; default: all."),
+]
+
+
 def command(
-    policies: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[CASES]...", help="Choose matmul, windows or batches; default: all."),
-    ] = None,
+    policies: _PoliciesArgument = None,
     filter: options.FilterOption = None,
     measure: Annotated[bool, typer.Option("--measure", help="Measure first, and keep the results.")] = False,
     shape: Annotated[str | None, typer.Option(help="Pick the form of a product m x k x n, such as 512x64x512.")] = None,

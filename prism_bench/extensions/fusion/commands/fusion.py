@@ -20,22 +20,28 @@ NAME = "fusion"
 ITEMS, PROFILES = Path("reports/persistent"), Path("reports/profiles")
 
 
+_ChainArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CASES]...", help="Choose chains, or kernels that have chains; default: all."),
+]
+_RecordOption = Annotated[
+    Path | None, typer.Option(help="Read this run record; default: the newest that timed a chain.")
+]
+_LatenciesOption = Annotated[
+    Path | None, typer.Option(help="Read times of served items from this file; default: the newest.")
+]
+_CountersOption = Annotated[
+    Path | None, typer.Option(help="Read counters from this record; default: the newest of each case.")
+]
+
+
 def command(
-    chain: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[CASES]...", help="Choose chains, or kernels that have chains; default: all."),
-    ] = None,
+    chain: _ChainArgument = None,
     filter: options.FilterOption = None,
-    record: Annotated[
-        Path | None, typer.Option(help="Read this run record; default: the newest that timed a chain.")
-    ] = None,
+    record: _RecordOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
-    latencies: Annotated[
-        Path | None, typer.Option(help="Read times of served items from this file; default: the newest.")
-    ] = None,
-    counters: Annotated[
-        Path | None, typer.Option(help="Read counters from this record; default: the newest of each case.")
-    ] = None,
+    latencies: _LatenciesOption = None,
+    counters: _CountersOption = None,
     label: options.LabelOption = None,
     emulate: Annotated[bool, typer.Option("--emulate", help="Count traffic on the emulator, at S0.")] = False,
     picture: Annotated[Path | None, typer.Option(help="Draw before and after into this PNG file.")] = None,
@@ -55,8 +61,7 @@ def command(
     from prism_bench.extensions.fusion.report.terminal import fusion_view
 
     chains = fusion.chains_of(options.open_catalogue(catalogue), options.patterns(chain, filter))
-    read, missing = _record(chains, record, runs)
-    labels = options.chosen_labels(label)
+    (read, missing), labels = _record(chains, record, runs), options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}
     uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
     sources = fusion.Sources(read, traffic, missing, uncounted, read_times(latencies, ITEMS), _counters(counters))
@@ -72,9 +77,7 @@ def command(
     raise SystemExit(1 if failed else 0)
 
 
-def _record(
-    chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: Path
-) -> "tuple[RunRecord | None, str]":
+def _record(chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: Path) -> "tuple[RunRecord | None, str]":
     """Return the record named, or the newest of a GPU in which a chain has times, and why there is none."""
     from prism_bench import store
 

@@ -13,18 +13,26 @@ CHUNK = {True: "vector_add[n=4194304]", False: "vector_add[n=100000]"}  # on a G
 BESIDE = ("active_inference_chain:full[length=100,m=100,n=900]", "transfer_entropy_chain:full[n=200]")
 
 
+_CasesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CASES]...", help="Run these cases next to each other; default: two chains."),
+]
+_ChunkOption = Annotated[str | None, typer.Option(help="Use this case for each chunk, such as vector_add[n=4194304].")]
+_ChunksOption = Annotated[
+    int | None, typer.Option(min=1, help="Copy so many chunks; default: 16 on a GPU, 4 elsewhere.")
+]
+_RoundsOption = Annotated[
+    int | None, typer.Option(min=1, help="Evaluate each so often; default: 50 on a GPU, 2 elsewhere.")
+]
+
+
 def command(
-    cases: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[CASES]...", help="Run these cases next to each other; default: two chains."),
-    ] = None,
+    cases: _CasesArgument = None,
     filter: options.FilterOption = None,
-    chunk: Annotated[
-        str | None, typer.Option(help="Use this case for each chunk, such as vector_add[n=4194304].")
-    ] = None,
-    chunks: Annotated[int | None, typer.Option(min=1, help="Copy so many chunks; default: 16 on a GPU, 4 elsewhere.")] = None,
+    chunk: _ChunkOption = None,
+    chunks: _ChunksOption = None,
     lanes: Annotated[int, typer.Option(min=1, help="Share the chunks among so many streams.")] = 3,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Evaluate each so often; default: 50 on a GPU, 2 elsewhere.")] = None,
+    rounds: _RoundsOption = None,
     timeout: TimeoutOption = CASE_SECONDS,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,

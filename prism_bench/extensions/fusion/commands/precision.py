@@ -18,18 +18,21 @@ if TYPE_CHECKING:
 NAME = "precision"
 
 
+_ProgramsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CASES]...", help="Choose programs by name; default: all that declare 'within'."),
+]
+_WithinOption = Annotated[float | None, typer.Option(help="Allow this normwise error; default: that of the program.")]
+_SampleOption = Annotated[
+    Path | None, typer.Option(help="Read inputs by name from this NumPy .npz file; default: seeded random ones.")
+]
+
+
 def command(
-    programs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[CASES]...", help="Choose programs by name; default: all that declare 'within'."),
-    ] = None,
+    programs: _ProgramsArgument = None,
     filter: options.FilterOption = None,
-    within: Annotated[
-        float | None, typer.Option(help="Allow this normwise error; default: that of the program.")
-    ] = None,
-    sample: Annotated[
-        Path | None, typer.Option(help="Read inputs by name from this NumPy .npz file; default: seeded random ones.")
-    ] = None,
+    within: _WithinOption = None,
+    sample: _SampleOption = None,
     label: Annotated[str, typer.Option("--label", "-l", help="Choose workload S0, S1 or S2.")] = "S0",
     timeout: TimeoutOption = CASE_SECONDS,
     backend: options.BackendOption = None,
