@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from prism_bench.tune import Tune
     from prism_bench.workload import Workload
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "budget": ("Budget",),

@@ -60,7 +60,7 @@ def test_it_is_short():
 
 def test_the_printed_table_is_what_the_command_prints():
     text = README.read_text()
-    (record,) = re.findall(r"prism-bench show (\S+\.json\.gz)`", text)
+    (record,) = re.findall(r"prism-bench show (\S+\.json\.gz)", text)
     command = [sys.executable, "-m", "prism_bench", "show", record]
     environment = {**os.environ, "COLUMNS": "200"}
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment).stdout
