@@ -130,7 +130,7 @@ def _chunks(data: bytes) -> Iterator[bytes]:
             raise gzip.BadGzipFile("it is cut short")
         length += len(chunk)
         if promised <= _SMALL < length:
-            raise gzip.BadGzipFile(f"it holds more than the {promised} bytes that it says")
+            raise gzip.BadGzipFile(f"it holds more than the {promised} bytes that it declares")
         yield chunk
     if unpacking.unused_data.strip(b"\0"):
         raise gzip.BadGzipFile("something follows its end")

@@ -20,7 +20,7 @@ class Evidence:
     `reasons` are the shares of the readings in which the driver gave that reason for a lower clock; `throttled` the
     seconds of the window by cause, from the driver's own counters, which see what falls between two readings.
     `neighbours` are other processes on the device, as words. `events` are Xid and memory errors that fell into the
-    window. `missing` says why a quantity is null, `lost` since when and why the device did not answer.
+    window. `missing` has the reason why a quantity is null, `lost` since when and why the device did not answer.
     """
 
     seconds: float
