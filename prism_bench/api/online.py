@@ -1,6 +1,6 @@
 """A kernel that tunes itself while it is used: each call launches the tuner's choice, times it and records the time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
@@ -38,7 +38,7 @@ class OnlineRunnable(Runnable):
             runnable.reset(inputs)
         self._last = self._runnable(next(iter(self._cases)))
 
-    def arrays(self, names: Sequence[str]) -> dict[str, Any]:
+    def arrays(self, names: Iterable[str]) -> dict[str, Any]:
         return self._last.arrays(names)
 
     def __exit__(self, *exception: object) -> None:

@@ -36,7 +36,7 @@ class GroupedHelp(TyperGroup):
 
 
 def command_class(renamed: Mapping[str, str]) -> type[TyperCommand]:
-    """Return the class of a command that accepts the old names of `renamed`, and says on standard error what is new."""
+    """Return the class of a command that accepts the old names in `renamed` and reports the new ones."""
 
     class RenamedCommand(TyperCommand):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """`prism-bench noise`: the difference of a build from itself on this machine."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,7 +32,7 @@ def command(
 
     Both sides are measured in turn, case by case; compare, trend and check use the noise floors.
     """
-    from prism_bench.analysis.noise import noise_of
+    from prism_bench.analysis.noise import Noise, noise_of
     from prism_bench.analysis.noise_file import keep_noise
     from prism_bench.report.terminal.noise import noise_json, noise_view
     from prism_bench.run.sides import Choice, of_itself
@@ -42,7 +43,8 @@ def command(
     sides = of_itself(Choice(found, options.patterns(cases, filter), tuple(label or pairs.usual_labels(name))))
     with interrupts.held():
         measured, save = pairs.measured(sides.builds, Effort(name, processes, time_limit, records, tuned))
-        floors, keep_floors = noise_of(*measured, seed=seed), Saver(lambda found: keep_noise(found, noise))
+        floors = noise_of(*measured, seed=seed)
+        keep_floors: Saver[Noise, Path] = Saver(lambda found: keep_noise(found, noise))
         path = keep_floors.finish(floors)
         if json:
             options.print_json({"path": path and str(path), **noise_json(floors)})

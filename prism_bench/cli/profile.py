@@ -79,7 +79,8 @@ def command(
 
 def _finish(job: "ProfileJob", record: "RunRecord", into: Path | None, json: bool) -> int:
     """Keep the record, add its counters to the record at `into`, and print it; return the exit code."""
-    save, merge = Saver(job.keep), Saver(lambda found: [job.merged(found, into)] if into else [])
+    save = Saver(job.keep)
+    merge: Saver[RunRecord, list[Path]] = Saver(lambda found: [job.merged(found, into)] if into else [])
     kept = [*(save.finish(record) or ()), *(merge.finish(record) or ())]
     return merge.exit_code(save.exit_code(_show(record, json, kept)))
 

@@ -112,7 +112,7 @@ def cache_was_refused(record: RunRecord) -> bool:
 
 
 def choose_backend(name: str | None, quiet: bool) -> "Backend":
-    """Return the backend; the first line of output says which it is and why it was chosen."""
+    """Return the backend; the first line of output names it and the reason."""
     from prism_bench.backends import open_backend, open_default
 
     if name:

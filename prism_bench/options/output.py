@@ -100,6 +100,6 @@ def refuse_empty(words: Sequence[str]) -> None:
 
 
 def os_words(error: OSError) -> str:
-    """What an error of the operating system says, with the path that it is about."""
+    """Return the message of an error of the operating system, with its path."""
     said = error.strerror or str(error) or type(error).__name__
     return f"{os.fsdecode(error.filename)}: {said}" if isinstance(error.filename, str | bytes) else said

@@ -63,7 +63,7 @@ def row(kernel: str, one: str, other: str) -> dict[str, object]:
 
 
 def recorded_row(kernel: str, one: str, verified: dict[str, tuple[dict, ...]]) -> dict[str, object]:
-    """The same against a record: `verified` has what it says of each case. One element of an output is compared.
+    """Return the same against a record: `verified` has its verification of each case. One element is compared.
 
     A record keeps of an output the element that came nearest to its limit, or was furthest from the reference.
     """
@@ -72,7 +72,7 @@ def recorded_row(kernel: str, one: str, verified: dict[str, tuple[dict, ...]]) -
 
 
 def recorded(backend: Backend, case: Case, entries: Iterable[dict]) -> Iterator[Difference]:
-    """What `backend` leaves at the places whose values the entries of a record tell, within twice the tolerance."""
+    """What `backend` leaves at the places whose values are in the entries of a record, within twice the tolerance."""
     for entry in entries:
         if entry.get("place") and entry["compared"]:
             inputs = case.inputs(entry["seed"])
@@ -83,7 +83,7 @@ def recorded(backend: Backend, case: Case, entries: Iterable[dict]) -> Iterator[
 
 
 def _with(ours, entry):
-    """`ours` with the record's value in its place, unless they are the same double: a record tells no more of it."""
+    """`ours` with the record's value in its place, unless they are the same double: a record holds no more of it."""
     theirs, place, told = ours.copy(), tuple(entry["place"]), float(entry["actual"])
     if float(ours[place]) != told:
         theirs[place] = told
@@ -111,7 +111,7 @@ def _line(kernel, cases, compared):
 
 
 def summary(found: list[Difference]) -> dict[str, object]:
-    """What the differences of one kernel come to."""
+    """Return the verdict on the differences of one kernel."""
     largest = max(found, key=lambda one: (not one.found.passed, one.found.max_error))
     apart = [one for one in found if not one.found.passed]
     return {

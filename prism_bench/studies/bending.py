@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-# What may stand in a cell instead of what did: nothing, other words, other types, other alphabets, too much.
+# New contents of a cell: nothing, other words, other types, other alphabets, too much.
 CELLS = (
     "", "NULL", "n/a", "-1", "0", "1e999", "-1e999", "9" * 400, "9" * 5000, "²", "٣", "1,2,3", "1.2.3", "12,34", "0x10",
     "nan", "inf", "true", "1_000", " 7 ", "7 000", "\x00", "\u2028", "[/x]", "../../x", "=1+1", "x" * 200_000, "7\n8",
@@ -59,7 +59,7 @@ def bend_bytes(path: Path, draw: Random) -> Bent:
 
 
 def bend_table(path: Path, draw: Random) -> Bent:
-    """Change one cell, row or column of the table in a CSV file, whatever stands before the table."""
+    """Change one cell, row or column of the table in a CSV file, whatever is before the table."""
     lines = io.StringIO(path.read_text("utf-8-sig", "replace")).readlines()
     start = max(range(len(lines)), key=lambda i: (lines[i].count(",") > 2) * (len(lines) - i))
     rows = list(csv.reader(lines[start:]))

@@ -35,7 +35,7 @@ def groups_of(a: RunRecord, b: RunRecord) -> dict[str, tuple[Medians, Medians | 
 
 
 def dealt_rows(a: RunRecord, b: RunRecord, pairs: int, seed: int) -> Iterator[dict[str, str]]:
-    """So many pairs of the whole catalogue, each with the floor that the left over processes make, and without."""
+    """Yield pairs of the whole catalogue, each with the noise floor of the processes left over, and without."""
     groups = groups_of(a, b)
     for number in range(1, pairs + 1):
         for floor in FLOORS:
@@ -79,10 +79,10 @@ def _standing_out(pairs: Mapping[str, Pair]) -> int:
 
 
 def summary(rows: Sequence[Mapping[str, str]], floor: str) -> str:
-    """What the pairs with that floor come to."""
+    """Return the counts of the pairs with that noise floor."""
     own = [row for row in rows if row["floor"] == floor]
     false = [int(row["slower"]) + int(row["faster"]) for row in own]
     cases, out = (sum(int(row[key]) for row in own) for key in ("cases", "standing_out"))
     share = f" ({sum(false) / cases:.2%}), in {sum(map(bool, false))} pairs" if cases else ""
-    return (f"same build, floor {floor}: {sum(false)} of {cases} verdicts in {len(own)} pairs called a change{share}; "
-            f"as a control {out} stand out")  # fmt: skip
+    return (f"same build, noise floor {floor}: {sum(false)} of {cases} verdicts in {len(own)} pairs called a change"
+            f"{share}; as a control {out} stand out")  # fmt: skip

@@ -21,7 +21,7 @@ TESTS = (
 class Planted:
     """One test of a planted kernel or callable: `what` it holds, `of` which one, and the `outcome`.
 
-    The outcome is `as expected`, `otherwise` or `skipped`; `reason` says why, where it is not the first.
+    The outcome is `as expected`, `otherwise` or `skipped`; `reason` is why, where it is not the first.
     """
 
     what: str

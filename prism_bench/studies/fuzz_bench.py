@@ -1,4 +1,4 @@
-"""Where commands are asked about damaged records: sound records, a small catalogue, and the asking itself."""
+"""Sound records and a small catalogue for commands that read damaged records, and how the commands are called."""
 
 import gc
 import io
@@ -35,7 +35,7 @@ def bench_in(folder: Path, source: RunRecord, profiled: RunRecord) -> Bench:
 
 
 def _chosen(source: RunRecord) -> list[CaseResult]:
-    """The timed cases of the kernels with the rulers' largest, and one edge of each kernel."""
+    """The timed cases of the kernels with the largest of the ceiling benchmarks, and one edge of each kernel."""
     timed = [case for case in source.cases if case.measurements and case.kernel in KERNELS and case.label == "S1"]
     rulers = {case.kernel: case for case in source.cases if case.measurements and case.kernel in _RULERS}
     edges = {case.kernel: case for case in source.cases if case.is_edge and case.kernel in KERNELS}
@@ -63,7 +63,7 @@ def _slower(record: RunRecord) -> RunRecord:
 
 
 def _other_part(record: RunRecord) -> RunRecord:
-    """A part of the same run with kernels of its own, from another device."""
+    """A part of the same run with own kernels, from another device."""
     cases = [
         replace(case, kernel=f"{case.kernel}_2", name=f"{case.kernel}_2{case.name[len(case.kernel) :]}")
         for case in record.cases
@@ -84,7 +84,7 @@ def _catalogue(folder: Path) -> Path:
 
 
 def asking(main: Callable[[], None], exporter: Callable[[], str]) -> Ask:
-    """What asks the command line `main` in this process, and the exporter by a function that says what it serves."""
+    """What asks the command line `main` in this process, and the exporter by a function that returns what it serves."""
 
     def ask(words: Sequence[object]) -> Answer:
         out, err, before, code = io.StringIO(), io.StringIO(), sys.argv, 0

@@ -61,7 +61,7 @@ def plant(catalogue: Catalogue, record: RunRecord, share: float, folder: Path, d
     """Copy the catalogue to `folder` with every case of the record slower by `share` of its cold time.
 
     Gives the names of the cases that got it. Those are left out whose launches look like another case's with another
-    time, or whose entries stand in a header.
+    time, or whose entries are in a header.
     """
     shutil.copytree(catalogue.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "include").mkdir(exist_ok=True)

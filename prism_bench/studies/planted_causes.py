@@ -29,7 +29,7 @@ _SOFTWARE = {"nvrtc": "13.0", "driver": "570.1", "torch": "2.11", "cupy": "14.2"
 class Plant:
     """What happens at the planted run, and the `expected` cause of the step of `subject` that follows.
 
-    `first` is by what the first kernel (or the peer) becomes slower, `others` by what all others do. `code` says whose
+    `first` is by what the first kernel (or the peer) becomes slower, `others` by what all others do. `code` names whose
     machine code changes: nobody's, the first kernel's or all; `software`, `protocol`, `unit`, `clock` what else does.
     `later` is planted APART runs after it.
     """

@@ -79,7 +79,7 @@ def _reading(facts: Facts, subject: Subject, path: Path, intact: Facts) -> tuple
 
 
 def _made_of(value: float, numbers: set[float] | None) -> bool:
-    """Whether the number stands in the file, in some unit."""
+    """Return whether the number is in the file, in some unit."""
     if numbers is None:
         return isfinite(value)
     return isfinite(value) and (value in numbers or any(isclose(value, one, rel_tol=1e-6) for one in numbers))
@@ -92,7 +92,7 @@ def _difference(facts: Facts, allowed: Facts) -> str:
 
 
 def table(found: Iterable[Verdict]) -> list[dict[str, str | int]]:
-    """Rows by subject: how many files came to which outcome, and the slowest; a last row for all."""
+    """Rows by subject: how many files had which outcome, and the slowest; a last row for all."""
     found = list(found)
     names = list(dict.fromkeys(one.subject for one in found))
     return [_row(name, [one for one in found if one.subject == name]) for name in names] + [_row("all", found)]

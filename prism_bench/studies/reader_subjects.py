@@ -1,7 +1,7 @@
 """What every reader is tried on: an intact file, ways to bend it, and the numbers that it may give afterwards.
 
 `facts` are the numbers that a reader took from a file, by name. `allowed` reads the bent file again, by other means and
-without trust: the exact facts that it must give (a dict), or the numbers that stand in it (a set), from which each fact
+without trust: the exact facts that it must give (a dict), or the numbers that are in it (a set), from which each fact
 must be made.
 """
 
@@ -171,7 +171,7 @@ def _anything(_: Path) -> None:
 
 
 def _bend_samples(path: Path, draw: Random) -> Bent:
-    """Bend one of the binary files beside nvbench's JSON."""
+    """Bend one of the binary files next to nvbench's JSON."""
     return bend_bytes(draw.choice(sorted(path.parent.glob("bin/*.bin"))), draw)
 
 

@@ -44,7 +44,7 @@ class Bench:
 
     @property
     def damaged(self) -> Path:
-        """The place of the damaged record, beside the sound ones."""
+        """The place of the damaged record, next to the sound ones."""
         return self.old.with_name(DAMAGED)
 
     @property
@@ -152,7 +152,7 @@ def _ask(name: str, answer: Answer, mutation: Mutation, findings: Findings, befo
 
 
 def _require_inside(bench: Bench, mutation: Mutation, findings: Findings) -> None:
-    """Nothing lies beside the folders that commands may write to."""
+    """Check that nothing is outside the folders that commands may write to."""
     known = {bench.runs, bench.outputs, bench.part, bench.folder / "cache"}
     odd = [path for path in (*bench.folder.iterdir(), *bench.folder.parent.iterdir()) if path not in known]
     odd = [path for path in odd if path != bench.folder]
@@ -176,7 +176,7 @@ class _Truth:
         return _Truth(tuple(case["name"] for case in sound["cases"]), said)
 
     def contradictions(self, name: str, answer: Answer, mutation: Mutation) -> Iterator[str]:
-        """What the answer says otherwise than before of anything that was not touched, or that cannot be."""
+        """Yield differences to the answer before about parts that were not touched, and impossible values."""
         if name.endswith("--json") and answer.out:
             try:
                 json.loads(answer.out, parse_constant=_refuse)

@@ -98,13 +98,13 @@ def timeline(folder: Path) -> Path:
 
 
 def sanitizer_words(folder: Path) -> Path:
-    """What compute-sanitizer prints beside a program."""
+    """What compute-sanitizer prints next to a program."""
     finding = "========= Invalid __global__ write of size 4 bytes\n=========     at k(int *)+0x10 in k.cu:12\n"
     return _text(folder / "words.txt", f"@@ begin k[n=1]\n{finding}@@ end k[n=1]\n========= ERROR SUMMARY: 1 error")
 
 
 def nvbench(folder: Path) -> Path:
-    """nvbench's JSON of three states, one with samples and clocks beside it."""
+    """nvbench's JSON of three states, one with samples and clocks next to it."""
     (folder / "bin").mkdir()
     (folder / "bin" / "0.bin").write_bytes(struct.pack("<3f", 1e-5, 2e-5, 4e-5))
     (folder / "bin" / "1.bin").write_bytes(struct.pack("<3f", 1.98e9, 1.98e9, 1.95e9))

@@ -1,7 +1,7 @@
 """Soak: runs are ended at random points, two at a time in one folder, and what they leave there is checked.
 
-A kill may cost the tasks since the last save and nothing else: every record can be read and holds what the journal says
-was saved, no other record is touched, no child goes on, and the next writer removes temporary files. A burst of
+A kill may cost the tasks since the last save and nothing else: every record can be read and holds what was saved by the
+journal, no other record is touched, no child goes on, and the next writer removes temporary files. A burst of
 signals, which a run can see, may cost nothing but the task under way.
 """
 
@@ -45,7 +45,7 @@ class Trial:
     """One run that was ended: how, when, and what was found. The columns of the table, in their order.
 
     `saved` are results in the last save that the run noted, `found` those in its record; `unsaved` are tasks that were
-    finished after that save. `wrong` says what should not be, empty where all is well.
+    finished after that save. `wrong` lists defects, empty where all is well.
     """
 
     number: int
@@ -65,7 +65,7 @@ COLUMNS = tuple(field.name for field in fields(Trial))
 
 @dataclass(frozen=True)
 class Noted:
-    """What a journal says: the saves, the newest record's name and results, and how many tasks came after it."""
+    """Contents of a journal: the saves, the newest record's name and results, and how many tasks came after it."""
 
     saves: int = 0
     name: str = ""

@@ -1,4 +1,4 @@
-"""The run that a soak kills: the null backend, saves as often as they are asked for, and a journal of what was done.
+"""The run that a soak kills: the null backend, frequent saves, and a journal of what was done.
 
 Started as `python -m prism_bench.studies.soak_job FOLDER JOURNAL CATALOGUE`. Lines of the journal: `begin DONE` where a
 task begins and DONE are finished, and `saved NAME RESULTS DONE` when a save has ended. All records are of one second,

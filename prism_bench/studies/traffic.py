@@ -1,4 +1,4 @@
-"""The bytes that a kernel's source asks for, counted on the emulator, beside the bytes that its spec declares."""
+"""The bytes that a kernel's source requests, counted on the emulator, next to the bytes that its spec declares."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.kernel import Array, Launch
 
 MODEL_ALLOWANCE = 1.02  # different bytes of inputs and outputs over the declared ones: the model is wrong beyond this
-SMALL = 4096  # bytes that a kernel may ask for besides: parameters that every block reads
+SMALL = 4096  # bytes that a kernel may request as well: parameters that every block reads
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class CaseTraffic:
     """What one call of a case asked of memory, all its launches together.
 
     `requested` counts every access of every thread, `touched` the different bytes of inputs and outputs, `scratch` the
-    different bytes of working memory. `complaint` says what exceeds the spec, or why nothing was counted.
+    different bytes of working memory. `complaint` is what exceeds the spec, or why nothing was counted.
     """
 
     case: str
@@ -41,7 +41,7 @@ def traffic(case: Case, seed: int = 0) -> CaseTraffic:
 
 
 def _counted(case, runnable):
-    """The sums over the launches; arguments are told apart by the names that each launch was given."""
+    """The sums over the launches; arguments differ by the names that each launch was given."""
     touched = scratch = 0
     steps = [step for step in runnable.steps if isinstance(step, Launch)]
     for step, report in zip(steps, runnable.reports, strict=True):

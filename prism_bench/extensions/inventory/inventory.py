@@ -64,8 +64,8 @@ class InventoryItem:
 def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[InventoryItem]:
     """An item per kernel of the catalogue, those that measure the machine too; shared definitions count once.
 
-    A definition in a shared header belongs to the first kernel that launches it; what no kernel launches is an item
-    of its own, under the header's name.
+    A definition in a shared header belongs to the first kernel that launches it; what no kernel launches is an own
+    item, under the header's name.
     """
     entries = launched(catalogue)
     claimed: set[str] = set()

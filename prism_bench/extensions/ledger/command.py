@@ -12,7 +12,7 @@ from prism_bench.errors import UsageError
 from prism_bench.options.tuned import TunedOption, configured
 
 if TYPE_CHECKING:
-    from prism_bench.studies.tracing import Cost, Traced
+    from prism_bench.studies.tracing import LaunchCost, TracedRun
 
 NAME = "ledger"
 RENAMED = {"--most": "--ranges"}
@@ -49,7 +49,7 @@ def command(
     from prism_bench.extensions.ledger.view import ledger_json, ledger_view
     from prism_bench.studies import tracing
 
-    costs: Mapping[str, Cost] = {}
+    costs: Mapping[str, LaunchCost] = {}
     if source:
         timeline = tracing.timeline_from(source)
     else:
@@ -68,7 +68,7 @@ def command(
 
 def _traced(
     chosen: tuple[Sequence[str], Sequence[str], bool], found: Catalogue, how: tuple[str, int, bool]
-) -> "Traced":
+) -> "TracedRun":
     """Trace cases by patterns and labels, as one chain or each by itself."""
     from prism_bench.studies import tracing
 

@@ -9,18 +9,18 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.analysis.ledger import LaunchLedger, LedgerRow
-from prism_bench.studies.tracing import Cost
+from prism_bench.studies.tracing import LaunchCost
 from prism_bench.units import bytes_text, share_text, time_text
 
 CAUSES = ("sync", "host", "launch", "queued")
 
 
-def ledger_json(account: LaunchLedger, costs: Mapping[str, Cost]) -> dict[str, Any]:
+def ledger_json(account: LaunchLedger, costs: Mapping[str, LaunchCost]) -> dict[str, Any]:
     """Return what `prism-bench ledger --json` prints."""
     return {**asdict(account), "costs": {name: asdict(cost) for name, cost in costs.items()}}
 
 
-def ledger_view(account: LaunchLedger, costs: Mapping[str, Cost], *, whole: bool) -> RenderableType:
+def ledger_view(account: LaunchLedger, costs: Mapping[str, LaunchCost], *, whole: bool) -> RenderableType:
     """Return a row for each range, the total first with `whole`, then what launching costs the host, and notes."""
     title = Text(f"launch ledger of {account.source}, by {account.tool} {account.version}")
     table = Table()

@@ -55,7 +55,7 @@ def command(
     from prism_bench.extensions.policies.measuring import PolicyMeasurement, keep
     from prism_bench.studies.trials import Bench
 
-    save = Saver(lambda found: keep(found, store))
+    save: Saver[Measured, Path] = Saver(lambda found: keep(found, store))
     bench = Bench(name, options.open_catalogue(catalogue), timeout)
     with interrupts.held():
         with progress_bar() as report:
