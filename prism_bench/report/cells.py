@@ -1,7 +1,8 @@
 """The table of cases as every report shows it: one column per question, one cell per case, reasons for the gaps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from prism_bench.analysis.summary import number
 from prism_bench.run_record import CaseResult
@@ -50,7 +51,7 @@ def _time(metric):
     return make
 
 
-def _gap(case, metric):
+def _gap(case: CaseResult, metric: str) -> Cell:
     """An empty cell with the reason that the record gives: why nothing was measured, or why it is not to be trusted."""
     found = case.measurement(metric)
     if found is None:
@@ -69,20 +70,20 @@ def _rate(column, share, unit):
     return make
 
 
-def _small_share(share):
+def _small_share(share: float | None) -> str:
     if share is None:
         return ""
     return share_text(share) if share >= 0.0005 else "<0.1 %"
 
 
-def _limit(row, case):
+def _limit(row: Mapping[str, Any], case: CaseResult) -> Cell:
     share = number(row["bound_share"])
     if row["bound"] is None or share is None:
         return Cell()
     return Cell(share_text(share), share, row["bound"])
 
 
-def _peer(row, case):
+def _peer(row: Mapping[str, Any], case: CaseResult) -> Cell:
     ratio = number(row["peer_ratio"])
     if ratio is None:
         return Cell(reason=_peer_reason(case))
@@ -95,12 +96,12 @@ def _peer_reason(case):
     return reasons[0] if reasons else None
 
 
-def _cpu(row, case):
+def _cpu(row: Mapping[str, Any], case: CaseResult) -> Cell:
     ratio, whole = number(row["cpu_ratio"]), number(row["cpu_ratio_end_to_end"])
     return Cell(times_text(ratio), ratio, f"{times_text(whole)} e2e" if whole else "") if ratio else Cell()
 
 
-def _energy(row, case):
+def _energy(row: Mapping[str, Any], case: CaseResult) -> Cell:
     """The energy of a launch in the hot replay, with the uncertainty of counting; why there is none where one asked."""
     hot = case.measurement("hot_time")
     told = hot.energy if hot else None
@@ -112,7 +113,7 @@ def _energy(row, case):
     )
 
 
-def _error(row, case):
+def _error(row: Mapping[str, Any], case: CaseResult) -> Cell:
     error = number(row["error"])
     return Cell() if error is None else Cell("exact" if error == 0 else f"{error:.1e}", error)
 

@@ -34,7 +34,7 @@ def headline(reading: Reading) -> str:
     return f"{trusted} of {total} {cases} {verbs}."
 
 
-def _verbs(reading):
+def _verbs(reading: Reading) -> str:
     if reading.record.imported:
         return f"timed by {reading.record.backend}, and not verified here"
     timed = reading.frame[["cold_time", "wall_time"]].notna().any(axis=None)
@@ -47,7 +47,7 @@ def chips(reading: Reading) -> list[tuple[str, str]]:
     return [(_counted(kind, count), _TONES[gravity]) for (kind, gravity), count in counts.items()]
 
 
-def _counted(kind, count):
+def _counted(kind: str, count: int) -> str:
     if kind == "incomplete":
         return "run cut short"
     if kind == "missed":
@@ -66,7 +66,7 @@ def tiles(reading: Reading, budgets: Sequence[BudgetVerdict] | None = None) -> l
     return [_limit_tile(reading), _peer_tile(reading), _cpu_tile(reading), _budget_tile(judged)]
 
 
-def _limit_tile(reading):
+def _limit_tile(reading: Reading) -> Tile:
     shares = reading.busy_shares
     if not shares:
         return Tile("Of the machine's limit", "–", "no case was timed against a measured ceiling")
@@ -74,7 +74,7 @@ def _limit_tile(reading):
     return Tile("Of the machine's limit", share_text(middle(shares)), words)
 
 
-def _peer_tile(reading):
+def _peer_tile(reading: Reading) -> Tile:
     ratios = reading.values("peer_ratio")
     if not ratios:
         return Tile("Against libraries", "–", "no library was timed in this run")
@@ -83,7 +83,7 @@ def _peer_tile(reading):
     return Tile("Against libraries", times_text(geometric_mean(ratios)), words)
 
 
-def _cpu_tile(reading):
+def _cpu_tile(reading: Reading) -> Tile:
     ratios = reading.values("cpu_ratio")
     if not ratios:
         return Tile("Against the CPU", "–", "CPU and device were not both timed")

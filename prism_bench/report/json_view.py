@@ -1,5 +1,8 @@
 """What `--json` prints: the encoded record, with derived values next to what was measured."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import DERIVED, number, summary
 from prism_bench.catalogue import Catalogue
@@ -24,14 +27,14 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     return {**plain, "limits": limits, "findings": [vars(finding) for finding in reading.findings]}
 
 
-def _derived(row):
+def _derived(row: Mapping[str, Any]) -> dict[str, Any]:
     times = {metric: _time(row, metric) for metric in MEASURED}
     rest = {name: row[name] if name in _TEXT else number(row[name]) for name in DERIVED}
     rest["throttled"] = int(rest["throttled"])
     return {"times": {metric: time for metric, time in times.items() if time}, **rest}
 
 
-def _time(row, metric):
+def _time(row: Mapping[str, Any], metric: str) -> dict[str, Any] | None:
     median = number(row[metric])
     return None if median is None else {"median": median, "spread": number(row[f"{metric}_spread"])}
 

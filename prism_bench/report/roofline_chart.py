@@ -1,6 +1,8 @@
 """The roofline of a record: every case by operations per byte and by the rate it reached, under the measured roofs."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.ticker import NullFormatter
@@ -99,7 +101,7 @@ def _draw_points(axes, rows):
     return titles
 
 
-def _title(row):
+def _title(row: Mapping[str, Any]) -> str:
     share = f", {share_text(row['bound_share'])} of its {row['bound']} limit" if row["bound"] else ""
     return f"{row['case']}: {rate_text(row['flop_rate'], 'FLOP/s')} in {time_text(row['cold_time'])}{share}"
 

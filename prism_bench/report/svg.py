@@ -55,7 +55,7 @@ def inline(figure: Figure, label: str, titles: dict[str, str] | None = None, pre
     return _opened(text, label)
 
 
-def _opened(text, label):
+def _opened(text: str, label: str) -> str:
     box = re.search(r'viewBox="([^"]+)"', text).group(1)
     body = text[text.index(">") + 1 :]
     opening = f'<svg class="chart" role="img" aria-label="{escape(label, quote=True)}" viewBox="{box}"'

@@ -1,6 +1,8 @@
 """What the comparison with the references found, in words."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from prism_bench.analysis.summary import number
 from prism_bench.run_record import CaseResult
@@ -27,7 +29,7 @@ def checks_of(case: CaseResult) -> list[Check]:
     return sorted((_check(case, entry) for entry in case.verification), key=lambda check: check.passed)
 
 
-def _check(case, entry):
+def _check(case: CaseResult, entry: Mapping[str, Any]) -> Check:
     return Check(
         case=case.name,
         output=_plain(entry.get("output")),
@@ -51,7 +53,7 @@ def _error(value):
     return "-" if error is None else "0" if error == 0 else f"{error:.1e}"
 
 
-def _compared(entry):
+def _compared(entry: Mapping[str, Any]) -> str:
     compared, of = number(entry.get("compared")), number(entry.get("of"))
     if compared is None:
         return "-"
@@ -60,7 +62,7 @@ def _compared(entry):
     return f"{compared:,.0f} of {of:,.0f}, {entry.get('where') or 'sampled'}"
 
 
-def _words(entry):
+def _words(entry: Mapping[str, Any]) -> str:
     if entry.get("error"):
         return str(entry["error"])
     place = entry.get("place")

@@ -13,7 +13,7 @@ from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.uncertainty import within_errors
-from prism_bench.budget import Budget
+from prism_bench.budget import Budget, BudgetWord
 from prism_bench.run_record import CaseResult
 
 METRIC = "end_to_end_time"  # the guide times whole calls, host copies included
@@ -67,13 +67,14 @@ class FigureVerdict:
     published: PublishedFigure
     end_to_end: float | None
     cold: float | None
-    verdict: str | None
+    verdict: BudgetWord | None
 
 
 @cache
 def quoted() -> Quoted:
     """Read what the guide printed."""
-    return cast(Quoted, tomllib.loads(files(__package__).joinpath("published.toml").read_text("utf-8")))
+    text = files("prism_bench.extensions.claims").joinpath("published.toml").read_text("utf-8")
+    return cast(Quoted, tomllib.loads(text))
 
 
 @cache
@@ -93,7 +94,8 @@ def _figure(entry: QuotedKernel, source: str, clock: str) -> PublishedFigure:
 def figure_verdicts(frame: pandas.DataFrame) -> list[FigureVerdict]:
     """Return a verdict for each case of the summary that the guide published: its kernels, unvaried, at `S0`."""
     rows = frame[(frame["label"] == "S0") & frame["variant"].isna() & frame["kernel"].isin(list(published()))]
-    return [_verdict(row, published()[str(row["kernel"])]) for row in rows.to_dict("records")]
+    return [_verdict({str(key): value for key, value in row.items()}, published()[str(row["kernel"])])
+            for row in rows.to_dict("records")]  # fmt: skip
 
 
 def _verdict(row: Mapping[str, object], entry: PublishedFigure) -> FigureVerdict:

@@ -27,7 +27,7 @@ def build(site: Path, runs: Path, tell: Callable[[str], None] = print) -> None:
     page = inserted(page, '    <link rel="shortcut icon"', _STYLE)
     nav = "\n".join(_NAV.format(name=name, title=title) for name, title in PAGES.items())
     page = inserted(page, '        <li id="nav-li-graphdisplay">', nav)
-    with as_file(files(__package__)) as here:
+    with as_file(files("prism_bench.report.asv")) as here:
         for name in ("our_pages.js", "our_pages.css", "offline.js"):
             shutil.copy(here / name, site)
     machines, past = newest_by_machine(runs), past_of(runs)

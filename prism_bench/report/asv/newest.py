@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.reading import Reading, read
-from prism_bench.catalogue import discover
+from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
 
 
@@ -28,7 +28,7 @@ def newest_by_machine(runs: Path) -> list[Newest]:
     return [_newest(folder, catalogue) for folder in machines]
 
 
-def _newest(folder, catalogue):
+def _newest(folder: Path, catalogue: Catalogue | None) -> Newest:
     passed_by = []
     for path in reversed([one for one in store.records_in(folder.parent) if one.parent == folder]):
         try:

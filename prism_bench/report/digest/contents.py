@@ -47,12 +47,12 @@ def _shift(shift: Shift) -> dict:
             "cases": list(shift.cases), "recovered": all(step.recovered for step in shift.steps)}  # fmt: skip
 
 
-def _concerns(context, gravity: str) -> list[dict]:
+def _concerns(context: SiteContext, gravity: str) -> list[dict]:
     return [{"kind": check.answer, "about": check.case or "the run", "message": check.message}
             for check in context.gate.concerns if check.gravity == gravity]  # fmt: skip
 
 
-def _ground(context, since: date) -> list[dict]:
+def _ground(context: SiteContext, since: date) -> list[dict]:
     """What changed beneath all series since then: each thing once, with its newest day."""
     found: dict[tuple[str, str], dict] = {}
     for one in (one for one in context.breakpoints if one.since[:10] >= since.isoformat()):

@@ -1,6 +1,9 @@
 """The gate for programs."""
 
-from prism_bench.analysis.gate import Gate
+from typing import Any
+
+from prism_bench.analysis.checks import GateCheck
+from prism_bench.analysis.gate import Gate, GatePart
 from prism_bench.analysis.reproduce import command
 from prism_bench.report.gate.words import headline
 
@@ -19,9 +22,9 @@ def view(gate: Gate) -> dict:
     }
 
 
-def _part(gate, part):
+def _part(gate: Gate, part: GatePart) -> dict[str, Any]:
     return {"name": part.name, "silent": part.silent, "checks": [_check(gate, check) for check in part.checks]}
 
 
-def _check(gate, check):
+def _check(gate: Gate, check: GateCheck) -> dict[str, Any]:
     return {**vars(check), "reproduce": command(gate.record, check) if check.grave else None}

@@ -28,7 +28,7 @@ def document(gate: Gate) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _parts(gate):
+def _parts(gate: Gate) -> str:
     rows = [f"| {plain_text(title(part))} | {plain_text(answers(part))} |" for part in gate.parts]
     return "\n".join(["| | |", "|---|---|", *rows])
 

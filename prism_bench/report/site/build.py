@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from prism_bench import store
 from prism_bench.catalogue import Catalogue
@@ -21,6 +22,7 @@ from prism_bench.report.site.series_data import kernel_data
 from prism_bench.report.site.sides import keep_side, side_files
 from prism_bench.report.site.writing import Written, write_site
 from prism_bench.report.templating import environment
+from prism_bench.store import History
 
 _ASSETS = ("site.css", "site.js", "plot.js", "pictures.js", "kernel.js", "verdict.js", "compare.js")
 
@@ -78,8 +80,9 @@ def _no_collection():
 
 
 def _files(
-    folder: Path, nights: list[Newest], history, places, catalogue, *, tell
-) -> Iterator[tuple[str, bytes | None]]:
+    folder: Path, nights: list[Newest], history: History, places: Places, catalogue: Catalogue | None, *,
+    tell: Callable[[str], None],
+) -> Iterator[tuple[str, bytes | None]]:  # fmt: skip
     """Every file of the site: its name and its content, None for one that is there as it should be."""
     machines = dict(zip(_folders(nights), nights, strict=True))
     lists = record_lists(machines, history, places)
@@ -94,7 +97,7 @@ def _files(
             yield listed.place + name, content
     yield "assets/style.css", files("prism_bench.report").joinpath("templates", "style.css").read_bytes()
     for asset in _ASSETS:
-        yield f"assets/{asset}", files(__package__).joinpath("assets", asset).read_bytes()
+        yield f"assets/{asset}", files("prism_bench.report.site").joinpath("assets", asset).read_bytes()
 
 
 def _folders(nights):
@@ -102,7 +105,7 @@ def _folders(nights):
     return ["", *(f"machines/{file_name(f'{one.machine}-{one.record.backend}')}/" for one in nights[1:])]
 
 
-def _other_machine(other: Newest, there: str, here: str):
+def _other_machine(other: Newest, there: str, here: str) -> dict[str, Any]:
     """Return another machine as a page names it."""
     return {"machine": other.machine, "backend": other.record.backend, "created": other.record.created,
             "link": "../" * here.count("/") + there + "index.html"}  # fmt: skip

@@ -42,7 +42,7 @@ def newest_of_each(
     return found
 
 
-def _given(record, path, history):
+def _given(record: RunRecord, path: Path, history: History) -> Newest:
     problems = tuple(f"{one.file}: {one.reason}" for one in history.problems)
     machine = str(record.machine["id"])
     return Newest(machine, record, path, _of(machine, problems))

@@ -58,7 +58,7 @@ def _record_list(place, one: Newest, history, places):
                  noise_data(noise) if noise else None, list(sides.items()))  # fmt: skip
 
 
-def _path(facts: Facts, one: Newest, places) -> Path:
+def _path(facts: Facts, one: Newest, places: Places) -> Path:
     """Return the record's path; one that was named on the command line may be anywhere."""
     newest = (utc(one.record.created), one.record.commit) == (facts.created, facts.commit)
     return one.path if newest else places.runs / facts.file

@@ -56,7 +56,7 @@ def kernel_data(context: SiteContext, kernel: str, cases: Sequence[str]) -> Iter
             yield _data(file_name(kernel), first, told)
 
 
-def _columns(context, case) -> Mapping[str, numpy.ndarray]:
+def _columns(context: SiteContext, case: str) -> Mapping[str, numpy.ndarray]:
     """Return the values of each series by run, NaN where the run has none that can be trusted."""
     return {f"{one.key.metric} {one.key.subject}": _by_night(one, context) for one in context.series.get(case, ())}
 

@@ -55,14 +55,14 @@ def write_site(folder: Path, files: Iterable[tuple[str, bytes | None]]) -> Writt
     return Written(len(names), tuple(changed), tuple(removed))
 
 
-def _clear(folder):
+def _clear(folder: Path) -> None:
     """Remove temporary files left by an interrupted report."""
     for stage in folder.glob(f"{_STAGE}*"):
         if time.time() - stage.stat().st_mtime > _ABANDONED:
             shutil.rmtree(stage, ignore_errors=True)
 
 
-def _staged(folder, stage, files: Iterable[tuple[str, bytes | None]]) -> tuple[set[str], list[str]]:
+def _staged(folder: Path, stage: Path, files: Iterable[tuple[str, bytes | None]]) -> tuple[set[str], list[str]]:
     """The names of all files, and of those that were laid down in `stage` because they are new."""
     names, changed = set(), []
     for name, content in files:
@@ -80,7 +80,7 @@ def _is_there(path: Path, content: bytes) -> bool:
         return False
 
 
-def _stage(path: Path, content: bytes):
+def _stage(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 
@@ -104,7 +104,7 @@ def _parents(name: str) -> Iterator[str]:
     return (parent.as_posix() for parent in Path(name).parents if parent != Path())
 
 
-def _remove_empty(folder: Path):
+def _remove_empty(folder: Path) -> None:
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
@@ -90,7 +91,7 @@ def _measured(lines, metric):
     return any(one.metric == metric and one.samples for line in lines for one in line.case.measurements)
 
 
-def _budget_cells(reading):
+def _budget_cells(reading: Reading) -> dict[str, Any]:
     """Return a cell for each case that has budgets."""
     verdicts, words = defaultdict(list), defaultdict(list)
     for one in reading.budgets:

@@ -1,5 +1,7 @@
 """A comparison in the terminal and as plain values: the count, the changed and the doubtful cases, the control."""
 
+from typing import Any
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -80,7 +82,7 @@ def _floor_text(one):
     return share_text(one.judgement.floor) if one.judgement.floor < 10 else "-"
 
 
-def _interval_text(found: Estimate):
+def _interval_text(found: Estimate) -> str:
     low, high = found.interval()
     return f"{low:.3f} to {high:.3f}" if high < float("inf") else "-"
 
@@ -119,7 +121,7 @@ def _plain(one: ComparedCase):
     }
 
 
-def _estimate(found: Estimate):
+def _estimate(found: Estimate) -> dict[str, Any]:
     low, high = found.interval()
     return {"ratio": found.ratio, "low": low, "high": _finite(high)}
 

@@ -38,7 +38,7 @@ def _concern(gate, check: GateCheck):
     yield Text(f"    {command(gate.record, check)}", style="dim", no_wrap=True, overflow="ignore")  # to be copied
 
 
-def _subject(check):
+def _subject(check: GateCheck) -> str:
     named = check.case and not check.message.startswith(check.case)
     return f"{check.case}: " if named else ""
 

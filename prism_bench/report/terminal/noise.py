@@ -25,7 +25,7 @@ def noise_view(noise: Noise) -> RenderableType:
     return Group(_headline(noise), *([grid] if noise.floors else []))
 
 
-def _headline(noise):
+def _headline(noise: Noise) -> Text:
     if not noise.floors:
         return Text("no case was timed validly in two processes a side", style="yellow")
     words = f"{noise.device}, {noise.backend} backend: {len(noise.floors)} noise floors"

@@ -1,6 +1,7 @@
 """A trend for people and for programs: what moved and why, where the ground itself moved, what was set aside."""
 
 from dataclasses import asdict
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -32,7 +33,7 @@ def _set_aside(trend):
     return lines[:_REASONS] + ([_line("dim", "set aside", f"{rest} more, see --json")] if rest else [])
 
 
-def _line(style, kind, message):
+def _line(style: str, kind: str, message: str) -> Text:
     return Text.assemble((f"{kind}: ", style), message)
 
 
@@ -43,7 +44,7 @@ def _headline(trend, history):
     return f"{steps} in {trend.series} series, {where}"
 
 
-def _counted(count, noun):
+def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -61,5 +62,5 @@ def trend_json(trend: Trend, history: History, recent: int = RECENT) -> dict:
     }
 
 
-def _shift(shift: Shift, recent: int):
+def _shift(shift: Shift, recent: int) -> dict[str, Any]:
     return {**vars(shift.finding(recent)), "cases": list(shift.cases), "metrics": list(shift.metrics)}

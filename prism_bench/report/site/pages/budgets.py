@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 
+from prism_bench.budget import Budget
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link
@@ -36,7 +37,7 @@ def _budget(context, one, today: date):
     }  # fmt: skip
 
 
-def use(budget, value: float | None) -> float | None:
+def use(budget: Budget, value: float | None) -> float | None:
     """How much of what the budget allows is used, above 1 where it is missed; None where nobody knows."""
     if value is None:
         return None

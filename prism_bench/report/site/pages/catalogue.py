@@ -1,6 +1,7 @@
 """The catalogue: every kernel and variant with its times, its share of the limit, its rivals, budgets and trend."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from prism_bench.analysis.summary import number
 from prism_bench.report.site.context import SiteContext
@@ -50,18 +51,18 @@ def _time(told: ShownCase):
     return number(told.row[metric])
 
 
-def _cell(told: ShownCase):
+def _cell(told: ShownCase) -> dict[str, Any]:
     reason = told.case.reason if told.case.status != "ok" else told.row["invalid"]
     return {"case": told.case.name, "workload": told.row["workload"], "seconds": _time(told),
             "status": told.case.status, "reason": reason, "created": told.created, "origin": told.origin}  # fmt: skip
 
 
-def _limit(told: ShownCase | None):
+def _limit(told: ShownCase | None) -> dict[str, Any] | None:
     share = number(told.row["bound_share"]) if told else None
     return {"share": share, "by": told.row["bound"], "label": told.case.label} if share else None
 
 
-def _peer(told: ShownCase | None):
+def _peer(told: ShownCase | None) -> dict[str, Any] | None:
     ratio = number(told.row["peer_ratio"]) if told else None
     return {"ratio": ratio, "name": told.row["best_peer"], "label": told.case.label} if ratio else None
 
@@ -85,7 +86,7 @@ def _state(own):
     return next((word for origin, word in _ORIGINS.items() if origin in origins), "unmeasured")
 
 
-def _trend(context, told: ShownCase | None):
+def _trend(context: SiteContext, told: ShownCase | None) -> dict[str, Any] | None:
     """Return the last runs of its cold time and the newest step in it."""
     if told is None:
         return None

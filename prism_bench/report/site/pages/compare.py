@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import log
+from typing import Any
 
 from prism_bench.analysis import comparison, control, environment, estimate, medians, placements, verdict
 from prism_bench.analysis.comparison import ComparedCase, RecordComparison
@@ -11,6 +12,7 @@ from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.pages.overview import case_link
 from prism_bench.report.terminal.comparison import comparison_json
+from prism_bench.store.points import Facts
 
 _ORDER = ("slower", "faster", "inconclusive", "not compared", "same")
 _UNKNOWN = {"ratio": None, "low": None, "high": None, "floor": None}  # of a case that could not be compared
@@ -37,7 +39,7 @@ def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
     return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"))
 
 
-def _pair(context, facts, found: RecordComparison | str):
+def _pair(context: SiteContext, facts: Facts, found: RecordComparison | str) -> dict[str, Any]:
     told = {**{key: value for key, value in asdict(facts).items() if key in ("file", "created", "commit")},
             "name": name_of(facts)}  # fmt: skip
     if isinstance(found, str):

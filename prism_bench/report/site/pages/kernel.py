@@ -2,12 +2,15 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.reproduce import command
 from prism_bench.analysis.roofline import roofs
 from prism_bench.analysis.summary import number
+from prism_bench.analysis.trend import Step
 from prism_bench.files import spec_file
+from prism_bench.kernel import KernelSpec
 from prism_bench.measurement import Measurement
 from prism_bench.metric import MEASURED
 from prism_bench.report.site.context import SiteContext
@@ -60,7 +63,7 @@ def _page(context, kernel, told, compiled, loads):
     return Page(kernel_page(kernel), kernel, view, shown, "kernel", ("plot.js", "kernel.js"))
 
 
-def _meaning(spec):
+def _meaning(spec: KernelSpec | None) -> str | None | None:
     """The first paragraph of the spec's own words."""
     if spec is None or spec.source is None:
         return None
@@ -77,7 +80,7 @@ def _sources(spec):
     return [(f"{spec.family}/{path.name}", path.read_text("utf-8", "replace")) for path in paths if path.is_file()]
 
 
-def _edges(context, kernel):
+def _edges(context: SiteContext, kernel: str) -> dict[str, Any]:
     """Return how many edge and golden cases the newest run had, and which went wrong."""
     own = [case for case in context.reading.edges if case.kernel == kernel]
     return {"count": len(own), "wrong": [case for case in own if case.status not in ("ok", "skipped")]}
@@ -101,7 +104,7 @@ def _plain(value):
     return value if isinstance(value, str) else number(value)
 
 
-def _measurement(one: Measurement):
+def _measurement(one: Measurement) -> dict[str, Any]:
     """The measurement as it is stored, its samples in seconds."""
     plain = encode_measurement(one)
     plain["processes"] = [[float(f"{seconds:.4g}") for seconds in process] for process in one.processes]
@@ -109,7 +112,7 @@ def _measurement(one: Measurement):
             if one.metric in MEASURED else None}  # fmt: skip
 
 
-def _step(context, step):
+def _step(context: SiteContext, step: Step) -> dict[str, Any]:
     night = next(n for n, facts in enumerate(context.own) if facts.file == step.record)
     return {"metric": step.key.metric, "subject": step.key.subject, "night": night, "nights": step.nights,
             "before": step.before, "after": step.after, "ratio": step.ratio, "since": step.since, "worse": step.worse,

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from prism_bench.analysis.summary import number
 from prism_bench.report.machine import facts, machine_name
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link
+from prism_bench.report.site.shown import ShownCase
 from prism_bench.report.terminal.noise import noise_json
+from prism_bench.run_record import RunRecord
 
 _QUANTITIES = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
 
@@ -29,7 +32,7 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     return Page("machine", "Machine", view, scripts=("plot.js", "pictures.js"))
 
 
-def _ruler(context, told):
+def _ruler(context: SiteContext, told: ShownCase) -> dict[str, Any]:
     """A kernel that measures the machine."""
     return {"case": told.case.name, "ceiling": told.case.ceiling, "label": told.case.label,
             "cold": number(told.row["cold_time"]), "hot": number(told.row["hot_time"]),
@@ -37,7 +40,7 @@ def _ruler(context, told):
             "link": case_link(context, told.case.name)}  # fmt: skip
 
 
-def _telemetry(record):
+def _telemetry(record: RunRecord) -> dict[str, Any]:
     """Each window of the run in the order of the record: its case and, by quantity, (lowest, median, highest)."""
     windows = [
         (case.name, one.metric, process, evidence)

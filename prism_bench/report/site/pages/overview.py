@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.findings import metric_words
@@ -39,7 +40,7 @@ def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
     return Page("index", "Overview", view, shown)
 
 
-def _night(context):
+def _night(context: SiteContext) -> dict[str, Any]:
     record = context.record
     return {"machine": machine_name(record), "backend": record.backend, "created": record.created,
             "commit": record.commit, "dirty": record.dirty, "complete": record.complete, "record": context.path.name,
@@ -58,11 +59,11 @@ def lede(context: SiteContext) -> list[str]:
     return [*parts, f"{count} record{'s' if count != 1 else ''}"]
 
 
-def _concern(context, check: GateCheck):
+def _concern(context: SiteContext, check: GateCheck) -> dict[str, Any]:
     return {**_note(context, check), "reproduce": command(context.record, check)}
 
 
-def _note(context, check: GateCheck):
+def _note(context: SiteContext, check: GateCheck) -> dict[str, Any]:
     return {
         "kind": check.answer, "gravity": check.gravity, "metric": check.metric, "ratio": check.ratio,
         "message": check.message, "cases": _cases(context, check.cases or filter(None, [check.case])),

@@ -1,5 +1,8 @@
 """The roofline of the whole catalogue, as the newest run measured it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from prism_bench.analysis.roofline import plotted, roofs
 from prism_bench.analysis.summary import number
 from prism_bench.report.site.context import SiteContext
@@ -21,7 +24,7 @@ def page(context: SiteContext) -> Page:
                 scripts=("plot.js", "pictures.js"))  # fmt: skip
 
 
-def _row(context, row):
+def _row(context: SiteContext, row: Mapping[str, Any]) -> dict[str, Any]:
     case = context.record.case(row["case"])
     return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
             "variant": row["variant"],

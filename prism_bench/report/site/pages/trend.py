@@ -1,8 +1,10 @@
 """What moved over all runs, and why; changes of the environment; what was set aside."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from prism_bench.analysis.against_history import ENOUGH
+from prism_bench.analysis.trend import Step
 from prism_bench.analysis.trend.shifts import RECENT, Shift
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
@@ -24,7 +26,7 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     return Page("trend", "Trend", view, scripts=("plot.js", "pictures.js"))
 
 
-def _shift(context, shift: Shift):
+def _shift(context: SiteContext, shift: Shift) -> dict[str, Any]:
     largest = max(shift.steps, key=lambda step: max(step.ratio, 1 / step.ratio))
     return {
         "worse": shift.first.worse, "recovered": all(step.recovered for step in shift.steps),
@@ -35,7 +37,7 @@ def _shift(context, shift: Shift):
     }  # fmt: skip
 
 
-def _picture(context, step):
+def _picture(context: SiteContext, step: Step) -> dict[str, Any]:
     """Return the runs around the step by number, and the two levels in seconds."""
     series = next(one for one in context.series[step.key.case] if one.key == step.key)
     files = [context.history.records[place].file for place in series.records.tolist()]
