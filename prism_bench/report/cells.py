@@ -107,10 +107,8 @@ def _energy(row: Mapping[str, Any], case: CaseResult) -> Cell:
     told = hot.energy if hot else None
     if told is None or told.joules is None:
         return Cell(reason=told.reason if told else None)
-    counted = told.joules and told.uncertainty is not None
-    return Cell(
-        energy_text(told.joules), told.joules, f"±{share_text(told.uncertainty / told.joules)}" if counted else ""
-    )
+    share = told.uncertainty / told.joules if told.joules and told.uncertainty is not None else None
+    return Cell(energy_text(told.joules), told.joules, "" if share is None else f"±{share_text(share)}")
 
 
 def _error(row: Mapping[str, Any], case: CaseResult) -> Cell:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 
 from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading, middle
@@ -87,7 +87,7 @@ def _cpu_tile(reading: Reading) -> Tile:
     ratios = reading.values("cpu_ratio")
     if not ratios:
         return Tile("Against the CPU", "–", "CPU and device were not both timed")
-    return Tile("Against the CPU", times_text(middle(ratios)), f"median of {len(ratios)} cases, copies left out")
+    return Tile("Against the CPU", times_text(median(ratios)), f"median of {len(ratios)} cases, copies left out")
 
 
 def _budget_tile(budgets: Sequence[BudgetVerdict]) -> Tile:

@@ -22,7 +22,7 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
     for case, (_, row) in zip(plain["cases"], summary(record).iterrows(), strict=True):
         name = case["name"]
-        case["derived"] = {**_derived(row), "budgets": _budgets(reading, name)}
+        case["derived"] = {**_derived(row.to_dict()), "budgets": _budgets(reading, name)}
     limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}
     return {**plain, "limits": limits, "findings": [vars(finding) for finding in reading.findings]}
 
@@ -30,8 +30,8 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
 def _derived(row: Mapping[str, Any]) -> dict[str, Any]:
     times = {metric: _time(row, metric) for metric in MEASURED}
     rest = {name: row[name] if name in _TEXT else number(row[name]) for name in DERIVED}
-    rest["throttled"] = int(rest["throttled"])
-    return {"times": {metric: time for metric, time in times.items() if time}, **rest}
+    known = {metric: time for metric, time in times.items() if time}
+    return {"times": known, **rest, "throttled": int(row["throttled"])}
 
 
 def _time(row: Mapping[str, Any], metric: str) -> dict[str, Any] | None:

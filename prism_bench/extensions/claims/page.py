@@ -29,9 +29,10 @@ def quoted_source() -> dict[str, object]:
 
 def _parts(context: SiteContext, claims: Claims) -> dict[str, object]:
     picked = [
-        {"shape": row.shape, **{name: rule(**row.shape) for name, rule in POLICIES.items()}}
+        {"shape": row.shape,
+         **{name: rule(row.shape["m"], row.shape["k"], row.shape["n"]) for name, rule in POLICIES.items()}}
         for row in (claims.measured.matmul if claims.measured else ())
-    ]
+    ]  # fmt: skip
     return {
         "figures": [{**one, "link": case_link(context, one["case"])} for one in figures_plain(claims.figures)],
         "rules": summaries(claims.verdicts),

@@ -28,7 +28,7 @@ def newest_of_each(
 
     A ResultsError where no record can be read.
     """
-    found = [] if given is None else [_given(given, path, history)]
+    found = [] if given is None or path is None else [_given(given, path, history)]
     known = {(one.machine, one.record.backend) for one in found}
     problems = tuple(f"{one.file}: {one.reason}" for one in history.problems)
     for facts in reversed(history.records):

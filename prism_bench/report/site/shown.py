@@ -35,7 +35,7 @@ class ShownCase:
 
     @property
     def implementation(self) -> str:
-        return self.row["implementation"]
+        return str(self.row["implementation"])
 
 
 def cases_of(reading: Reading, origin: str, wanted: Collection[str] | None = None) -> Iterator[ShownCase]:
@@ -43,10 +43,12 @@ def cases_of(reading: Reading, origin: str, wanted: Collection[str] | None = Non
     rows = reading.frame.to_dict("records")
     for row, line in zip(rows, lines(reading), strict=True):
         if wanted is None or line.case.name in wanted:
-            yield ShownCase(line.case, row, line, reading, origin)
+            yield ShownCase(line.case, {str(key): value for key, value in row.items()}, line, reading, origin)
 
 
-def newest_cases(reading: Reading, own: Sequence[Facts], history: History, places: Places, catalogue: Catalogue | None):
+def newest_cases(
+    reading: Reading, own: Sequence[Facts], history: History, places: Places, catalogue: Catalogue | None
+) -> dict[str, ShownCase]:
     """Return by name the newest run's cases, then those of the catalogue that an older run or a round timed last."""
     found = {one.case.name: one for one in cases_of(reading, "newest")}
     known = {case.name for case in catalogue.cases()} if catalogue else set()
@@ -55,8 +57,9 @@ def newest_cases(reading: Reading, own: Sequence[Facts], history: History, place
         found |= {one.case.name: one for one in cases_of(older, "older", names)} if older else {}
     for path in reversed(store.records_in(places.rounds)):
         missing = known - set(found)
-        if missing and path.parent.name == path_part(reading.record.machine["id"]):
-            found |= {one.case.name: one for one in cases_of(_read(path, catalogue), "round", missing)}
+        is_own = path.parent.name == path_part(reading.record.machine["id"])
+        made = _read(path, catalogue) if missing and is_own else None
+        found |= {one.case.name: one for one in cases_of(made, "round", missing)} if made else {}
     return found
 
 

@@ -137,7 +137,8 @@ def _case(case: CaseResult) -> list:
     reason = comparison.missing(case, metric or METRIC, SIDE)
     if reason:
         return [metric, reason]
-    found = case.measurement(metric)
+    found = case.measurement(metric) if metric else None
+    assert metric and found, "a case that lacks nothing was measured"
     if min(min(process) for process in found.processes if process) <= 0:
         return [metric, f"{SIDE} has a time that is not above zero"]
     times, clocked = medians.medians(found.processes), cycles(found)

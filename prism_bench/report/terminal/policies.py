@@ -51,7 +51,7 @@ def matmul_table(rows: Sequence[CrossoverRow], asked: Asked, rules: Mapping[str,
     for row in rows:
         best = pick([row], row.shape, operands=asked.operands, tolerance=asked.tolerance)
         times = [_time(row, form, asked) for form in FORMS]
-        picked = [rule(**row.shape) for rule in rules.values()]
+        picked = [rule(row.shape["m"], row.shape["k"], row.shape["n"]) for rule in rules.values()]
         forms = [Text(form, "" if form == best.form else "red") for form in picked]
         table.add_row(shape_text(row.shape), *times, Text(best.form, "green"), *forms)
     return table

@@ -41,8 +41,9 @@ def use(budget: Budget, value: float | None) -> float | None:
     """How much of what the budget allows is used, above 1 where it is missed; None where nobody knows."""
     if value is None:
         return None
-    top, bottom = (value, budget.at_most) if budget.at_most is not None else (budget.at_least, value)
-    return top / bottom if bottom else None
+    if budget.at_most is not None:
+        return value / budget.at_most if budget.at_most else None
+    return budget.at_least / value if budget.at_least is not None and value else None
 
 
 def _rank(one):

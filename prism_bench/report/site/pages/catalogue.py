@@ -59,12 +59,12 @@ def _cell(told: ShownCase) -> dict[str, Any]:
 
 def _limit(told: ShownCase | None) -> dict[str, Any] | None:
     share = number(told.row["bound_share"]) if told else None
-    return {"share": share, "by": told.row["bound"], "label": told.case.label} if share else None
+    return {"share": share, "by": told.row["bound"], "label": told.case.label} if told and share else None
 
 
 def _peer(told: ShownCase | None) -> dict[str, Any] | None:
     ratio = number(told.row["peer_ratio"]) if told else None
-    return {"ratio": ratio, "name": told.row["best_peer"], "label": told.case.label} if ratio else None
+    return {"ratio": ratio, "name": told.row["best_peer"], "label": told.case.label} if told and ratio else None
 
 
 def _budget(told: Sequence[ShownCase]) -> str:
@@ -96,5 +96,5 @@ def _trend(context: SiteContext, told: ShownCase | None) -> dict[str, Any] | Non
         return None
     values = series[0].values[-_NIGHTS:]
     steps = [step for step in context.steps.get(told.case.name, ()) if step.key == series[0].key]
-    return {"label": told.case.label, "nights": len(series[0].values), "line": sparkline(values),
+    return {"label": told.case.label, "nights": len(series[0].values), "line": sparkline(values.tolist()),
             "step": steps[0].ratio if steps else None, "since": steps[0].since if steps else None}  # fmt: skip

@@ -91,10 +91,12 @@ def better(context: SiteContext) -> list[dict]:
     steps = [one for one in context.shifts if not one.first.worse and min(s.age for s in one.steps) <= _RECENT]
     found = [_improved(context, "step", one.cases, one.ratio, one.message) for one in steps]
     before = context.comparisons[0][1] if context.comparisons else ""
-    cases = [] if isinstance(before, str) else [one for one in before.cases if one.verdict == "faster"]
+    if isinstance(before, str):
+        return found
     return found + [
         _improved(context, "faster", (one.case,), one.judgement.estimate.ratio,
-                  f"{metric_words(one.metric)} against {before.names[0]}") for one in cases
+                  f"{metric_words(one.metric)} against {before.names[0]}")
+        for one in before.cases if one.verdict == "faster" and one.judgement
     ]  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The roofline of the whole catalogue, as the newest run measured it."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from prism_bench.analysis.roofline import plotted, roofs
@@ -24,9 +24,10 @@ def page(context: SiteContext) -> Page:
                 scripts=("plot.js", "pictures.js"))  # fmt: skip
 
 
-def _row(context: SiteContext, row: Mapping[str, Any]) -> dict[str, Any]:
+def _row(context: SiteContext, row: Mapping[Hashable, Any]) -> dict[str, Any]:
     case = context.record.case(row["case"])
     return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
             "variant": row["variant"],
-            "arithmetic": case.arithmetic, "bound": row["bound"], "link": case_link(context, row["case"]),
+            "arithmetic": case.arithmetic if case else None, "bound": row["bound"],
+            "link": case_link(context, row["case"]),
             **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip

@@ -29,7 +29,7 @@ def compared(reading: Reading):
     """
     frame = reading.frame.assign(cpu=reading.frame["cpu_time"].fillna(reading.frame["wall_time"]))
     beside = frame["cold_time"].notna() & (frame["best_peer_time"].notna() | frame["cpu"].notna())
-    alone = frame["cpu"].notna() & frame["cold_time"].isna().all()
+    alone = frame["cpu"].notna() & bool(frame["cold_time"].isna().all())
     return frame[(beside | alone) & frame["ceiling"].isna()]
 
 
