@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # these take long to load
 
 NAME = "memory"
 RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
-RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
 PLACE = worker_of("prism_bench.extensions.memory.worker")
 
 
@@ -85,9 +84,9 @@ def command(
         effort = _Effort(options.open_catalogue(catalogue), opened, processes, time_limit and begun + time_limit)
         with tempfile.TemporaryDirectory() as folder:
             measured, missing = _measured(trace or [], allocator or [], effort, records or Path(folder), save=save)
-        _print_paths(save.finish(records) or [])
-        _print(contest(records, missing), json)
-        raise SystemExit(save.exit_code(0 if all(record.complete for record in records.values()) else 2))
+        _print_paths(save.finish(measured) or [])
+        _print(contest(measured, missing), json)
+        raise SystemExit(save.exit_code(0 if all(record.complete for record in measured.values()) else 2))
 
 
 def _count(demo: bool, paths: list[Path], json: bool) -> None:

@@ -21,9 +21,9 @@ from typing import Any
 import cupy
 
 from prism_bench.errors import UsageError
+from prism_bench.extensions.memory.free_blocks import Block
 from prism_bench.extensions.memory.limits import Limits
 from prism_bench.extensions.memory.pool import SizeClassPool
-from prism_bench.extensions.memory.shelf import Block
 
 _runtime, _Pointer = cupy.cuda.runtime, cupy.cuda.MemoryPointer
 _NO_MEMORY = 2  # cudaErrorMemoryAllocation, which CuPy keeps to itself

@@ -16,8 +16,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable
 
 from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.extensions.memory.free_blocks import Block, FreeBlocks
 from prism_bench.extensions.memory.limits import Limits, class_of
-from prism_bench.extensions.memory.shelf import Block, Shelf
 from prism_bench.extensions.memory.source import Source
 from prism_bench.extensions.memory.state import PoolState
 
@@ -41,7 +41,7 @@ class SizeClassPool:
         self._source, self.limits = source, limits or Limits()
         self._lock = threading.Lock()
         self._late: deque[tuple[Lease, Hashable]] = deque()
-        self._shelf = Shelf()
+        self._free = FreeBlocks()
         self._evictions: Counter[str] = Counter()
         self._hits = self._misses = self._releases = self._waits = self._refused = 0
         self._asked = self._live = self._peak_asked = self._peak_live = self._peak_held = 0
@@ -63,7 +63,7 @@ class SizeClassPool:
         with self._lock:
             if self._late:
                 self._take_late()
-            block = self._shelf.take_newest(wanted, stream)
+            block = self._free.take_newest(wanted, stream)
             if block is None:
                 block = self._from_elsewhere(wanted, stream, size)
             else:
@@ -122,11 +122,11 @@ class SizeClassPool:
             return self._state()
 
     def _state(self) -> PoolState:
-        shelf = self._shelf
+        free = self._free
         return PoolState(
             releases=self._releases, hits=self._hits, misses=self._misses, waits=self._waits, refused=self._refused,
-            evictions=dict(self._evictions), asked=self._asked, live=self._live, free=shelf.bytes,
-            free_blocks=len(shelf), largest_free=max((block.size for block in shelf), default=0),
+            evictions=dict(self._evictions), asked=self._asked, live=self._live, free=free.bytes,
+            free_blocks=len(free), largest_free=max((block.size for block in free), default=0),
             peak_asked=self._peak_asked, peak_live=self._peak_live, peak_held=self._peak_held,
         )  # fmt: skip
 
@@ -149,15 +149,15 @@ class SizeClassPool:
             return block
         block = self._grown(size, stream, asked)
         self._misses += 1
-        self._peak_held = max(self._peak_held, self._live + self._shelf.bytes + block.size)
+        self._peak_held = max(self._peak_held, self._live + self._free.bytes + block.size)
         return block
 
     def _from_another(self, size: int, stream: Hashable) -> Block | None:
-        for block in self._shelf.oldest_of_others(size, stream):
+        for block in self._free.oldest_of_others(size, stream):
             if block.mark is None:
                 block.mark = self._source.mark(block.stream)
             if all(self._source.passed(mark) for mark in (block.mark, *block.strangers)):
-                self._shelf.take_oldest(block)
+                self._free.take_oldest(block)
                 block.stream, block.strangers = stream, []
                 return block
         return None
@@ -165,8 +165,8 @@ class SizeClassPool:
     def _grown(self, size: int, stream: Hashable, asked: int) -> Block:
         """Return a new block; older ones go first where more would be held than the limits allow."""
         most = (1 + self.limits.slack) * max(self._peak_live, self._live + size)
-        while self._shelf.bytes and self._live + self._shelf.bytes + size > most:
-            self._evict(self._shelf.oldest(), "slack")
+        while self._free.bytes and self._live + self._free.bytes + size > most:
+            self._evict(self._free.oldest(), "slack")
         try:
             return Block(self._source.allocate(size), size, stream)
         except MemoryError:
@@ -200,10 +200,10 @@ class SizeClassPool:
         self._releases += 1
         self._asked -= lease.asked
         self._live -= block.size
-        if self._shelf.put(block) > self.limits.per_class or not _is_class(block.size):
-            self._evict(self._shelf.oldest(block.size), "class")
-        while self._shelf.bytes > self.limits.cap:
-            self._evict(self._shelf.oldest(), "cap")
+        if self._free.put(block) > self.limits.per_class or not _is_class(block.size):
+            self._evict(self._free.oldest(block.size), "class")
+        while self._free.bytes > self.limits.cap:
+            self._evict(self._free.oldest(), "cap")
         if block.freed > self._look_again:
             self._expire()
 
@@ -221,22 +221,22 @@ class SizeClassPool:
 
     def _expire(self) -> int:
         now, gone = self._source.now(), 0
-        while (block := self._shelf.oldest()) and block.freed < now - self.limits.seconds:
+        while (block := self._free.oldest()) and block.freed < now - self.limits.seconds:
             self._evict(block, "age")
             gone += 1
         self._look_again = now + self.limits.seconds / 10
         return gone
 
     def _evict_all(self, cause: str) -> int:
-        count = len(self._shelf)
+        count = len(self._free)
         for _ in range(count):
-            self._evict(self._shelf.oldest(), cause)
+            self._evict(self._free.oldest(), cause)
         return count
 
     def _evict(self, block: Block | None, cause: str) -> None:
         if block is None:
             return
-        self._shelf.take_oldest(block)
+        self._free.take_oldest(block)
         self._evictions[cause] += 1
         self._source.release(block.address)
 

@@ -76,7 +76,7 @@ class PoolMachine(RuleBasedStateMachine):
     @rule()
     def sweep(self):
         self.pool.sweep()
-        assert all(block.freed >= self.device.time - self.limits.seconds for block in self.pool._shelf)
+        assert all(block.freed >= self.device.time - self.limits.seconds for block in self.pool._free)
 
     @rule()
     def clear(self):
@@ -96,14 +96,14 @@ class PoolMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_limits_hold(self):
-        state, sizes = self.pool.state(), [block.size for block in self.pool._shelf]
+        state, sizes = self.pool.state(), [block.size for block in self.pool._free]
         assert state.free <= self.limits.cap
         assert all(sizes.count(size) <= self.limits.per_class for size in sizes)
         assert state.peak_held <= (1 + self.limits.slack) * max(state.peak_live, 1)
 
     @invariant()
     def free_blocks_lie_by_age(self):
-        freed = [block.freed for block in self.pool._shelf]
+        freed = [block.freed for block in self.pool._free]
         assert sorted(freed) == freed
 
 

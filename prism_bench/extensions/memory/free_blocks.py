@@ -30,7 +30,7 @@ class _Class:
         self.lanes: dict[Hashable, deque[Block]] = {}
 
 
-class Shelf:
+class FreeBlocks:
     """Free blocks. Blocks of one size and stream are in the order in which they were freed."""
 
     def __init__(self) -> None:
