@@ -22,7 +22,8 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
     for case, (_, row) in zip(plain["cases"], summary(record).iterrows(), strict=True):
         name = case["name"]
-        case["derived"] = {**_derived(row.to_dict()), "budgets": _budgets(reading, name)}
+        values = {str(key): value for key, value in row.items()}
+        case["derived"] = {**_derived(values), "budgets": _budgets(reading, name)}
     limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}
     return {**plain, "limits": limits, "findings": [vars(finding) for finding in reading.findings]}
 

@@ -35,7 +35,7 @@ def facts(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
     loose |= {"uuid": several} if (several := devices_text(record)) else {}
     nested = [(key.capitalize(), value) for key, value in record.machine.items() if isinstance(value, dict)]
     groups = [("Machine", loose), *nested, ("Software", record.software), ("Protocol", record.protocol)]
-    told = [(title, [_pair(*item) for item in values.items()]) for title, values in groups if values]
+    told = [(str(title), [_pair(*item) for item in values.items()]) for title, values in groups if values]
     seen = conditions(record)
     return told + ([("While it was measured", list(words(seen)))] if seen else [])
 

@@ -56,7 +56,9 @@ def inline(figure: Figure, label: str, titles: dict[str, str] | None = None, pre
 
 
 def _opened(text: str, label: str) -> str:
-    box = re.search(r'viewBox="([^"]+)"', text).group(1)
+    found = re.search(r'viewBox="([^"]+)"', text)
+    assert found, "Matplotlib writes the box"
+    box = found.group(1)
     body = text[text.index(">") + 1 :]
     opening = f'<svg class="chart" role="img" aria-label="{escape(label, quote=True)}" viewBox="{box}"'
     return f'{opening} xmlns:xlink="http://www.w3.org/1999/xlink" xmlns="http://www.w3.org/2000/svg">{body}'

@@ -35,7 +35,7 @@ def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
     pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
     look = {"order": _ORDER, "reach": _REACH, "pages": pages}
     shown = {"whisker": whisker, "look": look, "script": {"shelves": shelves, "rules": RULES_SHOWN, "look": look},
-             "offered": sum(one["records"] for one in shelves)}  # fmt: skip
+             "offered": sum(int(str(one["records"])) for one in shelves)}  # fmt: skip
     return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"))
 
 

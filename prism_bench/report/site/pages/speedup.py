@@ -1,6 +1,6 @@
 """Kernel against CPU and library, all of them measured, as a status report would claim it."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from statistics import geometric_mean, median
 from typing import Any
 
@@ -33,7 +33,7 @@ def compared(reading: Reading):
     return frame[(beside | alone) & frame["ceiling"].isna()]
 
 
-def _row(context: SiteContext, row: Mapping[str, Any]) -> dict[str, Any]:
+def _row(context: SiteContext, row: Mapping[Hashable, Any]) -> dict[str, Any]:
     return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
             "workload": row["workload"], "best_peer": row["best_peer"], "link": case_link(context, row["case"]),
             **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip
