@@ -112,9 +112,9 @@ def told(monkeypatch):
 
 def test_an_alert_is_sent_once_for_the_same_code(check, told):
     first = check(record_of(WRONG), "--alert")
-    assert "alerts: https://hooks.example.org: 1 told, 0 known before\n" == first.err
+    assert "alerts: https://hooks.example.org: 1 sent, 0 known before\n" == first.err
     again = check(record_of(WRONG, created="2026-11-22T00:00:00"), "--alert")
-    assert "alerts: https://hooks.example.org: 0 told, 1 known before\n" == again.err
+    assert "alerts: https://hooks.example.org: 0 sent, 1 known before\n" == again.err
     ((alert,),) = (body["alerts"] for body in told)
     assert ("triple[n=100]", "wrong") == (alert["subject"], alert["kind"])
     assert "prism-bench verify" in alert["reproduce"]
