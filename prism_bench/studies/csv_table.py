@@ -1,9 +1,12 @@
-"""Rows of one dataclass as a CSV file."""
+"""Tables as CSV files, from rows of one dataclass or from mappings."""
 
 import csv
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+
+from prism_bench.files import write_atomically
 
 
 def write_rows(kind: type, rows: Iterable[Sequence[object]], path: Path) -> None:
@@ -13,3 +16,17 @@ def write_rows(kind: type, rows: Iterable[Sequence[object]], path: Path) -> None
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(field.name for field in fields(kind))
         writer.writerows(rows)
+
+
+def table_text(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
+    """Return the rows as CSV with the columns as header; a row may lack columns, and have no others."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def write_mappings(columns: Sequence[str], rows: Iterable[Mapping[str, object]], path: Path) -> None:
+    """Write the rows as CSV at once, so that no reader sees half a table; the folder is made where it is missing."""
+    write_atomically(path, table_text(columns, rows).encode())

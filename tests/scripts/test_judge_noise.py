@@ -1,4 +1,4 @@
-"""The tables of `scripts/judge_noise`, on records whose truth is known."""
+"""The tables of `scripts/judge_noise` on records whose truth is known."""
 
 import csv
 import json
@@ -15,16 +15,16 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.measure import Criterion
 from prism_bench.run import Settings
 from prism_bench.run.interleave import pair_settings
+from prism_bench.studies import noise_judgement
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
-from tests.scripts.loading import loaded
 
 TOYS = Path(__file__).parent.parent / "toys"
 
 
 @pytest.fixture(scope="module")
 def script():
-    return loaded("judge_noise")
+    return noise_judgement
 
 
 SPREADS = [0.002] * 6 + [0.03] * 2
