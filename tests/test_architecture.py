@@ -81,12 +81,13 @@ def _place(path: Path) -> str:
     return relative.parts[0] if relative.parts[0] == "suites" else "/".join(relative.parts[1:])
 
 
-def _imports(path: Path, relative_to: tuple[str, ...] = ()) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of every import in the file, those inside functions too.
+def _imports(path: Path, relative_to: tuple[str, ...] = (), at_top: bool = False) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of every import in the file, those inside functions too unless `at_top`.
 
     Relative imports are left out where they lead into one of `relative_to`; elsewhere they are refused.
     """
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    for node in tree.body if at_top else ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -131,6 +132,23 @@ def test_no_room_looks_up():
             seen += other is not None
             assert other is None or _may_know(room, other), f"{path}:{line}: {room} may not know {other}"
     assert seen > 100, "the imports were not read"
+
+
+def test_extensions_do_not_need_each_other():
+    """One may use another where that is installed, inside a function; and the core names none."""
+    home, seen = PACKAGE / "extensions", 0
+    for path in sorted(home.rglob("*.py")):
+        own = path.relative_to(home).parts[0].removesuffix(".py")
+        for line, name in _imports(path, at_top=True):
+            parts = name.split(".")
+            if parts[:2] == ["prism_bench", "extensions"] and len(parts) > 2:
+                seen += 1
+                assert own == parts[2], f"{path}:{line}: {own} may use {parts[2]} only inside a function"
+    assert seen > 50, "the imports were not read"
+    for path in OURS:
+        if home not in path.parents:
+            for line, name in _imports(path):
+                assert not name.startswith("prism_bench.extensions."), f"{path}:{line}: the core knows no extension"
 
 
 def test_outside_packages_stay_in_their_places():

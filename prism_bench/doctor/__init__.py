@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from prism_bench.doctor import cuda, device, host, libraries, profiling
 from prism_bench.doctor.check import STATES, Check, broken
+from prism_bench.extension import installed
 
 __all__ = ["STATES", "Check", "examine"]
 
@@ -16,9 +17,17 @@ GROUPS: dict[str, Callable[[], Iterator[Check]]] = {
 }
 
 
+def groups() -> Iterator[tuple[str, Callable[[], Iterator[Check]]]]:
+    """Yield the groups of checks by name, those of extensions last."""
+    yield from GROUPS.items()
+    for extension in installed():
+        for reference in extension.checks:
+            yield extension.name, extension.function(reference)
+
+
 def examine() -> Iterator[tuple[str, Check]]:
-    """Every group's name with each of its checks; a check that itself fails is a finding like another."""
-    for name, checks in GROUPS.items():
+    """Yield every group's name with each of its checks; a check that itself fails is a finding like another."""
+    for name, checks in groups():
         try:
             for check in checks():
                 yield name, check

@@ -6,6 +6,7 @@ from prism_bench import doctor
 from prism_bench.doctor import cuda, host, libraries, profiling
 from prism_bench.doctor.check import STATES
 from prism_bench.errors import BackendUnavailable
+from prism_bench.extension import installed
 
 
 def by_name(checks):
@@ -149,7 +150,8 @@ def test_a_group_that_fails_is_a_finding_and_the_others_go_on(monkeypatch):
     monkeypatch.setattr(doctor, "GROUPS", {"device": fails, "libraries": libraries.checks})
     found = list(doctor.examine())
     assert ("device", "broken", "KeyError: 'odd'") == (found[0][0], found[0][1].state, found[0][1].found)
-    assert {"libraries"} == {group for group, _ in found[1:]}
+    extensions = {one.name for one in installed() if one.checks}
+    assert {"libraries", *extensions} == {group for group, _ in found[1:]}
 
 
 def test_what_is_not_well_has_a_cause_and_a_cure():

@@ -14,5 +14,6 @@ EXTENSION = Extension(
     "memory",
     commands=("command",),
     pages=(SitePage("memory", "Memory", "page:page"),),
+    checks=("checks:checks",),
     readers="reader_subjects:SUBJECTS",
 )

@@ -1,0 +1,16 @@
+"""Checks of the doctor: the allocators that can be compared here."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from prism_bench.doctor import Check
+from prism_bench.doctor.check import missing, works
+
+
+def checks() -> Iterator[Check]:
+    """Yield one check for each library that brings an allocator; none is imported, which could take seconds."""
+    for module, cure in (("cupy", "install prism-bench[cuda13] or prism-bench[cuda12]"), ("rmm", "install rmm-cu13")):
+        if find_spec(module) is None:
+            yield missing(f"allocators of {module}", "not installed; 'prism-bench memory' leaves them out", cure)
+        else:
+            yield works(f"allocators of {module}", "installed")
