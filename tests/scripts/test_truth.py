@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from prism_bench.studies import emulator_truth
 from prism_bench.studies.backend_agreement import COLUMNS, FAILED, NOT_EMULATED, NOTHING
-from tests.scripts.loading import loaded
 
 
 @pytest.fixture(scope="module")
 def script():
-    return loaded("truth")
+    return emulator_truth
 
 
 def line(kernel, verdict):

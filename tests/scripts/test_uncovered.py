@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scripts.loading import loaded
+from prism_bench.studies import uncovered_lines
 
 pytestmark = pytest.mark.skipif(not (shutil.which("g++") and shutil.which("gcov")), reason="needs g++ and gcov")
 
@@ -33,7 +33,7 @@ def planted(tmp_path):
 
 
 def test_a_line_that_no_edge_reaches_is_told(planted, capsys):
-    assert 1 == loaded("uncovered").main(["--catalogue", str(planted)])
+    assert 1 == uncovered_lines.main(["--catalogue", str(planted)])
     *lines, total = capsys.readouterr().out.splitlines()
     assert ["arith/triple.cu:4: y[i] = x[i] + x[i] + x[i];"] == lines
     assert total.startswith("1 of ") and total.endswith(" lines are executed by no edge")
@@ -41,11 +41,11 @@ def test_a_line_that_no_edge_reaches_is_told(planted, capsys):
 
 def test_where_edges_reach_everything_it_ends_well(planted, capsys):
     shutil.copy(TOY, planted / "arith")
-    assert 0 == loaded("uncovered").main(["--catalogue", str(planted), "--json"])
+    assert 0 == uncovered_lines.main(["--catalogue", str(planted), "--json"])
     assert {"without": {"arith/triple.cu": []}, "complaints": []} == json.loads(capsys.readouterr().out)
 
 
 def test_a_kernel_that_does_not_compile_is_a_complaint(planted, capsys):
     (planted / "arith" / "triple.cu").write_text(SOURCE.replace("3.0f", "three"))
-    assert 2 == loaded("uncovered").main(["--catalogue", str(planted)])
+    assert 2 == uncovered_lines.main(["--catalogue", str(planted)])
     assert "uncovered: triple: " in capsys.readouterr().err
