@@ -52,12 +52,12 @@ def differences(one: Backend, other: Backend, case: Case, seed: int = 0) -> list
 
 
 def kernels(filters=()) -> list[str]:
-    """Every kernel and variant that has outputs to compare, as `matmul` and `matmul:naive`."""
+    """Return every kernel and variant that has outputs to compare, as `matmul` and `matmul:naive`."""
     return list(dict.fromkeys(case.kernel for case in _catalogue().edges(filters) if case.spec.outputs))
 
 
 def row(kernel: str, one: str, other: str) -> dict[str, object]:
-    """A line of the comparison's table: every edge and golden case of a kernel or variant on both named backends."""
+    """Return a line of the comparison's table: all edge and golden cases of a kernel or variant on both backends."""
     cases = _catalogue().edges_of(kernel)
     return _line(kernel, cases, lambda case: differences(_opened(one), _opened(other), case))
 
@@ -72,7 +72,7 @@ def recorded_row(kernel: str, one: str, verified: dict[str, tuple[dict, ...]]) -
 
 
 def recorded(backend: Backend, case: Case, entries: Iterable[dict]) -> Iterator[Difference]:
-    """What `backend` leaves at the places whose values are in the entries of a record, within twice the tolerance."""
+    """Compare what `backend` writes to the places that a record has values of, within twice the tolerance."""
     for entry in entries:
         if entry.get("place") and entry["compared"]:
             inputs = case.inputs(entry["seed"])
@@ -83,7 +83,7 @@ def recorded(backend: Backend, case: Case, entries: Iterable[dict]) -> Iterator[
 
 
 def _with(ours, entry):
-    """`ours` with the record's value in its place, unless they are the same double: a record holds no more of it."""
+    """Return `ours` with the record's value in its place, unless they are the same double: a record holds no more."""
     theirs, place, told = ours.copy(), tuple(entry["place"]), float(entry["actual"])
     if float(ours[place]) != told:
         theirs[place] = told
@@ -129,7 +129,7 @@ _catalogue = cache(discover)
 
 
 def _outputs(backend, case, inputs):
-    """What the case leaves in its outputs, on the host."""
+    """Return what the case leaves in its outputs, on the host."""
     with backend.prepare(case, inputs) as runnable:
         runnable()
         arrays = runnable.arrays([output.name for output in case.spec.outputs])
@@ -137,7 +137,7 @@ def _outputs(backend, case, inputs):
 
 
 def _told(case):
-    """The outputs that are compared: golden data may leave some out."""
+    """Return the names of the outputs that are compared: golden data may leave some out."""
     golden = case.golden and case.golden.expected
     return list(golden or [output.name for output in case.spec.outputs])
 

@@ -128,7 +128,7 @@ def bend_json(path: Path, draw: Random) -> Bent:
 
 
 def _places(plain: Any, at: tuple[Any, ...]) -> Any:
-    """The path of every value inside."""
+    """Yield the path of every value inside."""
     inside = plain.items() if isinstance(plain, dict) else enumerate(plain) if isinstance(plain, list) else ()
     for name, value in inside:
         yield (*at, name)

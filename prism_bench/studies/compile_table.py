@@ -46,8 +46,9 @@ class Complaint:
 def compile_check(
     catalogue: Catalogue, filters=(), architectures=ARCHITECTURES, report=lambda _: None, *, edges: bool = True
 ):
-    """Compile every entry that the chosen kernels' cases launch, with those that only `edges` launch or without. Gives
-    the rows and the complaints of the compiler.
+    """Compile every entry that the chosen kernels' cases launch, and with `edges` those that only edges launch.
+
+    Return the rows and the complaints of the compiler.
 
     Raises BackendUnavailable where there is no NVRTC.
     """
@@ -85,7 +86,7 @@ def _compile(job):
 
 
 def launched(catalogue: Catalogue, filters=(), architecture="90", edges=True) -> dict[Path, dict[tuple, set]]:
-    """The entries that all cases, and all `edges`, launch on that architecture, by source and compiler options."""
+    """Return the entries that all cases (and `edges`) launch on that architecture, by source and compiler options."""
     sources: dict[Path, dict[tuple, set]] = {}
     device = _device(architecture)
     for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
@@ -96,12 +97,12 @@ def launched(catalogue: Catalogue, filters=(), architecture="90", edges=True) ->
 
 
 def whole_kernels(catalogue: Catalogue, filters) -> list[str]:
-    """The kernels that the filters choose anything of: the table holds a kernel's entries all together."""
+    """Return the kernels that the filters choose anything of: the table holds a kernel's entries all together."""
     return list(dict.fromkeys(case.spec.name for case in [*catalogue.cases(filters), *catalogue.edges(filters)]))
 
 
 def left_out(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES) -> list[Complaint]:
-    """The variants that some of the architectures cannot run, and why; no fault of theirs."""
+    """Return the variants that some of the architectures cannot run, and why; not a defect of the variants."""
     chosen: dict[str, list] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
         chosen.setdefault(case.kernel, []).append(case)
@@ -111,7 +112,7 @@ def left_out(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES) -> l
 
 
 def _device(architecture):
-    """What launches may ask of a device of that architecture: sized as a Hopper one."""
+    """Return a device of that architecture with the sizes of a Hopper one, for which launches are planned."""
     return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
 
 
@@ -124,7 +125,7 @@ def _rows(job):
 
 
 def worsened(rows: Iterable[Row], stored: Iterable[Row]) -> list[Complaint]:
-    """New spills, and registers that grew by more than the allowance; an entry that was not stored must not spill."""
+    """Report new spills, and registers that grew by more than the allowance; an entry not stored must not spill."""
     before = {row.key: row for row in stored}
     complaints = []
     for row in rows:
@@ -139,7 +140,7 @@ def worsened(rows: Iterable[Row], stored: Iterable[Row]) -> list[Complaint]:
 
 
 def read_table(path: Path) -> list[Row]:
-    """The stored rows; none where there is no table yet, a ResultsError where it cannot be read."""
+    """Return the stored rows; none where there is no table yet, a ResultsError where it cannot be read."""
     if not path.is_file():
         return []
     numbers = {field.name for field in fields(Row) if field.type is int}
@@ -160,14 +161,14 @@ def write_table(path: Path, rows: Iterable[Row]) -> None:
 
 
 def merged_table(stored: Iterable[Row], rows: Iterable[Row], known: Iterable[str]) -> list[Row]:
-    """The stored rows, those compiled anew replaced by kernel and architecture; a kernel that is not known goes."""
+    """Replace the stored rows of each kernel and architecture that was compiled anew; drop kernels not known."""
     rows, known = list(rows), set(known)
     fresh = {(row.kernel, row.architecture) for row in rows}
     return [row for row in stored if row.kernel in known and (row.kernel, row.architecture) not in fresh] + rows
 
 
 def require_known(architectures: Iterable[str]) -> None:
-    """A UsageError for an architecture that is no number such as 90."""
+    """Raise a UsageError for an architecture that is not a number such as 90."""
     for architecture in architectures:
         if not architecture.rstrip("af").isdigit():
             raise UsageError(f"architecture '{architecture}' is not a number such as 90")

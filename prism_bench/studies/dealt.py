@@ -43,7 +43,7 @@ def dealt_rows(a: RunRecord, b: RunRecord, pairs: int, seed: int) -> Iterator[di
 
 
 def _dealt(groups: Mapping[str, tuple[Medians, Medians | None]], rng: Random, floors: bool) -> dict[str, Pair]:
-    """Two sides of the processes; cases of as many processes are dealt alike, since a process runs all of them."""
+    """Deal two sides of the processes; cases of as many processes are dealt alike, since a process runs all of them."""
     orders: dict[int, list[int]] = {}
     found = {}
     for name, (seconds, clocked) in groups.items():
@@ -58,8 +58,9 @@ def _dealt(groups: Mapping[str, tuple[Medians, Medians | None]], rng: Random, fl
 
 
 def _row(number: int, pairs: Mapping[str, Pair], floor: str) -> dict[str, str]:
-    """One pair: how many cases had which verdict as if their code had changed, and how many of them stand out when all
-    of them, whose code is identical, are the control.
+    """Return the row of one pair: how many cases had which verdict as if their code had changed.
+
+    Also how many of them stand out when all of them, whose code is identical, are the control.
     """
     found = Counter(one.verdict for one in judged(list(pairs.values())))
     changed = sum(found[word] for word in CHANGED)

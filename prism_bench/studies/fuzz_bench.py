@@ -35,7 +35,7 @@ def bench_in(folder: Path, source: RunRecord, profiled: RunRecord) -> Bench:
 
 
 def _chosen(source: RunRecord) -> list[CaseResult]:
-    """The timed cases of the kernels with the largest of the ceiling benchmarks, and one edge of each kernel."""
+    """Return the timed cases of the kernels with the largest of the ceiling benchmarks, and one edge of each kernel."""
     timed = [case for case in source.cases if case.measurements and case.kernel in KERNELS and case.label == "S1"]
     rulers = {case.kernel: case for case in source.cases if case.measurements and case.kernel in _RULERS}
     edges = {case.kernel: case for case in source.cases if case.is_edge and case.kernel in KERNELS}
@@ -52,7 +52,7 @@ def _short(case: CaseResult) -> CaseResult:
 
 
 def _slower(record: RunRecord) -> RunRecord:
-    """The record with times twice as long, so that no record is taken for another one."""
+    """Return the record with times twice as long, so that no record is taken for another one."""
     return replace(record, cases=tuple(
         replace(case, measurements=tuple(
             replace(one, processes=tuple(tuple(2 * sample for sample in group) for group in one.processes))
@@ -63,7 +63,7 @@ def _slower(record: RunRecord) -> RunRecord:
 
 
 def _other_part(record: RunRecord) -> RunRecord:
-    """A part of the same run with own kernels, from another device."""
+    """Return a part of the same run with own kernels, from another device."""
     cases = [
         replace(case, kernel=f"{case.kernel}_2", name=f"{case.kernel}_2{case.name[len(case.kernel) :]}")
         for case in record.cases
@@ -73,7 +73,7 @@ def _other_part(record: RunRecord) -> RunRecord:
 
 
 def _catalogue(folder: Path) -> Path:
-    """A catalogue of the chosen kernels only, which is read quickly."""
+    """Return a catalogue of the chosen kernels only, which is read quickly."""
     built_in = default_folder()
     for source in [*built_in.glob("machine/*"), *(path for name in KERNELS for path in built_in.glob(f"*/{name}.*"))]:
         if source.is_file() and source.parent.name != "include":
@@ -84,7 +84,7 @@ def _catalogue(folder: Path) -> Path:
 
 
 def asking(main: Callable[[], None], exporter: Callable[[], str]) -> Ask:
-    """What asks the command line `main` in this process, and the exporter by a function that returns what it serves."""
+    """Return a bench that runs the command line `main` in this process, and the exporter by what returns its text."""
 
     def ask(words: Sequence[object]) -> Answer:
         out, err, before, code = io.StringIO(), io.StringIO(), sys.argv, 0

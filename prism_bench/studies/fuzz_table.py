@@ -21,7 +21,7 @@ def write_table(findings: Findings, path: Path) -> None:
 
 
 def _of_damages(findings: Findings) -> Iterator[tuple]:
-    """A line for each kind of damage: `asked` counts records."""
+    """Yield a line for each kind of damage: `asked` counts records."""
     for kind, count in sorted(findings.records.items()):
         yield (
             "damage", kind, count, findings.refused[kind], "", "", "", _count(findings.crashes, 1, kind),
@@ -30,7 +30,7 @@ def _of_damages(findings: Findings) -> Iterator[tuple]:
 
 
 def _of_commands(findings: Findings) -> Iterator[tuple]:
-    """A line for each command: `asked` counts questions."""
+    """Yield a line for each command: `asked` counts questions."""
     for name, count in findings.asked.items():
         codes = [findings.codes[name, code] for code in (2, 0, 1, 3)]
         yield ("command", name, count, *codes, _count(findings.crashes, 0, name), _count(findings.wrong, 0, name))

@@ -29,8 +29,9 @@ Draw = Callable[[np.random.Generator, Floats, int], Levels]  # of cases with the
 
 @dataclass(frozen=True)
 class Form:
-    """A form of noise: its levels for cases and so many processes, the cases of `identical` code (a share), and whether
-    successive samples are alike (`memory`, the autocorrelation of neighbours) or have `tails`.
+    """A form of noise: its levels for cases and so many processes, and the cases of `identical` code (a share).
+
+    Successive samples are alike by `memory`, the autocorrelation of neighbours.
     """
 
     levels: Draw
@@ -39,19 +40,19 @@ class Form:
 
 
 def turns(processes: int) -> NDArray[np.int64]:
-    """When each process was measured: (sides, processes), A first in odd pairs and B first in even ones."""
+    """Return when each process was measured: (sides, processes), A first in odd pairs and B first in even ones."""
     pair = 2 * np.arange(processes)
     odd = np.arange(processes) % 2
     return np.stack([pair + odd, pair + 1 - odd])
 
 
 def still(natures: Floats, processes: int) -> Floats:
-    """Levels that nothing moves."""
+    """Return levels that nothing moves."""
     return np.zeros((2, len(natures), processes))
 
 
 def offsets(spread: float) -> Draw:
-    """Every process of every case is off by itself, normally."""
+    """Shift every process of every case by itself, normally."""
 
     def levels(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
         times = spread * rng.standard_normal((2, len(natures), processes))
@@ -67,12 +68,12 @@ def heavy_tails(rng: np.random.Generator, natures: Floats, processes: int) -> Le
 
 
 def sensitivity(natures: Floats) -> Floats:
-    """How far a case follows the SM clock: a third wholly, a third not at all (the memory), a third in between."""
+    """Return how far a case follows the SM clock: a third wholly, a third not (the memory), a third in between."""
     return np.clip(3 * natures - 1, 0, 1)
 
 
 def two_clocks(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
-    """Some processes run the whole suite at a clock that is 3 % lower."""
+    """Run the whole suite at a clock that is 3 % lower in some processes."""
     clocks = -0.03 * np.repeat(rng.random((2, 1, processes)) < RARE, len(natures), axis=1)
     quiet = offsets(0.003)(rng, natures, processes).times
     return Levels(quiet - clocks * sensitivity(natures)[:, None], clocks, np.zeros(len(natures)))
@@ -120,7 +121,7 @@ def placements(share: float, rare: float = RARE) -> Draw:
 
 
 def shifted(factor: float) -> Draw:
-    """The whole machine takes longer in B."""
+    """Make the whole machine take longer in B."""
 
     def levels(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
         times = offsets(0.005)(rng, natures, processes).times

@@ -16,8 +16,9 @@ Records = tuple[RunRecord, RunRecord]
 
 @dataclass(frozen=True)
 class Effort:
-    """How two builds are measured: the backend, processes a side, a limit in seconds, a folder for the records, and
-    whether launches follow this machine's choices.
+    """How two builds are measured: the backend, processes a side, a limit in seconds, and a folder for the records.
+
+    With `tuned`, launches follow this machine's choices.
     """
 
     backend: str

@@ -60,7 +60,7 @@ class Wait:
 def plant(catalogue: Catalogue, record: RunRecord, share: float, folder: Path, device: Device) -> list[str]:
     """Copy the catalogue to `folder` with every case of the record slower by `share` of its cold time.
 
-    Gives the names of the cases that got it. Those are left out whose launches look like another case's with another
+    Return the names of the cases that got it. Those are left out whose launches look like another case's with another
     time, or whose entries are in a header.
     """
     shutil.copytree(catalogue.folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -80,7 +80,7 @@ def plant(catalogue: Catalogue, record: RunRecord, share: float, folder: Path, d
 
 
 def _cycles(result, share):
-    """What the case's launches wait together; None where the record has no cold time of it."""
+    """Return the cycles that the case's launches wait together; None where the record has no cold time of it."""
     cold = result.measurement("cold_time")
     if result.status != "ok" or cold is None or not cold.valid or not cold.clock:
         return None
@@ -88,7 +88,7 @@ def _cycles(result, share):
 
 
 def _plant_source(copy, cases, wanted, device):
-    """Write the waits into the source; the names of the cases whose every launch waits as it should."""
+    """Write the waits into the source; return the names of the cases whose every launch waits as it should."""
     text = copy.read_text()
     waits = _waits(cases, wanted, device)
     there = set(_ENTRY.findall(text))
@@ -98,7 +98,7 @@ def _plant_source(copy, cases, wanted, device):
 
 
 def _waits(cases, wanted, device):
-    """One wait per entry and number of blocks: that of the case that asks for the longest."""
+    """Return one wait per entry and number of blocks: that of the case that asks for the longest."""
     longest: dict[tuple[str, int], float] = {}
     for case in cases:
         launches = _launches(case, device)
@@ -114,7 +114,7 @@ def _all_wait(case, wanted, waits: Mapping[tuple[str, int], int], device):
 
 
 def _launches(case, device):
-    """Entry and number of blocks of every launch of the case."""
+    """Return entry and number of blocks of every launch of the case."""
     steps = [step for step in case.plan.steps(device) if isinstance(step, Launch) and not step.is_empty]
     return [((step.entry or case.spec.entry).partition("<")[0], _blocks(step)) for step in steps]
 
@@ -124,7 +124,7 @@ def _blocks(step):
 
 
 def planted_text(text: str, waits: list[Wait]) -> str:
-    """The source with a guard at the start of every entry that has waits; a thread's return is the guard's end."""
+    """Return the source with a guard at the start of every entry that has waits; it ends when a thread returns."""
     pieces, done = [], 0
     for entry in _ENTRY.finditer(text):
         own = [wait for wait in waits if wait.entry == entry[1]]
@@ -136,7 +136,7 @@ def planted_text(text: str, waits: list[Wait]) -> str:
 
 
 def _body(text, position):
-    """Where the body of a function begins whose parameters begin at `position`; None where it is only declared."""
+    """Return where the body of a function begins whose parameters begin at `position`; None for a declaration."""
     depth = 1
     while depth and position < len(text):
         depth += {"(": 1, ")": -1}.get(text[position], 0)

@@ -116,7 +116,7 @@ def history(noise: str, events: Mapping[int, Plant], rng: numpy.random.Generator
 
 
 def _elsewhere(events: Mapping[int, Plant], rng: numpy.random.Generator) -> int:
-    """A run at which something changes that moves nothing, a few runs off the planted ones."""
+    """Return a run at which something changes that moves nothing, a few runs off the planted ones."""
     free = [run for run in range(5, RUNS - 5) if all(abs(run - event) > WITHIN + 1 for event in events)]
     return int(rng.choice(free))
 
@@ -140,7 +140,7 @@ def _record(run: int, events: Mapping[int, Plant], idle: Mapping[str, int], poin
 def _kernel(
     number: int, noise: str, events: Mapping[int, Plant], idle: int, rng: numpy.random.Generator
 ) -> Callable[[int], dict]:
-    """The points of one kernel by run; the first one is that of which something is planted."""
+    """Return the points of one kernel by run; the first one is that of which something is planted."""
     changes = {run: _of_kernel(plant, number) for run, plant in events.items()}
     values, _ = generated(noise, rng, changes, RUNS)
     level = 1e-4 * (1 + number)

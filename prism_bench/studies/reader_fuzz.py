@@ -92,7 +92,7 @@ def _difference(facts: Facts, allowed: Facts) -> str:
 
 
 def table(found: Iterable[Verdict]) -> list[dict[str, str | int]]:
-    """Rows by subject: how many files had which outcome, and the slowest; a last row for all."""
+    """Return rows by subject: how many files had which outcome, and the slowest; a last row for all."""
     found = list(found)
     names = list(dict.fromkeys(one.subject for one in found))
     return [_row(name, [one for one in found if one.subject == name]) for name in names] + [_row("all", found)]
@@ -106,5 +106,5 @@ def _row(name: str, found: list[Verdict]) -> dict[str, str | int]:
 
 
 def peak_megabytes() -> int:
-    """The most memory that this process ever had."""
+    """Return the most memory that this process ever had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

@@ -83,7 +83,7 @@ def _timeline(timeline: Timeline) -> Facts:
 
 
 def _rows_of_export(path: Path) -> Facts | None:
-    """The same by plain queries, one row at a time; None where a row is none that could be read."""
+    """Return the same by plain queries, one row at a time; None where a row cannot be read."""
     found: Counter[str] = Counter()
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
@@ -106,7 +106,7 @@ def _columns(database: sqlite3.Connection, tables: set[str]) -> dict[str, dict[s
 
 
 def _row(table: str, row: dict, names: dict) -> list[str]:
-    """The fact of one row; a TypeError or KeyError where it has not what a reader needs."""
+    """Return the fact of one row; a TypeError or KeyError where it lacks what a reader needs."""
     if table == "NVTX_EVENTS":
         if row["eventType"] + 0 not in (59, 60) or row["end"] is None:
             return []
@@ -225,7 +225,7 @@ def subjects() -> tuple[Subject, ...]:
 
 
 def sample_subjects(folder: Path) -> tuple[Subject, ...]:
-    """The subjects of other people's captures in the folder: CSV of ncu and SQLite exports of nsys."""
+    """Return the subjects of other people's captures in the folder: CSV of ncu and SQLite exports of nsys."""
     tables = [Subject(f"ncu, {path.name}", _copied(path), _TABLE, _ncu, numbers_in)
               for path in sorted(folder.glob("ncu_*.csv")) if "support" not in path.name]  # fmt: skip
     exports = [Subject(f"nsys, {path.name}", _copied(path), _EXPORT, lambda one: _timeline(nsys_sqlite.read(one)),

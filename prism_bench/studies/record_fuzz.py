@@ -57,7 +57,7 @@ Ask = Callable[[Sequence[object]], Answer]
 
 
 def questions(bench: Bench) -> dict[str, tuple[object, ...]]:
-    """The words of every command that reads a record, by its name."""
+    """Return the words of every command that reads a record, by its name."""
     record, runs, out = bench.damaged, ("--runs", bench.runs), bench.outputs
     kernels = ("--catalogue", bench.catalogue)
     return {
@@ -125,12 +125,12 @@ def fuzz(bench: Bench, ask: Ask, *, seed: int, count: int, rotating: int = 3, se
 
 
 def sound_record(bench: Bench) -> dict:
-    """The JSON of the record that is damaged."""
+    """Return the JSON of the record that is damaged."""
     return json.loads(gzip.decompress(bench.old.read_bytes())) | {"created": "2026-11-05T00:00:00"}
 
 
 def _answered(bench: Bench, ask: Ask, name: str) -> Answer:
-    """The command's answer; of a command that writes a table, with the table as what it printed."""
+    """Run the command and return its answer; a table that it writes counts as printed."""
     table = bench.outputs / "all.csv"
     table.unlink(missing_ok=True)
     answer = ask(questions(bench)[name])
@@ -193,7 +193,7 @@ class _Truth:
                     yield f"{key} is {found.get(key)}, and was {value}"
 
     def _untouched(self, name: str, mutation: Mutation, found: Mapping) -> dict:
-        """The values before of what the mutation leaves alone.
+        """Return the values before of what the mutation leaves alone.
 
         Of the damaged file: the cases that were not touched, where the file was read at all.
         """
@@ -208,7 +208,7 @@ def _refuse(word: str) -> None:
 
 
 def values_in(name: str, out: str) -> dict[tuple[str, str, str], float]:
-    """The times that a command printed, by file, case and metric."""
+    """Return the times that a command printed, by file, case and metric."""
     return dict(_VALUES[name](out)) if out.strip() else {}
 
 

@@ -55,7 +55,7 @@ _SHARE_OF_FILES = 0.1
 
 
 def _places(sound: dict) -> list[list[Path]]:
-    """All paths, those alike but for indices together."""
+    """Return all paths, those alike but for indices together."""
     groups: dict[tuple, list[Path]] = {}
     for path in _paths(sound, ()):
         groups.setdefault(tuple("[]" if isinstance(one, int) else one for one in path), []).append(path)
@@ -83,7 +83,7 @@ def _changed(sound: dict, path: Path, rng: random.Random) -> Mutation:
 
 
 def _written(plain: dict) -> bytes:
-    """The JSON text; a lone surrogate is written as its escape, which is how it comes in files."""
+    """Return the JSON text; a lone surrogate is written as its escape, which is how it comes in files."""
     return json.dumps(plain).encode()
 
 

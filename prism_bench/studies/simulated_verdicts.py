@@ -23,8 +23,9 @@ PLANTED_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Design:
-    """How many processes a side are measured (`first`), to how many undecided cases are taken, and whether a noise
-    floor is stored.
+    """Design of a comparison: how many processes a side are measured, and whether a noise floor is stored.
+
+    Every case is measured in `first` processes; undecided ones in up to `most`.
     """
 
     first: int
@@ -38,8 +39,10 @@ class Design:
 
 @dataclass(frozen=True)
 class Suite:
-    """One pair of runs: both sides' medians in seconds and cycles with all processes that may be measured, the stored
-    spreads, the positions of cases of identical code and of planted changes, and the true ratio as it is printed.
+    """One pair of runs: both sides' medians in seconds and cycles with all processes that may be measured.
+
+    `known` are the stored spreads, `identical` and `planted` the positions of cases of identical code and of planted
+    changes, `truth` is the true ratio as it is printed.
     """
 
     seconds: tuple[Sequence[Medians], Sequence[Medians]]
@@ -51,7 +54,7 @@ class Suite:
     _cut: dict[tuple[int, int], tuple[Medians, ...]] = field(default_factory=dict)
 
     def first(self, case: int, count: int) -> tuple[Medians, ...]:
-        """The case's first processes: both sides in seconds, then in cycles. All designs share what was cut."""
+        """Return the case's first processes: both sides in seconds, then in cycles. All designs share what was cut."""
         if (case, count) not in self._cut:
             whole = [side[case] for side in (*self.seconds, *self.cycles)]
             self._cut[case, count] = tuple(Medians(one.logs[:count], one.variances[:count]) for one in whole)
@@ -59,7 +62,7 @@ class Suite:
 
 
 def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, *, planted: float = 1.0) -> Suite:
-    """One pair of runs; `planted` is the ratio of a tenth of the cases whose code is not identical."""
+    """Draw one pair of runs; `planted` is the ratio of a tenth of the cases whose code is not identical."""
     typical = np.log(np.geomspace(5e-6, 1e-3, cases))
     natures = rng.random(cases)
     levels = form.levels(rng, natures, processes)
@@ -77,7 +80,7 @@ def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, 
 
 
 def _strays(rng: np.random.Generator, shape: tuple[int, ...], memory: float) -> Floats:
-    """What the samples of a process stray by: a tail to the right, as launches have; neighbours alike by `memory`."""
+    """Draw the deviations of samples: a tail to the right, as launches have; neighbours alike by `memory`."""
     steps = rng.standard_normal((*shape, SAMPLES))
     for place in range(1, SAMPLES) if memory else ():
         steps[..., place] = memory * steps[..., place - 1] + np.sqrt(1 - memory**2) * steps[..., place]
@@ -85,7 +88,7 @@ def _strays(rng: np.random.Generator, shape: tuple[int, ...], memory: float) -> 
 
 
 def _stored(rng: np.random.Generator, form: Form, natures: Floats) -> list[Spread]:
-    """The spread of a build against itself, measured on another day in half as many pairs of processes."""
+    """Draw the spread of a build against itself, measured on another day in half as many pairs of processes."""
     levels = form.levels(rng, natures, STORED // 2)
     times = levels.times + _strays(rng, levels.times.shape, form.memory).mean(axis=-1)
     return [pooled(*sides) for sides in zip(*(_plain(side) for side in times), strict=True)]
@@ -96,7 +99,7 @@ def _plain(logs: Floats) -> list[Medians]:
 
 
 def judged_suite(suite: Suite, design: Design, rules: VerdictRules = RULES) -> tuple[list[Judgement], list[int]]:
-    """The judgement of every case, and in how many processes a side it was measured."""
+    """Return the judgement of every case, and in how many processes a side it was measured."""
     cases, counts = len(suite.truth), [design.first] * len(suite.truth)
     looks = looks_of(design.first, design.most)
     rules = replace(rules, looks=len(looks))

@@ -24,8 +24,10 @@ SEED = 20261122
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is simulated: so many `pairs` of runs in which nothing changed, and so many for each planted change, of
-    so many `cases` each; in `jobs` processes, which changes no figure.
+    """Extent of a simulation.
+
+    So many `pairs` of runs in which nothing changed, and so many for each planted change, of so many `cases` each; in
+    `jobs` processes, which changes no figure.
     """
 
     cases: int = 300
@@ -36,7 +38,7 @@ class Effort:
 
 
 def tally(suite: Suite, design: Design, rules: VerdictRules = RULES) -> Counter[str]:
-    """One pair of runs, judged and counted."""
+    """Judge one pair of runs and return the counts."""
     found, counts = judged_suite(suite, design, rules)
     count: Counter[str] = Counter(pairs=1, judged=len(found), processes=sum(counts))
     for case, (one, truth) in enumerate(zip(found, suite.truth.tolist(), strict=True)):
@@ -56,7 +58,7 @@ def tally(suite: Suite, design: Design, rules: VerdictRules = RULES) -> Counter[
 def tallies(
     rng: np.random.Generator, form: Form, cases: int, pairs: Mapping[float, int]
 ) -> Iterator[tuple[Design, float, Counter[str]]]:
-    """Every design's count of every suite: so many `pairs` of runs by the ratio that is planted (1: none)."""
+    """Yield every design's count of every suite: so many `pairs` of runs by the ratio that is planted (1: none)."""
     most = max(design.most for design in DESIGNS)
     for ratio, count in pairs.items():
         for _ in range(count):
@@ -66,7 +68,7 @@ def tallies(
 
 
 def rows(effort: Effort = Effort(), names: Sequence[str] = tuple(FORMS)) -> Iterator[dict[str, str]]:  # noqa: B008
-    """The lines of the table; all designs judge the same suites. `effort.jobs` forms are simulated at once."""
+    """Yield the lines of the table; all designs judge the same suites. `effort.jobs` forms are simulated at once."""
     lines = partial(form_rows, effort=effort)
     if effort.jobs == 1:
         for name in names:
@@ -78,7 +80,7 @@ def rows(effort: Effort = Effort(), names: Sequence[str] = tuple(FORMS)) -> Iter
 
 
 def form_rows(name: str, effort: Effort) -> list[dict[str, str]]:
-    """The lines of one form of noise, one for each design."""
+    """Return the lines of one form of noise, one for each design."""
     counts = {1.0: effort.pairs, **dict.fromkeys(PLANTED, effort.planted_pairs)}
     rng = np.random.default_rng([effort.seed, list(FORMS).index(name)])
     sums: dict[tuple[Design, float], Counter[str]] = {}

@@ -27,13 +27,13 @@ _TABLES = {
 
 
 def ncu_long(folder: Path) -> Path:
-    """A table of ncu with a row for each metric of two launches."""
+    """Write a table of ncu with a row for each metric of two launches."""
     rows = [(*_launch(number), "", *metric) for number in range(2) for metric in _METRICS]
     return _csv(folder / "ncu.csv", (*_IDENTITY, "Section Name", "Metric Name", "Metric Unit", "Metric Value"), rows)
 
 
 def ncu_wide(folder: Path) -> Path:
-    """A table of ncu with a row for each of three launches, below a row of units."""
+    """Write a table of ncu with a row for each of three launches, below a row of units."""
     names, units, values = zip(*_METRICS, strict=True)
     rows = [("",) * len(_IDENTITY) + units, *((*_launch(number), *values) for number in range(3))]
     return _csv(folder / "ncu.csv", (*_IDENTITY, *names), rows)
@@ -51,14 +51,14 @@ def _csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Pa
 
 
 def nsys_kernels(folder: Path) -> Path:
-    """The table of kernels of `nsys stats`."""
+    """Write the table of kernels of `nsys stats`."""
     head = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name"
     rows = ['62.5,5000,2,2500.5,2500,1000,4000,2121.3,"f<1, 2>(int)"', "37.5,3000,3,1000.0,1000,900,1100,100.0,g"]
     return _text(folder / "kernels.csv", "\n".join(["Processing [x]...", head, *rows]))
 
 
 def nsys_trace(folder: Path) -> Path:
-    """The trace of a device by `nsys stats`."""
+    """Write the trace of a device by `nsys stats`."""
     head = "Start (ns),Duration (ns),CorrId,Bytes (MB),Device,Strm,Name"
     rows = ["1000,500.5,7,,NVIDIA H200 (0),7,f", "1700,100,8,1.5,NVIDIA H200 (0),7,[CUDA memcpy HtoD]",
             "2000,25.5,9,,NVIDIA H200 (1),7,g"]  # fmt: skip
@@ -71,7 +71,7 @@ def _text(path: Path, text: str) -> Path:
 
 
 def nsys_export(folder: Path) -> Path:
-    """An SQLite export of nsys: five kernels, two copies, their calls and a range."""
+    """Write an SQLite export of nsys: five kernels, two copies, their calls and a range."""
     rows: Mapping[str, Sequence[tuple[Any, ...]]] = {
         "META_DATA_EXPORT": [("EXPORT_SCHEMA_VERSION", "3.21.0")],
         "StringIds": [(1, "f"), (2, "cudaLaunchKernel_v7000"), (3, "cudaDeviceSynchronize"), (4, "named"), (5, "g")],
@@ -91,20 +91,20 @@ def nsys_export(folder: Path) -> Path:
 
 
 def timeline(folder: Path) -> Path:
-    """A timeline as `ledger` keeps it."""
+    """Write a timeline as `ledger` keeps it."""
     path = folder / "timeline.npz"
     timeline_file.save(nsys_sqlite.read(nsys_export(folder)), path)
     return path
 
 
 def sanitizer_words(folder: Path) -> Path:
-    """What compute-sanitizer prints next to a program."""
+    """Write what compute-sanitizer prints next to a program."""
     finding = "========= Invalid __global__ write of size 4 bytes\n=========     at k(int *)+0x10 in k.cu:12\n"
     return _text(folder / "words.txt", f"@@ begin k[n=1]\n{finding}@@ end k[n=1]\n========= ERROR SUMMARY: 1 error")
 
 
 def nvbench(folder: Path) -> Path:
-    """nvbench's JSON of three states, one with samples and clocks next to it."""
+    """Write nvbench's JSON of three states, one with samples and clocks next to it."""
     (folder / "bin").mkdir()
     (folder / "bin" / "0.bin").write_bytes(struct.pack("<3f", 1e-5, 2e-5, 4e-5))
     (folder / "bin" / "1.bin").write_bytes(struct.pack("<3f", 1.98e9, 1.98e9, 1.95e9))
@@ -131,7 +131,7 @@ def _state(n: str, summaries: list[Any], skipped: str = "") -> dict[str, Any]:
 
 
 def google_benchmark(folder: Path) -> Path:
-    """Google Benchmark's JSON of two benchmarks with repetitions."""
+    """Write Google Benchmark's JSON of two benchmarks with repetitions."""
     context = {"date": "2026-11-20T10:00:00+01:00", "host_name": "bench-1", "num_cpus": 16, "mhz_per_cpu": 3000,
                "library_build_type": "release", "json_schema_version": 1}  # fmt: skip
     rows = [{"name": name, "run_name": name, "run_type": "iteration", "repetition_index": i, "iterations": 100,
@@ -141,7 +141,7 @@ def google_benchmark(folder: Path) -> Path:
 
 
 def asv(folder: Path) -> Path:
-    """A result file of asv's, with its list of benchmarks."""
+    """Write a result file of asv's, with its list of benchmarks."""
     listed = {
         "version": 2,
         "times.Cold.track_cold_time": {"unit": "seconds", "param_names": ["case"], "version": "1 cold_time",
@@ -169,6 +169,6 @@ def _json(path: Path, plain: object) -> Path:
 
 
 def counters(folder: Path) -> Path:
-    """A table of which chip has which counter."""
+    """Write a table of which chip has which counter."""
     rows = ["dram__bytes,counter,counter", "sm__cycles,,counter", "lts__hits,ratio,"]
     return _text(folder / "support.csv", "\n".join(["metric,GA100_8.0,GH100_9.0", *rows]))

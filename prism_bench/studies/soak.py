@@ -126,7 +126,7 @@ def soak(plan: Plan, folder: Path) -> Iterator[Trial]:
 
 
 def _together(plan: Plan, folder: Path, ways: Sequence[str], rest: tuple[int, Random, float]) -> Iterator[Trial]:
-    """Runs at once in one folder, ended one after the other, and what is found when all have ended."""
+    """Start runs at once in one folder, end one after the other, and yield what is found when all have ended."""
     first, random, span = rest
     stale, contents = set(folder.rglob(f".*{ENDING}")), _contents(folder)
     jobs = [_Job(plan, folder, folder.parent / f"journal-{first + n}") for n in range(len(ways))]
@@ -224,7 +224,7 @@ def _until(condition) -> None:
 
 
 def table(trials: Sequence[Trial]) -> Iterator[dict[str, object]]:
-    """The trials as rows of the table."""
+    """Yield the trials as rows of the table."""
     yield from map(asdict, trials)
 
 

@@ -41,7 +41,7 @@ def traffic(case: Case, seed: int = 0) -> CaseTraffic:
 
 
 def _counted(case, runnable):
-    """The sums over the launches; arguments differ by the names that each launch was given."""
+    """Return the sums over the launches; arguments differ by the names that each launch was given."""
     touched = scratch = 0
     steps = [step for step in runnable.steps if isinstance(step, Launch)]
     for step, report in zip(steps, runnable.reports, strict=True):

@@ -62,7 +62,7 @@ class InventoryItem:
 
 
 def inventory(catalogue: Catalogue, record: RunRecord | None = None) -> list[InventoryItem]:
-    """An item per kernel of the catalogue, those that measure the machine too; shared definitions count once.
+    """Return an item per kernel of the catalogue, those that measure the machine too; count shared definitions once.
 
     A definition in a shared header belongs to the first kernel that launches it; what no kernel launches is an own
     item, under the header's name.
@@ -89,7 +89,7 @@ def chosen_items(items: Sequence[InventoryItem], names: Sequence[str]) -> list[I
 
 
 def totals(items: list[InventoryItem]) -> Mapping[str, int]:
-    """The catalogue's figures under the names of `CLAIMS`; kernels that measure the machine are no kernels here."""
+    """Return the catalogue's figures by the names of `CLAIMS`; kernels that measure the machine are not counted."""
     return {
         "kernels": sum(not item.measures_machine and item.family != "include" for item in items),
         "definitions": sum(len(item.definitions) for item in items),
