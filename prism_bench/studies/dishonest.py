@@ -1,11 +1,16 @@
 """What dishonest and honest kernels and callables get on a device: the outcomes of their tests as one table."""
 
+import argparse
+import subprocess
+import sys
+import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
+from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_rows
 
 # The tests that plant a kernel or a callable, and hold what must become of it.
@@ -56,3 +61,19 @@ def _complaints(case: ElementTree.Element) -> Iterator[tuple[str, str]]:
 def write_table(found: Iterable[Planted], path: Path) -> None:
     """Write one line per test, sorted by what it holds."""
     write_rows(Planted, sorted(map(astuple, found)), path)
+
+
+def main() -> int:
+    """Run the tests on this device and write the table; return 1 where one got another answer than it must, else 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", f"--junitxml={report}", *TESTS]
+        subprocess.run(command, cwd=REPOSITORY, check=False)
+        found = outcomes(report)
+    write_table(found, chosen.output)
+    counts = {word: sum(one.outcome == word for one in found) for word in ("as expected", "otherwise", "skipped")}
+    print(f"{', '.join(f'{count} {word}' for word, count in counts.items())}; {chosen.output}")
+    return int(counts["otherwise"] > 0)

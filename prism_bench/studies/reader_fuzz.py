@@ -1,5 +1,6 @@
 """Bend files at random, read them, and judge what came out: refused by name, read with right numbers, or neither."""
 
+import argparse
 import resource
 import tempfile
 import warnings
@@ -12,7 +13,9 @@ from random import Random
 from time import perf_counter
 
 from prism_bench.errors import PrismBenchError
-from prism_bench.studies.reader_subjects import Facts, Subject, subjects
+from prism_bench.studies import REPOSITORY
+from prism_bench.studies.csv_table import write_mappings
+from prism_bench.studies.reader_subjects import Facts, Subject, sample_subjects, subjects
 
 SEED, FILES = 17, 10_000
 _SLOW = 10.0  # seconds; every file here is small
@@ -108,3 +111,22 @@ def _row(name: str, found: list[Verdict]) -> dict[str, str | int]:
 def peak_megabytes() -> int:
     """Return the most memory that this process ever had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def main() -> int:
+    """Damage files for every reader and write the table; return 1 where an outcome was BAD, else 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=FILES)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--samples", type=Path, help="a folder of other people's captures, to be bent as well")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "reports" / "robustness" / "readers.csv")
+    chosen = parser.parse_args()
+    every = (*subjects(), *(sample_subjects(chosen.samples) if chosen.samples else ()))
+    found = list(verdicts(chosen.files, chosen.seed, every))
+    bad = [one for one in found if one.outcome in BAD]
+    for one in bad:
+        print(f"{one.subject}: {one.outcome}: {one.words:.600}")
+    rows = table(found)
+    write_mappings(list(rows[0]), rows, chosen.output)
+    print(f"{rows[-1]}, peak memory {peak_megabytes()} MB; {chosen.output}")
+    return 1 if bad else 0

@@ -1,19 +1,19 @@
 """The table of how good verdicts are, form of noise by form and design by design: `reports/judgement/simulated.csv`."""
 
-import csv
+import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from io import StringIO
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
 from prism_bench.analysis.verdict import CHANGED, RULES, VerdictRules
-from prism_bench.files import write_atomically
+from prism_bench.studies import REPOSITORY
+from prism_bench.studies.csv_table import write_mappings
 from prism_bench.studies.noise_forms import FORMS, Form
 from prism_bench.studies.simulated_verdicts import Design, Suite, generated, judged_suite
 
@@ -109,9 +109,24 @@ def _share(count: Counter[str], some: str, of: str, digits: int = 4) -> str:
 def written(path: Path, table: Iterable[Mapping[str, str]]) -> Path:
     """Write the table to `path`; returns it."""
     lines = list(table)
-    text = StringIO()
-    writer = csv.DictWriter(text, lines[0], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    write_atomically(path, text.getvalue().encode())
+    write_mappings(list(lines[0]), lines, path)
     return path
+
+
+def main() -> None:
+    """Simulate as the command line demands, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=Effort.cases)
+    parser.add_argument("--pairs", type=int, default=Effort.pairs, help="pairs of runs of the same code")
+    parser.add_argument("--planted-pairs", type=int, default=Effort.planted_pairs, help="for each planted change")
+    parser.add_argument("--seed", type=int, default=Effort.seed)
+    parser.add_argument("--jobs", type=int, default=1, help="forms of noise that are simulated at once")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "reports" / "judgement" / "simulated.csv")
+    chosen = parser.parse_args()
+    table = rows(Effort(chosen.cases, chosen.pairs, chosen.planted_pairs, chosen.seed, chosen.jobs))
+    print(written(chosen.output, map(_printed, table)))
+
+
+def _printed(line: dict[str, str]) -> dict[str, str]:
+    print(*line.values(), sep=",", flush=True)
+    return line

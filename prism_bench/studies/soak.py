@@ -5,13 +5,14 @@ journal, no other record is touched, no child goes on, and the next writer remov
 signals, which a run can see, may cost nothing but the task under way.
 """
 
+import argparse
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from random import Random
@@ -19,6 +20,8 @@ from random import Random
 from prism_bench import store
 from prism_bench.errors import ResultsError
 from prism_bench.saving import INTERVAL
+from prism_bench.studies import REPOSITORY
+from prism_bench.studies.csv_table import write_mappings
 from prism_bench.studies.soak_job import results_of
 from prism_bench.temporaries import ENDING
 from prism_bench.workers.child import environment
@@ -217,7 +220,7 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def _until(condition) -> None:
+def _until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
@@ -225,7 +228,8 @@ def _until(condition) -> None:
 
 def table(trials: Sequence[Trial]) -> Iterator[dict[str, object]]:
     """Yield the trials as rows of the table."""
-    yield from map(asdict, trials)
+    for trial in trials:
+        yield asdict(trial)
 
 
 def summary(trials: Sequence[Trial]) -> str:
@@ -236,3 +240,24 @@ def summary(trials: Sequence[Trial]) -> str:
         f"{kinds['kill']} kills and {kinds['burst']} bursts of signals: {wrong} with anything wrong; "
         f"{sum(one.saves for one in trials)} saves; at most {max(unsaved, default=0)} tasks after the last save"
     )
+
+
+def main() -> int:
+    """Soak as the command line demands, and write the table; return the exit code, 1 where anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--bursts", type=int, default=20, help="SIGINT and SIGTERM, 50 to 100 ms apart")
+    parser.add_argument("--writers", type=int, default=2, help="runs at once in one folder")
+    parser.add_argument("--seed", type=int, default=17)
+    parser.add_argument("--folder", type=Path, help="where the runs write; a temporary folder unless named")
+    parser.add_argument("--output", type=Path, default=REPOSITORY / "reports" / "robustness" / "soak.csv")
+    chosen = parser.parse_args()
+    plan = Plan(REPOSITORY / "tests" / "toys", chosen.kills, chosen.bursts, chosen.writers, seed=chosen.seed)
+    trials: list[Trial] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for trial in soak(plan, (chosen.folder or Path(folder)) / "runs"):
+            trials.append(trial)
+            print(*vars(trial).values(), sep=",", flush=True)
+    write_mappings(COLUMNS, table(trials), chosen.output)
+    print(summary(trials))
+    return 1 if any(trial.wrong for trial in trials) else 0

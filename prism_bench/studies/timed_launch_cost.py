@@ -1,13 +1,19 @@
 """What verifying timed launches costs: the share of a measuring process's time, case by case, and who is accused."""
 
+import argparse
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from random import Random
 
+from prism_bench.backends import open_backend
 from prism_bench.case import Case
+from prism_bench.catalogue import discover
 from prism_bench.run.session import MeasuringSession
+from prism_bench.run.settings import Settings
 from prism_bench.run_record import CaseResult
+from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_rows
 
 MOST_SHARE = 0.02
@@ -58,3 +64,36 @@ def write_table(found: Iterable[CaseCost], path: Path) -> None:
 
 def _rounded(one: CaseCost) -> list[object]:
     return [round(value, 6) if isinstance(value, float) else value for value in astuple(one)]
+
+
+def options() -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", default="cuda")
+    parser.add_argument("--catalogue", type=Path, default=REPOSITORY / "kernels")
+    parser.add_argument("--label", action="append", help="S0 and S1 unless given")
+    parser.add_argument("--process", type=int, default=1, help="0 verifies first and times libraries after that")
+    parser.add_argument("--limit", type=float, default=100.0, help="seconds after which no case begins")
+    parser.add_argument("--seed", type=int, default=0, help="of the order of cases")
+    parser.add_argument("--peers", action="store_true", help="time the libraries too, as a run does")
+    parser.add_argument("--output", type=Path)
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Time the cases and print the share; return 1 where it is above MOST_SHARE, else 0."""
+    chosen = options()
+    catalogue = discover(chosen.catalogue)
+    cases = list(catalogue.cases(labels=tuple(chosen.label or ("S0", "S1"))))
+    Random(chosen.seed).shuffle(cases)
+    settings = Settings(peers=chosen.peers)
+    session = MeasuringSession(open_backend(chosen.backend), catalogue, settings, chosen.process)
+    found = list(costs(session, cases, chosen.limit))
+    for one in found:
+        if one.invalid:
+            print(f"{one.case}: {one.status}: {one.invalid}")
+    seconds = sum(one.seconds for one in found)
+    print(f"{len(found)} cases in {seconds:.1f} s, {share(found):.2%} of it to look at launches")
+    if chosen.output:
+        write_table(found, chosen.output)
+    return int(share(found) > MOST_SHARE)
