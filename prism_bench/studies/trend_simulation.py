@@ -26,7 +26,8 @@ def kept(path: Path, names: Collection[str]) -> list[dict[str, str]]:
 def options(known: Collection[str]) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("detectors", nargs="*", help=f"only these, of {', '.join(known)}; the other rows stay")
+    names = ", ".join(known).replace("%", "%%")  # argparse formats help texts
+    parser.add_argument("detectors", nargs="*", help=f"only these, of {names}; the other rows stay")
     parser.add_argument("--series", type=int, default=400, help="for each row with a step")
     parser.add_argument("--null", type=int, default=1000, help="for each row without one")
     parser.add_argument("--histories", type=int, default=40, help="for each cause and noise")
