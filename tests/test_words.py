@@ -17,7 +17,7 @@ _JS_KEY = re.compile(r"[\w$]+(?=: )")
 NOT_OURS = ("docs/pages/assets/worker.js", "scripts/plain_words.py")
 
 # Files, and folders that end in "/", which still use private words. Remove a line when its files are clean.
-NOT_YET: tuple[str, ...] = ("prism_bench/studies/noise_judgement.py",)
+NOT_YET: tuple[str, ...] = ()
 
 # Names in code and files that keep their spelling, by the file and word that name them in a string of several words.
 NAMES = {

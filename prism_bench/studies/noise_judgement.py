@@ -210,7 +210,7 @@ def judge_planted(records: Mapping[str, RunRecord], folder: Path) -> None:
     write(rows, folder / "planted.csv")
     counted = [row for row in rows if row["counts"] == "yes"]
     found = sum(row["verdict"] == "slower" for row in counted)
-    print(f"planted: {found} of {len(counted)} cases above 5 us with a floor below 3 % called slower; {folder}")
+    print(f"planted: {found} of {len(counted)} cases above 5 us with a noise floor below 3 % called slower; {folder}")
 
 
 def write(rows: Sequence[Mapping[str, str]], path: Path) -> None:

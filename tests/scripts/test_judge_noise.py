@@ -72,7 +72,7 @@ def test_the_planted_slowdown_counts_where_the_floor_allows_it(judged):
     _, planted, said = judged(1.05)
     assert ["slower"] * 6 == [row["verdict"] for row in planted if row["counts"] == "yes"]
     assert ["no"] * 2 == [row["counts"] for row in planted][-2:]
-    assert "planted: 6 of 6 cases above 5 us with a floor below 3 % called slower" in said
+    assert "planted: 6 of 6 cases above 5 us with a noise floor below 3 % called slower" in said
 
 
 def test_a_slowdown_that_is_not_there_is_not_found(judged):
