@@ -32,7 +32,7 @@ def content_of(path: Path, what: str) -> bytes | bytearray:
     """
     try:
         with path.open("rb") as file:
-            limits = _Limits(path, os.fstat(file.fileno()).st_size)
+            limits = _ReadingLimits(path, os.fstat(file.fileno()).st_size)
             data = file.read(limits.size + 1)
         if data[:2] != _GZIP:
             limits.survey([data])
@@ -78,7 +78,7 @@ def largest_json() -> int:
     return int(asked) * 1_000_000 if asked.isdecimal() and len(asked) < 10 else LARGEST_JSON
 
 
-class _Limits:
+class _ReadingLimits:
     """Limits of what the file at `path`, of `size` bytes, may cost."""
 
     def __init__(self, path: Path, size: int) -> None:
@@ -106,7 +106,7 @@ class _Limits:
             raise ResultsError(f"{self._path}: {length / 1e6:.0f} MB of text or more; {limit}")
 
 
-def _decompressed(data: bytes, limits: _Limits) -> bytearray:
+def _decompressed(data: bytes, limits: _ReadingLimits) -> bytearray:
     """Return what the gzip file holds; a large one is surveyed first, while nothing of it is kept."""
     promised = int.from_bytes(data[-4:], "little")
     if promised > _SMALL:

@@ -11,7 +11,7 @@ from prism_bench.errors import MeasurementInvalid
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _KeptName:
     """A name, the object that it belongs to with that object's names as they are now, and what it meant."""
 
     text: str
@@ -21,7 +21,7 @@ class _Kept:
     value: object
 
 
-_KEPT: dict[tuple[int, str], _Kept] = {}
+_KEPT: dict[tuple[int, str], _KeptName] = {}
 _STRANGE: list[str] = []
 
 
@@ -30,7 +30,7 @@ def keep(text: str, owner: object, names: tuple[str, ...] = ()) -> None:
     members = vars(owner)
     for name in names or [name for name, value in members.items() if callable(value) or isinstance(value, property)]:
         if name in members:
-            _KEPT.setdefault((id(owner), name), _Kept(f"{text}.{name}", owner, members, name, members[name]))
+            _KEPT.setdefault((id(owner), name), _KeptName(f"{text}.{name}", owner, members, name, members[name]))
 
 
 def distrust(name: str) -> None:

@@ -117,7 +117,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _PieceResult:
     """Result of one piece of the output; `excess` is the worst error over its allowance."""
 
     differing: int
@@ -148,7 +148,7 @@ def compare(
     if actual.size == 0:
         return Comparison(True, 0, 0, 0.0, 0.0, 0.0, (), 0.0, 0.0)
     got, want = actual.reshape(-1), expected.reshape(-1)
-    limits = _Limits(tolerance, terms, _flat(magnitude, expected.shape, xp), _peak(want, tolerance, xp))
+    limits = _EvaluatedTolerance(tolerance, terms, _flat(magnitude, expected.shape, xp), _peak(want, tolerance, xp))
     parts = [_part(got, want, slice(at, at + PIECE), limits, xp) for at in range(0, got.size, PIECE)]
     worst = max(parts, key=lambda part: (part.excess, part.error))
     differing, norm = sum(part.differing for part in parts), _norm_error(parts)
@@ -166,7 +166,7 @@ def compare(
 
 
 @dataclass(frozen=True)
-class _Limits:
+class _EvaluatedTolerance:
     """Evaluated tolerance: `magnitude` is flat, `peak` is the largest finite size of the reference."""
 
     tolerance: Tolerance
@@ -175,7 +175,9 @@ class _Limits:
     peak: float
 
 
-def _part(actual: AnyArray, expected: AnyArray, piece: slice, limits: _Limits, xp: ArrayModule) -> _Part:
+def _part(
+    actual: AnyArray, expected: AnyArray, piece: slice, limits: _EvaluatedTolerance, xp: ArrayModule
+) -> _PieceResult:
     dtype = actual.dtype
     wanted = expected[piece].astype(dtype) if limits.tolerance.name.startswith("exact") else expected[piece]
     wide = "float64" if dtype.kind == "f" else dtype
@@ -184,7 +186,7 @@ def _part(actual: AnyArray, expected: AnyArray, piece: slice, limits: _Limits, x
     allowed = _allowed(want, dtype, limits, piece, xp)
     at, excess = _worst(error, allowed, xp)
     squares = _squares(xp.maximum(error - underflow(dtype), 0.0), want, xp)
-    return _Part(
+    return _PieceResult(
         differing=int((~(error <= allowed)).sum()), max_error=float(error.max()), squared_error=squares[0],
         squared_size=squares[1], excess=excess, worst=piece.start + at, actual=float(got[at]), expected=float(want[at]),
         error=float(error[at]),
@@ -239,7 +241,7 @@ def _around(error: AnyArray, period: float | None, xp: ArrayModule) -> AnyArray:
     return error if period is None else xp.where(xp.isfinite(error), xp.minimum(error, xp.abs(period - error)), error)
 
 
-def _allowed(want: AnyArray, dtype: DType, limits: _Limits, piece: slice, xp: ArrayModule) -> AnyArray:
+def _allowed(want: AnyArray, dtype: DType, limits: _EvaluatedTolerance, piece: slice, xp: ArrayModule) -> AnyArray:
     tolerance = limits.tolerance
     if tolerance.name == "exact except":
         return xp.where(limits.magnitude[piece], limits.terms, 0.0)
@@ -284,7 +286,7 @@ def _squares(error: AnyArray, want: AnyArray, xp: ArrayModule) -> tuple[float, f
     return squares[0], squares[1]
 
 
-def _norm_error(parts: list[_Part]) -> float:
+def _norm_error(parts: list[_PieceResult]) -> float:
     scale = sum(part.squared_size for part in parts) ** 0.5
     total = sum(part.squared_error for part in parts) ** 0.5
     return total / scale if scale > 0 else total

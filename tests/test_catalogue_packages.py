@@ -1,16 +1,12 @@
-"""Packages of catalogues: what specs share, and specs that come from other finders."""
+"""Packages of catalogues: what specs share."""
 
 import importlib
 import shutil
-import sys
-from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from prism_bench.catalogue import Problem, discover
-from prism_bench.catalogue.finders import extension_finders
+from prism_bench.catalogue import discover
 from prism_bench.catalogue.packages import package_name
 from prism_bench.files import default_folder
 
@@ -110,25 +106,3 @@ def test_a_family_may_have_a_dot_in_its_name(folder):
 def test_the_file_that_makes_a_family_a_package_for_type_checkers_is_no_spec(folder):
     (folder / "arith" / "__init__.py").write_text("")
     assert () == discover(folder).problems
-
-
-def test_a_finder_adds_specs_that_are_no_files(folder):
-    made = replace(discover(folder).kernel("double"), name="made", aliases=())
-
-    def specs_of(root):
-        yield made
-        yield replace(made, name="triple")
-        yield Problem(root / "arith" / "broken.toml", "no luck")
-
-    found = discover(folder, finders=[specs_of])
-    assert ["double", "triple", "nothing", "made"] == list(found.kernels)
-    assert {"kernel 'triple' is in family 'arith' too", "no luck"} == {problem.message for problem in found.problems}
-
-
-def test_the_finders_of_extensions_are_found_by_their_folder(tmp_path, monkeypatch):
-    (tmp_path / "zoo").mkdir()
-    (tmp_path / "zoo" / "specs.py").write_text("")
-    module = SimpleNamespace(specs_of=lambda folder: ())
-    monkeypatch.setitem(sys.modules, "prism_bench.extensions.zoo", ModuleType("zoo"))
-    monkeypatch.setitem(sys.modules, "prism_bench.extensions.zoo.specs", module)
-    assert [module.specs_of] == list(extension_finders(tmp_path))

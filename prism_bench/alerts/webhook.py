@@ -41,7 +41,7 @@ class Destination:
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """Seconds that one attempt may take, how many attempts, and the seconds before the second (doubled each time)."""
 
     timeout: float = 10.0
@@ -61,10 +61,11 @@ def destinations(environment: Mapping[str, str]) -> list[Destination]:
 
 
 def post(
-    destination: Destination, body: dict, patience: Patience | None = None, sleep: Callable[[float], None] = time.sleep
-) -> str | None:
+    destination: Destination, body: dict, patience: RetryPolicy | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str | None:  # fmt: skip
     """Send `body`; None when the receiver took it, else why not. Raises nothing."""
-    patience = patience or Patience()
+    patience = patience or RetryPolicy()
     if urlsplit(destination.place).scheme not in ("http", "https"):
         return "not an http or https address"
     reason, wait = None, patience.wait

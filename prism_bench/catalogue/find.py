@@ -1,12 +1,11 @@
 """Find every spec of a catalogue folder, and name the files that cannot be used."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
 from prism_bench.catalogue.catalogue import Catalogue, Problem
-from prism_bench.catalogue.finders import SpecFinder, extension_finders
 from prism_bench.catalogue.load import check_spec, execute, load_spec, problem_of
 from prism_bench.catalogue.packages import catalogue_package, module_name
 from prism_bench.errors import SpecError, UsageError
@@ -29,11 +28,10 @@ class _Found:
         self.kernels[spec.name] = spec
 
 
-def discover(folder: Path | str | None = None, finders: Iterable[SpecFinder] | None = None) -> Catalogue:
+def discover(folder: Path | str | None = None) -> Catalogue:
     """Return the catalogue of a folder, the built-in one by default.
 
-    A broken pair becomes a problem, never an exception; a missing folder is a UsageError. `finders` return specs that
-    are no files; the default is those of the extensions.
+    A broken pair becomes a problem, never an exception; a missing folder is a UsageError.
     """
     root = Path(folder) if folder else default_folder()
     if not root.is_dir():
@@ -45,8 +43,6 @@ def discover(folder: Path | str | None = None, finders: Iterable[SpecFinder] | N
                 found.add(load_spec(path, module_name(package, root, path)))
             except (Exception, SystemExit) as error:  # whatever a spec raises must not stop the other kernels
                 found.problems.append(problem_of(path, error))
-        for finder in extension_finders() if finders is None else finders:
-            _add_made(found, finder(root))
     found.problems += list(_sources_without_spec(root, found))
     aliases = _aliases(found)
     return Catalogue(root, found.kernels, tuple(found.problems), aliases)
@@ -56,18 +52,6 @@ def load_module(root: Path, path: Path) -> ModuleType:
     """Return the module of one spec file of the catalogue `root`; what the file raises is raised."""
     with catalogue_package(root) as package:
         return execute(path, module_name(package, root, path))
-
-
-def _add_made(found: _Found, made: Iterable[KernelSpec | Problem]) -> None:
-    """Add what a finder made."""
-    for one in made:
-        if isinstance(one, Problem):
-            found.problems.append(one)
-            continue
-        try:
-            found.add(one)
-        except Exception as error:  # a spec's own functions may raise anything
-            found.problems.append(problem_of(one.source or Path(one.name), error))
 
 
 def _pairs(root: Path, suffix: str) -> list[Path]:

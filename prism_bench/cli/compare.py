@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from prism_bench.run.sides import Choice
     from prism_bench.run_record import CaseResult, RunRecord
     from prism_bench.saving import Saver
-    from prism_bench.studies.pairs import Effort, Records
+    from prism_bench.studies.pairs import PairEffort, Records
 
 NAME = "compare"
 RENAMED = {**options.TIME_LIMIT, **options.RECORDS, "--most": "--most-processes"}
@@ -58,7 +58,7 @@ def command(
     Builds are measured in turn, undecided cases in more processes. Ends with 1 where B is slower.
     """
     from prism_bench.run.sides import Choice
-    from prism_bench.studies.pairs import Effort
+    from prism_bench.studies.pairs import PairEffort
 
     _require_metric(metric)
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
@@ -68,7 +68,7 @@ def command(
         _end(_of_records((a, b), words, judge), everything=all, json=json)
     name, looks = options.choose_backend(backend, quiet=json).name, _looks(processes, most)
     choice = Choice(options.open_catalogue(catalogue), words, tuple(label or pairs.usual_labels(name)), environments)
-    effort = Effort(name, looks[0], time_limit, records, tuned)
+    effort = PairEffort(name, looks[0], time_limit, records, tuned)
     judge = replace(judge, rules=replace(rules, looks=len(looks)))
     with interrupts.held():
         _end(*_of_builds((a, b), choice, effort, judge, looks=looks), everything=all, json=json)
@@ -158,7 +158,7 @@ def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> 
 
 
 def _of_builds(
-    words: tuple[str, str], choice: "Choice", effort: "Effort", judge: _Judge, *, looks: tuple[int, ...]
+    words: tuple[str, str], choice: "Choice", effort: "PairEffort", judge: _Judge, *, looks: tuple[int, ...]
 ) -> "tuple[RecordComparison, Saver[Records, object]]":
     from prism_bench.analysis.comparison import by_name, by_workload, undecided
     from prism_bench.run.interleave import Growth

@@ -25,12 +25,12 @@ def command(
     Devices, kernels that run, and the newest record's times and budgets, under DCGM's names.
     """
     from prism_bench.monitor.alerts import RULES
-    from prism_bench.monitor.exporter import Collector, serve
+    from prism_bench.monitor.exporter import MetricsCollector, serve
     from prism_bench.monitor.station import station
     from prism_bench.studies.exported import exported
 
     with station(device, RULES, 1 / interval, once=False) as post:
-        collector = Collector(post.sampler, post.executions, lambda: exported(runs, catalogue, options.remark))
+        collector = MetricsCollector(post.sampler, post.executions, lambda: exported(runs, catalogue, options.remark))
         server, thread = serve(collector, port, address)
         options.line(f"serving http://{address}:{server.server_port}/metrics")
         try:

@@ -36,13 +36,13 @@ def command(
     from prism_bench.analysis.noise_file import keep_noise
     from prism_bench.report.terminal.noise import noise_json, noise_view
     from prism_bench.run.sides import Choice, of_itself
-    from prism_bench.studies.pairs import Effort
+    from prism_bench.studies.pairs import PairEffort
 
     name = options.choose_backend(backend, quiet=json).name
     found = options.open_catalogue(catalogue)
     sides = of_itself(Choice(found, options.patterns(cases, filter), tuple(label or pairs.usual_labels(name))))
     with interrupts.held():
-        measured, save = pairs.measured(sides.builds, Effort(name, processes, time_limit, records, tuned))
+        measured, save = pairs.measured(sides.builds, PairEffort(name, processes, time_limit, records, tuned))
         floors = noise_of(*measured, seed=seed)
         keep_floors: Saver[Noise, Path] = Saver(lambda found: keep_noise(found, noise))
         path = keep_floors.finish(floors)

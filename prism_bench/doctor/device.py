@@ -6,12 +6,12 @@ from types import ModuleType
 
 from prism_bench.doctor.check import Check, broken, missing, note, works
 from prism_bench.errors import BackendUnavailable
-from prism_bench.monitor.devices import VISIBLE, Device, devices, visible
+from prism_bench.monitor.devices import VISIBLE, NvmlDevice, devices, visible
 from prism_bench.monitor.nvml import DeviceLost, opened
 from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.processes import family
 from prism_bench.monitor.quantities import HARMFUL, reasons_in
-from prism_bench.monitor.reading import Reading
+from prism_bench.monitor.reading import DeviceReading
 from prism_bench.units import bytes_text, rate_text
 
 NODES = Path("/dev/nvidiactl")
@@ -51,7 +51,7 @@ def _driver(version: str) -> Check:
     return works("driver", version)
 
 
-def _seen(found: list[Device]) -> Check:
+def _seen(found: list[NvmlDevice]) -> Check:
     names = ", ".join(f"{one.index}: {one.name}" for one in visible(found))
     if not found:
         return missing(
@@ -62,7 +62,7 @@ def _seen(found: list[Device]) -> Check:
     return works("GPUs", names)
 
 
-def _device(pynvml: ModuleType, device: Device) -> Iterator[Check]:
+def _device(pynvml: ModuleType, device: NvmlDevice) -> Iterator[Check]:
     """Yield checks of one GPU."""
     try:
         reading = Probe(pynvml, device, ours=family()).read(0.0)
@@ -79,7 +79,7 @@ def _device(pynvml: ModuleType, device: Device) -> Iterator[Check]:
     yield _gpm(device, reading)
 
 
-def _persistence(pynvml: ModuleType, device: Device) -> Check:
+def _persistence(pynvml: ModuleType, device: NvmlDevice) -> Check:
     name = f"persistence mode of GPU {device.index}"
     try:
         on = pynvml.nvmlDeviceGetPersistenceMode(device.board)
@@ -91,7 +91,7 @@ def _persistence(pynvml: ModuleType, device: Device) -> Check:
                 "'nvidia-smi --persistence-mode=1' as root, or nvidia-persistenced")  # fmt: skip
 
 
-def _mig(device: Device, reading: Reading) -> Check:
+def _mig(device: NvmlDevice, reading: DeviceReading) -> Check:
     name = f"MIG of GPU {device.index}"
     if device.is_slice:
         return note(name, f"a slice: {device.name}", "clocks, power and energy are the whole GPU's",
@@ -100,7 +100,7 @@ def _mig(device: Device, reading: Reading) -> Check:
     return works(name, "off" if not on else "on") if on is not None else works(name, reading.missing["mig"])
 
 
-def _clocks(device: Device, reading: Reading) -> Check:
+def _clocks(device: NvmlDevice, reading: DeviceReading) -> Check:
     name, values = f"clocks of GPU {device.index}", reading.values
     clock, best = rate_text(values.get("sm_clock"), "Hz"), rate_text(values.get("max_sm_clock"), "Hz")
     reasons = reasons_in(values.get("clock_reasons"))
@@ -115,7 +115,7 @@ def _clocks(device: Device, reading: Reading) -> Check:
     return works(name, f"{clock} of {best}, not locked: every sample carries its own clock")
 
 
-def _temperature(device: Device, reading: Reading) -> Check:
+def _temperature(device: NvmlDevice, reading: DeviceReading) -> Check:
     name, heat = f"temperature of GPU {device.index}", reading.values.get("temperature")
     if heat is None:
         return note(name, "unknown", reading.missing["temperature"], "nothing to do")
@@ -126,7 +126,7 @@ def _temperature(device: Device, reading: Reading) -> Check:
     return works(name, f"{heat:.0f} C")
 
 
-def _errors(device: Device, reading: Reading) -> Check:
+def _errors(device: NvmlDevice, reading: DeviceReading) -> Check:
     name, values = f"memory errors of GPU {device.index}", reading.values
     lost, failed = values.get("ecc_uncorrected"), values.get("remap_failed")
     if lost or failed:
@@ -139,7 +139,7 @@ def _errors(device: Device, reading: Reading) -> Check:
     return works(name, "none uncorrected")
 
 
-def _neighbours(device: Device, reading: Reading) -> Check:
+def _neighbours(device: NvmlDevice, reading: DeviceReading) -> Check:
     name = f"other processes on GPU {device.index}"
     if reading.processes is None:
         return note(name, "unknown", reading.missing["processes"], "make sure that nothing else runs there")
@@ -152,7 +152,7 @@ def _neighbours(device: Device, reading: Reading) -> Check:
                 "end them, or choose another GPU with CUDA_VISIBLE_DEVICES")  # fmt: skip
 
 
-def _gpm(device: Device, reading: Reading) -> Check:
+def _gpm(device: NvmlDevice, reading: DeviceReading) -> Check:
     """Read GPM once: it has no mean yet, and reporting that shows that it answers."""
     name, reason = f"GPM of GPU {device.index}", reading.missing.get("sm_active")
     if reason is None or "second sample" in reason:

@@ -12,7 +12,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True)
-class Device:
+class NvmlDevice:
     """A GPU or a MIG slice of one. `index` counts as nvidia-smi does, by PCI bus; a slice has its GPU's.
 
     `board` is the handle of the whole GPU, whose clocks, power and temperature a slice shares.
@@ -26,7 +26,7 @@ class Device:
     is_slice: bool = False
 
 
-def devices(pynvml: ModuleType) -> list[Device]:
+def devices(pynvml: ModuleType) -> list[NvmlDevice]:
     """Every GPU, each followed by its MIG slices; one that does not answer any more is left out.
 
     BackendUnavailable where NVML itself does not answer.
@@ -39,14 +39,15 @@ def devices(pynvml: ModuleType) -> list[Device]:
     for index in range(count):
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            whole = Device(index, pynvml.nvmlDeviceGetUUID(handle), pynvml.nvmlDeviceGetName(handle), handle, handle)
+            uuid, name = pynvml.nvmlDeviceGetUUID(handle), pynvml.nvmlDeviceGetName(handle)
+            whole = NvmlDevice(index, uuid, name, handle, handle)
         except pynvml.NVMLError:
             continue
         found += [whole, *_slices(pynvml, whole)]
     return found
 
 
-def _slices(pynvml: ModuleType, whole: Device) -> list[Device]:
+def _slices(pynvml: ModuleType, whole: NvmlDevice) -> list[NvmlDevice]:
     found = []
     try:
         if not pynvml.nvmlDeviceGetMigMode(whole.handle)[0]:
@@ -60,11 +61,11 @@ def _slices(pynvml: ModuleType, whole: Device) -> list[Device]:
             uuid, name = pynvml.nvmlDeviceGetUUID(handle), pynvml.nvmlDeviceGetName(handle)
         except pynvml.NVMLError:
             continue
-        found.append(Device(whole.index, uuid, name, handle, whole.handle, True))
+        found.append(NvmlDevice(whole.index, uuid, name, handle, whole.handle, True))
     return found
 
 
-def visible(found: list[Device], environment: Mapping[str, str] = os.environ) -> list[Device]:
+def visible(found: list[NvmlDevice], environment: Mapping[str, str] = os.environ) -> list[NvmlDevice]:
     """Those that CUDA sees in this environment, in CUDA's order; without CUDA_VISIBLE_DEVICES all of them.
 
     As CUDA does, the list ends at the first entry that names nothing. A number counts by PCI bus: so does CUDA where
@@ -82,13 +83,13 @@ def visible(found: list[Device], environment: Mapping[str, str] = os.environ) ->
     return chosen
 
 
-def usable(found: list[Device]) -> list[Device]:
+def usable(found: list[NvmlDevice]) -> list[NvmlDevice]:
     """GPUs, and the slices of those that are cut into slices, on which nothing else runs."""
     cut = {one.index for one in found if one.is_slice}
     return [one for one in found if one.is_slice or one.index not in cut]
 
 
-def chosen(found: list[Device], words: list[str] | None) -> list[Device]:
+def chosen(found: list[NvmlDevice], words: list[str] | None) -> list[NvmlDevice]:
     """Return the devices named by index or (the beginning of a) UUID, else the visible ones.
 
     A UsageError for a word that names none.
@@ -104,12 +105,12 @@ def chosen(found: list[Device], words: list[str] | None) -> list[Device]:
     return list(dict.fromkeys(picked))
 
 
-def by_uuid(found: Sequence[Device], uuid: str) -> Device | None:
+def by_uuid(found: Sequence[NvmlDevice], uuid: str) -> NvmlDevice | None:
     """Return the device of that UUID, whether it is written as NVML does or as CUDA does, without prefix and dashes."""
     return next((one for one in found if _digits(one.uuid) == _digits(uuid)), None)
 
 
-def _named(found: Sequence[Device], word: str) -> Device | None:
+def _named(found: Sequence[NvmlDevice], word: str) -> NvmlDevice | None:
     if re.fullmatch(r"\d+", word):
         return next((one for one in found if not one.is_slice and one.index == int(word)), None)
     if not word.startswith(("GPU-", "MIG-")):

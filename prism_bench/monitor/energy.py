@@ -16,7 +16,7 @@ RESOLUTION = 1e-3  # joules: the counter is in millijoules
 
 
 @dataclass(frozen=True)
-class Patience:
+class EnergyPrecision:
     """At most `seconds` of running; done as soon as the uncertainty is below `precision` of the energy.
 
     A window has `steps` steps of the counter, or a single one where the time allows no more. What stays more uncertain
@@ -42,7 +42,7 @@ class _Edge:
 def energy_per_launch(
     replays: Iterator[int],
     counter: Callable[[], float | None],
-    patience: Patience | None = None,
+    patience: EnergyPrecision | None = None,
     clock: Callable[[], float] = perf_counter,
 ) -> Energy:
     """Return the energy of one launch, or the reason why there is none.
@@ -50,7 +50,7 @@ def energy_per_launch(
     `replays` keeps the device busy without a pause and yields the launches done so far; `counter` reads joules. The
     replays of one step must be shorter than a step of the counter.
     """
-    patience = patience or Patience()
+    patience = patience or EnergyPrecision()
     began, edges = clock(), []
     last_at, last = began, counter()
     if last is None:

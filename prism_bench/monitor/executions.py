@@ -117,7 +117,7 @@ def _statistics(kernel: str, ones: Sequence[Execution]) -> KernelStatistics:
     )
 
 
-class Journal:
+class ExecutionJournal:
     """Executions on disk, one JSON object a line, for a reader in another process."""
 
     def __init__(self, path: Path | None = None, largest: int = LARGEST_JOURNAL) -> None:
@@ -138,13 +138,13 @@ class Journal:
 
     def follow(self, since: float) -> Iterator[list[Execution]]:
         """Yield what was added since the last time, again and again, without what ended before `since`; never ends."""
-        part = _Part(self._older) if self._older.is_file() else _Part(self.path)
+        part = _JournalFile(self._older) if self._older.is_file() else _JournalFile(self.path)
         try:
             while True:
                 found = part.rest()
                 if not part.is_at(self.path):
                     part.close()
-                    part = _Part(self.path)
+                    part = _JournalFile(self.path)
                     found += part.rest()
                 yield [one for one in found if one.at >= since]
         finally:
@@ -155,7 +155,7 @@ class Journal:
         return self.path.with_suffix(".old.jsonl")
 
 
-class _Part:
+class _JournalFile:
     """One file of a journal, read from where it was left; it is the same file after it was put aside."""
 
     def __init__(self, path: Path) -> None:

@@ -24,7 +24,7 @@ from prism_bench.errors import unknown
 from prism_bench.monitor.alerts import AlertWatch
 from prism_bench.monitor.executions import Executions, KernelStatistics
 from prism_bench.monitor.quantities import QUANTITIES, reasons_in
-from prism_bench.monitor.reading import Reading
+from prism_bench.monitor.reading import DeviceReading
 from prism_bench.monitor.sampler import Sampler
 
 _ORDERS = {
@@ -144,7 +144,7 @@ def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
     }
 
 
-def _processes(reading: Reading | None, lost: str | None) -> list[dict[str, Any]] | None:
+def _processes(reading: DeviceReading | None, lost: str | None) -> list[dict[str, Any]] | None:
     if reading is None or reading.processes is None or lost:
         return None
     return [{"pid": one.pid, "name": one.name, "memory": one.memory, "ours": one.ours, "busy": one.busy}

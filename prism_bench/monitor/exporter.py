@@ -43,7 +43,7 @@ class Told:
     unreadable: Iterable[str] = ()
 
 
-class Collector:
+class MetricsCollector:
     """Gives Prometheus the present state whenever it asks; `told` gives the newest record's part."""
 
     def __init__(self, sampler: Sampler | None, executions: Executions, told: Callable[[], Told] = Told) -> None:
@@ -122,7 +122,7 @@ def _labels(device: Mapping[str, Any]) -> tuple[str, ...]:
     return (str(device["index"]), device["uuid"], f"nvidia{device['index']}", device["name"], platform.node())
 
 
-def serve(collector: Collector, port: int = PORT, address: str = LOOPBACK) -> tuple[WSGIServer, Thread]:
+def serve(collector: MetricsCollector, port: int = PORT, address: str = LOOPBACK) -> tuple[WSGIServer, Thread]:
     """Answer on `address`, port `port` (0 takes a free one) until the server is shut down; return server and thread.
 
     BackendUnavailable without prometheus-client; a UsageError where the address is taken or belongs to another machine.

@@ -3,7 +3,7 @@
 from types import ModuleType
 from typing import Any
 
-from prism_bench.monitor.devices import Device
+from prism_bench.monitor.devices import NvmlDevice
 
 PERIOD = 0.25  # the driver wants a tenth of a second at least between two samples
 # Numbers of NVML_GPM_METRIC_*, which gives percents.
@@ -13,7 +13,7 @@ METRICS = {"sm_active": 2, "sm_occupancy": 3, "tensor_active": 5, "dram_active":
 class Gpm:
     """Two samples of one device, taken in turn."""
 
-    def __init__(self, pynvml: ModuleType, device: Device) -> None:
+    def __init__(self, pynvml: ModuleType, device: NvmlDevice) -> None:
         self._pynvml, self._device = pynvml, device
         self._samples: list = []
         self._taken = 0

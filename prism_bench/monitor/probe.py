@@ -6,10 +6,10 @@ from typing import Any
 
 from prism_bench.monitor import gpm
 from prism_bench.monitor.calls import Call, CallCost
-from prism_bench.monitor.devices import Device
+from prism_bench.monitor.devices import NvmlDevice
 from prism_bench.monitor.nvml import why_missing
 from prism_bench.monitor.processes import Processes
-from prism_bench.monitor.reading import Reading
+from prism_bench.monitor.reading import DeviceReading
 
 _HALF_SECOND = 0.5
 
@@ -24,7 +24,7 @@ class Probe:
     """
 
     def __init__(
-        self, pynvml: ModuleType, device: Device,
+        self, pynvml: ModuleType, device: NvmlDevice,
         *, full: bool = True, ours: frozenset[int] = frozenset(), budget: float | None = None,
     ) -> None:  # fmt: skip
         self.device, self._pynvml = device, pynvml
@@ -38,11 +38,11 @@ class Probe:
         if budget:
             _share_out(budget, self._calls)
 
-    def read(self, now: float) -> Reading:
+    def read(self, now: float) -> DeviceReading:
         """Return the device at `now`; DeviceLost where it does not answer any more."""
         return self._made([call for call in self._calls if call.is_due(now)], now)
 
-    def completed(self, now: float, since: float, names: Collection[str] | None = None) -> Reading | None:
+    def completed(self, now: float, since: float, names: Collection[str] | None = None) -> DeviceReading | None:
         """Return a reading with new values of what was last read before `since`; None if there is nothing to read.
 
         With `names` only those quantities are. DeviceLost as of `read`.
@@ -63,14 +63,14 @@ class Probe:
         """Return what each call costs, by the quantities that it reads."""
         return {", ".join(call.names): call.cost() for call in self._calls}
 
-    def _made(self, calls: Sequence[Call], now: float) -> Reading:
+    def _made(self, calls: Sequence[Call], now: float) -> DeviceReading:
         for call in calls:
             call.make(self._pynvml, now)
         values, missing = {}, {}
         for call in self._calls:
             values |= call.values
             missing |= call.missing
-        return Reading(now, values, missing, values.pop("processes", None))
+        return DeviceReading(now, values, missing, values.pop("processes", None))
 
 
 def _share_out(budget: float, calls: Sequence[Call]) -> None:
@@ -86,7 +86,7 @@ def _share_out(budget: float, calls: Sequence[Call]) -> None:
         call.share = budget * (3 / 5 - len(quick) / 6) / len(slow)
 
 
-def _quick(pynvml: ModuleType, device: Device) -> list[Call]:
+def _quick(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
     """Return what changes within milliseconds."""
     board, power = device.board, {pynvml.NVML_FI_DEV_POWER_INSTANT: ("power", 1e-3)}
     clock = pynvml.nvmlDeviceGetClockInfo
@@ -97,7 +97,7 @@ def _quick(pynvml: ModuleType, device: Device) -> list[Call]:
     ]
 
 
-def _slow(pynvml: ModuleType, device: Device) -> list[Call]:
+def _slow(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
     """Return what lags behind, and what only grows."""
     board, handle, memory = device.board, device.handle, ("memory_used", "memory_free", "memory_total")
     lagging = {
@@ -118,7 +118,7 @@ def _slow(pynvml: ModuleType, device: Device) -> list[Call]:
     ]
 
 
-def _whole(pynvml: ModuleType, device: Device) -> list[Call]:
+def _whole(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
     """Return the rest: what only a view, an export or the doctor asks for."""
     board, pcie = device.board, pynvml.nvmlDeviceGetPcieThroughput
     lagging = {
@@ -202,7 +202,7 @@ def _memory(pynvml: ModuleType, handle: Any) -> dict[str, float]:
     }
 
 
-def _ecc(pynvml: ModuleType, device: Device, kind: int) -> float:
+def _ecc(pynvml: ModuleType, device: NvmlDevice, kind: int) -> float:
     return float(pynvml.nvmlDeviceGetTotalEccErrors(device.board, kind, pynvml.NVML_VOLATILE_ECC))
 
 

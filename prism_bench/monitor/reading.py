@@ -19,7 +19,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DeviceReading:
     """What was read `at` a moment of `time.perf_counter`, the samples' own clock.
 
     `values` by quantity (`quantities.py`), in SI units. What is read more rarely than the rest keeps its last

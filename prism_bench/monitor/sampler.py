@@ -11,7 +11,7 @@ from time import perf_counter, thread_time
 from prism_bench.evidence import Evidence
 from prism_bench.monitor.nvml import DeviceLost
 from prism_bench.monitor.probe import Probe
-from prism_bench.monitor.reading import Reading
+from prism_bench.monitor.reading import DeviceReading
 from prism_bench.monitor.window import COMPARED, evidence_in
 from prism_bench.monitor.xid import XidWatch
 
@@ -101,7 +101,7 @@ class Sampler:
         self._last.append(thread_time() - spent)
         self._longest = max(self._longest, self._clock() - began)
 
-    def _take(self, place: int, read: Callable[[Probe, float], Reading | None]) -> None:
+    def _take(self, place: int, read: Callable[[Probe, float], DeviceReading | None]) -> None:
         """Add what `read` gives for a probe and a moment; `lost` has the reason of a failure."""
         if not self._reading.acquire(timeout=PATIENCE):
             self._lose(place, f"the driver did not answer within {PATIENCE:g} s")
@@ -119,12 +119,12 @@ class Sampler:
             self._cpu += thread_time() - spent
             self._reading.release()
 
-    def latest(self, place: int = 0) -> Reading | None:
+    def latest(self, place: int = 0) -> DeviceReading | None:
         """Return the last reading of a device; None before the first."""
         ring = self._rings[place]
         return ring[-1] if ring else None
 
-    def readings(self, begin: float, end: float, place: int = 0) -> list[Reading]:
+    def readings(self, begin: float, end: float, place: int = 0) -> list[DeviceReading]:
         """Those kept from that stretch of the clock."""
         return [reading for reading in list(self._rings[place]) if begin <= reading.at <= end]
 

@@ -14,8 +14,8 @@ from prism_bench.files import cache_folder
 from prism_bench.monitor import devices as listing
 from prism_bench.monitor import export, gpm
 from prism_bench.monitor.alerts import ActiveAlert, AlertRule, AlertWatch
-from prism_bench.monitor.devices import Device
-from prism_bench.monitor.executions import Executions, Journal
+from prism_bench.monitor.devices import NvmlDevice
+from prism_bench.monitor.executions import ExecutionJournal, Executions
 from prism_bench.monitor.sampler import Sampler
 from prism_bench.monitor.watching import sampling
 
@@ -36,7 +36,7 @@ class Station:
 
     def __init__(self, sampler: Sampler, rules: dict[str, AlertRule], query: export.KernelQuery | None = None) -> None:
         self.sampler, self.executions, self.alerts, self._query = sampler, Executions(), AlertWatch(rules), query
-        self._followed = Journal().follow(time.time() - EARLIER)
+        self._followed = ExecutionJournal().follow(time.time() - EARLIER)
         self._before: list[dict] = [{} for _ in sampler.probes]
 
     def look(self) -> Moment:
@@ -79,7 +79,7 @@ def station(
     BackendUnavailable without NVML; a UsageError for an unknown device, or where none is visible.
     """
 
-    def choose(found: list[Device]) -> Sequence[Device]:
+    def choose(found: list[NvmlDevice]) -> Sequence[NvmlDevice]:
         picked = listing.chosen(found, list(words or ()))
         if not picked:
             said = os.environ.get(listing.VISIBLE)

@@ -9,7 +9,7 @@ from typing import Any
 from prism_bench.errors import BackendUnavailable
 from prism_bench.evidence import Evidence
 from prism_bench.monitor import devices as listing
-from prism_bench.monitor.devices import Device
+from prism_bench.monitor.devices import NvmlDevice
 from prism_bench.monitor.nvml import close, library
 from prism_bench.monitor.probe import Probe
 from prism_bench.monitor.processes import family
@@ -60,7 +60,7 @@ def watched(uuid: str | None, hertz: float = HERTZ) -> Iterator[Sampler | Blind]
 
 @contextmanager
 def sampling(
-    choose: Callable[[list[Device]], Sequence[Device]], *, hertz: float, full: bool, threaded: bool = True
+    choose: Callable[[list[NvmlDevice]], Sequence[NvmlDevice]], *, hertz: float, full: bool, threaded: bool = True
 ) -> Iterator[Sampler]:
     """Yield a sampler of the devices that `choose` picks out of all; BackendUnavailable where NVML cannot be opened.
 
@@ -80,7 +80,9 @@ def sampling(
 class _Preparing:
     """Probes of the chosen devices; by a library opened anew where the one that was open outlived its driver."""
 
-    def __init__(self, pynvml: ModuleType, choose: Callable[[list[Device]], Sequence[Device]], **options: Any) -> None:
+    def __init__(
+        self, pynvml: ModuleType, choose: Callable[[list[NvmlDevice]], Sequence[NvmlDevice]], **options: Any
+    ) -> None:
         self._pynvml, self._choose, self._options, self._ours = pynvml, choose, options, family()
 
     def __call__(self) -> list[Probe]:
@@ -93,7 +95,7 @@ class _Preparing:
         return [Probe(self._pynvml, one, ours=self._ours, **self._options) for one in self._choose(found)]
 
 
-def _found(found: Sequence[Device], uuid: str) -> Device:
+def _found(found: Sequence[NvmlDevice], uuid: str) -> NvmlDevice:
     device = listing.by_uuid(found, uuid)
     if device is None:
         raise BackendUnavailable(f"NVML lists no device {uuid}; its measurements carry no evidence")

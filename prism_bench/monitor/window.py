@@ -5,7 +5,7 @@ from statistics import median
 
 from prism_bench.evidence import Evidence
 from prism_bench.monitor.quantities import reasons_in
-from prism_bench.monitor.reading import Reading
+from prism_bench.monitor.reading import DeviceReading
 
 SPANS = ("sm_clock", "memory_clock", "power", "power_average", "temperature", "utilization")
 _THROTTLED = {"power_throttled": "power", "thermal_throttled": "thermal", "board_throttled": "board"}
@@ -15,8 +15,8 @@ COMPARED = (*_THROTTLED, *_ERRORS, "processes")
 
 
 def evidence_in(
-    readings: Sequence[Reading],
-    before: Reading | None,
+    readings: Sequence[DeviceReading],
+    before: DeviceReading | None,
     seconds: float,
     *,
     xids: Iterable[int] = (),
@@ -45,12 +45,12 @@ def evidence_in(
     )
 
 
-def _span(readings: Sequence[Reading], name: str) -> tuple[float, float, float] | None:
+def _span(readings: Sequence[DeviceReading], name: str) -> tuple[float, float, float] | None:
     values = [reading.values[name] for reading in readings if name in reading.values]
     return (min(values), float(median(values)), max(values)) if values else None
 
 
-def _reasons(readings: Sequence[Reading]) -> dict[str, float]:
+def _reasons(readings: Sequence[DeviceReading]) -> dict[str, float]:
     """Return the share of the readings in which each reason was given; a clock at its highest has none."""
     known = [reading for reading in readings if "clock_reasons" in reading.values]
     counts: dict[str, int] = {}
@@ -60,25 +60,25 @@ def _reasons(readings: Sequence[Reading]) -> dict[str, float]:
     return {word: count / len(known) for word, count in counts.items()}
 
 
-def _neighbours(readings: Sequence[Reading]) -> tuple[tuple[str, ...], bool]:
+def _neighbours(readings: Sequence[DeviceReading]) -> tuple[tuple[str, ...], bool]:
     """Other processes, and whether one of them worked; who does not say is taken to work."""
     others = [process for reading in readings for process in reading.processes or () if process.ours is False]
     return tuple(dict.fromkeys(map(str, others))), any(process.busy is not False for process in others)
 
 
-def _growth(chain: Sequence[Reading], name: str) -> float:
+def _growth(chain: Sequence[DeviceReading], name: str) -> float:
     values = [reading.values[name] for reading in chain if name in reading.values]
     return values[-1] - values[0] if len(values) > 1 else 0.0
 
 
-def _memory_errors(chain: Sequence[Reading]) -> Iterator[str]:
+def _memory_errors(chain: Sequence[DeviceReading]) -> Iterator[str]:
     for name, words in _ERRORS.items():
         grown = _growth(chain, name)
         if grown > 0:
             yield f"{grown:.0f} {words}{'s' if grown > 1 else ''}"
 
 
-def _missing(readings: Sequence[Reading], spans: Mapping[str, object]) -> dict[str, str]:
+def _missing(readings: Sequence[DeviceReading], spans: Mapping[str, object]) -> dict[str, str]:
     if not readings:
         return {"readings": "none fell into the window"}
     found = {}

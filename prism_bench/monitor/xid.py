@@ -7,7 +7,7 @@ from time import perf_counter, thread_time
 from types import ModuleType
 from typing import Any
 
-from prism_bench.monitor.devices import Device
+from prism_bench.monitor.devices import NvmlDevice
 from prism_bench.monitor.nvml import DeviceLost, why_missing
 
 _WAIT_MS = 200
@@ -21,7 +21,7 @@ class XidWatch:
     """
 
     def __init__(
-        self, pynvml: ModuleType, devices: Sequence[Device], clock: Callable[[], float] = perf_counter
+        self, pynvml: ModuleType, devices: Sequence[NvmlDevice], clock: Callable[[], float] = perf_counter
     ) -> None:
         self._pynvml, self._clock = pynvml, clock
         self._devices = [device for device in devices if not device.is_slice]

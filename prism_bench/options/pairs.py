@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prism_bench.run.interleave import Build, Growth
     from prism_bench.run_record import RunRecord
     from prism_bench.saving import Saver
-    from prism_bench.studies.pairs import Effort, Records
+    from prism_bench.studies.pairs import PairEffort, Records
 
 DEFAULT_NOISE = Path("reports/noise")
 NoiseOption = Annotated[Path, typer.Option("--noise", help="Set the folder of the noise floors of machines.")]
@@ -34,7 +34,7 @@ def usual_labels(backend: str) -> tuple[str, ...]:
 
 
 def measured(
-    builds: "tuple[Build, Build]", effort: "Effort", growth: "Growth | None" = None
+    builds: "tuple[Build, Build]", effort: "PairEffort", growth: "Growth | None" = None
 ) -> "tuple[tuple[RunRecord, RunRecord], Saver[Records, object]]":
     """Measure both builds with a progress bar; return the records and what keeps them."""
     from prism_bench.studies.pairs import measure_pair

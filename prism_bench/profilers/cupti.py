@@ -22,7 +22,7 @@ _BUFFER_BYTES = 8 << 20
 _START_FLAG, _END_FLAG = 2, 4  # of markers: CUPTI_ACTIVITY_FLAG_MARKER_START and _END
 
 
-class Collector:
+class ActivityCollector:
     """Watches this process inside a `with` block; afterwards `timeline` has what happened in it.
 
     It may be entered again. `runtime` also records the runtime's calls, for programs that launch

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Quantity:
+class ProfiledValue:
     """A metric's value in SI; None, with the tool's own `text`, where it is no number (`n/a`, a policy's name)."""
 
     value: float | None
@@ -14,7 +14,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Rule:
+class ProfilerAdvice:
     """The tool's opinion about a launch, never ours: `speedup` is its estimate in per cent, `local` to its subject."""
 
     name: str
@@ -34,14 +34,14 @@ class ProfiledLaunch:
 
     id: int
     kernel: str
-    metrics: Mapping[str, Quantity]
+    metrics: Mapping[str, ProfiledValue]
     process: int | None = None
     device: int | None = None
     capability: str | None = None
     grid: tuple[int, ...] = ()
     block: tuple[int, ...] = ()
     ranges: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = field(default=())
+    rules: tuple[ProfilerAdvice, ...] = field(default=())
 
     def value(self, metric: str) -> float | None:
         """Return the metric's value in SI; None where it was not collected or is no number."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from prism_bench.errors import ResultsError
 from prism_bench.foreign_files import table_text_of, whole_number
 from prism_bench.profilers import numbers
-from prism_bench.profilers.launches import ProfiledLaunch, Quantity, Rule
+from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue, ProfilerAdvice
 
 _IDENTITY = frozenset(
     "ID,Process ID,Process Name,Host Name,Kernel Name,Kernel Time,Context,Stream,Block Size,Grid Size,Device,CC".split(
@@ -150,22 +150,22 @@ def _extent(text: str, place: str) -> tuple[int, ...]:
     return tuple(whole_number(part, place) for part in _EXTENT.findall(text))
 
 
-def _quantity(text: str, unit: str, mark: str, place: str) -> Quantity:
+def _quantity(text: str, unit: str, mark: str, place: str) -> ProfiledValue:
     if not numbers.is_number(text):
-        return Quantity(None, unit, text)
+        return ProfiledValue(None, unit, text)
     try:
         value, unit = numbers.to_si(numbers.number(text, mark), unit)
     except ResultsError as error:
         raise ResultsError(f"{place}: {error}") from None
-    return Quantity(value, unit, text)
+    return ProfiledValue(value, unit, text)
 
 
-def _rule(row: Mapping[str, str]) -> Rule:
+def _rule(row: Mapping[str, str]) -> ProfilerAdvice:
     speedup = row.get("Estimated Speedup") or ""
-    return Rule(
-        name=row.get("Rule Name") or "",
-        kind=row.get("Rule Type") or "",
-        text=row.get("Rule Description") or "",
+    return ProfilerAdvice(
+        name=row.get("ProfilerAdvice Name") or "",
+        kind=row.get("ProfilerAdvice Type") or "",
+        text=row.get("ProfilerAdvice Description") or "",
         speedup_kind=row.get("Estimated Speedup Type") or "",
         speedup=float(speedup) if _SPEEDUP.fullmatch(speedup) else None,
     )

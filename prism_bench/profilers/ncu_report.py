@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.errors import BackendUnavailable, ResultsError
-from prism_bench.profilers.launches import ProfiledLaunch, Quantity, Rule
+from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue, ProfilerAdvice
 from prism_bench.profilers.numbers import to_si
 
 
@@ -54,17 +54,17 @@ def _launch(number: int, action: Any) -> ProfiledLaunch:
     )
 
 
-def _plain(metrics: Mapping[str, Quantity], name: str, otherwise: Any = None) -> Any:
+def _plain(metrics: Mapping[str, ProfiledValue], name: str, otherwise: Any = None) -> Any:
     found = metrics.get(name)
     return otherwise if found is None or found.value is None else found.value
 
 
-def _quantity(metric: Any) -> Quantity:
+def _quantity(metric: Any) -> ProfiledValue:
     unit = metric.unit() or ""
     if metric.kind() == metric.ValueKind_STRING or not metric.has_value():
-        return Quantity(None, unit, metric.as_string() or "")
+        return ProfiledValue(None, unit, metric.as_string() or "")
     value, unit = to_si(float(metric.as_double()), unit)
-    return Quantity(value, unit, str(value))
+    return ProfiledValue(value, unit, str(value))
 
 
 def _ranges(action: Any) -> tuple[str, ...]:
@@ -76,9 +76,9 @@ def _ranges(action: Any) -> tuple[str, ...]:
     return tuple(f"{domain.name()}:{name}:" for domain in domains for name in domain.push_pop_ranges())
 
 
-def _rule(result: Mapping[str, Any]) -> Rule:
+def _rule(result: Mapping[str, Any]) -> ProfilerAdvice:
     said, speedup = result["rule_message"], result.get("speedup_estimation", {})
-    return Rule(
+    return ProfilerAdvice(
         name=result["rule_identifier"],
         kind=str(said["type"]),
         text=said["message"],

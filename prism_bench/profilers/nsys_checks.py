@@ -13,7 +13,7 @@ MOST_DEVICES, MOST_THREADS = 128, 1 << 15
 
 
 @dataclass(frozen=True)
-class Rule:
+class ColumnRule:
     """What a column must hold: an SQL condition on it, and the same in words."""
 
     column: str
@@ -21,21 +21,21 @@ class Rule:
     words: str
 
 
-def _integer(column: str, least: int, most: int, words: str) -> Rule:
+def _integer(column: str, least: int, most: int, words: str) -> ColumnRule:
     name = f'"{column}"'
-    return Rule(column, f"typeof({name}) = 'integer' AND {name} BETWEEN {least} AND {most}", words)
+    return ColumnRule(column, f"typeof({name}) = 'integer' AND {name} BETWEEN {least} AND {most}", words)
 
 
-def _or_null(rule: Rule) -> Rule:
-    return Rule(rule.column, f'"{rule.column}" IS NULL OR ({rule.condition})', f"{rule.words}, or NULL")
+def _or_null(rule: ColumnRule) -> ColumnRule:
+    return ColumnRule(rule.column, f'"{rule.column}" IS NULL OR ({rule.condition})', f"{rule.words}, or NULL")
 
 
 _NUMBER = "a whole number"
 _SPAN = (
     _integer("start", -LATEST, LATEST, "a time in nanoseconds"),
     _integer("end", -LATEST, LATEST, "a time in nanoseconds"),
-    Rule("end", '"end" >= start', "no time before its start"),
-    Rule("end", f'"end" - start <= {LONGEST}', "a time at most 30 days after its start"),
+    ColumnRule("end", '"end" >= start', "no time before its start"),
+    ColumnRule("end", f'"end" - start <= {LONGEST}', "a time at most 30 days after its start"),
 )
 _IDS = tuple(_integer(name, -(1 << 63), (1 << 63) - 1, _NUMBER) for name in ("correlationId", "globalPid", "globalTid"))
 _NAME_IDS = ("shortName", "demangledName", "nameId", "textId")
@@ -43,12 +43,12 @@ _NAMES = tuple(_or_null(_integer(name, 0, LATEST, "the id of a name")) for name 
 _RULES = (
     *_SPAN, *_IDS, *_NAMES, _integer("deviceId", 0, MOST_DEVICES - 1, f"a device from 0 to {MOST_DEVICES - 1}"),
     _integer("bytes", 0, _MOST_BYTES, "a number of bytes up to 2^50"),
-    Rule("text", "typeof(text) IN ('text', 'null')", "text, or NULL"),
+    ColumnRule("text", "typeof(text) IN ('text', 'null')", "text, or NULL"),
 )  # fmt: skip
 _EVENT = (_integer("eventType", 0, 1 << 31, "a kind of event"),)
 _STRINGS = (
     _integer("id", 0, LATEST, "a number from 0 on"),
-    Rule("value", "typeof(value) = 'text'", "text"),
+    ColumnRule("value", "typeof(value) = 'text'", "text"),
 )
 
 
@@ -97,7 +97,7 @@ class Checks:
     def _used(self, table: str) -> bool:
         return self._database.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None
 
-    def _rows(self, table: str, rules: Iterable[Rule], condition: str) -> None:
+    def _rows(self, table: str, rules: Iterable[ColumnRule], condition: str) -> None:
         """Raise a ResultsError for the first row that breaks a rule."""
         rules = list(rules)
         sound = " AND ".join(f"({rule.condition})" for rule in rules)

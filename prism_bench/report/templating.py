@@ -46,7 +46,7 @@ def quantity(text: str) -> Markup:
     return Markup('<span class="q">{}<span class="u">{}</span></span>').format(number, unit)
 
 
-class _Kept(BytecodeCache):
+class _TemplateCache(BytecodeCache):
     """Compiled templates, kept where caches are: compiling all of them takes half a second of every report.
 
     What cannot be read or kept is compiled again; Jinja itself asks whether the source is still the same.
@@ -71,7 +71,7 @@ def environment() -> Environment:
     made = Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        bytecode_cache=_Kept(),
+        bytecode_cache=_TemplateCache(),
     )  # fmt: skip
     made.globals.update(
         words=value_text, times=times_text, time_words=time_text, bytes_words=bytes_text, energy_words=energy_text,

@@ -9,7 +9,7 @@ from prism_bench.run_record import CaseResult
 
 
 @dataclass(frozen=True)
-class Check:
+class VerifiedOutput:
     """One output of one case against its reference; `words` names the worst place and the value there."""
 
     case: str
@@ -24,13 +24,13 @@ class Check:
     words: str
 
 
-def checks_of(case: CaseResult) -> list[Check]:
+def checks_of(case: CaseResult) -> list[VerifiedOutput]:
     """Every comparison of the case, the failed ones first."""
     return sorted((_check(case, entry) for entry in case.verification), key=lambda check: check.passed)
 
 
-def _check(case: CaseResult, entry: Mapping[str, Any]) -> Check:
-    return Check(
+def _check(case: CaseResult, entry: Mapping[str, Any]) -> VerifiedOutput:
+    return VerifiedOutput(
         case=case.name,
         output=_plain(entry.get("output")),
         seed=_plain(entry.get("seed")),

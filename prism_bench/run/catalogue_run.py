@@ -11,7 +11,7 @@ from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.measure import shuffled
 from prism_bench.measure.limits import is_bandwidth, measured_limits, peaks_of
 from prism_bench.measure.plausibility import judged
-from prism_bench.monitor.executions import Execution, Journal
+from prism_bench.monitor.executions import Execution, ExecutionJournal
 from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import side_by_side, worth
 from prism_bench.run.orders import MeasuringOrder
@@ -34,7 +34,7 @@ class Run(TaskDriver):
     ) -> None:  # fmt: skip
         super().__init__(catalogue, backend, settings.timeout, place)
         self._settings, self._report = settings, report
-        self._journal = Journal()
+        self._journal = ExecutionJournal()
         self._done = self._total = 0
 
     def measure(self, cases: list[Case], timed: bool = True, others: Iterable[str] = ()) -> None:

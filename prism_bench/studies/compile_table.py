@@ -18,7 +18,7 @@ REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this
 
 
 @dataclass(frozen=True)
-class Row:
+class CompileRow:
     """What one entry takes on one architecture; bytes per thread for stack and spills, per block for shared memory."""
 
     kernel: str
@@ -54,7 +54,7 @@ def compile_check(
     """
     nvrtc_version()
     jobs = [
-        _Job(source, tuple(sorted(entries)), architecture, options)
+        _CompileTask(source, tuple(sorted(entries)), architecture, options)
         for architecture in architectures
         for source, groups in launched(catalogue, filters, architecture, edges).items()
         for options, entries in groups.items()
@@ -69,7 +69,7 @@ def compile_check(
 
 
 @dataclass(frozen=True)
-class _Job:
+class _CompileTask:
     """One source for one architecture: what a process compiles at a time."""
 
     source: Path
@@ -120,11 +120,11 @@ def _rows(job):
     compiled = compile_source(job.source, job.entries, job.architecture, job.options)
     for entry in job.entries:
         used = compiled.resources[compiled.lowered[entry]]
-        yield Row(job.source.stem, entry, job.architecture, used.registers, used.stack_bytes,
+        yield CompileRow(job.source.stem, entry, job.architecture, used.registers, used.stack_bytes,
                   used.spill_stores + used.spill_loads, used.shared_bytes, used.barriers)  # fmt: skip
 
 
-def worsened(rows: Iterable[Row], stored: Iterable[Row]) -> list[Complaint]:
+def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[Complaint]:
     """Report new spills, and registers that grew by more than the allowance; an entry not stored must not spill."""
     before = {row.key: row for row in stored}
     complaints = []
@@ -139,28 +139,29 @@ def worsened(rows: Iterable[Row], stored: Iterable[Row]) -> list[Complaint]:
     return complaints
 
 
-def read_table(path: Path) -> list[Row]:
+def read_table(path: Path) -> list[CompileRow]:
     """Return the stored rows; none where there is no table yet, a ResultsError where it cannot be read."""
     if not path.is_file():
         return []
-    numbers = {field.name for field in fields(Row) if field.type is int}
+    numbers = {field.name for field in fields(CompileRow) if field.type is int}
     try:
         with path.open(newline="") as file:
-            return [Row(**{k: int(v) if k in numbers else v for k, v in line.items()}) for line in csv.DictReader(file)]
+            lines = list(csv.DictReader(file))
+        return [CompileRow(**{k: int(v) if k in numbers else v for k, v in line.items()}) for line in lines]
     except (OSError, TypeError, ValueError) as error:
         raise ResultsError(f"{path}: not a table of compiled resources ({error})") from error
 
 
-def write_table(path: Path, rows: Iterable[Row]) -> None:
+def write_table(path: Path, rows: Iterable[CompileRow]) -> None:
     """Write the rows as CSV, sorted, so that a change is a readable difference."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
+    writer = csv.DictWriter(text, [field.name for field in fields(CompileRow)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(row) for row in sorted(rows, key=lambda row: row.key))
     write_atomically(path, text.getvalue().encode())
 
 
-def merged_table(stored: Iterable[Row], rows: Iterable[Row], known: Iterable[str]) -> list[Row]:
+def merged_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow], known: Iterable[str]) -> list[CompileRow]:
     """Replace the stored rows of each kernel and architecture that was compiled anew; drop kernels not known."""
     rows, known = list(rows), set(known)
     fresh = {(row.kernel, row.architecture) for row in rows}

@@ -13,14 +13,14 @@ from pathlib import Path
 from prism_bench import store
 from prism_bench.files import default_folder
 from prism_bench.run_record import CaseResult, RunRecord
-from prism_bench.studies.record_fuzz import Answer, Ask, Bench
+from prism_bench.studies.record_fuzz import Answer, Ask, FuzzBench
 
 KERNELS = ("softmax", "vector_add")
 _RULERS = ("copy", "fma", "null", "read")
 _SAMPLES = 5  # of each process
 
 
-def bench_in(folder: Path, source: RunRecord, profiled: RunRecord) -> Bench:
+def bench_in(folder: Path, source: RunRecord, profiled: RunRecord) -> FuzzBench:
     """Lay down what the commands read: a few cases of `source`, with the counters that `profiled` has of them."""
     profiles = {case.name: case.profile for case in profiled.cases}
     cases = [replace(_short(case), profile=profiles.get(case.name, {})) for case in _chosen(source)]
@@ -31,7 +31,7 @@ def bench_in(folder: Path, source: RunRecord, profiled: RunRecord) -> Bench:
     part = store.save(_other_part(record), folder / "part.json.gz")
     outputs = folder / "outputs"
     outputs.mkdir()
-    return Bench(folder, runs, old, part, _catalogue(outputs / "kernels"))
+    return FuzzBench(folder, runs, old, part, _catalogue(outputs / "kernels"))
 
 
 def _chosen(source: RunRecord) -> list[CaseResult]:

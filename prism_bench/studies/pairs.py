@@ -15,7 +15,7 @@ Records = tuple[RunRecord, RunRecord]
 
 
 @dataclass(frozen=True)
-class Effort:
+class PairEffort:
     """How two builds are measured: the backend, processes a side, a limit in seconds, and a folder for the records.
 
     With `tuned`, launches follow this machine's choices.
@@ -29,7 +29,7 @@ class Effort:
 
 
 def measure_pair(
-    builds: tuple[Build, Build], chosen: tuple[Applied, Applied], effort: Effort,
+    builds: tuple[Build, Build], chosen: tuple[Applied, Applied], effort: PairEffort,
     report: Callable[[Progress], None], growth: Growth | None = None,
 ) -> tuple[Records, Saver[Records, object]]:  # fmt: skip
     """Measure both builds as `chosen` launches them; return the records and what saved them after every pair.

@@ -33,7 +33,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Bench:
+class FuzzBench:
     """The folder of the fuzz: `old` and `other` are sound records below `runs`, `part` is a part to merge with."""
 
     folder: Path
@@ -56,7 +56,7 @@ class Bench:
 Ask = Callable[[Sequence[object]], Answer]
 
 
-def questions(bench: Bench) -> dict[str, tuple[object, ...]]:
+def questions(bench: FuzzBench) -> dict[str, tuple[object, ...]]:
     """Return the words of every command that reads a record, by its name."""
     record, runs, out = bench.damaged, ("--runs", bench.runs), bench.outputs
     kernels = ("--catalogue", bench.catalogue)
@@ -100,7 +100,9 @@ class Findings:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-def fuzz(bench: Bench, ask: Ask, *, seed: int, count: int, rotating: int = 3, seconds: float = math.inf) -> Findings:
+def fuzz(
+    bench: FuzzBench, ask: Ask, *, seed: int, count: int, rotating: int = 3, seconds: float = math.inf
+) -> Findings:
     """Ask about `count` damaged records: each the commands of ALWAYS and `rotating` others in turn.
 
     After so many `seconds` no other record is begun.
@@ -124,12 +126,12 @@ def fuzz(bench: Bench, ask: Ask, *, seed: int, count: int, rotating: int = 3, se
     return findings
 
 
-def sound_record(bench: Bench) -> dict:
+def sound_record(bench: FuzzBench) -> dict:
     """Return the JSON of the record that is damaged."""
     return json.loads(gzip.decompress(bench.old.read_bytes())) | {"created": "2026-11-05T00:00:00"}
 
 
-def _answered(bench: Bench, ask: Ask, name: str) -> Answer:
+def _answered(bench: FuzzBench, ask: Ask, name: str) -> Answer:
     """Run the command and return its answer; a table that it writes counts as printed."""
     table = bench.outputs / "all.csv"
     table.unlink(missing_ok=True)
@@ -151,7 +153,7 @@ def _ask(name: str, answer: Answer, mutation: Mutation, findings: Findings, befo
     findings.wrong += [(*what, words) for words in before.contradictions(name, answer, mutation)]
 
 
-def _require_inside(bench: Bench, mutation: Mutation, findings: Findings) -> None:
+def _require_inside(bench: FuzzBench, mutation: Mutation, findings: Findings) -> None:
     """Check that nothing is outside the folders that commands may write to."""
     known = {bench.runs, bench.outputs, bench.part, bench.folder / "cache"}
     odd = [path for path in (*bench.folder.iterdir(), *bench.folder.parent.iterdir()) if path not in known]
@@ -169,7 +171,7 @@ class _Truth:
     said: Mapping[str, Mapping]
 
     @staticmethod
-    def of(bench: Bench, ask: Ask, sound: dict) -> "_Truth":
+    def of(bench: FuzzBench, ask: Ask, sound: dict) -> "_Truth":
         bench.damaged.write_bytes(json.dumps(sound).encode())
         said = {name: values_in(name, _answered(bench, ask, name).out) for name in _VALUES}
         bench.damaged.unlink()

@@ -23,7 +23,7 @@ SEED = 20261122
 
 
 @dataclass(frozen=True)
-class Effort:
+class SimulationEffort:
     """Extent of a simulation.
 
     So many `pairs` of runs in which nothing changed, and so many for each planted change, of so many `cases` each; in
@@ -67,7 +67,9 @@ def tallies(
                 yield design, ratio, tally(suite, design)
 
 
-def rows(effort: Effort = Effort(), names: Sequence[str] = tuple(FORMS)) -> Iterator[dict[str, str]]:  # noqa: B008
+def rows(
+    effort: SimulationEffort = SimulationEffort(), names: Sequence[str] = tuple(FORMS)  # noqa: B008
+) -> Iterator[dict[str, str]]:
     """Yield the lines of the table; all designs judge the same suites. `effort.jobs` forms are simulated at once."""
     lines = partial(form_rows, effort=effort)
     if effort.jobs == 1:
@@ -79,7 +81,7 @@ def rows(effort: Effort = Effort(), names: Sequence[str] = tuple(FORMS)) -> Iter
             yield from found
 
 
-def form_rows(name: str, effort: Effort) -> list[dict[str, str]]:
+def form_rows(name: str, effort: SimulationEffort) -> list[dict[str, str]]:
     """Return the lines of one form of noise, one for each design."""
     counts = {1.0: effort.pairs, **dict.fromkeys(PLANTED, effort.planted_pairs)}
     rng = np.random.default_rng([effort.seed, list(FORMS).index(name)])
@@ -116,14 +118,15 @@ def written(path: Path, table: Iterable[Mapping[str, str]]) -> Path:
 def main() -> None:
     """Simulate as the command line demands, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=Effort.cases)
-    parser.add_argument("--pairs", type=int, default=Effort.pairs, help="pairs of runs of the same code")
-    parser.add_argument("--planted-pairs", type=int, default=Effort.planted_pairs, help="for each planted change")
-    parser.add_argument("--seed", type=int, default=Effort.seed)
+    parser.add_argument("--cases", type=int, default=SimulationEffort.cases)
+    parser.add_argument("--pairs", type=int, default=SimulationEffort.pairs, help="pairs of runs of the same code")
+    planted = SimulationEffort.planted_pairs
+    parser.add_argument("--planted-pairs", type=int, default=planted, help="for each planted change")
+    parser.add_argument("--seed", type=int, default=SimulationEffort.seed)
     parser.add_argument("--jobs", type=int, default=1, help="forms of noise that are simulated at once")
     parser.add_argument("--output", type=Path, default=REPOSITORY / "reports" / "judgement" / "simulated.csv")
     chosen = parser.parse_args()
-    table = rows(Effort(chosen.cases, chosen.pairs, chosen.planted_pairs, chosen.seed, chosen.jobs))
+    table = rows(SimulationEffort(chosen.cases, chosen.pairs, chosen.planted_pairs, chosen.seed, chosen.jobs))
     print(written(chosen.output, map(_printed, table)))
 
 

@@ -44,7 +44,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Trial:
+class SoakTrial:
     """One run that was ended: how, when, and what was found. The columns of the table, in their order.
 
     `saved` are results in the last save that the run noted, `found` those in its record; `unsaved` are tasks that were
@@ -63,7 +63,7 @@ class Trial:
     wrong: str
 
 
-COLUMNS = tuple(field.name for field in fields(Trial))
+COLUMNS = tuple(field.name for field in fields(SoakTrial))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Noted:
     unsaved: int = 0
 
 
-class _Job:
+class _SoakProcess:
     """A run under way."""
 
     def __init__(self, plan: Plan, folder: Path, journal: Path) -> None:
@@ -115,7 +115,7 @@ class _Job:
         return "" if code in ((-9, 0, 2) if how == "kill" else (0, 2)) else f"exit code {code}"
 
 
-def soak(plan: Plan, folder: Path) -> Iterator[Trial]:
+def soak(plan: Plan, folder: Path) -> Iterator[SoakTrial]:
     """End run after run in `folder`; yields each as it was found. At last a whole run must still be possible."""
     random, span = Random(plan.seed), SLOWER * _duration(plan, folder)
     ways = ["kill"] * plan.kills + ["burst"] * plan.bursts
@@ -128,11 +128,11 @@ def soak(plan: Plan, folder: Path) -> Iterator[Trial]:
     _duration(plan, folder)
 
 
-def _together(plan: Plan, folder: Path, ways: Sequence[str], rest: tuple[int, Random, float]) -> Iterator[Trial]:
+def _together(plan: Plan, folder: Path, ways: Sequence[str], rest: tuple[int, Random, float]) -> Iterator[SoakTrial]:
     """Start runs at once in one folder, end one after the other, and yield what is found when all have ended."""
     first, random, span = rest
     stale, contents = set(folder.rglob(f".*{ENDING}")), _contents(folder)
-    jobs = [_Job(plan, folder, folder.parent / f"journal-{first + n}") for n in range(len(ways))]
+    jobs = [_SoakProcess(plan, folder, folder.parent / f"journal-{first + n}") for n in range(len(ways))]
     begun, left, ended = time.monotonic(), [], []
     for job, how, after in zip(jobs, ways, sorted(random.uniform(0, span) for _ in ways), strict=True):
         if how == "burst":
@@ -151,7 +151,7 @@ def _together(plan: Plan, folder: Path, ways: Sequence[str], rest: tuple[int, Ra
         wrong += [job.complaint(how)] + [f"child {child} goes on" for child in left[offset]]
         wrong += [f"{path.name} is stale" for path in stale] + [f"{name} was changed" for name in touched]
         wrong += [f"{name} cannot be read" for name in _damaged(folder)]
-        yield Trial(
+        yield SoakTrial(
             first + offset, how, round(ended[offset], 2), one.saves, one.results, found, one.unsaved,
             len(_contents(folder)), len([*folder.rglob(f".*{ENDING}")]), "; ".join(filter(None, wrong)),
         )  # fmt: skip
@@ -184,7 +184,7 @@ def _noted(journal: Path) -> Noted:
 def _duration(plan: Plan, folder: Path) -> float:
     """Return how long a run takes that nobody ends; a ResultsError where it cannot be done."""
     begun = time.monotonic()
-    job = _Job(plan, folder, folder.parent / "journal-whole")
+    job = _SoakProcess(plan, folder, folder.parent / "journal-whole")
     code = job.process.wait()
     complaint = job.complaint("whole")
     if code != 0:
@@ -226,13 +226,13 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def table(trials: Sequence[Trial]) -> Iterator[dict[str, object]]:
+def table(trials: Sequence[SoakTrial]) -> Iterator[dict[str, object]]:
     """Yield the trials as rows of the table."""
     for trial in trials:
         yield asdict(trial)
 
 
-def summary(trials: Sequence[Trial]) -> str:
+def summary(trials: Sequence[SoakTrial]) -> str:
     """Return in one line what the trials found."""
     kinds = {how: sum(one.how == how for one in trials) for how in ("kill", "burst")}
     wrong, unsaved = sum(bool(one.wrong) for one in trials), [one.unsaved for one in trials if one.how == "kill"]
@@ -253,7 +253,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=REPOSITORY / "reports" / "robustness" / "soak.csv")
     chosen = parser.parse_args()
     plan = Plan(REPOSITORY / "tests" / "toys", chosen.kills, chosen.bursts, chosen.writers, seed=chosen.seed)
-    trials: list[Trial] = []
+    trials: list[SoakTrial] = []
     with tempfile.TemporaryDirectory() as folder:
         for trial in soak(plan, (chosen.folder or Path(folder)) / "runs"):
             trials.append(trial)

@@ -30,7 +30,7 @@ def results_of(record: RunRecord) -> int:
     return sum(max((len(one.processes) for one in case.measurements), default=1) for case in record.cases)
 
 
-class Journal:
+class SoakJournal:
     """What the job did, written line by line, so that a kill leaves every line before it."""
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class Journal:
 
 
 @interrupts.guarded
-def job(folder: Path, journal: Journal, catalogue: Path) -> None:
+def job(folder: Path, journal: SoakJournal, catalogue: Path) -> None:
     """Measure the catalogue as `prism-bench run` does; ends with 2 where it was ended before its time."""
     place, found = store.RecordPlace(folder), discover(catalogue)
 
@@ -68,6 +68,6 @@ def job(folder: Path, journal: Journal, catalogue: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        job(Path(sys.argv[1]), Journal(Path(sys.argv[2])), Path(sys.argv[3]))
+        job(Path(sys.argv[1]), SoakJournal(Path(sys.argv[2])), Path(sys.argv[3]))
     finally:
         interrupts.closed()

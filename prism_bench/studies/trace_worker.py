@@ -20,7 +20,7 @@ from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
-from prism_bench.profilers.cupti import Collector
+from prism_bench.profilers.cupti import ActivityCollector
 from prism_bench.profilers.timeline_file import save
 from prism_bench.strict_json import json_line
 
@@ -49,11 +49,11 @@ def _work(order: TraceOrder) -> None:
     """Write the timeline, and next to it the costs as JSON."""
     path, script = Path(order.get("timeline", "")), order.get("script")
     if script:
-        collector, costs = Collector(runtime=True), {}
+        collector, costs = ActivityCollector(runtime=True), {}
         _script(script, collector)
     else:
         backend, catalogue = open_backend(order.get("backend", "")), discover(order.get("catalogue", ""))
-        collector, repeats = Collector(), order.get("repeats", 1)
+        collector, repeats = ActivityCollector(), order.get("repeats", 1)
         costs = {
             name: _sequence(backend, collector, name, [catalogue.case(one) for one in cases], repeats)
             for name, cases in order.get("sequences", {}).items()
@@ -62,7 +62,7 @@ def _work(order: TraceOrder) -> None:
     path.with_suffix(".json").write_text(json_line(costs))
 
 
-def _script(words: Sequence[str], collector: Collector) -> None:
+def _script(words: Sequence[str], collector: ActivityCollector) -> None:
     """Run the script as `python` would, CUPTI watching; what was seen is kept, however it ends."""
     sys.argv = list(words)
     with collector:
@@ -74,7 +74,7 @@ def _script(words: Sequence[str], collector: Collector) -> None:
 
 
 def _sequence(
-    backend: Backend, collector: Collector, name: str, cases: Sequence[Case], repeats: int
+    backend: Backend, collector: ActivityCollector, name: str, cases: Sequence[Case], repeats: int
 ) -> dict[str, float]:
     """Return host seconds per repeat without and with CUPTI: launching alone, without waiting for the device.
 

@@ -7,9 +7,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from prism_bench.alerts.webhook import Destination, Patience, destinations, post
+from prism_bench.alerts.webhook import Destination, RetryPolicy, destinations, post
 
-QUICK = Patience(timeout=5, attempts=3, wait=0.5)
+QUICK = RetryPolicy(timeout=5, attempts=3, wait=0.5)
 SECRET = "s3cr3t"
 
 
@@ -94,7 +94,7 @@ def test_silence_is_not_waited_for(receiver):
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/{SECRET}"
-        assert ("no answer within 0.05 s, 2 attempts", [0.5]) == sent(receiver, url, patience=Patience(0.05, 2, 0.5))
+        assert ("no answer within 0.05 s, 2 attempts", [0.5]) == sent(receiver, url, patience=RetryPolicy(0.05, 2, 0.5))
 
 
 def test_nobody_there(receiver):

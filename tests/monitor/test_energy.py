@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.monitor.energy import Patience, energy_per_launch
+from prism_bench.monitor.energy import EnergyPrecision, energy_per_launch
 
 EACH = 2e-6  # seconds of one launch
 
@@ -29,7 +29,7 @@ class Played:
 
 
 def energy(played, **patience):
-    return energy_per_launch(played.replays(), played.counter, Patience(**patience), played.clock)
+    return energy_per_launch(played.replays(), played.counter, EnergyPrecision(**patience), played.clock)
 
 
 @pytest.mark.parametrize("step", [0.02, 0.05, 0.1])

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from prism_bench.monitor.executions import RING, Execution, Executions, Journal, _parsed
+from prism_bench.monitor.executions import RING, Execution, ExecutionJournal, Executions, _parsed
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_reset_forgets(ring):
 
 @pytest.fixture
 def journal(tmp_path):
-    return Journal(tmp_path / "monitor" / "executions.jsonl", largest=400)
+    return ExecutionJournal(tmp_path / "monitor" / "executions.jsonl", largest=400)
 
 
 ONE, TWO = Execution("relu", 10.0, 1e-6, 8), Execution("softmax", 20.0, None)
@@ -110,7 +110,7 @@ def test_half_a_line_is_waited_for_and_a_damaged_one_passed_over(journal):
 
 def test_a_journal_that_cannot_be_written_is_nobodys_loss(tmp_path):
     (tmp_path / "file").write_text("")
-    journal = Journal(tmp_path / "file" / "executions.jsonl")
+    journal = ExecutionJournal(tmp_path / "file" / "executions.jsonl")
     journal.append([ONE])
     assert [] == next(journal.follow(0.0))
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families  # noqa: E40
 
 from prism_bench.errors import UsageError  # noqa: E402
 from prism_bench.monitor.executions import Executions  # noqa: E402
-from prism_bench.monitor.exporter import Collector, Told, serve  # noqa: E402
+from prism_bench.monitor.exporter import MetricsCollector, Told, serve  # noqa: E402
 from prism_bench.monitor.watching import sampling  # noqa: E402
 
 RECORD = Told(
@@ -32,7 +32,7 @@ def scraped(gpu):
     def scrape(*labels):
         with sampling(lambda found: found, hertz=1, full=True, threaded=False) as sampler:
             sampler.beat()
-            server, thread = serve(Collector(sampler, executions, lambda: RECORD), 0)
+            server, thread = serve(MetricsCollector(sampler, executions, lambda: RECORD), 0)
             try:
                 text = urlopen(f"http://127.0.0.1:{server.server_port}/metrics").read().decode()
             finally:
@@ -90,7 +90,7 @@ def test_kernels_and_the_newest_record_are_told_under_our_prefix(scraped):
 
 
 def test_a_taken_port_and_a_strange_address_are_one_clear_line(gpu):
-    collector = Collector(None, Executions())
+    collector = MetricsCollector(None, Executions())
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

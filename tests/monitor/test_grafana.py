@@ -16,7 +16,7 @@ BOARD = json.loads((Path(__file__).parent.parent.parent / "reports" / "grafana.j
 
 def test_every_panel_asks_for_metrics_that_are_served(gpu):
     with sampling(lambda found: found, hertz=1, full=True, threaded=False) as sampler:
-        collector = exporter.Collector(sampler, Executions())
+        collector = exporter.MetricsCollector(sampler, Executions())
         served = {family.name for family in collector.collect()} | {"prism_bench_kernel_executions_total"}
     asked = {
         name

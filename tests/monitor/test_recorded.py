@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.monitor.quantities import QUANTITIES, REASONS
-from prism_bench.monitor.reading import Reading
+from prism_bench.monitor.reading import DeviceReading
 from prism_bench.monitor.rules import Rules
 from prism_bench.monitor.window import evidence_in
 
@@ -16,7 +16,7 @@ if not RECORDED.is_file():
     pytest.skip("no session was recorded yet; scripts/monitor_proof records one on a GPU", allow_module_level=True)
 
 FOUND = json.loads(RECORDED.read_text())
-READINGS = [Reading(one["at"], one["values"]) for one in FOUND["session"]["readings"]]
+READINGS = [DeviceReading(one["at"], one["values"]) for one in FOUND["session"]["readings"]]
 HERTZ = FOUND["cost"].get("hertz") or FOUND["cost"]["beats"] / FOUND["cost"]["seconds"]
 MARKS = [mark for mark in FOUND["session"]["marks"] if mark["kernel"]]
 

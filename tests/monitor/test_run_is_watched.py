@@ -11,7 +11,7 @@ from prism_bench.backends.null import GPU, SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.measure import Criterion
 from prism_bench.monitor import Rules
-from prism_bench.monitor.executions import Journal
+from prism_bench.monitor.executions import ExecutionJournal
 from prism_bench.run.settings import Watching
 from tests.monitor.conftest import HOPPER
 
@@ -101,7 +101,7 @@ def test_nobody_watches_at_0_hertz(run):
 
 def test_a_monitor_elsewhere_sees_what_was_executed(run):
     run(script={"triple[n=1000]": {"wrong": True}})
-    (found, *_), seen = [next(Journal().follow(0.0))], {}
+    (found, *_), seen = [next(ExecutionJournal().follow(0.0))], {}
     for one in found:
         seen.setdefault(one.kernel, []).append(one.succeeded)
     assert [False] == seen["triple[n=1000]"]

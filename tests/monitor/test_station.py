@@ -9,7 +9,7 @@ from prism_bench.alerts import Outcome
 from prism_bench.errors import UsageError
 from prism_bench.monitor import station as stations
 from prism_bench.monitor.alerts import RULES
-from prism_bench.monitor.executions import Execution, Journal
+from prism_bench.monitor.executions import Execution, ExecutionJournal
 from prism_bench.monitor.station import deliver, station
 
 
@@ -27,7 +27,7 @@ def test_one_look_has_gpms_means(gpu):
 def test_executions_of_runs_elsewhere_are_seen(gpu):
     with station(None, RULES, 1.0, once=True) as post:
         post.look()
-        Journal().append([Execution("relu", stations.time.time(), 1e-6)])
+        ExecutionJournal().append([Execution("relu", stations.time.time(), 1e-6)])
         assert ["relu"] == [row["name"] for row in post.look().snapshot["kernels"]]
 
 

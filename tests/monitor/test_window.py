@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.evidence import Evidence
 from prism_bench.monitor.quantities import reasons_in
-from prism_bench.monitor.reading import Process, Reading
+from prism_bench.monitor.reading import DeviceReading, Process
 from prism_bench.monitor.rules import Rules, remarks
 from prism_bench.monitor.window import evidence_in
 
@@ -14,7 +14,7 @@ WELL = Evidence(0.3, 6, spans={"sm_clock": (1.9e9, 1.98e9, 1.98e9)})
 
 
 def readings(*values, **facts):
-    return [Reading(float(at), one, **facts) for at, one in enumerate(values)]
+    return [DeviceReading(float(at), one, **facts) for at, one in enumerate(values)]
 
 
 def test_spans_are_lowest_median_highest():
@@ -41,7 +41,7 @@ def test_bits_are_told_in_words(bits, words):
 
 
 def test_what_only_grows_counts_from_the_last_reading_ahead():
-    before = Reading(-1.0, {"thermal_throttled": 1.0, "ecc_corrected": 3.0, "ecc_uncorrected": 0.0})
+    before = DeviceReading(-1.0, {"thermal_throttled": 1.0, "ecc_corrected": 3.0, "ecc_uncorrected": 0.0})
     found = evidence_in(
         readings({"thermal_throttled": 1.25, "ecc_corrected": 4.0, "ecc_uncorrected": 2.0}), before, 0.3, xids=[13]
     )

@@ -9,7 +9,7 @@ import pytest
 from prism_bench.analysis.ledger import ledger
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, ResultsError
 from prism_bench.profilers import timeline_file
-from prism_bench.profilers.cupti import Collector
+from prism_bench.profilers.cupti import ActivityCollector
 
 
 class Kind(IntEnum):
@@ -69,7 +69,7 @@ def marker(timestamp, flags, name=None):
 
 
 def collected(api, runtime=False):
-    collector = Collector(runtime, api)
+    collector = ActivityCollector(runtime, api)
     with collector:
         pass
     return collector.timeline()
@@ -91,7 +91,7 @@ def test_ranges_that_the_program_pushes_hold_their_launches():
 
 
 def test_ranges_of_ours_need_no_marker():
-    collector = Collector(api=Cupti(kernel(100, 200, 1)))
+    collector = ActivityCollector(api=Cupti(kernel(100, 200, 1)))
     with collector, collector.range("ours"):
         pass
     timeline = collector.timeline()
@@ -102,7 +102,7 @@ def test_a_range_of_ours_holds_what_its_own_thread_launched():
     """CUPTI tells threads by their pthread id, of which it keeps 32 bits."""
     mine, others = call(1200, 1300, 1), call(1400, 1500, 2)
     mine.thread_id, others.thread_id = threading.get_ident() & 0xFFFFFFFF, (threading.get_ident() + 64) & 0xFFFFFFFF
-    collector = Collector(api=Cupti(kernel(2000, 2100, 1), kernel(2100, 2200, 2), mine, others))
+    collector = ActivityCollector(api=Cupti(kernel(2000, 2100, 1), kernel(2100, 2200, 2), mine, others))
     with collector, collector.range("ours"):
         pass
     assert [("ours", 1)] == [(row.name, row.kernels) for row in ledger(collector.timeline()).ranges]
@@ -111,7 +111,7 @@ def test_a_range_of_ours_holds_what_its_own_thread_launched():
 def test_a_warm_up_is_watched_but_not_told():
     """The clock stands at 1000 when the warm-up begins, at 2000 at its end."""
     warm = kernel(1900, 2100, 1), call(1500, 1600, 1)
-    collector = Collector(api=Cupti(*warm, kernel(3500, 3600, 2), call(3100, 3200, 2)))
+    collector = ActivityCollector(api=Cupti(*warm, kernel(3500, 3600, 2), call(3100, 3200, 2)))
     with collector:
         with collector.warm_up():
             pass
@@ -149,7 +149,7 @@ def test_without_cupti_it_says_what_to_install(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "cupti", None)
     with pytest.raises(BackendUnavailable, match=r"prism-bench\[cupti\]"):
-        Collector()
+        ActivityCollector()
 
 
 def test_a_timeline_survives_its_file(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.errors import UsageError
 from prism_bench.profilers.chips import chip_of, chips, counters
-from prism_bench.profilers.launches import ProfiledLaunch, Quantity
+from prism_bench.profilers.launches import ProfiledLaunch, ProfiledValue
 from prism_bench.profilers.metrics import LOGICAL, REPLACED, SETS, advice, base, combined, computed_by_tool, source_on
 from prism_bench.profilers.metrics import counters as asked
 
@@ -16,7 +16,7 @@ SHARE = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
 
 
 def launched(**metrics):
-    return ProfiledLaunch(0, "kernel", {name: Quantity(value) for name, value in metrics.items()})
+    return ProfiledLaunch(0, "kernel", {name: ProfiledValue(value) for name, value in metrics.items()})
 
 
 def test_names_follow_the_chip():
@@ -69,7 +69,7 @@ def test_every_value_has_a_source_or_a_reason():
 
 
 def test_what_the_tool_does_not_know_is_never_zero():
-    values = combined([ProfiledLaunch(0, "kernel", {READ: Quantity(None, "", "n/a")})], HOPPER)
+    values = combined([ProfiledLaunch(0, "kernel", {READ: ProfiledValue(None, "", "n/a")})], HOPPER)
     assert (None, "the profiler answers 'n/a' to dram__bytes_read.sum") == (
         values["dram_read_bytes"]["value"],
         values["dram_read_bytes"]["reason"],

@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.profilers import ncu_csv
-from prism_bench.profilers.launches import Quantity
+from prism_bench.profilers.launches import ProfiledValue
 
 LONG = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size",'
@@ -29,7 +29,7 @@ def test_the_long_layout():
     launch = only(current('"","dram__bytes.sum","byte","134,221,568"', '"","gpu__time_duration.sum","ns","1,292,928"'))
     assert (0, "void f<1, 2>(int)", "9.0") == (launch.id, launch.kernel, launch.capability)
     assert ((9, 32, 1), (64, 1, 1)) == (launch.grid, launch.block)
-    assert Quantity(134221568.0, "B", "134,221,568") == launch.metrics["dram__bytes.sum"]
+    assert ProfiledValue(134221568.0, "B", "134,221,568") == launch.metrics["dram__bytes.sum"]
     assert 0.001292928 == pytest.approx(launch.value("gpu__time_duration.sum"))
 
 
@@ -94,7 +94,7 @@ def test_several_processes_may_number_launches_alike():
 
 
 def test_what_is_not_supported_is_null_with_the_tools_word():
-    assert Quantity(None, "", "n/a") == only(current('"","x__y.sum","","n/a"')).metrics["x__y.sum"]
+    assert ProfiledValue(None, "", "n/a") == only(current('"","x__y.sum","","n/a"')).metrics["x__y.sum"]
 
 
 @pytest.mark.parametrize(

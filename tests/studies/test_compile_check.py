@@ -11,7 +11,7 @@ from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
 from prism_bench.studies.compile_table import (
     ARCHITECTURES,
     REGISTER_GROWTH,
-    Row,
+    CompileRow,
     compile_check,
     launched,
     left_out,
@@ -26,7 +26,7 @@ from tests.built_in import CATALOGUE
 HERE = Path(__file__).parent
 ZOO, TOYS = HERE.parent / "zoo", HERE.parent / "toys"
 STORED = read_table(HERE.parents[1] / "reports/compile/resources.csv")
-ROW = Row("softmax", "softmax<32, 4>", "90", 40, 0, 0, 264, 1)
+ROW = CompileRow("softmax", "softmax<32, 4>", "90", 40, 0, 0, 264, 1)
 
 
 @pytest.fixture(scope="module")

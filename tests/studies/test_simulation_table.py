@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from prism_bench.studies.noise_forms import FORMS
 from prism_bench.studies.simulated_verdicts import generated
-from prism_bench.studies.simulation_table import DESIGNS, SEED, Effort, rows, tallies, written
+from prism_bench.studies.simulation_table import DESIGNS, SEED, SimulationEffort, rows, tallies, written
 
 PAIRS = 12
 SEQUENTIAL, STORED = DESIGNS[3], DESIGNS[4]
@@ -68,11 +68,11 @@ def test_a_suite_follows_its_seed_and_its_form():
 
 def test_several_processes_write_the_same_table():
     names = ["drift of 1 %", "machine 1 % slower"]
-    assert [*rows(Effort(20, 1, 1, 5), names)] == [*rows(Effort(20, 1, 1, 5, jobs=2), names)]
+    assert [*rows(SimulationEffort(20, 1, 1, 5), names)] == [*rows(SimulationEffort(20, 1, 1, 5, jobs=2), names)]
 
 
 def test_the_table_has_a_line_for_each_form_and_design(tmp_path):
-    path = written(tmp_path / "table.csv", rows(Effort(20, 1, 1, 5), ["drift of 1 %"]))
+    path = written(tmp_path / "table.csv", rows(SimulationEffort(20, 1, 1, 5), ["drift of 1 %"]))
     with path.open() as file:
         found = list(csv.DictReader(file))
     assert [("drift of 1 %", design.words) for design in DESIGNS] == [(row["noise"], row["processes"]) for row in found]

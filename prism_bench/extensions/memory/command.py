@@ -28,7 +28,7 @@ PLACE = worker_of("prism_bench.extensions.memory.worker")
 
 
 @dataclass(frozen=True)
-class _Effort:
+class _MemoryEffort:
     """What is measured on which backend, in how many processes, and when the last round may begin."""
 
     catalogue: "Catalogue"
@@ -81,7 +81,7 @@ def command(
     begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
     save = Saver(_writer(records))
     with interrupts.held():
-        effort = _Effort(options.open_catalogue(catalogue), opened, processes, time_limit and begun + time_limit)
+        effort = _MemoryEffort(options.open_catalogue(catalogue), opened, processes, time_limit and begun + time_limit)
         with tempfile.TemporaryDirectory() as folder:
             measured, missing = _measured(trace or [], allocator or [], effort, records or Path(folder), save=save)
         _print_paths(save.finish(measured) or [])
@@ -121,7 +121,7 @@ def _read(folder: Path) -> "Contest":
 
 
 def _measured(
-    paths: list[Path], allocators: list[str], effort: _Effort, folder: Path, *,
+    paths: list[Path], allocators: list[str], effort: _MemoryEffort, folder: Path, *,
     save: "Callable[[dict[str, RunRecord]], None]",
 ) -> "tuple[dict[str, RunRecord], dict[str, str]]":  # fmt: skip
     """Return records by allocator, and by allocator why there is none; the time that recording takes counts too."""
@@ -141,7 +141,7 @@ def _measured(
     return records, {side.name: side.missing for side in sides if side.missing}
 
 
-def _recorded(effort: _Effort, folder: Path, programs: "Programs | None") -> list[Path]:
+def _recorded(effort: _MemoryEffort, folder: Path, programs: "Programs | None") -> list[Path]:
     """Record traces of the installed programs and of a catalogue run; add one made at random."""
     from prism_bench.extensions.memory import trace
     from prism_bench.extensions.memory.synthetic import random_trace

@@ -22,7 +22,7 @@ import cupy
 
 from prism_bench.errors import UsageError
 from prism_bench.extensions.memory.free_blocks import Block
-from prism_bench.extensions.memory.limits import Limits
+from prism_bench.extensions.memory.limits import PoolLimits
 from prism_bench.extensions.memory.pool import SizeClassPool
 
 _runtime, _Pointer = cupy.cuda.runtime, cupy.cuda.MemoryPointer
@@ -110,7 +110,7 @@ class PooledBlock(cupy.cuda.memory.BaseMemory):
 class PoolAllocator:
     """For `cupy.cuda.set_allocator`; serves the device that was current when it was made."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: PoolLimits | None = None) -> None:
         self.pool = SizeClassPool(CudaSource(), limits)
         self._device = _runtime.getDevice()
         self._lease = partial(PooledBlock, self.pool, self._device)

@@ -8,7 +8,7 @@ LEAST = 512  # bytes; what CuPy aligns to, so that no class is finer than its ow
 
 
 @dataclass(frozen=True)
-class Limits:
+class PoolLimits:
     """Limits of a pool.
 
     `cap`: bytes that may be free; `per_class`: free blocks of one size; `seconds`: how long a block may be free;

@@ -7,7 +7,7 @@ and size alone. What it takes is not.
 from collections.abc import Hashable
 from itertools import count
 
-from prism_bench.extensions.memory.limits import Limits
+from prism_bench.extensions.memory.limits import PoolLimits
 from prism_bench.extensions.memory.pool import SizeClassPool
 from prism_bench.extensions.memory.state import PoolState
 from prism_bench.extensions.memory.trace import Trace
@@ -47,7 +47,7 @@ class CountingSource:
         return 0.0
 
 
-def planned(trace: Trace, limits: Limits | None = None) -> PoolState:
+def planned(trace: Trace, limits: PoolLimits | None = None) -> PoolState:
     """Return the pool's counts after the trace, if all of it were on one stream and took no time."""
     pool, live = SizeClassPool(CountingSource(), limits), {}
     for event in trace.events:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable
 
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.extensions.memory.free_blocks import Block, FreeBlocks
-from prism_bench.extensions.memory.limits import Limits, class_of
+from prism_bench.extensions.memory.limits import PoolLimits, class_of
 from prism_bench.extensions.memory.source import Source
 from prism_bench.extensions.memory.state import PoolState
 
@@ -37,8 +37,8 @@ class Lease:
 class SizeClassPool:
     """See the module. Safe to use from several threads; useless in a forked child, where CUDA is."""
 
-    def __init__(self, source: Source, limits: Limits | None = None) -> None:
-        self._source, self.limits = source, limits or Limits()
+    def __init__(self, source: Source, limits: PoolLimits | None = None) -> None:
+        self._source, self.limits = source, limits or PoolLimits()
         self._lock = threading.Lock()
         self._late: deque[tuple[Lease, Hashable]] = deque()
         self._free = FreeBlocks()

@@ -24,7 +24,7 @@ DEFAULT_KEPT = Path("reports/pipelines")
 
 
 @dataclass(frozen=True)
-class _Effort:
+class _PipelineEffort:
     """What is measured on which backend, at which label, in how many processes, and for how long."""
 
     catalogue: "Catalogue"
@@ -75,7 +75,7 @@ def command(
     words = list(options.patterns(names, filter))
     label = label or ("small" if opened.name == "emulator" else "S0")
     found, tuning = _launched(words, options.open_catalogue(catalogue), label, opened, tuned)
-    effort = _Effort(found, opened.name, label, processes, not verify_only, time_limit)
+    effort = _PipelineEffort(found, opened.name, label, processes, not verify_only, time_limit)
     save = _saver(records or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None), tuning)
     with interrupts.held():
         record = _measured(words, form or [], effort, save=save)
@@ -125,7 +125,7 @@ def _launched(
 
 
 def _measured(
-    names: list[str], forms: list[str], effort: _Effort, *, save: "Callable[[RunRecord], None]"
+    names: list[str], forms: list[str], effort: _PipelineEffort, *, save: "Callable[[RunRecord], None]"
 ) -> "RunRecord":
     from prism_bench.extensions.pipelines import pipelines
     from prism_bench.extensions.pipelines.worker import PLACE, tasks_of

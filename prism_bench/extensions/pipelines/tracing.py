@@ -9,7 +9,7 @@ from prism_bench.profilers.timeline import Timeline
 from prism_bench.run_record import JsonTable
 
 if TYPE_CHECKING:  # CUPTI is optional
-    from prism_bench.profilers.cupti import Collector
+    from prism_bench.profilers.cupti import ActivityCollector
 
 EVALUATIONS = 10
 
@@ -18,7 +18,7 @@ class PipelineTracer:
     """The tracer of a process, which CUPTI allows once; without CUPTI every profile has the reason."""
 
     def __init__(self) -> None:
-        self._collector: Collector | None = None
+        self._collector: ActivityCollector | None = None
 
     def profile(self, name: str, prepared: Prepared, make: Callable[[], Callable[[], None]]) -> JsonTable:
         """Return the profile of the form that `make` makes: values of one evaluation, or null with the reason."""
@@ -30,10 +30,10 @@ class PipelineTracer:
 
     def _watched(self, name: str, prepared: Prepared, make: Callable[[], Callable[[], None]]) -> Timeline:
         """Trace the form, made while CUPTI watches: a graph that was made before need not show its kernels."""
-        from prism_bench.profilers.cupti import Collector
+        from prism_bench.profilers.cupti import ActivityCollector
 
         if self._collector is None:
-            self._collector = Collector()
+            self._collector = ActivityCollector()
         prepared.flow.synchronize()
         with self._collector:
             evaluate = make()

@@ -10,7 +10,7 @@ from prism_bench.errors import ResultsError
 
 
 @dataclass(frozen=True)
-class Newest:
+class NewestReading:
     """What is known of one `machine`: the `reading` of its newest readable record, and why others were passed by."""
 
     machine: str
@@ -18,7 +18,7 @@ class Newest:
     passed_by: tuple[str, ...] = ()
 
 
-def newest_by_machine(runs: Path) -> list[Newest]:
+def newest_by_machine(runs: Path) -> list[NewestReading]:
     """One for each folder of records below `runs`, by name; budgets are those of the catalogue next to the package.
 
     A ResultsError where a device's budgets are not right, or not for its records.
@@ -28,7 +28,7 @@ def newest_by_machine(runs: Path) -> list[Newest]:
     return [_newest(folder, catalogue) for folder in machines]
 
 
-def _newest(folder: Path, catalogue: Catalogue | None) -> Newest:
+def _newest(folder: Path, catalogue: Catalogue | None) -> NewestReading:
     passed_by = []
     for path in reversed([one for one in store.records_in(folder.parent) if one.parent == folder]):
         try:
@@ -36,5 +36,5 @@ def _newest(folder: Path, catalogue: Catalogue | None) -> Newest:
         except ResultsError as error:
             passed_by.append(f"{path.name}: {str(error).removeprefix(f'{path}: ')}")
         else:
-            return Newest(folder.name, read(record, catalogue), tuple(passed_by))
-    return Newest(folder.name, None, tuple(passed_by))
+            return NewestReading(folder.name, read(record, catalogue), tuple(passed_by))
+    return NewestReading(folder.name, None, tuple(passed_by))

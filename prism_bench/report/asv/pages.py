@@ -10,7 +10,7 @@ from prism_bench.analysis.against_history import ENOUGH
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.roofline import plotted
-from prism_bench.report.asv.newest import Newest
+from prism_bench.report.asv.newest import NewestReading
 from prism_bench.report.asv.past import Past, largest
 from prism_bench.report.asv.step_chart import step_chart
 from prism_bench.report.machine import machine_name
@@ -39,7 +39,7 @@ class Promise:
     why: str
 
 
-def document(name: str, machines: Sequence[Newest], past: Past) -> str:
+def document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
     """The page called `name` as text."""
     template = environment().get_template(f"asv/{name}.html")
     return template.render(

@@ -14,7 +14,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.report.site import pages
 from prism_bench.report.site.context import SiteContext, contexts
-from prism_bench.report.site.newest import Newest, newest_of_each
+from prism_bench.report.site.newest import NewestRecord, newest_of_each
 from prism_bench.report.site.page import MENU, Page, file_name, plain
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.record_lists import RecordList, record_lists
@@ -80,7 +80,7 @@ def _no_collection():
 
 
 def _files(
-    folder: Path, nights: list[Newest], history: History, places: Places, catalogue: Catalogue | None, *,
+    folder: Path, nights: list[NewestRecord], history: History, places: Places, catalogue: Catalogue | None, *,
     tell: Callable[[str], None],
 ) -> Iterator[tuple[str, bytes | None]]:  # fmt: skip
     """Every file of the site: its name and its content, None for one that is there as it should be."""
@@ -105,7 +105,7 @@ def _folders(nights):
     return ["", *(f"machines/{file_name(f'{one.machine}-{one.record.backend}')}/" for one in nights[1:])]
 
 
-def _other_machine(other: Newest, there: str, here: str) -> dict[str, Any]:
+def _other_machine(other: NewestRecord, there: str, here: str) -> dict[str, Any]:
     """Return another machine as a page names it."""
     return {"machine": other.machine, "backend": other.record.backend, "created": other.record.created,
             "link": "../" * here.count("/") + there + "index.html"}  # fmt: skip

@@ -20,7 +20,7 @@ from prism_bench.analysis.trend.shifts import Shift, shifts
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.report.site.against import against
-from prism_bench.report.site.newest import Newest
+from prism_bench.report.site.newest import NewestRecord
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.shown import ShownCase, judged, newest_cases
 from prism_bench.run_record import RunRecord
@@ -137,7 +137,7 @@ def context_of(
 
 
 def contexts(
-    nights: Sequence[Newest], history: History, places: Places, catalogue: Catalogue | None
+    nights: Sequence[NewestRecord], history: History, places: Places, catalogue: Catalogue | None
 ) -> Iterator[SiteContext]:
     """Yield the context of each newest run."""
     machines = {facts.machine for facts in history.records}

@@ -12,7 +12,7 @@ from prism_bench.store import History
 
 
 @dataclass(frozen=True)
-class Newest:
+class NewestRecord:
     """The newest readable `record` of a machine and backend, at `path`, and the newer files that were passed by."""
 
     machine: str
@@ -23,7 +23,7 @@ class Newest:
 
 def newest_of_each(
     history: History, places: Places, given: RunRecord | None = None, path: Path | None = None
-) -> list[Newest]:
+) -> list[NewestRecord]:
     """Return the newest of each machine and backend; first the `given` one, or the newest of all.
 
     A ResultsError where no record can be read.
@@ -35,17 +35,17 @@ def newest_of_each(
         if (facts.machine, facts.backend) not in known and (places.runs / facts.file).is_file():
             known.add((facts.machine, facts.backend))
             record = store.read(places.runs / facts.file)
-            found.append(Newest(facts.machine, record, places.runs / facts.file, _of(facts.machine, problems)))
+            found.append(NewestRecord(facts.machine, record, places.runs / facts.file, _of(facts.machine, problems)))
     if not found:
         store.newest(places.runs)
         raise ResultsError(history.problems[0].reason)
     return found
 
 
-def _given(record: RunRecord, path: Path, history: History) -> Newest:
+def _given(record: RunRecord, path: Path, history: History) -> NewestRecord:
     problems = tuple(f"{one.file}: {one.reason}" for one in history.problems)
     machine = str(record.machine["id"])
-    return Newest(machine, record, path, _of(machine, problems))
+    return NewestRecord(machine, record, path, _of(machine, problems))
 
 
 def _of(machine: str, problems: Sequence[str]):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.analysis.noise_file import stored_noise
-from prism_bench.report.site.newest import Newest
+from prism_bench.report.site.newest import NewestRecord
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.series_data import Data, nights_data, noise_data
 from prism_bench.report.site.sides import side_name
@@ -43,12 +43,12 @@ class RecordList:
                 "noise": self.noise.name if self.noise else None}  # fmt: skip
 
 
-def record_lists(nights: Mapping[str, Newest], history: History, places: Places) -> list[RecordList]:
+def record_lists(nights: Mapping[str, NewestRecord], history: History, places: Places) -> list[RecordList]:
     """Return the list for each newest run, by the place of its pages."""
     return [_record_list(place, one, history, places) for place, one in nights.items()]
 
 
-def _record_list(place, one: Newest, history, places):
+def _record_list(place, one: NewestRecord, history, places):
     own = [facts for facts in history.records if (facts.machine, facts.backend) == (one.machine, one.record.backend)]
     paths = [_path(facts, one, places) for facts in own]
     names = [side_name(path) for path in paths]
@@ -58,7 +58,7 @@ def _record_list(place, one: Newest, history, places):
                  noise_data(noise) if noise else None, list(sides.items()))  # fmt: skip
 
 
-def _path(facts: Facts, one: Newest, places: Places) -> Path:
+def _path(facts: Facts, one: NewestRecord, places: Places) -> Path:
     """Return the record's path; one that was named on the command line may be anywhere."""
     newest = (utc(one.record.created), one.record.commit) == (facts.created, facts.commit)
     return one.path if newest else places.runs / facts.file

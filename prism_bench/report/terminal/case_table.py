@@ -15,7 +15,7 @@ VERDICTS = ("missed", "undecided", "expired", "unmeasured", "met")  # the worst 
 
 
 @dataclass(frozen=True)
-class Row:
+class CaseRow:
     """One case: its cells by column, its verdict on the budgets, and the numbers of its footnotes by column."""
 
     case: CaseResult
@@ -36,7 +36,7 @@ class CaseTable:
     """The table: `columns` that hold anything, `rows`, the `notes` that cells point at, `absent` metrics."""
 
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[CaseRow, ...]
     notes: tuple[str, ...]
     absent: tuple[str, ...]
 
@@ -77,7 +77,7 @@ def table_of(lines: Sequence[Line]) -> CaseTable:
     rows = []
     for line in lines:
         marks = {key: notes.setdefault(cell.reason, len(notes) + 1) for key, cell in line.cells.items() if cell.reason}
-        rows.append(Row(line.case, line.workload, line.cells, line.budget, marks))
+        rows.append(CaseRow(line.case, line.workload, line.cells, line.budget, marks))
     kept = tuple(column for column in COLUMNS if any(_filled(row.cells[column.key]) for row in rows))
     absent = tuple(metric_words(metric) for metric in MEASURED if not _measured(lines, metric))
     return CaseTable(kept, tuple(rows), tuple(notes), absent)

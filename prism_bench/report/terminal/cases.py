@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.case import Case
-from prism_bench.studies.compile_table import Complaint, Row
+from prism_bench.studies.compile_table import CompileRow, Complaint
 from prism_bench.studies.traffic import CaseTraffic
 from prism_bench.units import bytes_text, rate_text
 
@@ -68,14 +68,14 @@ def _traffic_cells(row: CaseTraffic) -> tuple[str, ...]:
 
 
 def compile_json(
-    rows: Sequence[Row], complaints: Sequence[Complaint], left_out: Sequence[Complaint]
+    rows: Sequence[CompileRow], complaints: Sequence[Complaint], left_out: Sequence[Complaint]
 ) -> dict[str, list[dict[str, object]]]:
     """Return what `prism-bench compile --json` prints."""
     parts = {"entries": rows, "complaints": complaints, "left_out": left_out}
     return {name: [asdict(one) for one in part] for name, part in parts.items()}
 
 
-def compile_table(rows: Sequence[Row], architectures: Sequence[str]) -> Table:
+def compile_table(rows: Sequence[CompileRow], architectures: Sequence[str]) -> Table:
     """Return registers and spilled bytes of every entry by architecture, and the most shared memory."""
     title = f"registers (spilled bytes) of {len({row.kernel for row in rows})} kernels"
     table = Table(title=title, title_justify="left")
@@ -84,7 +84,7 @@ def compile_table(rows: Sequence[Row], architectures: Sequence[str]) -> Table:
     for architecture in architectures:
         table.add_column(f"sm_{architecture}", justify="right")
     table.add_column("shared", justify="right")
-    by_entry: dict[tuple[str, str], dict[str, Row]] = {}
+    by_entry: dict[tuple[str, str], dict[str, CompileRow]] = {}
     for row in rows:
         by_entry.setdefault((row.kernel, row.entry), {})[row.architecture] = row
     for (kernel, entry), found in sorted(by_entry.items()):
@@ -93,7 +93,7 @@ def compile_table(rows: Sequence[Row], architectures: Sequence[str]) -> Table:
     return table
 
 
-def _registers(row: Row | None) -> str | Text:
+def _registers(row: CompileRow | None) -> str | Text:
     if row is None:
         return "-"
     return Text(f"{row.registers} ({row.spill_bytes})", "red") if row.spill_bytes else str(row.registers)

@@ -14,7 +14,7 @@ from prism_bench.measure.limits import is_bandwidth
 from prism_bench.report.cells import Cell, Column
 from prism_bench.report.headline import headline, tiles
 from prism_bench.report.machine import devices_text, machine_name
-from prism_bench.report.terminal.case_table import CaseTable, Row, case_table
+from prism_bench.report.terminal.case_table import CaseRow, CaseTable, case_table
 from prism_bench.run_record import RunRecord
 from prism_bench.units import rate_text, time_text
 
@@ -120,7 +120,7 @@ def _text(cell: Cell, note: int | None) -> Text:
     return text
 
 
-def _state(row: Row) -> Text:
+def _state(row: CaseRow) -> Text:
     style = {"ok": "green", "skipped": "yellow"}.get(row.state, "bold red")
     return Text(row.state, style=style)
 

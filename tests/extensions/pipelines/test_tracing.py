@@ -49,7 +49,7 @@ def prepared():
 
 
 def test_values_are_those_of_one_evaluation(prepared, monkeypatch):
-    monkeypatch.setattr(cupti, "Collector", Planted)
+    monkeypatch.setattr(cupti, "ActivityCollector", Planted)
     calls, tracer, before = [], PipelineTracer(), Planted.made
 
     def made():
@@ -72,6 +72,6 @@ def test_a_tool_that_fails_costs_its_values_alone(prepared, monkeypatch, error):
     def broken():
         raise error
 
-    monkeypatch.setattr(cupti, "Collector", broken)
+    monkeypatch.setattr(cupti, "ActivityCollector", broken)
     share = PipelineTracer().profile("toy:graph", prepared, lambda: lambda: None)["values"]["overlap_share"]
     assert (None, str(error)) == (share["value"], share["reason"])

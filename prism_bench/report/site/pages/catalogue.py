@@ -8,7 +8,7 @@ from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.shown import ShownCase
 from prism_bench.report.site.sparkline import sparkline
-from prism_bench.report.terminal.case_table import VERDICTS, Row, table_of
+from prism_bench.report.terminal.case_table import VERDICTS, CaseRow, table_of
 from prism_bench.workload import LABELS
 
 _ORIGINS = {"newest": "measured", "older": "older", "round": "round"}  # the best first: it represents the row
@@ -69,7 +69,7 @@ def _peer(told: ShownCase | None) -> dict[str, Any] | None:
 
 def _budget(told: Sequence[ShownCase]) -> str:
     """The worst verdict of all its cases; an empty word where nothing was promised."""
-    rows: Sequence[Row] = table_of([one.line for one in told]).rows
+    rows: Sequence[CaseRow] = table_of([one.line for one in told]).rows
     words = [row.budget.sort for row in rows if row.budget.sort]
     return next((word for word in VERDICTS if word in words), "")
 

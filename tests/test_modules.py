@@ -1,0 +1,48 @@
+"""Modules of the package: each can be imported, and each class has a name of its own."""
+
+import ast
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted((ROOT / "prism_bench").rglob("*.py"))
+
+# Modules that need a package with a GPU behind it, which the environment of the tests may lack.
+NEED_GPU_PACKAGES = {
+    "prism_bench.extensions.memory.allocators": "cupy",
+    "prism_bench.extensions.memory.cupy_extents": "cupy",
+    "prism_bench.extensions.memory.cupy_pool": "cupy",
+    "prism_bench.extensions.memory.recorder": "cupy",
+    "prism_bench.extensions.memory.worker": "cupy",
+}
+
+
+def test_every_module_is_imported():
+    """Import all of them in a new process, where no module is loaded yet."""
+    names = {_module(path) for path in SOURCES if path.stem != "__main__"}
+    assert len(names) > 100, "the modules were not found"
+    assert set(NEED_GPU_PACKAGES) <= names, "a module that is named here does not exist"
+    lacking = {name for name, package in NEED_GPU_PACKAGES.items() if find_spec(package) is None}
+    script = "import sys; from importlib import import_module; [import_module(name) for name in sys.argv[1:]]"
+    words = [sys.executable, "-c", script, *sorted(names - lacking)]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    assert 0 == done.returncode, done.stderr
+
+
+def _module(path: Path) -> str:
+    """Return the dotted name of a module of the package."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def test_a_class_name_is_used_once():
+    homes: dict[str, list[str]] = {}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert len(homes) > 100, "the classes were not read"
+    reused = {name: places for name, places in homes.items() if len(places) > 1}
+    assert not reused, f"name each class after what it is: {reused}"
