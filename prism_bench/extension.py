@@ -33,8 +33,8 @@ class Extension:
     `commands` are modules with a `NAME` and a `command`; `pages` are pages of the site, whose templates are in the
     extension's folder `templates/site`; `checks` are functions (`module:function`) that yield checks of the doctor.
     `programs` (`module:class`) offers whole programs to other extensions (`run.task_worker.Programs`), and `readers`
-    (`module:name`) are readers of files, as subjects of the study that damages such files. `rules` are keys that it
-    reads from `[rules]` of a device's file of budgets.
+    (`module:function`) returns readers of files, as subjects of the study that damages such files. `rules` are keys
+    that it reads from `[rules]` of a device's file of budgets.
     """
 
     name: str

@@ -1,14 +1,16 @@
 """Two backends on the same inputs: how far apart a kernel's outputs are, against its own tolerance, and where most."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+from prism_bench.array_types import AnyArray
 from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal
-from prism_bench.case import Case
+from prism_bench.case import Case, InputArray
 from prism_bench.catalogue import discover
 from prism_bench.tolerance import Comparison, Tolerance, compare
 
@@ -35,7 +37,7 @@ class Difference:
         """`out[3, 4]`: the element that most exceeds what it is allowed, or differs most."""
         return f"{self.output}[{', '.join(map(str, self.found.place))}] of {self.case}"
 
-    def __str__(self):
+    def __str__(self) -> str:
         found = self.found
         return (
             f"{self.place}: {found.actual:.9g} against {found.expected:.9g} ({self.tolerance}, twice; normwise "
@@ -48,10 +50,10 @@ def differences(one: Backend, other: Backend, case: Case, seed: int = 0) -> list
     inputs = case.inputs(seed)
     ours, theirs = (_outputs(backend, case, inputs) for backend in (one, other))
     arrays = {name: array.on(np) for name, array in inputs.items()}
-    return [_difference(case, name, ours[name], theirs[name], arrays) for name in _told(case)]
+    return [_difference(case, name, ours[name], theirs[name], arrays) for name in _compared(case)]
 
 
-def kernels(filters=()) -> list[str]:
+def kernels(filters: Iterable[str] = ()) -> list[str]:
     """Return every kernel and variant that has outputs to compare, as `matmul` and `matmul:naive`."""
     return list(dict.fromkeys(case.kernel for case in _catalogue().edges(filters) if case.spec.outputs))
 
@@ -62,16 +64,16 @@ def row(kernel: str, one: str, other: str) -> dict[str, object]:
     return _line(kernel, cases, lambda case: differences(_opened(one), _opened(other), case))
 
 
-def recorded_row(kernel: str, one: str, verified: dict[str, tuple[dict, ...]]) -> dict[str, object]:
+def recorded_row(kernel: str, one: str, verified: Mapping[str, tuple[dict[str, Any], ...]]) -> dict[str, object]:
     """Return the same against a record: `verified` has its verification of each case. One element is compared.
 
     A record keeps of an output the element that came nearest to its limit, or was furthest from the reference.
     """
     cases = [case for case in _catalogue().edges_of(kernel) if case.name in verified]
-    return _line(kernel, cases, lambda case: [*recorded(_opened(one), case, verified[case.name])])
+    return _line(kernel, cases, lambda case: recorded(_opened(one), case, verified[case.name]))
 
 
-def recorded(backend: Backend, case: Case, entries: Iterable[dict]) -> Iterator[Difference]:
+def recorded(backend: Backend, case: Case, entries: Iterable[dict[str, Any]]) -> Iterator[Difference]:
     """Compare what `backend` writes to the places that a record has values of, within twice the tolerance."""
     for entry in entries:
         if entry.get("place") and entry["compared"]:
@@ -82,11 +84,11 @@ def recorded(backend: Backend, case: Case, entries: Iterable[dict]) -> Iterator[
             yield replace(difference, found=replace(difference.found, compared=1))
 
 
-def _with(ours, entry):
+def _with(ours: AnyArray, entry: dict[str, Any]) -> AnyArray:
     """Return `ours` with the record's value in its place, unless they are the same double: a record holds no more."""
-    theirs, place, told = ours.copy(), tuple(entry["place"]), float(entry["actual"])
-    if float(ours[place]) != told:
-        theirs[place] = told
+    theirs, place, recorded_value = ours.copy(), tuple(entry["place"]), float(entry["actual"])
+    if float(ours[place]) != recorded_value:
+        theirs[place] = recorded_value
     return theirs
 
 
@@ -97,10 +99,12 @@ def split(cases: Iterable[Case]) -> tuple[list[Case], dict[str, str]]:
     return runs, {case.name: reason for case, reason in reasons.items() if reason is not None}
 
 
-def _line(kernel, cases, compared):
+def _line(
+    kernel: str, cases: list[Case], compared: Callable[[Case], Iterable[Difference]]
+) -> dict[str, object]:
     name, _, variant = kernel.partition(":")
     emulated, lacking = split(cases)
-    line = {"kernel": name, "variant": variant, "cases": len(emulated or cases)}
+    line: dict[str, object] = {"kernel": name, "variant": variant, "cases": len(emulated or cases)}
     if lacking and not emulated:
         return {**line, "verdict": f"{NOT_EMULATED}: {next(iter(lacking.values()))}"}
     try:
@@ -128,7 +132,7 @@ _opened = cache(open_backend)
 _catalogue = cache(discover)
 
 
-def _outputs(backend, case, inputs):
+def _outputs(backend: Backend, case: Case, inputs: Mapping[str, InputArray]) -> dict[str, AnyArray]:
     """Return what the case leaves in its outputs, on the host."""
     with backend.prepare(case, inputs) as runnable:
         runnable()
@@ -136,13 +140,15 @@ def _outputs(backend, case, inputs):
         return {name: array.get() if hasattr(array, "get") else array.copy() for name, array in arrays.items()}
 
 
-def _told(case):
+def _compared(case: Case) -> list[str]:
     """Return the names of the outputs that are compared: golden data may leave some out."""
     golden = case.golden and case.golden.expected
     return list(golden or [output.name for output in case.spec.outputs])
 
 
-def _difference(case, name, actual, expected, arrays):
+def _difference(
+    case: Case, name: str, actual: AnyArray, expected: AnyArray, arrays: Mapping[str, AnyArray]
+) -> Difference:
     import scipy.special
 
     allowance = case.correctness.allowance(name, arrays, np, scipy.special)

@@ -2,17 +2,18 @@
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from prism_bench.case import Device
+from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import compile_source, nvrtc_version
 from prism_bench.errors import CompilationFailed, ResultsError, UsageError
 from prism_bench.files import write_atomically
 from prism_bench.run.ahead import on_all_cores
 
+LaunchedEntries = dict[Path, dict[tuple[str, ...], set[str]]]  # by source and compiler options
 ARCHITECTURES = ("80", "90", "100", "120")
 REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
 
@@ -44,8 +45,9 @@ class Complaint:
 
 
 def compile_check(
-    catalogue: Catalogue, filters=(), architectures=ARCHITECTURES, report=lambda _: None, *, edges: bool = True
-):
+    catalogue: Catalogue, filters: Sequence[str] = (), architectures: Sequence[str] = ARCHITECTURES,
+    report: Callable[[str], object] = lambda _: None, *, edges: bool = True,
+) -> tuple[list[CompileRow], list[Complaint]]:  # fmt: skip
     """Compile every entry that the chosen kernels' cases launch, and with `edges` those that only edges launch.
 
     Return the rows and the complaints of the compiler.
@@ -60,7 +62,8 @@ def compile_check(
         for options, entries in groups.items()
     ]
     jobs.sort(key=lambda job: (-len(job.entries), job.source))  # the longest first, so that no core waits for the last
-    rows, complaints = [], []
+    rows: list[CompileRow] = []
+    complaints: list[Complaint] = []
     for job, (found, complaint) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
         report(job.source.stem)
         rows += found
@@ -78,32 +81,36 @@ class _CompileTask:
     options: tuple[str, ...]
 
 
-def _compile(job):
+def _compile(job: _CompileTask) -> tuple[list[CompileRow], str | None]:
     try:
         return list(_rows(job)), None
     except CompilationFailed as error:
         return [], str(error)
 
 
-def launched(catalogue: Catalogue, filters=(), architecture="90", edges=True) -> dict[Path, dict[tuple, set]]:
+def launched(
+    catalogue: Catalogue, filters: Sequence[str] = (), architecture: str = "90", edges: bool = True
+) -> LaunchedEntries:
     """Return the entries that all cases (and `edges`) launch on that architecture, by source and compiler options."""
-    sources: dict[Path, dict[tuple, set]] = {}
+    sources: LaunchedEntries = {}
     device = _device(architecture)
     for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
         entries = () if case.plan.refusal(device) else case.plan.entries(device)
         if entries:
-            sources.setdefault(case.spec.source, {}).setdefault(case.spec.options, set()).update(entries)
+            sources.setdefault(case.spec.source_file, {}).setdefault(case.spec.options, set()).update(entries)
     return dict(sorted(sources.items()))
 
 
-def whole_kernels(catalogue: Catalogue, filters) -> list[str]:
+def whole_kernels(catalogue: Catalogue, filters: Sequence[str]) -> list[str]:
     """Return the kernels that the filters choose anything of: the table holds a kernel's entries all together."""
     return list(dict.fromkeys(case.spec.name for case in [*catalogue.cases(filters), *catalogue.edges(filters)]))
 
 
-def left_out(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES) -> list[Complaint]:
+def left_out(
+    catalogue: Catalogue, filters: Sequence[str] = (), architectures: Sequence[str] = ARCHITECTURES
+) -> list[Complaint]:
     """Return the variants that some of the architectures cannot run, and why; not a defect of the variants."""
-    chosen: dict[str, list] = {}
+    chosen: dict[str, list[Case]] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
         chosen.setdefault(case.kernel, []).append(case)
     reasons = ((name, one, [case.plan.refusal(_device(one)) for case in cases]) for name, cases in chosen.items()
@@ -111,12 +118,12 @@ def left_out(catalogue: Catalogue, filters=(), architectures=ARCHITECTURES) -> l
     return [Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)]
 
 
-def _device(architecture):
+def _device(architecture: str) -> Device:
     """Return a device of that architecture with the sizes of a Hopper one, for which launches are planned."""
     return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
 
 
-def _rows(job):
+def _rows(job: _CompileTask) -> Iterator[CompileRow]:
     compiled = compile_source(job.source, job.entries, job.architecture, job.options)
     for entry in job.entries:
         used = compiled.resources[compiled.lowered[entry]]
@@ -143,13 +150,20 @@ def read_table(path: Path) -> list[CompileRow]:
     """Return the stored rows; none where there is no table yet, a ResultsError where it cannot be read."""
     if not path.is_file():
         return []
-    numbers = {field.name for field in fields(CompileRow) if field.type is int}
     try:
         with path.open(newline="") as file:
-            lines = list(csv.DictReader(file))
-        return [CompileRow(**{k: int(v) if k in numbers else v for k, v in line.items()}) for line in lines]
+            return [_read_row(line) for line in csv.DictReader(file)]
     except (OSError, TypeError, ValueError) as error:
         raise ResultsError(f"{path}: not a table of compiled resources ({error})") from error
+
+
+def _read_row(line: Mapping[str, str]) -> CompileRow:
+    if set(line) != {field.name for field in fields(CompileRow)}:
+        raise ValueError(f"its columns are {', '.join(map(str, line))}")
+    return CompileRow(
+        line["kernel"], line["entry"], line["architecture"], int(line["registers"]), int(line["stack_bytes"]),
+        int(line["spill_bytes"]), int(line["shared_bytes"]), int(line["barriers"]),
+    )  # fmt: skip
 
 
 def write_table(path: Path, rows: Iterable[CompileRow]) -> None:

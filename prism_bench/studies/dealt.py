@@ -20,17 +20,18 @@ FLOORS = ("of other processes", "of the pair's own")
 
 def groups_of(a: RunRecord, b: RunRecord) -> dict[str, tuple[Medians, Medians | None]]:
     """All processes of both records by case, in seconds and in cycles, of every case that has valid times in both."""
-    found = {}
+    found: dict[str, tuple[Medians, Medians | None]] = {}
     for case in a.cases:
         other = b.case(case.name)
         if other is None or not case.measurements:
             continue
         both = [one.measurement(clock_of(case)) for one in (case, other)]
-        if not all(one and one.valid and one.samples for one in both):
+        valid = [one for one in both if one and one.valid and one.samples]
+        if len(valid) < len(both):
             continue
-        clocked = [cycles(one) for one in both]
-        whole = medians([*both[0].processes, *both[1].processes])
-        found[case.name] = whole, clocked[0] + clocked[1] if all(clocked) else None
+        first, second = map(cycles, valid)
+        whole = medians([*valid[0].processes, *valid[1].processes])
+        found[case.name] = whole, first + second if first and second else None
     return found
 
 

@@ -74,7 +74,7 @@ def sensitivity(natures: Floats) -> Floats:
 
 def two_clocks(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     """Run the whole suite at a clock that is 3 % lower in some processes."""
-    clocks = -0.03 * np.repeat(rng.random((2, 1, processes)) < RARE, len(natures), axis=1)
+    clocks = -0.03 * np.repeat(rng.random((2, 1, processes)) < RARE, len(natures), axis=1).astype(np.float64)
     quiet = offsets(0.003)(rng, natures, processes).times
     return Levels(quiet - clocks * sensitivity(natures)[:, None], clocks, np.zeros(len(natures)))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.kernel import Launch
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
 
 _HEADER = """#pragma once
 // The block that ends last waits until `cycles` of the SM clock are over: a slowdown planted on purpose.
@@ -67,27 +67,28 @@ def plant(catalogue: Catalogue, record: RunRecord, share: float, folder: Path, d
     (folder / "include").mkdir(exist_ok=True)
     (folder / "include" / "planted.cuh").write_text(_HEADER)
     cases = {case.name: case for case in catalogue.cases()}
-    wanted = {result.name: _cycles(result, share) for result in record.cases if result.name in cases}
-    wanted = {name: cycles for name, cycles in wanted.items() if cycles}
+    waits = {result.name: _cycles(result, share) for result in record.cases if result.name in cases}
+    wanted = {name: cycles for name, cycles in waits.items() if cycles}
     by_source: dict[Path, list[Case]] = {}
     for name in wanted:
-        by_source.setdefault(cases[name].spec.source, []).append(cases[name])
-    planted = []
+        by_source.setdefault(cases[name].spec.source_file, []).append(cases[name])
+    planted: list[str] = []
     for source, those in by_source.items():
         copy = folder / source.relative_to(catalogue.folder)
         planted += _plant_source(copy, those, wanted, device)
     return planted
 
 
-def _cycles(result, share):
+def _cycles(result: CaseResult, share: float) -> float | None:
     """Return the cycles that the case's launches wait together; None where the record has no cold time of it."""
     cold = result.measurement("cold_time")
-    if result.status != "ok" or cold is None or not cold.valid or not cold.clock:
+    if result.status != "ok" or cold is None or not cold.valid:
         return None
-    return share * cold.median * cold.clock
+    median, clock = cold.median, cold.clock
+    return share * median * clock if median and clock else None
 
 
-def _plant_source(copy, cases, wanted, device):
+def _plant_source(copy: Path, cases: list[Case], wanted: Mapping[str, float], device: Device) -> list[str]:
     """Write the waits into the source; return the names of the cases whose every launch waits as it should."""
     text = copy.read_text()
     waits = _waits(cases, wanted, device)
@@ -97,7 +98,7 @@ def _plant_source(copy, cases, wanted, device):
     return [case.name for case in cases if _all_wait(case, wanted[case.name], kept, device)]
 
 
-def _waits(cases, wanted, device):
+def _waits(cases: list[Case], wanted: Mapping[str, float], device: Device) -> list[Wait]:
     """Return one wait per entry and number of blocks: that of the case that asks for the longest."""
     longest: dict[tuple[str, int], float] = {}
     for case in cases:
@@ -107,19 +108,19 @@ def _waits(cases, wanted, device):
     return [Wait(entry, blocks, round(cycles)) for (entry, blocks), cycles in longest.items()]
 
 
-def _all_wait(case, wanted, waits: Mapping[tuple[str, int], int], device):
+def _all_wait(case: Case, wanted: float, waits: Mapping[tuple[str, int], int], device: Device) -> bool:
     launches = _launches(case, device)
     total = sum(waits.get(launch, 0) for launch in launches)
     return bool(launches) and all(launch in waits for launch in launches) and abs(total / wanted - 1) <= _ALIKE
 
 
-def _launches(case, device):
+def _launches(case: Case, device: Device) -> list[tuple[str, int]]:
     """Return entry and number of blocks of every launch of the case."""
     steps = [step for step in case.plan.steps(device) if isinstance(step, Launch) and not step.is_empty]
     return [((step.entry or case.spec.entry).partition("<")[0], _blocks(step)) for step in steps]
 
 
-def _blocks(step):
+def _blocks(step: Launch) -> int:
     return prod(int(extent) for extent in step.grid) if isinstance(step.grid, tuple) else int(step.grid)
 
 
@@ -135,7 +136,7 @@ def planted_text(text: str, waits: list[Wait]) -> str:
     return "".join([*pieces, text[done:]])
 
 
-def _body(text, position):
+def _body(text: str, position: int) -> int | None:
     """Return where the body of a function begins whose parameters begin at `position`; None for a declaration."""
     depth = 1
     while depth and position < len(text):
@@ -145,6 +146,6 @@ def _body(text, position):
     return position + brace.end() if brace else None
 
 
-def _chosen(waits):
+def _chosen(waits: list[Wait]) -> str:
     choices = [f"PLANTED_BLOCKS == {wait.blocks}ull ? {wait.cycles}ll : " for wait in waits]
     return "".join(choices) + "0ll"

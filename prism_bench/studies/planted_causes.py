@@ -126,7 +126,7 @@ def _record(run: int, events: Mapping[int, Plant], idle: Mapping[str, int], poin
     software = _SOFTWARE | ({"driver": "570.9"} if run >= idle["driver"] else {})
     protocol: dict[str, object] = {"version": 1, "criteria": {"cold_time": int(run >= idle["criteria"])}}
     for plant in past:
-        software, protocol = software | plant.software, protocol | plant.protocol
+        software, protocol = {**software, **plant.software}, {**protocol, **plant.protocol}
     unit = (run >= idle["unit"]) + sum(plant.unit for plant in past)
     facts = Facts(
         file=f"h200/{run:03d}.json.gz", machine="h200", backend="cuda", dirty=False, complete=True,

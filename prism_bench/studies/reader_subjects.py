@@ -220,7 +220,7 @@ SUBJECTS = (
 
 def subjects() -> tuple[Subject, ...]:
     """Return the readers of the core and of every installed extension."""
-    added = [extension.function(extension.readers) for extension in installed() if extension.readers]
+    added = [extension.function(extension.readers)() for extension in installed() if extension.readers]
     return (*SUBJECTS, *(subject for subjects in added for subject in subjects))
 
 

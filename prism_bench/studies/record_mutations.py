@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 Path = tuple[str | int, ...]
 HUGE = 10**400
@@ -99,18 +100,18 @@ def _dotted(path: Path) -> str:
     return "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path).removeprefix(".")
 
 
-def _replace(parent, key, rng: random.Random) -> str:
+def _replace(parent: Any, key: Any, rng: random.Random) -> str:
     kind = rng.choice(list(HOSTILE))
     parent[key] = rng.choice(HOSTILE[kind])
     return f" = {kind} {json.dumps(parent[key])[:40]}" if kind != "number" else f" = {str(parent[key])[:40]}"
 
 
-def _delete(parent, key, rng: random.Random) -> str:
+def _delete(parent: Any, key: Any, rng: random.Random) -> str:
     del parent[key]
     return " is gone"
 
 
-def _duplicate(parent, key, rng: random.Random) -> str:
+def _duplicate(parent: Any, key: Any, rng: random.Random) -> str:
     if isinstance(parent, list):
         parent.insert(rng.randrange(len(parent) + 1), copy.deepcopy(parent[key]))
         return " is there twice"
@@ -119,18 +120,18 @@ def _duplicate(parent, key, rng: random.Random) -> str:
     return f" is at {other} too"
 
 
-def _nest(parent, key, rng: random.Random) -> str:
+def _nest(parent: Any, key: Any, rng: random.Random) -> str:
     for _ in range(rng.choice((1, 1, 2, 30, 300))):
         parent[key] = [parent[key]] if rng.random() < 0.5 else {str(key): parent[key]}
     return " is nested"
 
 
-def _nest_deeper(parent, key, rng: random.Random) -> str:
+def _nest_deeper(parent: Any, key: Any, rng: random.Random) -> str:
     parent[key] = "@deeper@"
     return " is 5,000 lists deep"
 
 
-def _rename(parent, key, rng: random.Random) -> str:
+def _rename(parent: Any, key: Any, rng: random.Random) -> str:
     if isinstance(parent, list):
         return _delete(parent, key, rng)
     name = rng.choice((f"{key}_", str(key).upper(), "", "a\0b", "[/x]", "../x", LONG[:3000]))
@@ -138,7 +139,7 @@ def _rename(parent, key, rng: random.Random) -> str:
     return f" is called {name[:20]!r}"
 
 
-def _add(parent, key, rng: random.Random) -> str:
+def _add(parent: Any, key: Any, rng: random.Random) -> str:
     value = rng.choice(HOSTILE[rng.choice(list(HOSTILE))])
     if isinstance(parent, list):
         parent.append(value)
@@ -147,7 +148,7 @@ def _add(parent, key, rng: random.Random) -> str:
     return " has a neighbour that nobody knows"
 
 
-def _scale(parent, key, rng: random.Random) -> str:
+def _scale(parent: Any, key: Any, rng: random.Random) -> str:
     value = parent[key]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _replace(parent, key, rng)
@@ -156,12 +157,12 @@ def _scale(parent, key, rng: random.Random) -> str:
     return f" times {by:g}"
 
 
-def _bulk(parent, key, rng: random.Random) -> str:
+def _bulk(parent: Any, key: Any, rng: random.Random) -> str:
     parent[key] = [parent[key]] * 3000
     return " is 3,000 times in a list"
 
 
-_CHANGES: dict[str, Callable] = {
+_CHANGES: dict[str, Callable[[Any, Any, random.Random], str]] = {
     "replace": _replace, "delete": _delete, "duplicate": _duplicate, "nest": _nest, "nest deeper": _nest_deeper,
     "rename": _rename, "add": _add, "scale": _scale, "bulk": _bulk,
 }  # fmt: skip

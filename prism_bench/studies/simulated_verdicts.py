@@ -73,8 +73,9 @@ def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, 
     times[1][changed] += np.log(planted)
     truth[changed] += np.log(planted)
     samples = times[..., None] + _strays(rng, times.shape, form.memory)
-    seconds = tuple(medians_of_rows(side) for side in samples)
-    cycles = tuple(medians_of_rows(side) for side in samples + levels.clocks[..., None])
+    clocked = samples + levels.clocks[..., None]
+    seconds = medians_of_rows(samples[0]), medians_of_rows(samples[1])
+    cycles = medians_of_rows(clocked[0]), medians_of_rows(clocked[1])
     stored = _stored(rng, form, natures)
     return Suite(seconds, cycles, stored, identical, frozenset(changed.tolist()), truth)
 

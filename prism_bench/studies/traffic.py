@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from prism_bench.backends.emulator import EmulatorBackend
+from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable
 from prism_bench.case import Case
 from prism_bench.errors import PrismBenchError
 from prism_bench.kernel import Array, Launch
@@ -40,18 +40,21 @@ def traffic(case: Case, seed: int = 0) -> CaseTraffic:
         return CaseTraffic(case.name, case.sizes.bytes_moved, complaint=str(error))
 
 
-def _counted(case, runnable):
+def _counted(case: Case, runnable: EmulatorRunnable) -> CaseTraffic:
     """Return the sums over the launches; arguments differ by the names that each launch was given."""
     touched = scratch = 0
     steps = [step for step in runnable.steps if isinstance(step, Launch)]
-    for step, report in zip(steps, runnable.reports, strict=True):
+    counts = [report.traffic for report in runnable.reports if report.traffic is not None]
+    for step, counted in zip(steps, counts, strict=True):
         names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
-        for one in report.traffic.arguments:
+        for one in counted.arguments:
             argument, unique = case.spec.argument(names[one.argument]), one.unique_read + one.unique_written
             own = isinstance(argument, Array) and argument.scratch
             scratch, touched = scratch + unique * own, touched + unique * (not own)
-    all_of = [report.traffic for report in runnable.reports]
-    total = lambda name: sum(getattr(one, name) for one in all_of)  # noqa: E731
+
+    def total(name: str) -> int:
+        return sum(getattr(one, name) for one in counts)
+
     return CaseTraffic(
         case=case.name,
         declared=case.sizes.bytes_moved,
@@ -60,11 +63,11 @@ def _counted(case, runnable):
         scratch=scratch,
         sectors_per_request=total("global_sectors") / max(1, total("global_requests")),
         wavefronts_per_request=total("shared_wavefronts") / max(1, total("shared_requests")),
-        launches=len(all_of),
+        launches=len(counts),
     )
 
 
-def _judged(case, found):
+def _judged(case: Case, found: CaseTraffic) -> CaseTraffic:
     factor = case.spec.traffic_factor
     complaint = None
     if found.touched > MODEL_ALLOWANCE * found.declared:

@@ -74,7 +74,7 @@ def asv(values: numpy.ndarray, clocks: numpy.ndarray, step: float) -> list[int]:
     """Return where asv's page of regressions puts steps to the worse that have not recovered."""
     from asv.step_detect import detect_regressions, detect_steps
 
-    found = detect_regressions(detect_steps(values.tolist()), threshold=(step or 0.05) / 2)
+    found = detect_regressions(detect_steps(values.tolist()), threshold=(step or 0.05) / 2)  # pyright: ignore[reportArgumentType]  # inferred from asv's default 0
     return [after for _, after, *_ in found[2] or ()] if found[2] else []
 
 

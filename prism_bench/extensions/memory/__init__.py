@@ -15,5 +15,5 @@ EXTENSION = Extension(
     commands=("command",),
     pages=(SitePage("memory", "Memory", "page:page"),),
     checks=("checks:checks",),
-    readers="reader_subjects:SUBJECTS",
+    readers="reader_subjects:subjects",
 )

@@ -28,4 +28,6 @@ def _bend_packed(path: Path, draw: Random) -> Bent:
     return bent
 
 
-SUBJECTS = (Subject("trace of allocations", small_trace, (_bend_packed, bend_bytes), _facts, lambda _: None),)
+def subjects() -> tuple[Subject, ...]:
+    """Return the reader of recorded allocations."""
+    return (Subject("trace of allocations", small_trace, (_bend_packed, bend_bytes), _facts, lambda _: None),)
