@@ -27,6 +27,15 @@ class BudgetVerdict:
     source: str = "spec"
     interval: tuple[float, float] | None = None
 
+    @property
+    def use(self) -> float | None:
+        """Return how much of what the budget allows is used, above 1 where it is missed; None if unknown."""
+        if self.value is None:
+            return None
+        if self.budget.at_most is not None:
+            return self.value / self.budget.at_most if self.budget.at_most else None
+        return self.budget.at_least / self.value if self.budget.at_least is not None and self.value else None
+
 
 def budget_verdicts(
     frame: pandas.DataFrame, catalogue: Catalogue, promised: Mapping[str, tuple[Budget, ...]] | None = None,

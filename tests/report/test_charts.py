@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.roofline import plotted
+from prism_bench.analysis.speedup import compared
 from prism_bench.report.labels import place
 from prism_bench.report.roofline_chart import roofline_chart
-from prism_bench.report.site.pages.speedup import compared
 from prism_bench.report.svg import INK, tick
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 

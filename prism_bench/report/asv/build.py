@@ -36,7 +36,7 @@ def build(site: Path, runs: Path, tell: Callable[[str], None] = print) -> None:
     write_atomically(index, page.encode())
 
 
-def _independent(site, page, tell):
+def _independent(site: Path, page: str, tell: Callable[[str], None]) -> str:
     """Put asv's libraries next to its page; leave the page as it was where they cannot be fetched."""
     local = localised(page)
     try:

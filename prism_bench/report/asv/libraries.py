@@ -69,11 +69,14 @@ def carry_libraries(site: Path, packages: tuple[Package, ...] = PACKAGES) -> Non
     for package in packages:
         with tarfile.open(fileobj=io.BytesIO(_tarball(package)), mode="r:gz") as archive:
             for name, path in package.files.items():
-                write_atomically(site / FOLDER / name, archive.extractfile(f"package/{path}").read())
+                member = archive.extractfile(f"package/{path}")
+                if member is None:
+                    raise ResultsError(f"{package.tarball} has no file at {path}")
+                write_atomically(site / FOLDER / name, member.read())
 
 
-def _tarball(package):
-    """The package's tarball, from the cache or from the registry."""
+def _tarball(package: Package) -> bytes:
+    """Return the package's tarball, from the cache or from the registry."""
     kept = cache_folder("npm") / package.tarball
     if kept.is_file() and _digest(kept.read_bytes()) == package.sha256:
         return kept.read_bytes()
@@ -85,7 +88,7 @@ def _tarball(package):
     return data
 
 
-def _fetched(package):
+def _fetched(package: Package) -> bytes:
     address = f"{_registry()}/{package.name}/-/{package.tarball}"
     try:
         with urllib.request.urlopen(address, timeout=_SECONDS) as answer:
@@ -94,9 +97,9 @@ def _fetched(package):
         raise ResultsError(f"{address} does not answer ({error})") from error
 
 
-def _registry():
+def _registry() -> str:
     return (os.environ.get("npm_config_registry") or REGISTRY).rstrip("/")
 
 
-def _digest(data):
+def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

@@ -31,14 +31,14 @@ _OFFLINE = '<script src="offline.js"></script>'
 
 
 def localised(page: str) -> str:
-    """asv's page with every remote script and style replaced, and `offline.js` before asv's own scripts."""
+    """Return asv's page with every remote script and style replaced, and `offline.js` before asv's own scripts."""
     page = _REMOTE.sub(_stand_in, page)
     return inserted(
         page, '    <script language="javascript" type="text/javascript"\n            src="asv.js">', _OFFLINE
     )
 
 
-def _stand_in(tag):
+def _stand_in(tag: re.Match[str]) -> str:
     address = tag.group(1)
     name = next((name for ending, name in STAND_INS.items() if address.endswith(ending)), None)
     if name is None:

@@ -19,8 +19,9 @@ class NewestReading:
 
 
 def newest_by_machine(runs: Path) -> list[NewestReading]:
-    """One for each folder of records below `runs`, by name; budgets are those of the catalogue next to the package.
+    """Return a reading for each folder of records below `runs`, by name.
 
+    Budgets are those of the catalogue next to the package.
     A ResultsError where a device's budgets are not right, or not for its records.
     """
     catalogue = discover()

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from prism_bench.analysis.against_history import ENOUGH
+from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.roofline import plotted
+from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.report.asv.newest import NewestReading
 from prism_bench.report.asv.past import Past, largest
 from prism_bench.report.asv.step_chart import step_chart
@@ -40,7 +42,7 @@ class Promise:
 
 
 def document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
-    """The page called `name` as text."""
+    """Return the page called `name` as text."""
     template = environment().get_template(f"asv/{name}.html")
     return template.render(
         title=PAGES[name], machines=machines, promises=promises, counts=counts, rooflines=rooflines,
@@ -49,8 +51,8 @@ def document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
     )  # fmt: skip
 
 
-def _chart(shift, past):
-    """The shift's largest step on its series."""
+def _chart(shift: Shift, past: Past) -> Markup:
+    """Draw the shift's largest step on its series."""
     step = largest(shift)
     number = past.trend.steps.index(step)
     place = past.place(step)
@@ -59,41 +61,34 @@ def _chart(shift, past):
 
 
 def promises(reading: Reading) -> list[Promise]:
-    """Every budget on every case, on those that did not run too; the broken ones first, the worst of them ahead."""
+    """Return every budget on every case, also on those that did not run; the missed ones first, worst ahead."""
     found = [_promise(verdict, reading) for verdict in reading.every_budget]
     return sorted(found, key=lambda one: (VERDICTS.index(one.verdict), -(one.use or 0)))
 
 
-def _promise(verdict, reading):
+def _promise(verdict: BudgetVerdict, reading: Reading) -> Promise:
     budget, case = verdict.budget, reading.record.case(verdict.case)
     word = "at most" if budget.at_most is not None else "at least"
     return Promise(
         verdict.case, case.label if case else "", metric_words(budget.metric),
         f"{word} {value_text(budget.metric, budget.limit)}", value_text(budget.metric, verdict.value), verdict.verdict,
-        _use(budget, verdict.value), _why(verdict),
+        verdict.use, _why(verdict),
     )  # fmt: skip
 
 
-def _why(verdict):
+def _why(verdict: BudgetVerdict) -> str:
     budget = verdict.budget
     until = f"until {budget.expires}" if budget.expires else None
     return "; ".join(words for words in (budget.reason, budget.owner, until, verdict.source) if words)
 
 
-def _use(budget, value):
-    if value is None:
-        return None
-    top, bottom = (value, budget.at_most) if budget.at_most is not None else (budget.at_least, value)
-    return top / bottom if bottom else None
-
-
 def counts(reading: Reading) -> list[tuple[str, int]]:
-    """How many budgets have each verdict; those without any are left out."""
+    """Return how many budgets have each verdict; those without any are left out."""
     found = Counter(one.verdict for one in reading.every_budget)
     return [(verdict, found[verdict]) for verdict in VERDICTS if found[verdict]]
 
 
 def rooflines(reading: Reading) -> list[Markup]:
-    """The chart, wide and narrow; empty where the record has nothing to draw."""
+    """Draw the chart, wide and narrow; empty where the record has nothing to draw."""
     charts = [roofline_chart(reading, width, height) for width, height in (_WIDE, _NARROW)]
     return [Markup(chart) for chart in charts if chart]

@@ -21,19 +21,19 @@ class Past:
     trend: Trend
 
     def records(self, machine: str) -> int:
-        """How many records of the machine there are."""
+        """Return how many records of the machine there are."""
         return sum(facts.machine == machine for facts in self.history.records)
 
     def shifts(self, machine: str) -> list[Shift]:
-        """The machine's shifts, the newest first."""
+        """Return the machine's shifts, the newest first."""
         return [one for one in reversed(self._shifts) if one.first.key.machine == machine]
 
     def breakpoints(self, machine: str) -> list[Breakpoint]:
-        """Where something changed that may move every series of the machine, the newest first."""
+        """Return where something changed that may move every series of the machine, the newest first."""
         return [one for one in reversed(self.trend.breakpoints) if one.machine == machine]
 
     @cached_property
-    def _shifts(self):
+    def _shifts(self) -> list[Shift]:
         return shifts(self.trend.steps)
 
     @cached_property
@@ -49,7 +49,7 @@ class Past:
 
 
 def largest(shift: Shift) -> Step:
-    """The step of the shift that moved most."""
+    """Return the step of the shift that moved most."""
     return max(shift.steps, key=lambda step: max(step.ratio, 1 / step.ratio))
 
 

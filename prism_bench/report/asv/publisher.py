@@ -1,13 +1,21 @@
 """The plugin that asv loads: its publisher runs last, when asv has copied its page and written its graphs."""
 
 import atexit
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from asv.console import log
 from asv.publishing import OutputPublisher
 from asv.util import UserError
 
 from prism_bench.errors import PrismBenchError
+
+if TYPE_CHECKING:
+    from asv.benchmarks import Benchmarks
+    from asv.config import Config
+    from asv.graph import GraphSet
+    from asv.repo import Repo
 
 
 class PrismBench(OutputPublisher):
@@ -18,7 +26,9 @@ class PrismBench(OutputPublisher):
     description = "Judge the newest run records"
 
     @classmethod
-    def publish(cls, conf, repo, benchmarks, graphs, revisions):
+    def publish(
+        cls, conf: "Config", repo: "Repo", benchmarks: "Benchmarks", graphs: "GraphSet", revisions: Mapping[str, int]
+    ) -> None:
         from prism_bench.report.asv.build import build
         from prism_bench.report.asv.local import write_twins
 

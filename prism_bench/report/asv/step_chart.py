@@ -11,7 +11,7 @@ _AROUND = 45  # runs shown before and after the step
 
 
 def step_chart(series: CaseSeries, step: Step, place: int, began: int, name: str) -> str:
-    """The chart as inline SVG.
+    """Draw the chart as inline SVG.
 
     `place` is the step's first run in the series, `began` that of the level before; `name` sets its ids apart.
     """

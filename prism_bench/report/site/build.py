@@ -1,7 +1,7 @@
 """From records to a site: one set of pages for each machine, that of the newest run in the first folder."""
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -65,7 +65,7 @@ def _own_folders(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _no_collection():
+def _no_collection() -> Iterator[None]:
     """Disable the cycle collector.
 
     A report creates no reference cycles, and looking for them takes a fifth of its time.
@@ -83,7 +83,7 @@ def _files(
     folder: Path, nights: list[NewestRecord], history: History, places: Places, catalogue: Catalogue | None, *,
     tell: Callable[[str], None],
 ) -> Iterator[tuple[str, bytes | None]]:  # fmt: skip
-    """Every file of the site: its name and its content, None for one that is there as it should be."""
+    """Yield the name and the content of every file of the site, None for one that is there as it should be."""
     machines = dict(zip(_folders(nights), nights, strict=True))
     lists = record_lists(machines, history, places)
     found = contexts(nights, history, places, catalogue)
@@ -100,7 +100,7 @@ def _files(
         yield f"assets/{asset}", files("prism_bench.report.site").joinpath("assets", asset).read_bytes()
 
 
-def _folders(nights):
+def _folders(nights: Sequence[NewestRecord]) -> list[str]:
     """Return the folder of each machine's pages: the first one's is the site's own."""
     return ["", *(f"machines/{file_name(f'{one.machine}-{one.record.backend}')}/" for one in nights[1:])]
 
@@ -112,9 +112,12 @@ def _other_machine(other: NewestRecord, there: str, here: str) -> dict[str, Any]
 
 
 def machine_files(
-    context: SiteContext, own: RecordList, lists: Sequence[RecordList], others: Sequence[dict]
+    context: SiteContext, own: RecordList, lists: Sequence[RecordList], others: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, bytes]]:
-    """The files of one machine's pages, named from its own folder: `own` holds its records, `lists` those of all."""
+    """Yield the files of one machine's pages by their names in its folder.
+
+    `own` holds its records, `lists` those of all machines.
+    """
     up, loads = "../" * own.place.count("/"), {}
     yield from ((one.name, one.content) for one in own.data)
     for kernel, cases in context.kernels():

@@ -104,7 +104,7 @@ class SiteContext:
         return list(self.own[: nights[0]]) if nights else []
 
     def kernels(self) -> Iterator[tuple[str, list[ShownCase]]]:
-        """Every kernel of the catalogue or of a record by name, with its cases; none where nothing was measured."""
+        """Yield every kernel of the catalogue or of a record by name, with its cases: none if nothing was measured."""
         found: dict[str, list[ShownCase]] = {name: [] for name in (self.catalogue.kernels if self.catalogue else ())}
         for one in self.cases.values():
             found.setdefault(one.case.kernel, []).append(one)
@@ -112,7 +112,7 @@ class SiteContext:
 
 
 def same_run(facts: Facts, record: RunRecord) -> bool:
-    """Whether the facts are those of the record."""
+    """Return whether the facts are those of the record."""
     return (facts.created, facts.commit) == (utc(record.created), record.commit)
 
 
@@ -146,8 +146,8 @@ def contexts(
         yield context_of(own, one.record, one.path, places, catalogue, passed_by=one.passed_by)
 
 
-def _baseline(reading, path, places, noise):
-    """The gate's questions against the baseline; a gap with its reason where the two do not compare."""
+def _baseline(reading: Reading, path: Path, places: Places, noise: Noise | None) -> GatePart:
+    """Return the gate's checks against the baseline; a gap with its reason where the two do not compare."""
     try:
         return baseline_part(reading, path, places.runs, noise)
     except ResultsError as error:

@@ -48,6 +48,6 @@ def _given(record: RunRecord, path: Path, history: History) -> NewestRecord:
     return NewestRecord(machine, record, path, _of(machine, problems))
 
 
-def _of(machine: str, problems: Sequence[str]):
-    """The problems of files in the machine's folder."""
+def _of(machine: str, problems: Sequence[str]) -> tuple[str, ...]:
+    """Return the problems of files in the machine's folder."""
     return tuple(problem for problem in problems if problem.startswith(f"{machine}/"))

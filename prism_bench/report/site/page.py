@@ -46,7 +46,7 @@ class Page:
 
 
 def file_name(name: str) -> str:
-    """A name as part of a file's: itself where every file system takes it, else its letters and a digest."""
+    """Return a name as part of a file's: itself where every file system takes it, else its letters and a digest."""
     if re.fullmatch(r"[a-z0-9_][a-z0-9_.-]{0,80}", name):
         return name
     letters = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")[:40]
@@ -54,11 +54,11 @@ def file_name(name: str) -> str:
 
 
 def kernel_page(kernel: str) -> str:
-    """The name of a kernel's page."""
+    """Return the name of a kernel's page."""
     return f"{KERNELS}/{file_name(kernel)}"
 
 
 def plain(view: object) -> bytes:
-    """The values as JSON, whose numbers are finite: what is none becomes null."""
+    """Return the values as JSON, whose numbers are finite: what is none becomes null."""
     options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps(view, default=str, option=options)

@@ -35,7 +35,7 @@ class RecordList:
         yield from self.nights
         yield from filter(None, [self.noise])
 
-    def plain(self, up: str) -> dict:
+    def plain(self, up: str) -> dict[str, object]:
         """Return the list as a page names it from which `up` leads to the site's first folder."""
         return {"machine": self.machine, "backend": self.backend, "place": up + self.place,
                 "records": self.count,
@@ -48,7 +48,7 @@ def record_lists(nights: Mapping[str, NewestRecord], history: History, places: P
     return [_record_list(place, one, history, places) for place, one in nights.items()]
 
 
-def _record_list(place, one: NewestRecord, history, places):
+def _record_list(place: str, one: NewestRecord, history: History, places: Places) -> RecordList:
     own = [facts for facts in history.records if (facts.machine, facts.backend) == (one.machine, one.record.backend)]
     paths = [_path(facts, one, places) for facts in own]
     names = [side_name(path) for path in paths]

@@ -37,8 +37,8 @@ def nights_data(own: Sequence[Facts], sides: Sequence[str | None]) -> list[Data]
 
 
 def noise_data(noise: Noise) -> Data:
-    """The noise floors: whose they are, and `{case: {metric: [variance, freedom]}}`."""
-    floors: dict[str, dict] = {}
+    """Return the noise floors: whose they are, and `{case: {metric: [variance, freedom]}}`."""
+    floors: dict[str, dict[str, list[float]]] = {}
     for (case, metric), floor in noise.floors.items():
         floors.setdefault(case, {})[metric] = [floor.spread.variance, floor.freedom]
     told = {"device": noise.device, "backend": noise.backend, "protocol": noise.protocol, "floors": floors}
@@ -61,24 +61,24 @@ def _columns(context: SiteContext, case: str) -> Mapping[str, numpy.ndarray]:
     return {f"{one.key.metric} {one.key.subject}": _by_night(one, context) for one in context.series.get(case, ())}
 
 
-def _by_night(series: CaseSeries, context: SiteContext):
+def _by_night(series: CaseSeries, context: SiteContext) -> numpy.ndarray:
     values = numpy.full(len(context.own), numpy.nan)
     values[[context.nights[place] for place in series.records.tolist()]] = _short(series.values)
     return values
 
 
-def _short(values):
-    """Four digits, as many as samples have."""
+def _short(values: numpy.ndarray) -> numpy.ndarray:
+    """Return the values with four digits, as many as samples have."""
     scale = 10.0 ** (3 - numpy.floor(numpy.log10(values)))
     return numpy.round(values * scale) / scale
 
 
-def _cut(columns, chunk):
+def _cut(columns: Mapping[str, numpy.ndarray], chunk: slice) -> dict[str, numpy.ndarray]:
     parts = {name: values[chunk] for name, values in columns.items()}
     return {name: values for name, values in parts.items() if not numpy.isnan(values).all()}
 
 
-def _data(name, first, told) -> Data:
+def _data(name: str, first: int, told: object) -> Data:
     text = orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY)
     content = b"prism.give(%s, %d, %s);\n" % (orjson.dumps(name), first, text)
     digest = hashlib.sha256(content).hexdigest()[:10]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.reading import Reading, read
@@ -39,7 +40,7 @@ class ShownCase:
 
 
 def cases_of(reading: Reading, origin: str, wanted: Collection[str] | None = None) -> Iterator[ShownCase]:
-    """The cases of a reading, only the `wanted` ones if there are any named."""
+    """Yield the cases of a reading, only the `wanted` ones if there are any named."""
     rows = reading.frame.to_dict("records")
     for row, line in zip(rows, lines(reading), strict=True):
         if wanted is None or line.case.name in wanted:
@@ -63,24 +64,29 @@ def newest_cases(
     return found
 
 
-def _elsewhere(history, own, wanted) -> Iterator[tuple[Facts, list[str]]]:
-    """For each record that holds the newest time of a wanted case, which ones."""
+def _elsewhere(
+    history: History, own: Sequence[Facts], wanted: Collection[str]
+) -> Iterator[tuple[Facts, list[str]]]:
+    """Yield each record that holds the newest time of wanted cases, with the names of these cases."""
     places = {facts.file: place for place, facts in enumerate(history.records)}
     mine = {places[facts.file] for facts in own}
     points = history.points[["case", "record"]]
     points = points[points["case"].isin(wanted) & points["record"].isin(mine)]
     newest = points.groupby("case", observed=True)["record"].max()
-    for place, names in newest.groupby(newest).groups.items():
-        yield history.records[place], list(names)
+    cases: dict[int, list[str]] = {}
+    for case, place in newest.items():
+        cases.setdefault(int(place), []).append(str(case))
+    for place in sorted(cases):
+        yield history.records[place], cases[place]
 
 
-def _read(path, catalogue):
-    """The reading of an older record; None where it is gone."""
+def _read(path: Path, catalogue: Catalogue | None) -> Reading | None:
+    """Return the reading of an older record; None where it is gone."""
     return judged(store.read(path), catalogue)[0] if path.is_file() else None
 
 
 def judged(record: RunRecord, catalogue: Catalogue | None) -> tuple[Reading, str | None]:
-    """The reading of a record; one without budgets, and why, where those of the device do not apply to it."""
+    """Return the reading of a record; one without budgets, and why, where those of the device do not apply to it."""
     try:
         return read(record, catalogue), None
     except ResultsError as error:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -33,7 +34,7 @@ _DIGITS = 8  # of a logarithm: a hundred-millionth of the time
 
 
 def side_name(path: Path) -> str | None:
-    """What the side of the record at `path` is called; None where there is no file."""
+    """Return the name of the side of the record at `path`; None where there is no file."""
     try:
         return hashlib.sha256(f"{path.parent.name}/{path.name} {seal_of(path)} {_maker()}".encode()).hexdigest()[:10]
     except OSError:
@@ -41,7 +42,7 @@ def side_name(path: Path) -> str | None:
 
 
 def file_of(side: str) -> str:
-    """The file of the side of that name."""
+    """Return the file of the side of that name."""
     return f"{FOLDER}/{side}.js"
 
 
@@ -64,8 +65,9 @@ def side_files(site: Path, sides: Sequence[tuple[str, Path]]) -> Iterator[tuple[
 
 
 def keep_side(folders: Sequence[Path], path: Path, text: bytes | bytearray) -> None:
-    """Keep the side of the record at `path`, whose JSON is `text`, until a site takes it, unless it is in one of
-    the `folders` already; nothing where that fails.
+    """Keep the side of the record at `path`, whose JSON is `text`, until a site takes it.
+
+    Nothing is kept where the side is in one of the `folders` already, or where keeping it fails.
     """
     side = side_name(path)
     if side is None or any(_is_whole(folder / file_of(side)) for folder in folders):
@@ -93,7 +95,7 @@ _END = b");\n"
 
 
 def _content(named: tuple[str, Path]) -> bytes | None:
-    """The side as a script; None where its record can no longer be read."""
+    """Return the side as a script; None where its record can no longer be read."""
     side, path = named
     try:
         return _made(side, text_at(path), str(path))
@@ -109,8 +111,8 @@ def _made(side: str, text: bytes | bytearray, origin: str) -> bytes | None:
     return b"prism.give(%s, 0, %s%s" % (orjson.dumps(side), orjson.dumps(side_plain), _END)
 
 
-def side_of(record: RunRecord) -> dict:
-    """The side of the record as plain values.
+def side_of(record: RunRecord) -> dict[str, Any]:
+    """Return the side of the record as plain values.
 
     `cases` maps a case to `[metric, seconds, spread, logs, variances, in cycles, resolution, code]`, where `in cycles`
     is `[logs, variances]` or null and `code` null where the device's clock did not read it; or to `[metric, reason]`.
@@ -127,12 +129,12 @@ def side_of(record: RunRecord) -> dict:
     }  # fmt: skip
 
 
-def _units(record: RunRecord) -> dict | None:
+def _units(record: RunRecord) -> dict[str, Any] | None:
     kernels = [kernel for part in record.parts for kernel in part.get("kernels", ())]
     return {kernel: record.unit_of(kernel) for kernel in kernels} if record.parts else None
 
 
-def _case(case: CaseResult) -> list:
+def _case(case: CaseResult) -> list[Any]:
     metric = rivals.clock_of(case) if case.measurements else None
     reason = comparison.missing(case, metric or METRIC, SIDE)
     if reason:
@@ -148,19 +150,20 @@ def _case(case: CaseResult) -> list:
     ]  # fmt: skip
 
 
-def _plain(one: Medians) -> list:
+def _plain(one: Medians) -> list[list[float]]:
     return [[round(log, _DIGITS) for log in one.logs], [float(f"{variance:.5g}") for variance in one.variances]]
 
 
-def _code(case: CaseResult) -> list | None:
-    """A few letters for each thing that makes code and its launches the same, null for what the record does not have;
-    null altogether where it knows no machine code.
+def _code(case: CaseResult) -> list[str | None] | None:
+    """Return a few letters for each thing that makes code and its launches the same.
+
+    A thing that the record does not have is null; all is null where it knows no machine code.
     """
     known = [case.code[name] if name in case.code else None for name in comparison.LAUNCHED]
     return [value if value is None else _letters(value) for value in known] if case.code.get("sass") else None
 
 
-def _letters(value) -> str:
+def _letters(value: object) -> str:
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:8]
 
 

@@ -8,7 +8,7 @@ _CALM = 0.02  # relative: a series within this much of its middle is drawn as fl
 
 
 def sparkline(values: Sequence[float]) -> str | None:
-    """The path through the values from left to right; None with fewer than two of them.
+    """Return the path through the values from left to right; None with fewer than two of them.
 
     The range is that of the values, but never less than a few percent: noise does not look like news.
     """
@@ -23,8 +23,8 @@ def sparkline(values: Sequence[float]) -> str | None:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in _thinned(points))
 
 
-def _thinned(points):
-    """The points without those that repeat the height of the one before and of the one after."""
+def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points without those that repeat the height of the one before and of the one after."""
     inner = [b for (a, b), (_, c) in zip(pairwise(points), pairwise(points[1:]), strict=False)
              if not round(a[1], 1) == round(b[1], 1) == round(c[1], 1)]  # fmt: skip
     return [points[0], *inner, points[-1]]

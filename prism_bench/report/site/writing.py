@@ -12,7 +12,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +63,7 @@ def _clear(folder: Path) -> None:
 
 
 def _staged(folder: Path, stage: Path, files: Iterable[tuple[str, bytes | None]]) -> tuple[set[str], list[str]]:
-    """The names of all files, and of those that were laid down in `stage` because they are new."""
+    """Return the names of all files, and of those that were written to `stage` because they are new."""
     names, changed = set(), []
     for name, content in files:
         names.add(name)
@@ -86,11 +86,11 @@ def _stage(path: Path, content: bytes) -> None:
 
 
 def _turn(name: str) -> tuple[bool, bool, str]:
-    """Pages after what they load, the first page last."""
+    """Sort pages after what they load, the first page last."""
     return name.endswith(".html"), name == _FIRST_PAGE, name
 
 
-def _move(folder, stage, changed, removed):
+def _move(folder: Path, stage: Path, changed: Iterable[str], removed: Sequence[str]) -> None:
     for name in changed:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         os.replace(stage / name, folder / name)
@@ -110,7 +110,7 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _own(folder: Path) -> list[str]:
-    """The files that the last writing left; none where there is no list, or none that can be read."""
+    """Return the files that the last writing left; none where there is no list, or none that can be read."""
     try:
         listed = json.loads((folder / _LIST).read_text("utf-8"))
     except (OSError, ValueError):
@@ -120,8 +120,8 @@ def _own(folder: Path) -> list[str]:
 
 
 @contextmanager
-def _uninterrupted():
-    """Signals that ask for an end are answered when the files have been moved, which takes milliseconds."""
+def _uninterrupted() -> Iterator[None]:
+    """Hold signals that ask for an end until the files have been moved, which takes milliseconds."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's: none reaches this one
         return

@@ -27,7 +27,7 @@ def all_pages(
     others: Sequence[Mapping[str, str]],
     shelves: Sequence[Mapping[str, object]],
 ) -> Iterator[Page]:
-    """Every page of one machine.
+    """Yield every page of one machine.
 
     `loads` names the data files of each kernel, and under "" those of the runs; `others` are the machines that have
     their own pages, `shelves` where the records of all machines are listed.

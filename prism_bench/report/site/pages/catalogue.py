@@ -1,6 +1,6 @@
 """The catalogue: every kernel and variant with its times, its share of the limit, its rivals, budgets and trend."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prism_bench.analysis.summary import number
@@ -8,7 +8,7 @@ from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.site.shown import ShownCase
 from prism_bench.report.site.sparkline import sparkline
-from prism_bench.report.terminal.case_table import VERDICTS, CaseRow, table_of
+from prism_bench.report.terminal.case_table import VERDICTS, table_of
 from prism_bench.workload import LABELS
 
 _ORIGINS = {"newest": "measured", "older": "older", "round": "round"}  # the best first: it represents the row
@@ -16,6 +16,7 @@ _NIGHTS = 60  # of a sparkline
 
 
 def page(context: SiteContext) -> Page:
+    """Return the page of all kernels."""
     rows = [row for kernel, told in context.kernels() for row in _rows(context, kernel, told)]
     rows.sort(key=lambda row: row["state"] == "unmeasured")
     shown = {"families": sorted({row["family"] for row in rows if row["family"]}), "labels": LABELS,
@@ -23,8 +24,8 @@ def page(context: SiteContext) -> Page:
     return Page("catalogue", "Catalogue", {"created": context.record.created, "kernels": rows}, shown)
 
 
-def _rows(context, kernel: str, told: Sequence[ShownCase]):
-    """A row for the kernel and one for each variant of it."""
+def _rows(context: SiteContext, kernel: str, told: Sequence[ShownCase]) -> Iterator[dict[str, Any]]:
+    """Yield a row for the kernel and one for each variant of it."""
     spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
     variants = [None, *(spec.variants if spec else ())]
     variants += [one.case.variant for one in told if one.case.variant not in variants]
@@ -34,7 +35,9 @@ def _rows(context, kernel: str, told: Sequence[ShownCase]):
         yield _row(context, kernel, variant, family, own)
 
 
-def _row(context, kernel, variant, family, own: dict[str, ShownCase]):
+def _row(
+    context: SiteContext, kernel: str, variant: str | None, family: str, own: Mapping[str, ShownCase]
+) -> dict[str, Any]:
     largest = next((own[label] for label in reversed(LABELS) if label in own and _time(own[label])), None)
     rest = [label for label in own if label not in LABELS]
     largest = largest or next((own[label] for label in rest), None)
@@ -46,7 +49,7 @@ def _row(context, kernel, variant, family, own: dict[str, ShownCase]):
     }  # fmt: skip
 
 
-def _time(told: ShownCase):
+def _time(told: ShownCase) -> float | None:
     metric = "cold_time" if number(told.row["cold_time"]) else "wall_time"
     return number(told.row[metric])
 
@@ -68,14 +71,14 @@ def _peer(told: ShownCase | None) -> dict[str, Any] | None:
 
 
 def _budget(told: Sequence[ShownCase]) -> str:
-    """The worst verdict of all its cases; an empty word where nothing was promised."""
-    rows: Sequence[CaseRow] = table_of([one.line for one in told]).rows
+    """Return the worst verdict of all its cases; an empty word where nothing was promised."""
+    rows = table_of([one.line for one in told]).rows
     words = [row.budget.sort for row in rows if row.budget.sort]
     return next((word for word in VERDICTS if word in words), "")
 
 
-def _state(own):
-    """`measured`, `older` or `round` where only those know it, `unmeasured`, or what went wrong."""
+def _state(own: Mapping[str, ShownCase]) -> str:
+    """Return `measured`, `older` or `round` where only those know it, `unmeasured`, or what went wrong."""
     if not own:
         return "unmeasured"
     wrong = [one.case.status for one in own.values() if one.case.status not in ("ok", "skipped")]

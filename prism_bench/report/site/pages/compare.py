@@ -30,6 +30,7 @@ _REACH = log(1.25)  # a whisker's picture ends here; what is beyond touches its 
 
 
 def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
+    """Return the page that compares the newest run with earlier ones, and any two records."""
     pairs = [_pair(context, facts, found) for facts, found in context.comparisons]
     view = {"night": context.record.created, "against": pairs, "shelves": shelves, "rules": RULES_SHOWN}
     pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
@@ -51,13 +52,13 @@ def _pair(context: SiteContext, facts: Facts, found: RecordComparison | str) -> 
     return {**told, "reason": None, **plain, "cases": cases}
 
 
-def _rank(one: ComparedCase):
-    """Changes first, the largest ahead."""
+def _rank(one: ComparedCase) -> tuple[int, float]:
+    """Sort changes first, the largest ahead."""
     size = abs(one.judgement.estimate.log) if one.judgement else 0.0
     return _ORDER.index(one.verdict), -size
 
 
 def whisker(ratio: float, low: float | None, high: float | None) -> dict[str, float]:
-    """Places from 0 to 100 of the ratio and of its interval's ends, 50 for no change at all."""
+    """Return places from 0 to 100 of the ratio and of its interval's ends, 50 for no change at all."""
     ends = {"at": ratio, "low": low or ratio, "high": high or ratio}
     return {name: round(50 + 50 * max(-1.0, min(1.0, log(value) / _REACH)), 1) for name, value in ends.items()}

@@ -29,19 +29,22 @@ _DERIVED = ("bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensit
 
 
 def pages(context: SiteContext, loads: Mapping[str, Sequence]) -> Iterator[Page]:
-    """One page for each kernel of the catalogue or of a record."""
+    """Yield a page for each kernel of the catalogue or of a record."""
     compiled = resources(context.places)
     for kernel, told in context.kernels():
         yield _page(context, kernel, sorted(told, key=_order), compiled.get(kernel), loads)
 
 
-def _order(told: ShownCase):
-    """The kernel before its variants, small workloads before large ones."""
+def _order(told: ShownCase) -> tuple[str, int, str]:
+    """Sort the kernel before its variants, small workloads before large ones."""
     label = told.case.label
     return told.case.variant or "", LABELS.index(label) if label in LABELS else len(LABELS), told.case.name
 
 
-def _page(context, kernel, told, compiled, loads):
+def _page(
+    context: SiteContext, kernel: str, told: Sequence[ShownCase], compiled: Mapping[str, Any] | None,
+    loads: Mapping[str, Sequence],
+) -> Page:  # fmt: skip
     spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
     counts = {one.case.name: counted(context, one) for one in told}
     view = {
@@ -63,8 +66,8 @@ def _page(context, kernel, told, compiled, loads):
     return Page(kernel_page(kernel), kernel, view, shown, "kernel", ("plot.js", "kernel.js"))
 
 
-def _meaning(spec: KernelSpec | None) -> str | None | None:
-    """The first paragraph of the spec's own words."""
+def _meaning(spec: KernelSpec | None) -> str | None:
+    """Return the first paragraph of the spec's own words."""
     if spec is None or spec.source is None:
         return None
     text = spec_file(spec.source).read_text("utf-8").lstrip()
@@ -72,8 +75,8 @@ def _meaning(spec: KernelSpec | None) -> str | None | None:
     return inspect.cleandoc(quoted[1]).split("\n\n")[0].replace("\n", " ") if text.startswith('"""') else None
 
 
-def _sources(spec):
-    """Name and text of the kernel's two files."""
+def _sources(spec: KernelSpec | None) -> list[tuple[str, str]]:
+    """Return name and text of the kernel's two files."""
     if spec is None or spec.source is None:
         return []
     paths = [spec.source, spec_file(spec.source)]
@@ -86,7 +89,7 @@ def _edges(context: SiteContext, kernel: str) -> dict[str, Any]:
     return {"count": len(own), "wrong": [case for case in own if case.status not in ("ok", "skipped")]}
 
 
-def _case(context, told: ShownCase, counts):
+def _case(context: SiteContext, told: ShownCase, counts: Mapping[str, Any]) -> dict[str, Any]:
     case = told.case
     return {
         "name": case.name, "variant": case.variant, "label": case.label, "workload": case.workload,
@@ -100,12 +103,12 @@ def _case(context, told: ShownCase, counts):
     }  # fmt: skip
 
 
-def _plain(value):
+def _plain(value: Any) -> str | float | None:
     return value if isinstance(value, str) else number(value)
 
 
 def _measurement(one: Measurement) -> dict[str, Any]:
-    """The measurement as it is stored, its samples in seconds."""
+    """Return the measurement as it is stored, its samples in seconds."""
     plain = encode_measurement(one)
     plain["processes"] = [[float(f"{seconds:.4g}") for seconds in process] for process in one.processes]
     return {**plain, "median": one.median, "spread": one.spread, "unit": MEASURED[one.metric].unit

@@ -17,6 +17,7 @@ _QUANTITIES = ("sm_clock", "memory_clock", "power", "power_average", "temperatur
 
 
 def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
+    """Return the page of the machine."""
     reading, record = context.reading, context.record
     noise = noise_json(context.noise) if context.noise else None
     view = {
@@ -33,7 +34,7 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
 
 
 def _ruler(context: SiteContext, told: ShownCase) -> dict[str, Any]:
-    """A kernel that measures the machine."""
+    """Return the times and rates of a kernel that measures the machine."""
     return {"case": told.case.name, "ceiling": told.case.ceiling, "label": told.case.label,
             "cold": number(told.row["cold_time"]), "hot": number(told.row["hot_time"]),
             "bandwidth": number(told.row["bandwidth"]), "flop_rate": number(told.row["flop_rate"]),
@@ -41,7 +42,7 @@ def _ruler(context: SiteContext, told: ShownCase) -> dict[str, Any]:
 
 
 def _telemetry(record: RunRecord) -> dict[str, Any]:
-    """Each window of the run in the order of the record: its case and, by quantity, (lowest, median, highest)."""
+    """Return the windows of the run in the record's order: each case and, by quantity, (lowest, median, highest)."""
     windows = [
         (case.name, one.metric, process, evidence)
         for case in record.cases for one in case.measurements if one.metric != "launch_time"

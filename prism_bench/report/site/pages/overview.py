@@ -1,6 +1,6 @@
 """The overview: the verdict of the newest run, what got worse, what got better, what cannot be trusted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -20,6 +20,7 @@ _RECENT = 30  # runs for which a step stays on the first page
 
 
 def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
+    """Return the first page, with links to the pages of the `others` among the machines."""
     concerns = [_concern(context, check) for check in context.gate.concerns]
     view = {
         "headline": gate_headline(context.gate),
@@ -48,7 +49,7 @@ def _night(context: SiteContext) -> dict[str, Any]:
 
 
 def lede(context: SiteContext) -> list[str]:
-    """What, where, how long, from which sources."""
+    """Return what was measured, where, how long, from which sources."""
     record = context.record
     changed = " with uncommitted changes" if record.dirty else ""
     parts = [machine_name(record), f"{record.backend} backend"]
@@ -71,22 +72,22 @@ def _note(context: SiteContext, check: GateCheck) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _cases(context, names):
+def _cases(context: SiteContext, names: Iterable[str]) -> list[dict[str, str | None]]:
     return [{"case": name, "link": case_link(context, name)} for name in names]
 
 
-def _is_note(check):
+def _is_note(check: GateCheck) -> bool:
     return check.gravity == "note" and bool(check.message)
 
 
 def case_link(context: SiteContext, case: str | None) -> str | None:
-    """The page that shows a case, from the first folder; None where there is none."""
+    """Return the page that shows a case, from the first folder; None where there is none."""
     told = context.cases.get(case) if case else None
     found = told.case if told else context.record.case(case) if case else None
     return f"{kernel_page(found.kernel)}.html" if found else None
 
 
-def better(context: SiteContext) -> list[dict]:
+def better(context: SiteContext) -> list[dict[str, Any]]:
     """Return what became better lately: steps that still hold, and cases that are faster than in the run before."""
     steps = [one for one in context.shifts if not one.first.worse and min(s.age for s in one.steps) <= _RECENT]
     found = [_improved(context, "step", one.cases, one.ratio, one.message) for one in steps]
@@ -100,6 +101,8 @@ def better(context: SiteContext) -> list[dict]:
     ]  # fmt: skip
 
 
-def _improved(context, kind, cases, ratio, message):
+def _improved(
+    context: SiteContext, kind: str, cases: Iterable[str], ratio: float, message: str
+) -> dict[str, Any]:
     return {"kind": kind, "gravity": "good", "metric": None, "ratio": ratio, "message": message,
             "cases": _cases(context, cases), "reproduce": None}  # fmt: skip

@@ -13,6 +13,7 @@ _NUMBERS = ("intensity", "flop_rate", "flop_share", "bandwidth", "bandwidth_shar
 
 
 def page(context: SiteContext) -> Page:
+    """Return the page of the roofline."""
     reading = context.reading
     rows = [_row(context, row) for row in plotted(reading.frame).to_dict("records")]
     rows.sort(key=lambda row: -(row["bound_share"] or 0))

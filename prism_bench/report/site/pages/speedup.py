@@ -1,10 +1,10 @@
 """Kernel against CPU and library, all of them measured, as a status report would claim it."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from statistics import geometric_mean, median
 from typing import Any
 
-from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.speedup import compared
 from prism_bench.analysis.summary import number
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
@@ -14,6 +14,7 @@ _NUMBERS = ("cold_time", "end_to_end_time", "cpu", "cpu_ratio", "cpu_ratio_end_t
 
 
 def page(context: SiteContext) -> Page:
+    """Return the page that compares kernels with the CPU and with libraries."""
     rows = compared(context.reading)
     cases = [_row(context, row) for row in rows.to_dict("records")]
     cases.sort(key=lambda row: -(row["cpu_ratio"] or 0))
@@ -22,25 +23,17 @@ def page(context: SiteContext) -> Page:
     return Page("speedup", "Speedup", view, scripts=("plot.js", "pictures.js"))
 
 
-def compared(reading: Reading):
-    """The rows of the summary with a kernel and a rival to it, or with the CPU alone where there was no device.
-
-    `cpu` is the CPU's wall time, with or without a device.
-    """
-    frame = reading.frame.assign(cpu=reading.frame["cpu_time"].fillna(reading.frame["wall_time"]))
-    beside = frame["cold_time"].notna() & (frame["best_peer_time"].notna() | frame["cpu"].notna())
-    alone = frame["cpu"].notna() & bool(frame["cold_time"].isna().all())
-    return frame[(beside | alone) & frame["ceiling"].isna()]
-
-
 def _row(context: SiteContext, row: Mapping[Hashable, Any]) -> dict[str, Any]:
     return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
             "workload": row["workload"], "best_peer": row["best_peer"], "link": case_link(context, row["case"]),
             **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip
 
 
-def _summary(cases):
-    """Typical ratios: the median over the CPU, the geometric mean over libraries; None where nothing was compared."""
+def _summary(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return typical ratios: the median over the CPU, the geometric mean over libraries.
+
+    A ratio is None where nothing was compared.
+    """
     cpu, whole, peer = ([row[name] for row in cases if row[name]]
                         for name in ("cpu_ratio", "cpu_ratio_end_to_end", "peer_ratio"))  # fmt: skip
     return {"cpu": median(cpu) if cpu else None, "cpu_cases": len(cpu),

@@ -14,6 +14,7 @@ _POINTS = 45  # runs on each side of a step
 
 
 def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
+    """Return the page of the steps over all runs."""
     view = {
         "nights": len(context.own), "enough": ENOUGH, "series": context.trend.series,
         "first": context.own[0].created if context.own else None,

@@ -1,9 +1,12 @@
 """What was tried and won when launches were tuned, and which form of a product is quickest."""
 
+from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from statistics import geometric_mean
+from typing import Any, TypeVar
 
-from prism_bench.documents import json_of
+from prism_bench.documents import as_kind, json_of
 from prism_bench.errors import ResultsError
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
@@ -14,11 +17,13 @@ from prism_bench.tuning.kept import read_kept
 from prism_bench.tuning.measured import path_for as measured_path
 from prism_bench.tuning.measured import read_measured
 
+_Kept = TypeVar("_Kept")
 _PARTS = ("matmul", "windows", "batches")
 
 
 def page(context: SiteContext) -> Page:
-    folder, problems = context.places.tuning, []
+    """Return the page of what tuning found."""
+    folder, problems = context.places.tuning, list[str]()
     kept = _asked(read_kept, kept_path(context.machine, folder), problems)
     measured = _asked(read_measured, measured_path(context.machine, folder), problems)
     choices = [{**asdict(one), "adopted": one.adopted} for one in kept.choices] if kept else []
@@ -32,7 +37,7 @@ def page(context: SiteContext) -> Page:
     return Page("tuning", "Tuning", view, {"forms": list(FORMS)})
 
 
-def _asked(read, path, problems):
+def _asked(read: Callable[[Path], _Kept | None], path: Path, problems: list[str]) -> _Kept | None:
     """Return what is kept at the path; a file that cannot be read is named and harms no page."""
     try:
         return read(path)
@@ -41,13 +46,13 @@ def _asked(read, path, problems):
         return None
 
 
-def _sessions(folder, problems):
-    """By case, every configuration that a session tried with its seconds, from what `prism-bench tune` printed."""
-    found = {}
+def _sessions(folder: Path, problems: list[str]) -> dict[str, dict[str, Any]]:
+    """Return by case every configuration that a session tried with its seconds, as `prism-bench tune` printed them."""
+    found: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("tune-*.json")):
         try:
             found |= {one["case"]: {"searched": one["searched"], "refused": one["refused"]}
-                      for one in json_of(path, "readable")["cases"]}  # fmt: skip
-        except (OSError, ResultsError, KeyError, TypeError) as error:
+                      for one in as_kind(json_of(path, "readable"), dict)["cases"]}  # fmt: skip
+        except (OSError, ResultsError, ValueError, KeyError, TypeError) as error:
             problems.append(f"{path.name}: not what 'prism-bench tune --output' writes ({error})")
     return found
