@@ -30,18 +30,18 @@ class Column:
     key: str
     title: str
     meaning: str
-    make: Callable[[dict, CaseResult], Cell]
+    make: Callable[[Mapping[str, Any], CaseResult], Cell]
 
 
 def times_text(ratio: float) -> str:
-    """`0.90x`, `31.8x`, `2,519x`: two decimals below ten, so that a column of ratios near one lines up."""
+    """Return a ratio as text: `0.90x`, `31.8x`, `2,519x`; two decimals below ten, so that ratios near one line up."""
     if ratio >= 999.5:
         return f"{ratio:,.0f}x"
     return f"{ratio:.2f}x" if ratio < 9.995 else ratio_text(ratio)
 
 
-def _time(metric):
-    def make(row, case):
+def _time(metric: str) -> Callable[[Mapping[str, Any], CaseResult], Cell]:
+    def make(row: Mapping[str, Any], case: CaseResult) -> Cell:
         seconds = number(row[metric])
         if seconds is None:
             return _gap(case, metric)
@@ -52,7 +52,7 @@ def _time(metric):
 
 
 def _gap(case: CaseResult, metric: str) -> Cell:
-    """An empty cell with the reason that the record gives: why nothing was measured, or why it is not to be trusted."""
+    """Return an empty cell with the record's reason why nothing was measured, or why it cannot be trusted."""
     found = case.measurement(metric)
     if found is None:
         return Cell()
@@ -61,8 +61,8 @@ def _gap(case: CaseResult, metric: str) -> Cell:
     return Cell(reason=found.reason)
 
 
-def _rate(column, share, unit):
-    def make(row, case):
+def _rate(column: str, share: str, unit: str) -> Callable[[Mapping[str, Any], CaseResult], Cell]:
+    def make(row: Mapping[str, Any], case: CaseResult) -> Cell:
         rate = number(row[column])
         part = number(row[share])
         return Cell(rate_text(rate, unit), rate, _small_share(part), part)
@@ -91,7 +91,7 @@ def _peer(row: Mapping[str, Any], case: CaseResult) -> Cell:
     return Cell(times_text(ratio), ratio, row["best_peer"], tone=tone)
 
 
-def _peer_reason(case):
+def _peer_reason(case: CaseResult) -> str | None:
     reasons = [one.reason for one in case.measurements if one.subject.startswith("peer:") and one.reason]
     return reasons[0] if reasons else None
 
@@ -102,13 +102,13 @@ def _cpu(row: Mapping[str, Any], case: CaseResult) -> Cell:
 
 
 def _energy(row: Mapping[str, Any], case: CaseResult) -> Cell:
-    """The energy of a launch in the hot replay, with the uncertainty of counting; why there is none where one asked."""
+    """Return the energy of a launch in the hot replay, with the uncertainty of counting, or why it is missing."""
     hot = case.measurement("hot_time")
-    told = hot.energy if hot else None
-    if told is None or told.joules is None:
-        return Cell(reason=told.reason if told else None)
-    share = told.uncertainty / told.joules if told.joules and told.uncertainty is not None else None
-    return Cell(energy_text(told.joules), told.joules, "" if share is None else f"±{share_text(share)}")
+    energy = hot.energy if hot else None
+    if energy is None or energy.joules is None:
+        return Cell(reason=energy.reason if energy else None)
+    share = energy.uncertainty / energy.joules if energy.joules and energy.uncertainty is not None else None
+    return Cell(energy_text(energy.joules), energy.joules, "" if share is None else f"±{share_text(share)}")
 
 
 def _error(row: Mapping[str, Any], case: CaseResult) -> Cell:

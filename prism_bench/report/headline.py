@@ -23,7 +23,7 @@ class Tile:
 
 
 def headline(reading: Reading) -> str:
-    """The one sentence that a reader takes away."""
+    """Return the run's verdict as one sentence."""
     total, trusted = len(reading.cases), reading.trusted
     if not total:
         return "Nothing was measured."
@@ -42,7 +42,7 @@ def _verbs(reading: Reading) -> str:
 
 
 def chips(reading: Reading) -> list[tuple[str, str]]:
-    """Words and tone for everything that was found, by kind, gravest first."""
+    """Return words and tone for everything that was found, by kind, gravest first."""
     counts = Counter((finding.kind, finding.gravity) for finding in reading.findings)
     return [(_counted(kind, count), _TONES[gravity]) for (kind, gravity), count in counts.items()]
 
@@ -58,7 +58,7 @@ def _counted(kind: str, count: int) -> str:
 
 
 def tiles(reading: Reading, budgets: Sequence[BudgetVerdict] | None = None) -> list[Tile]:
-    """Four numbers: share of the limit, against the library, against the CPU, budgets. A dash marks what is missing.
+    """Return four numbers: share of the limit, ratios to libraries and to the CPU, budgets. A dash marks a missing one.
 
     The `budgets` are those of the selected cases, unless others are given.
     """

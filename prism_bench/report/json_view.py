@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prism_bench.analysis.reading import Reading, read
-from prism_bench.analysis.summary import DERIVED, number, summary
+from prism_bench.analysis.summary import DERIVED, number, rows_of, summary
 from prism_bench.catalogue import Catalogue
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import RunRecord, encode
@@ -12,7 +12,7 @@ from prism_bench.run_record import RunRecord, encode
 _TEXT = ("bound", "best_peer", "invalid")
 
 
-def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> dict:
+def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> dict[str, Any]:
     """Return the record as plain JSON values; `must_be_held` as in `read`.
 
     `limits` holds the measured launch overhead and ceilings, `findings` what is wrong or worth knowing. Every case has
@@ -20,10 +20,9 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     null.
     """
     reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
-    for case, (_, row) in zip(plain["cases"], summary(record).iterrows(), strict=True):
+    for case, row in zip(plain["cases"], rows_of(summary(record)), strict=True):
         name = case["name"]
-        values = {str(key): value for key, value in row.items()}
-        case["derived"] = {**_derived(values), "budgets": _budgets(reading, name)}
+        case["derived"] = {**_derived(row), "budgets": _budgets(reading, name)}
     limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}
     return {**plain, "limits": limits, "findings": [vars(finding) for finding in reading.findings]}
 
@@ -40,7 +39,7 @@ def _time(row: Mapping[str, Any], metric: str) -> dict[str, Any] | None:
     return None if median is None else {"median": median, "spread": number(row[f"{metric}_spread"])}
 
 
-def _budgets(reading: Reading, case):
+def _budgets(reading: Reading, case: str) -> list[dict[str, Any]]:
     return [
         {"from": one.source, "metric": one.budget.metric, "at_most": one.budget.at_most,
          "at_least": one.budget.at_least, "value": one.value, "interval": one.interval, "verdict": one.verdict}

@@ -1,11 +1,20 @@
 """Names next to points, placed so that none covers another."""
 
+from collections.abc import Mapping
+from typing import Any, Literal
+
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
-_PLACES = (
+# An offset in points, and the text's horizontal and vertical alignment.
+_Place = tuple[int, int, Literal["left", "center", "right"], Literal["bottom", "center", "top"]]
+_Point = tuple[float, float, str]
+_PLACES: tuple[_Place, ...] = (
     (7, 0, "left", "center"), (5, -5, "left", "top"), (-5, 5, "right", "bottom"), (5, 5, "left", "bottom"),
     (0, -8, "center", "top"), (0, 8, "center", "bottom"), (-7, 0, "right", "center"), (-5, -5, "right", "top"),
     (18, -16, "left", "top"), (-18, 16, "right", "bottom"),
@@ -14,13 +23,15 @@ _PLACES = (
 _BEFORE = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
 
 
-def place(axes: Axes, points: list[tuple[float, float, str]], lines: list[tuple[float, float]], **style) -> list[Text]:
+def place(axes: Axes, points: list[_Point], lines: list[tuple[float, float]], **style: Any) -> list[Text]:
     """Write each point's name at the first free place around it; a name with no free place is left out.
 
     Earlier points come first. No name covers a point or one of the places on `lines`; a point without a name only keeps
     its place free. Returns the texts that are left.
     """
-    renderer = axes.figure.canvas.get_renderer()
+    canvas = axes.figure.canvas
+    assert isinstance(canvas, FigureCanvasAgg), "`svg.canvas` makes figures of Agg"
+    renderer = canvas.get_renderer()
     anchors = axes.transData.transform([point[:2] for point in points]) if points else np.empty((0, 2))
     taken = [*_around(anchors, 4), *_around(axes.transData.transform(lines) if lines else anchors[:0], 1)]
     frame = axes.get_window_extent(renderer)
@@ -35,15 +46,17 @@ def place(axes: Axes, points: list[tuple[float, float, str]], lines: list[tuple[
     return standing
 
 
-def _extent(renderer, name, style):
-    """Width and height of the name in pixels: asked once, since drawing each try takes a hundred times as long."""
+def _extent(renderer: RendererBase, name: str, style: Mapping[str, Any]) -> np.ndarray:
+    """Return width and height of the name in pixels, computed once: drawing each try takes a hundred times as long."""
     font = FontProperties(size=style.get("fontsize"))
     width, own, _ = renderer.get_text_width_height_descent(name, font, ismath=False)
     _, line, _ = renderer.get_text_width_height_descent("lp", font, ismath=False)  # what a line takes at least
     return np.array([width, max(own, line) + 1])
 
 
-def _first_free(anchor, extent, taken, frame):
+def _first_free(
+    anchor: np.ndarray, extent: np.ndarray, taken: np.ndarray, frame: Bbox
+) -> tuple[_Place, np.ndarray] | None:
     """Return the first place in the frame whose box covers nothing that is taken, with that box; None without one."""
     for where in _PLACES:
         dx, dy, across, up = where
@@ -55,13 +68,13 @@ def _first_free(anchor, extent, taken, frame):
     return None
 
 
-def _written(axes, point, where, style):
+def _written(axes: Axes, point: _Point, where: _Place, style: Mapping[str, Any]) -> Text:
     (x, y, name), (dx, dy, across, up) = point, where
     text = axes.annotate(name, (x, y), (dx, dy), textcoords="offset points", ha=across, va=up, **style)
     text.set_parse_math(False)
     return text
 
 
-def _around(places, reach):
-    """Boxes (left, low, right, high) that reach that far around each place."""
+def _around(places: np.ndarray, reach: float) -> np.ndarray:
+    """Return boxes (left, low, right, high) that reach that far around each place."""
     return np.concatenate([places - reach, places + reach], axis=1)

@@ -12,7 +12,7 @@ _WORDS = {
 
 
 def machine_name(record: RunRecord) -> str:
-    """What the numbers were measured on: the device's name, else the CPU's, else the machine's id."""
+    """Return the name of what was measured: the device's, else the CPU's, else the machine's id."""
     device, host = record.machine.get("device"), record.machine.get("host")
     if isinstance(device, dict) and device.get("name"):
         return str(device["name"])
@@ -24,27 +24,27 @@ def machine_name(record: RunRecord) -> str:
 
 
 def devices_text(record: RunRecord) -> str | None:
-    """`2 GPUs: ` and their UUIDs, where parts of several devices were merged; else None."""
+    """Return `2 GPUs: ` and their UUIDs, where parts of several devices were merged; else None."""
     several = len(record.uuids) > 1
     return f"{len(record.uuids)} GPUs: {', '.join(record.uuids)}" if several else None
 
 
 def facts(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Titled groups of (name, value) pairs: device, host, software, protocol, conditions; empty ones are left out."""
+    """Return titled groups of (name, value) pairs: device, host, software, protocol, conditions; no empty ones."""
     loose = {key: value for key, value in record.machine.items() if not isinstance(value, dict)}
     loose |= {"uuid": several} if (several := devices_text(record)) else {}
     nested = [(key.capitalize(), value) for key, value in record.machine.items() if isinstance(value, dict)]
     groups = [("Machine", loose), *nested, ("Software", record.software), ("Protocol", record.protocol)]
-    told = [(str(title), [_pair(*item) for item in values.items()]) for title, values in groups if values]
+    shown = [(str(title), [_pair(*item) for item in values.items()]) for title, values in groups if values]
     seen = conditions(record)
-    return told + ([("While it was measured", list(words(seen)))] if seen else [])
+    return shown + ([("While it was measured", list(words(seen)))] if seen else [])
 
 
-def _pair(key, value):
+def _pair(key: str, value: object) -> tuple[str, str]:
     return _WORDS.get(key, key.replace("_", " ")), _text(key, value)
 
 
-def _text(key, value):
+def _text(key: str, value: object) -> str:
     if key.endswith("_bytes") and isinstance(value, int):
         return bytes_text(value)
     if key.endswith("_clock") and isinstance(value, int):

@@ -1,14 +1,16 @@
 """The roofline of a record: every case by operations per byte and by the rate it reached, under the measured roofs."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.roofline import attainable, plotted, ridge, roofs
+from prism_bench.analysis.summary import SummaryRow, rows_of
+from prism_bench.measure.limits import Limits
 from prism_bench.report.labels import place
 from prism_bench.report.svg import INK, canvas, inline, tick
 from prism_bench.units import rate_text, share_text, time_text
@@ -18,9 +20,9 @@ _LOOKS = {"S0": ("none", 4.2), "S1": (INK["second"], 5.0), "S2": (INK["accent"],
 
 
 def roofline_chart(reading: Reading, width: int, height: int) -> str | None:
-    """The chart as inline SVG, `width` x `height` pixels; None where no case has both operations and a cold time."""
-    rows = plotted(reading.frame)
-    if rows.empty:
+    """Return inline SVG of `width` x `height` pixels; None where no case has both operations and a cold time."""
+    rows = rows_of(plotted(reading.frame))
+    if not rows:
         return None
     name = f"roof{width}"
     context, figure_of = canvas(width, height, name)
@@ -35,15 +37,16 @@ def roofline_chart(reading: Reading, width: int, height: int) -> str | None:
         return inline(figure, f"Roofline of {len(rows)} cases", titles, prefix=f"{name}-")
 
 
-def _scale(axes, rows, limits):
+def _scale(axes: Axes, rows: Sequence[SummaryRow], limits: Limits) -> None:
     axes.set(xscale="log", yscale="log", xlabel="operations per compulsory byte", ylabel="operations per second")
-    low, high = rows["intensity"].min(), rows["intensity"].max()
-    top = max([rows["flop_rate"].max(), *roofs(limits).values()])
+    intensities, rates = [row["intensity"] for row in rows], [row["flop_rate"] for row in rows]
+    low, high = min(intensities), max(intensities)
+    top = max([*rates, *roofs(limits).values()])
     bandwidth, peak = limits.ceilings.get("bandwidth"), limits.ceilings.get("fp32")
     if bandwidth and peak:
         high = max(high, ridge(bandwidth, peak) * 4)
     axes.set_xlim(low / 2.5, high * 3)
-    axes.set_ylim(rows["flop_rate"].min() / 3, top * 2.5)
+    axes.set_ylim(min(rates) / 3, top * 2.5)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_major_formatter(lambda value, _: tick(rate_text(value, "")))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -52,7 +55,7 @@ def _scale(axes, rows, limits):
     axes.set_axisbelow(True)
 
 
-def _draw_roofs(axes, limits):
+def _draw_roofs(axes: Axes, limits: Limits) -> list[tuple[float, float]]:
     """Draw the roofs with their names, and return places along them."""
     left, right = axes.get_xlim()
     bandwidth, peak = limits.ceilings.get("bandwidth"), limits.ceilings.get("fp32")
@@ -72,14 +75,14 @@ def _draw_roofs(axes, limits):
     return drawn
 
 
-def _on_roof(axes, right, rate, words):
+def _on_roof(axes: Axes, right: float, rate: float, words: str) -> None:
     axes.annotate(
         words, (right, rate), (-4, 4), textcoords="offset points", ha="right", color=INK["muted"], fontsize=10
     )
 
 
-def _on_slope(axes, start, bandwidth):
-    """The memory roof's name, written along it."""
+def _on_slope(axes: Axes, start: float, bandwidth: float) -> None:
+    """Write the memory roof's name along it."""
     x = start * 1.35
     (x0, y0), (x1, y1) = axes.transData.transform([(x, x * bandwidth), (x * 10, x * 10 * bandwidth)])
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
@@ -88,9 +91,9 @@ def _on_slope(axes, start, bandwidth):
                   rotation_mode="anchor", fontsize=10)  # fmt: skip
 
 
-def _draw_points(axes, rows):
+def _draw_points(axes: Axes, rows: Sequence[SummaryRow]) -> dict[str, str]:
     titles = {}
-    for position, (_, row) in enumerate(rows.iterrows()):
+    for position, row in enumerate(rows):
         face, size = _LOOKS.get(row["label"], _LOOKS["S1"])
         gid = f"point-{position}"
         marker = "D" if row["variant"] else "o"
@@ -101,15 +104,15 @@ def _draw_points(axes, rows):
     return titles
 
 
-def _title(row: Mapping[str, Any]) -> str:
+def _title(row: SummaryRow) -> str:
     share = f", {share_text(row['bound_share'])} of its {row['bound']} limit" if row["bound"] else ""
     return f"{row['case']}: {rate_text(row['flop_rate'], 'FLOP/s')} in {time_text(row['cold_time'])}{share}"
 
 
-def _name_points(axes, rows, drawn):
-    """Each kernel's largest workload is named, the fastest first."""
-    largest = rows.sort_values("label").groupby("implementation").tail(1).sort_values("flop_rate", ascending=False)
-    points = [(row["intensity"], row["flop_rate"], row["implementation"]) for _, row in largest.iterrows()]
-    others = rows.drop(largest.index)
-    points += [(row["intensity"], row["flop_rate"], "") for _, row in others.iterrows()]
+def _name_points(axes: Axes, rows: Sequence[SummaryRow], drawn: list[tuple[float, float]]) -> None:
+    """Name the largest workload of each kernel, the fastest first."""
+    largest = {row["implementation"]: row for row in sorted(rows, key=lambda row: row["label"])}
+    named = sorted(largest.values(), key=lambda row: row["flop_rate"], reverse=True)
+    points = [(row["intensity"], row["flop_rate"], row["implementation"]) for row in named]
+    points += [(row["intensity"], row["flop_rate"], "") for row in rows if row is not largest[row["implementation"]]]
     place(axes, points, drawn, color=INK["ink"], fontsize=10)

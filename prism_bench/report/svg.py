@@ -5,19 +5,25 @@ Figures are drawn in placeholder colours; each becomes a CSS variable here, so o
 
 import io
 import re
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from html import escape
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
 
 # Colours that nobody would draw with, by the CSS variable that replaces them.
 INK = MappingProxyType({
     "ink": "#010203", "muted": "#010204", "rule": "#010205", "paper": "#010206", "accent": "#010207",
     "second": "#010208", "third": "#010209", "warm": "#01020a",
 })  # fmt: skip
-_SETTINGS = MappingProxyType({
+_SETTINGS: "Mapping[RcKeyType, Any]" = MappingProxyType({
     "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 11, "text.color": INK["ink"],
     "axes.edgecolor": INK["rule"], "axes.linewidth": 0.8, "axes.labelcolor": INK["muted"], "axes.labelsize": 11,
     "xtick.color": INK["rule"], "ytick.color": INK["rule"], "xtick.labelcolor": INK["muted"],
@@ -27,18 +33,18 @@ _SETTINGS = MappingProxyType({
 _NO_METADATA = MappingProxyType(dict.fromkeys(("Creator", "Date", "Format", "Type")))
 
 
-def canvas(width: float, height: float, name: str):
-    """A context to draw in and a maker of a Figure of that many CSS pixels; `name` keeps its ids apart from others."""
+def canvas(width: float, height: float, name: str) -> tuple[AbstractContextManager[None], Callable[[], Figure]]:
+    """Return a context to draw in and a maker of figures of that many CSS pixels; `name` makes their ids unique."""
     return matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}), lambda: _figure(width, height)
 
 
-def _figure(width, height):
-    """One inch is 72 pixels, as SVG has it; the Agg canvas measures how wide a text is."""
+def _figure(width: float, height: float) -> Figure:
+    """Return a figure; one inch is 72 pixels, as in SVG, and the Agg canvas measures how wide a text is."""
     return FigureCanvasAgg(Figure((width / 72, height / 72), dpi=72)).figure
 
 
 def inline(figure: Figure, label: str, titles: dict[str, str] | None = None, prefix: str = "") -> str:
-    """The figure as one `<svg>` element that scales with the page; `label` is what a screen reader reads out.
+    """Return the figure as one `<svg>` element that scales with the page; `label` is for screen readers.
 
     `titles` are tooltips by the gid of the artist they belong to; `prefix` makes every id of the picture its own.
     """
@@ -65,5 +71,5 @@ def _opened(text: str, label: str) -> str:
 
 
 def tick(text: str) -> str:
-    """An axis label from a quantity: `10 µs` from `10.0 us`."""
+    """Return an axis label for a quantity: `10 µs` for `10.0 us`."""
     return re.sub(r"\.0+(?= |$)", "", text).replace("us", "µs").strip()

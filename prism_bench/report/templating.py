@@ -4,8 +4,10 @@ import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 
 from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from prism_bench.analysis.findings import value_text
@@ -16,7 +18,7 @@ from prism_bench.units import bytes_text, energy_text, rate_text, share_text, ti
 
 
 def moment(created: str) -> str:
-    """`20 November 2026, 22:14 UTC`; the text itself where it is no ISO time."""
+    """Return an ISO time as `20 November 2026, 22:14 UTC`, and any other text as it is."""
     try:
         time = datetime.fromisoformat(created.replace("Z", "+00:00"))
     except ValueError:
@@ -26,18 +28,18 @@ def moment(created: str) -> str:
 
 
 def span(seconds: float) -> str:
-    """`2 min 23 s` for a run's duration."""
+    """Return a run's duration as text, like `2 min 23 s`."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else time_text(seconds)
 
 
 def micro(text: str) -> str:
-    """The text with the sign for a millionth that people write."""
+    """Return the text with the usual sign for a millionth."""
     return re.sub(r"(?<=\d) us\b", " µs", text)
 
 
 def quantity(text: str) -> Markup:
-    """A number with its unit set apart, so that numbers and units align in a column: `1.18 us` as `1.18` and `µs`."""
+    """Return a number and its unit apart, so that both align in a column: `1.18 us` as `1.18` and `µs`."""
     text = text.replace(" us", " µs")
     found = re.fullmatch(r"(-?[\d.,]+) ?([^\d\s]\D*)", text)
     if not found:
@@ -52,21 +54,21 @@ class _TemplateCache(BytecodeCache):
     What cannot be read or kept is compiled again; Jinja itself asks whether the source is still the same.
     """
 
-    def load_bytecode(self, bucket):
+    def load_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError, ValueError, EOFError, TypeError):
             bucket.bytecode_from_string(self._place(bucket).read_bytes())
 
-    def dump_bytecode(self, bucket):
+    def dump_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
             write_atomically(self._place(bucket), bucket.bytecode_to_string())
 
-    def _place(self, bucket):
+    def _place(self, bucket: Bucket) -> Path:
         return cache_folder("templates") / f"{bucket.key}.bin"
 
 
 @cache
 def environment() -> Environment:
-    """The templates of every page, with the filters that they use."""
+    """Return the templates of every page, with the filters that they use."""
     packages = ["prism_bench.report", *(extension.package for extension in installed() if extension.pages)]
     made = Environment(
         loader=ChoiceLoader([PackageLoader(package, "templates") for package in packages]),

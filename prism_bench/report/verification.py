@@ -25,7 +25,7 @@ class VerifiedOutput:
 
 
 def checks_of(case: CaseResult) -> list[VerifiedOutput]:
-    """Every comparison of the case, the failed ones first."""
+    """Return every comparison of the case, the failed ones first."""
     return sorted((_check(case, entry) for entry in case.verification), key=lambda check: check.passed)
 
 
@@ -44,11 +44,11 @@ def _check(case: CaseResult, entry: Mapping[str, Any]) -> VerifiedOutput:
     )
 
 
-def _plain(value):
+def _plain(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _error(value):
+def _error(value: object) -> str:
     error = number(value)
     return "-" if error is None else "0" if error == 0 else f"{error:.1e}"
 
@@ -74,5 +74,5 @@ def _words(entry: Mapping[str, Any]) -> str:
     return f"{entry.get('output')}[{index}] is {_value(actual)}{when}, the reference has {_value(expected)}"
 
 
-def _value(value):
+def _value(value: float | None) -> str:
     return "not a number" if value is None else f"{value:.8g}"

@@ -1,11 +1,13 @@
 """What a digest shows, as plain values; its forms add nothing to it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
+from typing import Any
 
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.analysis.trend.walk import CONFIRMED
+from prism_bench.case import Case
 from prism_bench.report.gate.words import headline
 from prism_bench.report.machine import machine_name
 from prism_bench.report.site.context import SiteContext
@@ -13,13 +15,13 @@ from prism_bench.report.site.pages.budgets import NEAR
 from prism_bench.workload import LABELS
 
 
-def digest(contexts: Iterable[SiteContext], since: date, today: date) -> dict:
+def digest(contexts: Iterable[SiteContext], since: date, today: date) -> dict[str, Any]:
     """Return what the runs from `since` on found, machine by machine."""
     return {"since": since.isoformat(), "until": today.isoformat(),
             "machines": [_machine(one, since, today) for one in contexts]}  # fmt: skip
 
 
-def _machine(context: SiteContext, since: date, today: date) -> dict:
+def _machine(context: SiteContext, since: date, today: date) -> dict[str, Any]:
     nights = [facts for facts in context.own if facts.created[:10] >= since.isoformat()]
     moved = [one for one in context.shifts if _is_news(one, len(nights))]
     return {
@@ -38,53 +40,53 @@ def _machine(context: SiteContext, since: date, today: date) -> dict:
 
 
 def _is_news(shift: Shift, nights: int) -> bool:
-    """Whether its step was confirmed in one of the last runs; a step is believed on its third."""
+    """Return whether its step was confirmed in one of the last runs; a step is believed on its third."""
     return min(step.age for step in shift.steps) < nights + CONFIRMED
 
 
-def _shift(shift: Shift) -> dict:
+def _shift(shift: Shift) -> dict[str, Any]:
     return {"message": shift.message, "ratio": shift.ratio, "since": shift.first.since, "cause": shift.first.cause.kind,
             "cases": list(shift.cases), "recovered": all(step.recovered for step in shift.steps)}  # fmt: skip
 
 
-def _concerns(context: SiteContext, gravity: str) -> list[dict]:
+def _concerns(context: SiteContext, gravity: str) -> list[dict[str, Any]]:
     return [{"kind": check.answer, "about": check.case or "the run", "message": check.message}
             for check in context.gate.concerns if check.gravity == gravity]  # fmt: skip
 
 
-def _ground(context: SiteContext, since: date) -> list[dict]:
-    """What changed beneath all series since then: each thing once, with its newest day."""
-    found: dict[tuple[str, str], dict] = {}
+def _ground(context: SiteContext, since: date) -> list[dict[str, Any]]:
+    """Return the breakpoints since then that concern all series: each one once, with its newest day."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
     for one in (one for one in context.breakpoints if one.since[:10] >= since.isoformat()):
         known = found.setdefault((one.kind, one.words), {**vars(one), "times": 0})
         known["times"] += 1
     return list(found.values())
 
 
-def _unmeasured(context: SiteContext) -> list[dict]:
-    """Kernels that should have a time in the newest run and have none, by the reason why."""
+def _unmeasured(context: SiteContext) -> list[dict[str, Any]]:
+    """Return the kernels that should have a time in the newest run and have none, by the reason why."""
     found: dict[str, dict[str, None]] = {}
     for kernel, reason in [*_without_times(context), *_left_out(context)]:
         found.setdefault(reason, {})[kernel] = None
     return [{"reason": reason, "kernels": list(kernels)} for reason, kernels in found.items()]
 
 
-def _without_times(context):
+def _without_times(context: SiteContext) -> Iterator[tuple[str, str]]:
     for case in context.reading.cases:
         if not any(one.samples for one in case.measurements):
             yield case.kernel, f"{case.status}: {case.reason}" if case.reason else case.status
 
 
-def _left_out(context):
-    """The catalogue's cases that the newest run left out, those of the labels that it ran."""
+def _left_out(context: SiteContext) -> list[tuple[str, str]]:
+    """Return the catalogue's cases that the newest run left out, of the labels that it ran."""
     there = {case.name for case in context.record.cases}
     labels = [label for label in LABELS if any(case.label == label for case in context.reading.cases)]
-    known: Sequence = context.catalogue.cases((), labels) if context.catalogue and labels else ()
+    known: Sequence[Case] = context.catalogue.cases((), labels) if context.catalogue and labels else ()
     return [(case.spec.name, "not in the newest run") for case in known if case.name not in there]
 
 
-def _ending(context, today: date):
-    """Promises that end within the month, or have ended."""
+def _ending(context: SiteContext, today: date) -> Iterator[dict[str, Any]]:
+    """Yield the budgets that end within the month, or have ended."""
     for one in context.reading.every_budget:
         expires = one.budget.expires
         if expires and expires - today <= NEAR:
@@ -94,7 +96,7 @@ def _ending(context, today: date):
 
 
 def parsed_since(text: str, today: date) -> date | None:
-    """The day that `2026-11-14`, `7d` or `2w` mean; None where the text means none."""
+    """Return the day that `2026-11-14`, `7d` or `2w` mean; None for any other text."""
     number, unit = text[:-1], text[-1:]
     if number.isdecimal() and unit in ("d", "w") and int(number) < 10_000:
         return today - timedelta(days=int(number) * {"d": 1, "w": 7}[unit])

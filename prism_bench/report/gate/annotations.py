@@ -4,9 +4,10 @@ GitHub shows ten errors and ten warnings of a step and drops the rest: the tenth
 https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.gate import Gate
 from prism_bench.analysis.reproduce import command
 from prism_bench.catalogue import Catalogue
@@ -16,7 +17,7 @@ _MOST = 10
 
 
 def lines(gate: Gate, catalogue: Catalogue, root: Path) -> Iterator[str]:
-    """One line for each error, for each part that could say nothing, and for the sentence; paths relative to `root`."""
+    """Yield a line for each error, each part without an answer, and the headline; paths are relative to `root`."""
     shown = gate.concerns if len(gate.concerns) <= _MOST else gate.concerns[: _MOST - 1]
     for check in shown:
         place = {"file": _source(gate, check, catalogue, root), "title": f"{check.answer}: {check.title}"}
@@ -29,20 +30,20 @@ def lines(gate: Gate, catalogue: Catalogue, root: Path) -> Iterator[str]:
     yield _line("notice", {"title": "prism-bench check"}, headline(gate))
 
 
-def _source(gate, check, catalogue, root):
-    """The kernel's source below `root`; None where it is elsewhere, or the check about no kernel we have."""
+def _source(gate: Gate, check: GateCheck, catalogue: Catalogue, root: Path) -> str | None:
+    """Return the path of the kernel's source below `root`; None where it is elsewhere or the kernel is unknown."""
     case = gate.record.case(check.case) if check.case else None
     spec = catalogue.kernels.get(case.kernel) if case else None
     source = spec.source if spec else None
     return source.relative_to(root).as_posix() if source and source.is_relative_to(root) else None
 
 
-def _line(kind, properties, message):
+def _line(kind: str, properties: Mapping[str, str | None], message: str) -> str:
     given = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items() if value)
     return f"::{kind} {given}::{_escaped(message)}"
 
 
-def _escaped(text, more=""):
+def _escaped(text: str, more: str = "") -> str:
     for character in "%\r\n" + more:
         text = text.replace(character, f"%{ord(character):02X}")
     return text

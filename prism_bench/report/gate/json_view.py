@@ -8,8 +8,8 @@ from prism_bench.analysis.reproduce import command
 from prism_bench.report.gate.words import headline
 
 
-def view(gate: Gate) -> dict:
-    """`exit_code`, `headline`, the record's facts, and `parts` with all their checks; a concern has `reproduce`."""
+def view(gate: Gate) -> dict[str, Any]:
+    """Return `exit_code`, `headline`, the record's facts, and `parts` with their checks; concerns have `reproduce`."""
     record = gate.record
     facts = {name: getattr(record, name) for name in ("created", "commit", "dirty", "backend", "complete")}
     return {

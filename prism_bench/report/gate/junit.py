@@ -17,7 +17,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def document(gate: Gate) -> str:
-    """The XML document as text; every part has a suite, also one that could ask nothing."""
+    """Return the XML document as text; every part has a suite, also one without any check."""
     root = Xml.Element("testsuites", name="prism-bench check")
     for part in gate.parts:
         root.append(_suite(gate, part))
@@ -25,7 +25,7 @@ def document(gate: Gate) -> str:
     return Xml.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
-def _suite(gate: Gate, part: GatePart):
+def _suite(gate: Gate, part: GatePart) -> Xml.Element:
     tests = [_test(gate, part, check) for check in part.checks] or [_silent(part)]
     kinds = Counter(child.tag for test in tests for child in test)
     counts = {"failures": kinds["failure"], "errors": kinds["error"], "skipped": kinds["skipped"]}
@@ -35,7 +35,7 @@ def _suite(gate: Gate, part: GatePart):
     return suite
 
 
-def _test(gate: Gate, part: GatePart, check: GateCheck):
+def _test(gate: Gate, part: GatePart, check: GateCheck) -> Xml.Element:
     test = _named(part, check.title)
     if check.grave:
         tag = "failure" if check.gravity == "bad" else "error"
@@ -46,15 +46,15 @@ def _test(gate: Gate, part: GatePart, check: GateCheck):
     return test
 
 
-def _silent(part):
+def _silent(part: GatePart) -> Xml.Element:
     test = _named(part, "nothing to ask")
     Xml.SubElement(test, "skipped", message=_clean(part.silent or "nothing to ask"))
     return test
 
 
-def _named(part, name):
+def _named(part: GatePart, name: str) -> Xml.Element:
     return Xml.Element("testcase", classname=f"prism-bench.{part.name}", name=_clean(name))
 
 
-def _clean(text):
+def _clean(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)

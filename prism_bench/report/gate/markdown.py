@@ -5,6 +5,7 @@ characters: rows that do not fit are counted, never dropped in silence.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 
 from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.gate import Gate, GatePart
@@ -18,7 +19,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
 
 
 def document(gate: Gate) -> str:
-    """The Markdown text, ending with a newline."""
+    """Return the Markdown text, ending with a newline."""
     blocks = [MARK, f"## {plain_text(headline(gate))}", plain_text(origin(gate)), _parts(gate)]
     room = _LONGEST - sum(map(len, blocks))
     for heading, rows in (("", _concern_rows(gate)), *_folded(gate)):
@@ -33,19 +34,19 @@ def _parts(gate: Gate) -> str:
     return "\n".join(["| | |", "|---|---|", *rows])
 
 
-def _concern_rows(gate):
+def _concern_rows(gate: Gate) -> list[str]:
     return [_row(check, f"<br><code>{_html(command(gate.record, check))}</code>") for check in gate.concerns]
 
 
-def _folded(gate: Gate):
-    """Heading and rows of what else there is to read, part by part: notes, and what is well with a word to it."""
+def _folded(gate: Gate) -> Iterator[tuple[str, list[str]]]:
+    """Yield heading and rows of the other checks with a message, part by part: notes, and good ones."""
     for part in gate.parts:
         others = sorted(_others(part), key=lambda check: check.order)
         if others:
             yield f"{title(part)}: {len(others)} more", [_row(check) for check in others]
 
 
-def _others(part: GatePart):
+def _others(part: GatePart) -> list[GateCheck]:
     return [check for check in part.checks if check.message and not check.grave]
 
 
@@ -54,8 +55,8 @@ def _row(check: GateCheck, more: str = "") -> str:
     return f"| {plain_text(check.answer)} | {plain_text(check.title)} | {ratio} | {plain_text(check.message)}{more} |"
 
 
-def _table(heading, rows, room):
-    """The table of those rows that fit, folded where it has a heading."""
+def _table(heading: str, rows: Sequence[str], room: int) -> str:
+    """Return the table of those rows that fit, folded where it has a heading."""
     if not rows:
         return ""
     top = ["| | | ratio | |", "|---|---|---:|---|"]
@@ -65,7 +66,7 @@ def _table(heading, rows, room):
     return f"<details><summary>{_html(heading)}</summary>\n\n{table}\n\n</details>" if heading else table
 
 
-def _fitting(rows, room):
+def _fitting(rows: Sequence[str], room: int) -> list[str]:
     fitting = []
     for row in rows:
         room -= len(row) + 1
@@ -76,7 +77,7 @@ def _fitting(rows, room):
 
 
 def plain_text(words: str) -> str:
-    """Plain words in a table's cell, whatever is in them: no markup, no second line, nobody mentioned."""
+    """Return the words escaped for a table's cell: no markup, no second line, no mention of anybody."""
     return _SPECIAL.sub(r"\\\1", " ".join(words.split())).replace("@", "@&#8203;")
 
 

@@ -13,14 +13,14 @@ PARTS = {
 
 
 def headline(gate: Gate) -> str:
-    """`Something is bad: 3 of 142 checks.`"""
+    """Return the verdict as one sentence with the counts, like `Something is bad: 3 of 142 checks`."""
     concerns, total = len(gate.concerns), len(gate.checks)
     of = f": {concerns} of {total} checks" if concerns else f": {total} checks" if total else ""
     return f"{_SENTENCES[gate.exit_code]}{of}."
 
 
 def origin(gate: Gate) -> str:
-    """Where, when and from which sources the record was measured."""
+    """Return where, when and from which sources the record was measured."""
     record = gate.record
     changed = " with uncommitted changes" if record.dirty else ""
     commit = f"commit {record.commit[:8]}{changed}" if record.commit else "no commit"
@@ -28,12 +28,12 @@ def origin(gate: Gate) -> str:
 
 
 def answers(part: GatePart) -> str:
-    """`142 met, 3 missed, 5 unmeasured`, the most frequent first; why not, where nothing was checked."""
+    """Return answers with counts, like `142 met, 3 missed`, the most frequent first, or why there are none."""
     counts = Counter(check.answer for check in part.checks)
-    told = ", ".join(f"{count} {answer}" for answer, count in counts.most_common())
-    return "; ".join(words for words in (told, part.silent) if words) or "nothing to ask"
+    counted = ", ".join(f"{count} {answer}" for answer, count in counts.most_common())
+    return "; ".join(words for words in (counted, part.silent) if words) or "nothing to ask"
 
 
 def title(part: GatePart) -> str:
-    """The part's name as a heading."""
+    """Return the part's name as a heading."""
     return PARTS.get(part.name, part.name.capitalize())

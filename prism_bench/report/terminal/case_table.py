@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.reading import Reading
+from prism_bench.analysis.summary import rows_of
 from prism_bench.metric import MEASURED
 from prism_bench.report.cells import COLUMNS, Cell, Column
 from prism_bench.run_record import CaseResult
@@ -42,6 +42,7 @@ class CaseTable:
 
     @property
     def has_budgets(self) -> bool:
+        """Whether any case has a budget."""
         return any(row.budget.sort is not None for row in self.rows)
 
 
@@ -56,23 +57,22 @@ class Line:
 
 
 def case_table(reading: Reading) -> CaseTable:
-    """The table of the record's cases; a column that is empty throughout is left out and named in `absent`."""
+    """Return the table of the record's cases; a column that is empty throughout is left out and named in `absent`."""
     return table_of(lines(reading))
 
 
 def lines(reading: Reading) -> list[Line]:
-    """One line per case of the record."""
+    """Return one line for each case of the record."""
     budgets = _budget_cells(reading)
-    pairs = zip(reading.frame.iterrows(), reading.cases, strict=True)
     return [
         Line(case, row["workload"], {column.key: column.make(row, case) for column in COLUMNS},
              budgets.get(case.name, Cell()))
-        for (_, row), case in pairs
+        for row, case in zip(rows_of(reading.frame), reading.cases, strict=True)
     ]  # fmt: skip
 
 
 def table_of(lines: Sequence[Line]) -> CaseTable:
-    """The table of these lines, whichever records they come from; its footnotes are numbered as they come."""
+    """Return the table of these lines, whichever records they come from; its footnotes are numbered as they come."""
     notes: dict[str, int] = {}
     rows = []
     for line in lines:
@@ -83,15 +83,15 @@ def table_of(lines: Sequence[Line]) -> CaseTable:
     return CaseTable(kept, tuple(rows), tuple(notes), absent)
 
 
-def _filled(cell):
+def _filled(cell: Cell) -> bool:
     return cell.sort is not None or bool(cell.reason)
 
 
-def _measured(lines, metric):
+def _measured(lines: Sequence[Line], metric: str) -> bool:
     return any(one.metric == metric and one.samples for line in lines for one in line.case.measurements)
 
 
-def _budget_cells(reading: Reading) -> dict[str, Any]:
+def _budget_cells(reading: Reading) -> dict[str, Cell]:
     """Return a cell for each case that has budgets."""
     verdicts, words = defaultdict(list), defaultdict(list)
     for one in reading.budgets:
@@ -102,7 +102,7 @@ def _budget_cells(reading: Reading) -> dict[str, Any]:
     return {case: _budget_cell(verdicts[case], words[case]) for case in verdicts}
 
 
-def _budget_cell(verdicts, words):
+def _budget_cell(verdicts: Sequence[str], words: Sequence[str]) -> Cell:
     worst = next(verdict for verdict in VERDICTS if verdict in verdicts)
     tone = {"missed": "bad", "undecided": "warn", "expired": "warn", "unmeasured": "muted", "met": "good"}[worst]
     count = f"{verdicts.count(worst)} of {len(verdicts)}" if len(verdicts) > 1 else ""

@@ -1,5 +1,6 @@
 """A comparison in the terminal and as plain values: the count, the changed and the doubtful cases, the control."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -16,7 +17,7 @@ STYLES = {"slower": "bold red", "faster": "green", "same": "dim", "inconclusive"
 
 
 def comparison_view(comparison: RecordComparison, everything: bool = False) -> RenderableType:
-    """What `compare` prints: the count, a table of all cases but those that are the same (`everything`: those too)."""
+    """Return what `compare` prints: the counts, and a table of the cases that differ, or of `everything`."""
     shown = [one for one in comparison.cases if everything or one.verdict != "same"]
     parts = [_headline(comparison)]
     parts += [_table(shown, comparison.names)] if shown else []
@@ -25,8 +26,8 @@ def comparison_view(comparison: RecordComparison, everything: bool = False) -> R
     return Group(*parts)
 
 
-def comparison_json(comparison: RecordComparison) -> dict:
-    """The comparison as plain JSON values; unknown ones are null."""
+def comparison_json(comparison: RecordComparison) -> dict[str, Any]:
+    """Return the comparison as plain JSON values; unknown ones are null."""
     control = comparison.control
     return {
         "a": comparison.names[0],
@@ -39,8 +40,8 @@ def comparison_json(comparison: RecordComparison) -> dict:
     }
 
 
-def _plain_control(control: Control) -> dict:
-    """`shift` is the median ratio of its cases; what is divided out is `factor` + `offset` / seconds."""
+def _plain_control(control: Control) -> dict[str, Any]:
+    """Return the control: `shift` is the median ratio of its cases, `factor` + `offset` / seconds is divided out."""
     return {
         "cases": control.cases, "changed": list(control.changed), "chance": control.chance, "shift": control.shift,
         "widening": control.widening, "excess": control.excess, "used": control.used, "factor": control.fit.factor,
@@ -48,7 +49,7 @@ def _plain_control(control: Control) -> dict:
     }  # fmt: skip
 
 
-def _headline(comparison):
+def _headline(comparison: RecordComparison) -> Text:
     words = Text()
     for verdict, count in comparison.counts().items():
         if count:
@@ -57,7 +58,7 @@ def _headline(comparison):
     return words
 
 
-def _table(shown, names):
+def _table(shown: Sequence[ComparedCase], names: tuple[str, str]) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     grid.add_column("case", overflow="fold")
     for name in ("metric", *names, "ratio", "interval", "in cycles", "noise floor"):
@@ -68,18 +69,15 @@ def _table(shown, names):
     return grid
 
 
-def _cells(one: ComparedCase):
+def _cells(one: ComparedCase) -> tuple[RenderableType, ...]:
     times = [value_text(one.metric, seconds) for seconds in one.seconds]
     if one.judgement is None:
         return (Text(one.case), one.metric, *times, "-", "-", "-", "-")
     found, in_cycles = one.judgement.estimate, one.judgement.in_cycles
     cycles = f"{in_cycles.ratio:.3f}x" if in_cycles else "-"
-    interval = _interval_text(found)
-    return (Text(one.case), one.metric, *times, f"{found.ratio:.3f}x", interval, cycles, _floor_text(one))
-
-
-def _floor_text(one):
-    return share_text(one.judgement.floor) if one.judgement.floor < 10 else "-"
+    floor = one.judgement.floor
+    floor_words = share_text(floor) if floor < 10 else "-"
+    return (Text(one.case), one.metric, *times, f"{found.ratio:.3f}x", _interval_text(found), cycles, floor_words)
 
 
 def _interval_text(found: Estimate) -> str:
@@ -87,12 +85,12 @@ def _interval_text(found: Estimate) -> str:
     return f"{low:.3f} to {high:.3f}" if high < float("inf") else "-"
 
 
-def _verdict(one):
+def _verdict(one: ComparedCase) -> Text:
     text = Text(one.verdict, style=STYLES[one.verdict])
     return text.append(f": {one.reason}", style="dim") if one.reason else text
 
 
-def _control(control):
+def _control(control: Control) -> Text:
     words = f"control: {control.cases} cases of identical code, median ratio {control.shift:.3f}, "
     if not control.used:
         return Text(f"{words}too few to say anything of the machine: that takes {ENOUGH}", style="dim")
@@ -103,9 +101,9 @@ def _control(control):
     return Text(words, style="bold red" if control.excess else "dim")
 
 
-def _plain(one: ComparedCase):
-    plain = {"case": one.case, "metric": one.metric, "verdict": one.verdict, "reason": one.reason,
-             "identical": one.identical, "seconds": list(one.seconds)}  # fmt: skip
+def _plain(one: ComparedCase) -> dict[str, Any]:
+    plain: dict[str, Any] = {"case": one.case, "metric": one.metric, "verdict": one.verdict, "reason": one.reason,
+                             "identical": one.identical, "seconds": list(one.seconds)}  # fmt: skip
     if one.judgement is None:
         return plain
     judgement = one.judgement
@@ -126,5 +124,5 @@ def _estimate(found: Estimate) -> dict[str, Any]:
     return {"ratio": found.ratio, "low": low, "high": _finite(high)}
 
 
-def _finite(value):
+def _finite(value: float) -> float | None:
     return value if value < float("inf") else None

@@ -1,6 +1,7 @@
 """The gate in a terminal: the sentence, each part's count, what is wrong and how to see it again, the notes by kind."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -16,7 +17,7 @@ _MOST_NOTES = 5
 
 
 def view(gate: Gate) -> RenderableType:
-    """To be handed to a Rich console, uncropped, so that commands stay whole; names are text, never markup."""
+    """Return what `check` prints, not cropped so that commands stay whole; names are text, never markup."""
     style = "bold red" if gate.concerns else "bold yellow" if gate.exit_code else "bold green"
     return Group(
         Text.assemble((headline(gate), style), f"  {origin(gate)}"), _parts(gate),
@@ -24,7 +25,7 @@ def view(gate: Gate) -> RenderableType:
     )  # fmt: skip
 
 
-def _parts(gate):
+def _parts(gate: Gate) -> Table:
     grid = Table.grid(padding=(0, 2))
     for part in gate.parts:
         gravities = {check.gravity for check in part.checks}
@@ -33,7 +34,7 @@ def _parts(gate):
     return grid
 
 
-def _concern(gate, check: GateCheck):
+def _concern(gate: Gate, check: GateCheck) -> Iterator[Text]:
     yield Text.assemble((f"{check.answer}: ", _STYLES[check.gravity]), f"{_subject(check)}{check.message}")
     yield Text(f"    {command(gate.record, check)}", style="dim", no_wrap=True, overflow="ignore")  # to be copied
 
@@ -43,8 +44,8 @@ def _subject(check: GateCheck) -> str:
     return f"{check.case}: " if named else ""
 
 
-def _notes(gate):
-    """Of each kind the first few; the rest is counted."""
+def _notes(gate: Gate) -> Iterator[Text]:
+    """Yield the first few notes of each kind and the count of the rest."""
     kinds = defaultdict(list)
     for check in gate.checks:
         if check.gravity == "note":

@@ -1,5 +1,8 @@
 """What `prism-bench monitor` draws: devices, alerts, and the kernels that ran last."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
@@ -12,15 +15,15 @@ from prism_bench.units import bytes_text, rate_text, share_text, time_text
 _NAME = 52
 
 
-def view(snapshot: dict) -> RenderableType:
-    """A snapshot (`monitor/export.py`) as panels; as wide as the console, whatever that is."""
+def view(snapshot: Mapping[str, Any]) -> RenderableType:
+    """Return a snapshot (`monitor/export.py`) as panels that are as wide as the console."""
     parts = [_device(one) for one in snapshot["status"]["devices"]]
     parts += [_alerts(snapshot["alerts"])]
     parts += [_kernels(snapshot)]
     return Group(*parts, _foot(snapshot))
 
 
-def _device(one):
+def _device(one: Mapping[str, Any]) -> Panel:
     title = Text.assemble((f"{one['index']}  {one['name']}", "bold"), ("  slice" if one["slice"] else "", "cyan"))
     if one["lost"]:
         return Panel(Text(one["lost"], style="bold red"), title=title, title_align="left", border_style="red")
@@ -29,7 +32,7 @@ def _device(one):
     return Panel(body, title=title, title_align="left", border_style="yellow" if harm else "green")
 
 
-def _bars(values):
+def _bars(values: Mapping[str, Any]) -> Table:
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(width=11)
     grid.add_column(ratio=1)
@@ -44,13 +47,13 @@ def _bars(values):
     return grid
 
 
-def _bar(share):
+def _bar(share: float | None) -> RenderableType:
     if share is None:
         return Text("not offered by this device", style="dim")
     return ProgressBar(total=1.0, completed=min(share, 1.0), complete_style="green" if share < 0.9 else "yellow")
 
 
-def _facts(one):
+def _facts(one: Mapping[str, Any]) -> Text:
     values = one["values"]
     power = values["power"] if values["power"] is not None else values["power_average"]
     limit = f" of {values['power_limit']:.0f} W" if values["power_limit"] else ""
@@ -68,14 +71,14 @@ def _facts(one):
     return Text.assemble("   ".join(parts), "   ", (words, "bold yellow" if harm else "dim"))
 
 
-def _processes(one):
+def _processes(one: Mapping[str, Any]) -> Text:
     if one["processes"] is None:
         return Text(f"processes: {one['missing'].get('processes', 'unknown')}", style="dim")
     words = [f"{p['name']} ({p['pid']}) {bytes_text(p['memory'])}" for p in one["processes"]]
     return Text(f"processes: {', '.join(words) or 'none'}", style="dim", no_wrap=True, overflow="ellipsis")
 
 
-def _alerts(alerts):
+def _alerts(alerts: Mapping[str, Any]) -> RenderableType:
     active = alerts["active_alerts"]
     if not active:
         return Text(f"no alert; {alerts['total_alerts_today']} in the last day", style="dim")
@@ -83,7 +86,7 @@ def _alerts(alerts):
     return Group(*(Text(f"{one['severity']}: {one['message']}", style=styles[one["severity"]]) for one in active))
 
 
-def _kernels(snapshot):
+def _kernels(snapshot: Mapping[str, Any]) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
     table.add_column("kernel", ratio=1, no_wrap=True, overflow="ellipsis", max_width=_NAME)
     for name in ("calls", "mean", "min", "max", "success"):
@@ -100,7 +103,7 @@ def _kernels(snapshot):
 _TIMES = ("avg_time_ms", "min_time_ms", "max_time_ms")
 
 
-def _foot(snapshot):
+def _foot(snapshot: Mapping[str, Any]) -> Text:
     sampler = snapshot["report"]["sampler"]
     hertz, share = sampler["hertz"], share_text(sampler["cpu_share"])
     words = "a single look" if hertz is None else f"read at {hertz:.3g} Hz for {share} of a core; Ctrl-C ends"

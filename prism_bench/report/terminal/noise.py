@@ -1,6 +1,7 @@
 """Noise floors in the terminal and as plain values."""
 
 from dataclasses import asdict
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,7 +12,7 @@ from prism_bench.units import share_text, time_text
 
 
 def noise_view(noise: Noise) -> RenderableType:
-    """One row per case and metric, those with the widest noise floor first, and how often the verdict was wrong."""
+    """Return a row for each case and metric, the widest noise floor first, and how often the verdict was wrong."""
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     grid.add_column("case", overflow="fold")
     grid.add_column("metric")
@@ -32,7 +33,7 @@ def _headline(noise: Noise) -> Text:
     return Text(f"{words}; of verdicts on the build against itself, {share_text(noise.false_share)} called a change")
 
 
-def noise_json(noise: Noise) -> dict:
+def noise_json(noise: Noise) -> dict[str, Any]:
     """Return the noise floors as plain JSON values, one entry per case and metric."""
     floors = [{"case": case, "metric": metric, **asdict(floor)} for (case, metric), floor in noise.floors.items()]
     plain = {key: value for key, value in vars(noise).items() if key != "floors"}

@@ -23,7 +23,7 @@ class Asked:
 
 
 def measured_view(measured: Measured, asked: Asked) -> Group:
-    """A table per part that was measured."""
+    """Return a table for each part that was measured."""
     views = {"matmul": _matmul, "windows": _windows, "batches": _batches}
     shown = []
     for part in asked.parts:
@@ -97,7 +97,7 @@ def targets(rows: Sequence[Batch]) -> dict[float, int | None]:
 
 
 def measured_json(measured: Measured, asked: Asked) -> dict[str, object]:
-    """Whose they are, the rows of the parts asked for, and what follows from them."""
+    """Return whose measurements they are, the rows of the parts asked for, and what follows from them."""
     plain = {key: getattr(measured, key) for key in ("machine", "device", "backend", "toolchain", "created")}
     plain |= {part: [asdict(row) for row in getattr(measured, part)] for part in asked.parts}
     if "matmul" in asked.parts and measured.matmul:

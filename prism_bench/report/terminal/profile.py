@@ -26,7 +26,7 @@ def profile_rows(record: RunRecord, emulated: Mapping[str, float] | None) -> lis
     """Return a row for each case, with the emulated ratio by kernel where that was counted."""
     lines = rows(record)
     for line in lines if emulated is not None else ():
-        line["emulated_ratio"] = (emulated or {}).get(line["case"].split("[")[0])
+        line["emulated_ratio"] = (emulated or {}).get(str(line["case"]).split("[")[0])
     return lines
 
 

@@ -1,6 +1,6 @@
 """A record in the terminal: the headline, the table of cases with footnotes, the findings."""
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -46,7 +46,7 @@ def _title(reading: Reading) -> Text:
 
 
 def _parts(record: RunRecord) -> list[Text]:
-    """How many parts, and whose, a merged record is made of."""
+    """Return how many parts, and of which devices, a merged record has."""
     words = ", ".join(filter(None, [f"merged from {len(record.parts)} parts", devices_text(record)]))
     return [Text(words, style="dim")] if record.parts else []
 
@@ -62,13 +62,13 @@ def _limits(reading: Reading) -> Text:
 
 
 def _tiles(reading: Reading) -> list[Text]:
-    """The run's numbers with the words around them, those that there are."""
+    """Return the run's known numbers with the words around them."""
     known = [tile for tile in tiles(reading) if tile.value != "–"]
     return [Text("; ".join(f"{one.title.lower()} {one.value} ({one.words})" for one in known))] if known else []
 
 
 def _conditions(record: RunRecord) -> list[Text]:
-    """The state of the device while it was measured; nothing where nobody watched."""
+    """Return the state of the device while it was measured; nothing where it was not watched."""
     seen = conditions(record)
     pairs = words(seen) if seen else ()
     return [Text(", ".join(f"{name} {value}" for name, value in pairs), style="dim")] if seen else []
@@ -77,10 +77,10 @@ def _conditions(record: RunRecord) -> list[Text]:
 class _Fitting:
     """The table of cases, without the columns that the terminal is too narrow for, and the names of those."""
 
-    def __init__(self, table: CaseTable):
+    def __init__(self, table: CaseTable) -> None:
         self._table = table
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown, dropped = list(self._table.columns), []
         for key in _DISPENSABLE:
             if (

@@ -15,7 +15,7 @@ _REASONS = 8
 
 
 def trend_view(trend: Trend, history: History, recent: int = RECENT) -> RenderableType:
-    """What `trend` prints, to be handed to a Rich console."""
+    """Return what `trend` prints, for a Rich console."""
     found = findings(shifts(trend.steps), recent)
     lines = [Text(_headline(trend, history), "bold green" if not found else "bold yellow")]
     lines += [_line(_STYLES[finding.gravity], finding.kind, finding.message) for finding in found]
@@ -25,8 +25,8 @@ def trend_view(trend: Trend, history: History, recent: int = RECENT) -> Renderab
     return Group(*lines, *(_line("yellow", "left out", problem.reason) for problem in history.problems))
 
 
-def _set_aside(trend):
-    """A line for each of the most frequent reasons, and one for the rest."""
+def _set_aside(trend: Trend) -> list[Text]:
+    """Return a line for each of the most frequent reasons, and one for the rest."""
     reasons = sorted(trend.aside.items(), key=lambda item: -item[1])
     rest = sum(count for _, count in reasons[_REASONS:])
     lines = [_line("dim", "set aside", f"{_counted(count, 'measurement')}: {reason}") for reason, count in reasons]
@@ -37,7 +37,7 @@ def _line(style: str, kind: str, message: str) -> Text:
     return Text.assemble((f"{kind}: ", style), message)
 
 
-def _headline(trend, history):
+def _headline(trend: Trend, history: History) -> str:
     machines = {facts.machine for facts in history.records}
     steps = _counted(len(trend.steps), "step") if trend.steps else "no step"
     where = f"{_counted(len(history.records), 'record')} of {_counted(len(machines), 'machine')}"
@@ -48,8 +48,8 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def trend_json(trend: Trend, history: History, recent: int = RECENT) -> dict:
-    """The same as plain JSON values."""
+def trend_json(trend: Trend, history: History, recent: int = RECENT) -> dict[str, Any]:
+    """Return the trend as plain JSON values."""
     return {
         "records": len(history.records),
         "points": len(history.points),

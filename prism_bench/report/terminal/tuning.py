@@ -1,8 +1,9 @@
 """A tuning session as a table and as JSON: what was tried, what is launched from now on, what the default costs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -13,7 +14,7 @@ from prism_bench.units import ratio_text, share_text, time_text
 
 
 def session_view(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> Group:
-    """A row per case, then what is to be known of all together."""
+    """Return a table with a row for each case, and lines about all cases together."""
     table = Table(title="launch configurations", title_justify="left")
     for name in ("case", "tried", "default", "launched from now on", "time", "speedup", "the default costs", "why"):
         table.add_column(name, overflow="fold", justify="right" if name in ("tried", "default", "time") else "left")
@@ -22,7 +23,7 @@ def session_view(decisions: Sequence[Decided], left: Sequence[Case], seconds: fl
     return Group(table, *[Text(line) for line in _words(decisions, left, seconds)])
 
 
-def _row(one):
+def _row(one: Decided) -> tuple[RenderableType, ...]:
     tried = f"{one.searched.tried}" + (f" of {one.searched.space}" if one.searched.tried < one.searched.space else "")
     tried += f", {len(one.searched.refused)} refused" if one.searched.refused else ""
     usual, now = one.seconds
@@ -34,13 +35,13 @@ def _row(one):
             speedup, f"{time_text(usual - now)} of each launch", one.reason)  # fmt: skip
 
 
-def _words(decisions, left, seconds):
+def _words(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> Iterator[str]:
     adopted = [one for one in decisions if one.adopted]
     mean, of_these = mean_speedup(decisions), mean_speedup(adopted)
-    said = f"{len(adopted)} of {len(decisions)} cases leave their default"
-    said += f": {ratio_text(of_these)} among themselves, {ratio_text(mean)} over all" if adopted else ""
+    words = f"{len(adopted)} of {len(decisions)} cases leave their default"
+    words += f": {ratio_text(of_these)} among themselves, {ratio_text(mean)} over all" if adopted else ""
     tried = sum(one.searched.tried for one in decisions)
-    yield f"{said} (geometric means). {tried} configurations were tried in {seconds:.0f} s."
+    yield f"{words} (geometric means). {tried} configurations were tried in {seconds:.0f} s."
     for one in decisions:
         reasons = list(one.searched.refused.items())
         more = f" ({len(reasons) - 1} more of this case)" if len(reasons) > 1 else ""
@@ -49,8 +50,8 @@ def _words(decisions, left, seconds):
         yield f"not tuned, for lack of time: {', '.join(case.name for case in left)}"
 
 
-def session_json(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> dict:
-    """The same as plain values; seconds as medians, every configuration with its time of the search."""
+def session_json(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> dict[str, Any]:
+    """Return the session as plain values; seconds are medians, each configuration has its time of the search."""
     return {
         "seconds": round(seconds, 1),
         "mean_speedup": mean_speedup(decisions),
@@ -59,7 +60,7 @@ def session_json(decisions: Sequence[Decided], left: Sequence[Case], seconds: fl
     }
 
 
-def _plain(one):
+def _plain(one: Decided) -> dict[str, Any]:
     usual, now = (None if value != value else value for value in one.seconds)
     low, high = one.interval
     return {
