@@ -84,6 +84,7 @@ RENAMED = {
     "prism_bench.extensions.fusion": {
         "Choice": "FunctionChoice", "Form": "ProgramForm", "Program": "FusionProgram", "Shared": "SharedName",
     },
+    "prism_bench.extensions.memory": {"Limits": "PoolLimits"},
     "prism_bench.store": {"Place": "RecordPlace"},
 }  # fmt: skip
 

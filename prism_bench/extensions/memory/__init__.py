@@ -7,6 +7,7 @@ from prism_bench.extensions.memory.source import Source
 from prism_bench.extensions.memory.state import PoolState
 from prism_bench.extensions.memory.trace import Event, Trace
 from prism_bench.extensions.memory.tracker import Tracker
+from prism_bench.moved import under_new_name
 
 __all__ = ["EXTENSION", "Event", "Lease", "PoolLimits", "PoolState", "SizeClassPool", "Source", "Trace", "Tracker"]
 
@@ -17,3 +18,7 @@ EXTENSION = Extension(
     checks=("checks:checks",),
     readers="reader_subjects:subjects",
 )
+
+
+def __getattr__(name: str) -> object:
+    return under_new_name(__name__, name)
