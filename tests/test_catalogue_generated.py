@@ -52,7 +52,7 @@ def test_generated_specs_share_python_and_headers_of_their_catalogue(folder):
     made = generate(folder)
     (folder / "include").mkdir(exist_ok=True)
     (folder / "include" / "shared.py").write_text("AXIS = 1\n")
-    (folder / "arith" / "made.py").write_text("from prism_bench_catalogue.include.shared import AXIS\n" + SPEC)
+    (folder / "arith" / "made.py").write_text("from ..include.shared import AXIS\n" + SPEC)
     assert () == discover(folder).problems
     shared = (folder / "include", default_folder() / "include")
     assert shared == shared_with(made / "made.cu") == shared_with(folder / "arith" / "double.cu")

@@ -24,7 +24,7 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.measure import ClockGate
 from prism_bench.run.measuring import measure_metric
 from prism_bench.run.settings import Settings
-from prism_bench.strict_json import json_text
+from prism_bench.strict_json import json_line, json_text
 from prism_bench.workers.child import environment
 from prism_bench.workload import Workload
 
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--clock", choices=tuple(CLOCKS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.clock:
-        print("\n" + json.dumps(CLOCKS[options.clock]()))
+        print("\n" + json_line(CLOCKS[options.clock]()))
         return
     try:
         open_backend("cuda")

@@ -8,7 +8,7 @@ def test_the_ledger_without_times(shell):
     done = shell("overlap", *SMALL, *NUMPY)
     assert 0 == done.code
     assert "4 chunks of vector_add[n=50] on 3 lanes" in done.out
-    assert "relu[n=9] beside vector_add[n=50], 2 evaluations each" in done.out
+    assert "relu[n=9] next to vector_add[n=50], 2 evaluations each" in done.out
     assert "no times: the CPU does one after the other; results of all forms are the same" in done.out
 
 

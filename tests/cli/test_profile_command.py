@@ -248,4 +248,4 @@ def test_a_capture_of_somebody_else_is_shown(shell, samples):
 def test_an_opinion_of_ncu_is_shown_as_its_own(shell, samples):
     found = shell("profile", "--from", samples / "ncu_details_t4_rules.csv", "--json")
     assert 11 == len(found.json[0]["rules"])
-    assert "ncu says (OPT)" in shell("profile", "--from", samples / "ncu_details_t4_rules.csv").out
+    assert "rule of ncu (OPT)" in shell("profile", "--from", samples / "ncu_details_t4_rules.csv").out

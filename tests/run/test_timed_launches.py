@@ -261,4 +261,4 @@ def test_a_record_and_its_report_say_which_timed_launch_was_wrong(play):
     assert ("wrong", ()) == (case.status, case.measurements)
     assert "in sample 1 of cold_time, though it was right when it was verified" in case.reason
     (check,) = (one for one in checks_of(case) if not one.passed)
-    assert " in sample 1 of cold_time, the reference says " in check.words
+    assert " in sample 1 of cold_time, the reference has " in check.words

@@ -15,12 +15,18 @@ CONNECTIONS = ("Pipe", "Queue", "SimpleQueue", "Manager", "Listener", "Client") 
 POOLS = {
     "prism_bench/run/ahead.py": "compiles kernels, which it does not run; returns None",
     "prism_bench/store/processes.py": "reads records; returns tables",
+    "prism_bench/studies/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
+    "prism_bench/studies/fuzz_processes.py": "asks commands about damaged records; returns rows",
+    "prism_bench/studies/sanitizer_table.py": "runs this repository's own kernels on the emulator; returns rows",
     "prism_bench/studies/simulation_table.py": "simulates verdicts on drawn numbers; returns rows",
+    "prism_bench/studies/trend_at_scale.py": "writes planted records; returns None",
+    "prism_bench/studies/trend_simulation.py": "simulates trends on drawn numbers; returns rows",
 }
 # Who may start a process that goes on while the caller does something else.
 STARTS = {
     "prism_bench/workers/handle.py": "every worker",
     "prism_bench/profilers/tools.py": "profilers, which are other programs and start ours themselves",
+    "prism_bench/extensions/persistent/study.py": "its measuring command in a session of its own, killed at a time limit",
     "prism_bench/studies/soak.py": "whole commands, which are interrupted and killed to see what they leave behind",
 }
 

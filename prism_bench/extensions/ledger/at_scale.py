@@ -4,7 +4,6 @@ Run `scripts/ledger_at_scale SMALL.sqlite [--megabytes 1000] [--keep LARGE.sqlit
 """
 
 import argparse
-import json
 import resource
 import sqlite3
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from prism_bench.analysis.ledger import ledger
 from prism_bench.profilers import nsys_sqlite
+from prism_bench.strict_json import json_line
 from prism_bench.workers.child import environment
 
 GROWING = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
@@ -67,7 +67,7 @@ def read(path: Path) -> None:
     taken = time.perf_counter() - before
     total = ledger(timeline).total
     seconds, peak = time.perf_counter() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"read_seconds": round(taken, 1), "seconds": round(seconds, 1), "peak_megabytes": peak // 1024,
+    print(json_line({"read_seconds": round(taken, 1), "seconds": round(seconds, 1), "peak_megabytes": peak // 1024,
                       "file_megabytes": path.stat().st_size >> 20, "kernels": total.kernels,
                       "launch_calls": total.launch_calls, "gaps": total.gap_count}))  # fmt: skip
 
