@@ -26,7 +26,7 @@ POOLS = {
 STARTS = {
     "prism_bench/workers/handle.py": "every worker",
     "prism_bench/profilers/tools.py": "profilers, which are other programs and start ours themselves",
-    "prism_bench/extensions/persistent/study.py": "its measuring command in a session of its own, killed at a time limit",
+    "prism_bench/extensions/persistent/study.py": "the tests of the executor, killed at a time limit",
     "prism_bench/studies/soak.py": "whole commands, which are interrupted and killed to see what they leave behind",
 }
 
