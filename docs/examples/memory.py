@@ -9,7 +9,7 @@ import time
 
 from prism_bench.backends import open_backend
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.memory import Limits, SizeClassPool
+from prism_bench.extensions.memory import PoolLimits, SizeClassPool
 from prism_bench.extensions.memory.synthetic import random_trace
 from prism_bench.units import bytes_text, ratio_text, share_text
 
@@ -61,7 +61,7 @@ def main() -> None:
     """Run the example."""
     trace = random_trace(allocations=2000)
     tracked = trace.tracked()
-    pool, live = SizeClassPool(source(), Limits(cap=256 << 20)), {}
+    pool, live = SizeClassPool(source(), PoolLimits(cap=256 << 20)), {}
     for event in trace.events:
         if event.size:
             live[event.id] = pool.allocate(event.size)

@@ -9,11 +9,7 @@ from prism_bench.extensions.memory.trace import Event, Trace
 from prism_bench.extensions.memory.tracker import Tracker
 from prism_bench.moved import under_new_name
 
-__all__ = [
-    "EXTENSION", "Event", "Lease", "Limits", "PoolLimits", "PoolState", "SizeClassPool", "Source", "Trace", "Tracker",
-]  # fmt: skip
-
-Limits = PoolLimits  # the name under which it was published
+__all__ = ["EXTENSION", "Event", "Lease", "PoolLimits", "PoolState", "SizeClassPool", "Source", "Trace", "Tracker"]
 
 EXTENSION = Extension(
     "memory",
