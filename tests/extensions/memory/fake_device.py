@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from prism_bench.extensions.memory import Limits, SizeClassPool
+from prism_bench.extensions.memory import PoolLimits, SizeClassPool
 
 
 class FakeDevice:
@@ -63,4 +63,4 @@ class FakeDevice:
 def pool_on(device=None, **limits):
     """A device and a pool on it."""
     device = device or FakeDevice()
-    return device, SizeClassPool(device, Limits(**limits))
+    return device, SizeClassPool(device, PoolLimits(**limits))

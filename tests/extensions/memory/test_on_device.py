@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from prism_bench.extensions.memory import Limits
+from prism_bench.extensions.memory import PoolLimits
 from prism_bench.extensions.memory.limits import class_of
 
 pytestmark = pytest.mark.gpu
@@ -23,7 +23,7 @@ def allocator(cupy):
     """CuPy's allocator, for the time of one test."""
     from prism_bench.extensions.memory.cupy_pool import PoolAllocator
 
-    found, before = PoolAllocator(Limits(slack=1.0)), cupy.cuda.get_allocator()
+    found, before = PoolAllocator(PoolLimits(slack=1.0)), cupy.cuda.get_allocator()
     cupy.cuda.set_allocator(found)
     yield found
     cupy.cuda.set_allocator(before)
@@ -89,7 +89,7 @@ def test_out_of_memory_is_cupys_own_error_and_the_pool_goes_on(cupy, allocator):
 def test_blocks_are_zero_where_that_is_asked_for(cupy):
     from prism_bench.extensions.memory.cupy_pool import PoolAllocator
 
-    found, before = PoolAllocator(Limits(zero=True)), cupy.cuda.get_allocator()
+    found, before = PoolAllocator(PoolLimits(zero=True)), cupy.cuda.get_allocator()
     cupy.cuda.set_allocator(found)
     try:
         dirty = cupy.full(5000, 3.0)

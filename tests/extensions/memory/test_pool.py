@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.extensions.memory import Limits
+from prism_bench.extensions.memory import PoolLimits
 from prism_bench.extensions.memory.limits import class_of
 from tests.extensions.memory.fake_device import pool_on
 
@@ -177,7 +177,7 @@ def test_blocks_are_cleared_where_that_is_asked_for():
 )
 def test_impossible_limits_are_refused(limits, words):
     with pytest.raises(UsageError, match=words):
-        Limits(**limits)
+        PoolLimits(**limits)
 
 
 def test_the_state_as_json_has_the_published_keys():

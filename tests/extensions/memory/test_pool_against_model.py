@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from prism_bench.extensions.memory import Limits, SizeClassPool
+from prism_bench.extensions.memory import PoolLimits, SizeClassPool
 from prism_bench.extensions.memory.limits import class_of
 from tests.extensions.memory.fake_device import FakeDevice
 
@@ -25,7 +25,7 @@ class PoolMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.device = FakeDevice(CAPACITY)
-        self.limits = Limits(cap=256 << 10, per_class=3, seconds=10, least=512, slack=0.25)
+        self.limits = PoolLimits(cap=256 << 10, per_class=3, seconds=10, least=512, slack=0.25)
         self.pool = SizeClassPool(self.device, self.limits)
         self.leases, self.uses, self.requests, self.peak = [], {}, 0, 0
 

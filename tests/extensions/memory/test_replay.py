@@ -1,6 +1,6 @@
 """Traces replayed: on a scripted clock, on the pool's books, and at random."""
 
-from prism_bench.extensions.memory import Event, Limits, SizeClassPool, Trace, planning
+from prism_bench.extensions.memory import Event, PoolLimits, SizeClassPool, Trace, planning
 from prism_bench.extensions.memory.replay import DeviceUse, footprint, replay, summary
 from prism_bench.extensions.memory.synthetic import IN_USE, random_trace
 
@@ -56,7 +56,7 @@ def test_lanes_are_entered_where_the_stream_changes():
 
 def test_the_footprint_is_what_was_held_at_most():
     source = planning.CountingSource()
-    pool = SizeClassPool(source, Limits(slack=0.0))
+    pool = SizeClassPool(source, PoolLimits(slack=0.0))
     found = footprint(
         TOY,
         lambda size: Held(pool, size),

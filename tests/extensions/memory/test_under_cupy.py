@@ -10,7 +10,7 @@ from tests.extensions.memory.fake_device import FakeDevice
 
 cupy = pytest.importorskip("cupy")
 
-from prism_bench.extensions.memory import Limits, cupy_pool, recorder  # noqa: E402
+from prism_bench.extensions.memory import PoolLimits, cupy_pool, recorder  # noqa: E402
 from prism_bench.extensions.memory.cupy_extents import Addresses  # noqa: E402
 from prism_bench.extensions.memory.pool import SizeClassPool  # noqa: E402
 
@@ -136,7 +136,7 @@ def streams(monkeypatch):
         return found[handle]
 
     use(7)
-    return SizeClassPool(cupy_pool.CudaSource(), Limits(slack=1.0)), use
+    return SizeClassPool(cupy_pool.CudaSource(), PoolLimits(slack=1.0)), use
 
 
 def test_what_is_given_up_while_a_stream_is_captured_stays_with_its_own(streams):
