@@ -51,13 +51,13 @@ class Case:
     def name(self) -> str:
         """The case's identity: kernel, variant and every axis of the workload.
 
-        Golden data are numbered; an edge with its own fills has its name.
+        Golden data are numbered, 0 for data that are not the spec's; an edge with its own fills has its name.
         """
         if self.edge:
             return f"{self.kernel}[{self.edge.name}: {self.workload}]"
         if self.golden is None:
             return f"{self.kernel}[{self.workload}]"
-        number = next(i for i, golden in enumerate(self.spec.golden, 1) if golden is self.golden)
+        number = next((i for i, golden in enumerate(self.spec.golden, 1) if golden is self.golden), 0)
         return f"{self.kernel}[golden {number}: {self.workload}]"
 
     @property

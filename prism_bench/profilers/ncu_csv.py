@@ -163,9 +163,9 @@ def _quantity(text: str, unit: str, mark: str, place: str) -> ProfiledValue:
 def _rule(row: Mapping[str, str]) -> ProfilerAdvice:
     speedup = row.get("Estimated Speedup") or ""
     return ProfilerAdvice(
-        name=row.get("ProfilerAdvice Name") or "",
-        kind=row.get("ProfilerAdvice Type") or "",
-        text=row.get("ProfilerAdvice Description") or "",
+        name=row.get("Rule Name") or "",
+        kind=row.get("Rule Type") or "",
+        text=row.get("Rule Description") or "",
         speedup_kind=row.get("Estimated Speedup Type") or "",
         speedup=float(speedup) if _SPEEDUP.fullmatch(speedup) else None,
     )

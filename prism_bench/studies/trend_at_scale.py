@@ -26,6 +26,7 @@ from typing import Any
 
 from prism_bench import store
 from prism_bench.exchange.asv_out import write
+from prism_bench.strict_json import json_text
 from prism_bench.studies import REPOSITORY
 from prism_bench.workers.child import environment
 
@@ -59,7 +60,7 @@ def record(day: int, folder: Path, cases: int) -> Path:
     rng, plain = random.Random(day), model(cases)
     created = datetime(2024, 1, 1, 3) + timedelta(days=day)
     moved = [{**case, "measurements": [noisy(one, rng) for one in case["measurements"]]} for case in plain["cases"]]
-    text = json.dumps({**plain, "created": created.isoformat(), "cases": moved}, separators=(",", ":"))
+    text = json_text({**plain, "created": created.isoformat(), "cases": moved})
     path = folder / f"{created:%Y%m%dT%H%M%S}Z-{day:08x}.json.gz"
     path.write_bytes(gzip.compress(text.encode(), 1))
     return path
@@ -117,7 +118,7 @@ def publish(runs: Path, temporary: Path, commits: MakeCommits) -> None:
     for path, commit in zip(paths, hashes, strict=True):
         write(replace(store.read(path), commit=commit), folder / "results")
     settings = {"version": 1, "project": "at scale", "repo": str(folder / "nights.git"), "branches": ["main"]}
-    (folder / "asv.conf.json").write_text(json.dumps({**settings, "results_dir": "results", "html_dir": "html"}))
+    (folder / "asv.conf.json").write_text(json_text({**settings, "results_dir": "results", "html_dir": "html"}))
     began, spent = time.perf_counter(), processor_time()
     subprocess.run([sys.executable, "-m", "asv", "publish", "--no-pull"], cwd=folder, check=True, capture_output=True)
     print(f"asv publish: {time.perf_counter() - began:.1f} s, {processor_time() - spent:.1f} s of processor time")

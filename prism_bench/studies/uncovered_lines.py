@@ -20,6 +20,7 @@ from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.profilers.failures import last_words
+from prism_bench.strict_json import json_line
 from prism_bench.studies import REPOSITORY
 from prism_bench.workers.child import environment
 
@@ -104,7 +105,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if chosen.json:
         plain = {str(path.relative_to(catalogue.folder)): sorted(n for n, count in lines.items() if not count)
                  for path, lines in sorted(found.items())}  # fmt: skip
-        print(json.dumps({"without": plain, "complaints": complaints}))
+        print(json_line({"without": plain, "complaints": complaints}))
     else:
         report(found, catalogue.folder)
     missing = any(not count for lines in found.values() for count in lines.values())
