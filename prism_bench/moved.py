@@ -16,6 +16,7 @@ from types import ModuleType
 
 # Old packages and modules with their new names; what is below a package moved with it.
 MOVED = {
+    "prism_bench.analysis.bound": "prism_bench.analysis.bounds.bound",
     "prism_bench.workbench": "prism_bench.run",
     "prism_bench.workbench.callable": "prism_bench.api.callable",
     "prism_bench.workbench.identity": "prism_bench.identity",

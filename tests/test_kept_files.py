@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench.alerts import ledger
-from prism_bench.analysis import noise_file
-from prism_bench.analysis.baselines import read_baseline
+from prism_bench.analysis.compare import noise_file
+from prism_bench.analysis.gate.baselines import read_baseline
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
 from prism_bench.studies.record_mutations import mutations

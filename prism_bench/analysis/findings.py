@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from prism_bench.analysis.budgets import BudgetVerdict
 from prism_bench.analysis.conditions import noted
-from prism_bench.analysis.degraded import Slowdown
+from prism_bench.analysis.gate.budgets import BudgetVerdict
+from prism_bench.analysis.gate.degraded import Slowdown
 from prism_bench.measurement import Measurement
 from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord

@@ -6,10 +6,10 @@ from statistics import median
 
 import pandas
 
-from prism_bench.analysis.budgets import BudgetVerdict, absent, budget_verdicts
-from prism_bench.analysis.degraded import Slowdown, slowdowns
 from prism_bench.analysis.findings import Finding, findings
-from prism_bench.analysis.promises import Promises, promises_for, promises_or_reason
+from prism_bench.analysis.gate.budgets import BudgetVerdict, absent, budget_verdicts
+from prism_bench.analysis.gate.degraded import Slowdown, slowdowns
+from prism_bench.analysis.gate.promises import Promises, promises_for, promises_or_reason
 from prism_bench.analysis.summary import SummaryRow, limits_of, number, rows_of, summary
 from prism_bench.analysis.uncertainty import within_errors
 from prism_bench.catalogue import Catalogue

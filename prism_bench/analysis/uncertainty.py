@@ -10,9 +10,9 @@ from dataclasses import replace
 from math import exp, isfinite, sqrt
 
 from prism_bench.analysis import rivals
-from prism_bench.analysis.budgets import BudgetVerdict
-from prism_bench.analysis.estimate import quantile
-from prism_bench.analysis.medians import medians
+from prism_bench.analysis.compare.estimate import quantile
+from prism_bench.analysis.compare.medians import medians
+from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import CaseResult
 

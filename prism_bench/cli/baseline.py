@@ -27,8 +27,8 @@ def command(
     Its medians are kept next to the device's budgets.
     """
     from prism_bench import store
-    from prism_bench.analysis.baselines import baseline_of, known_case, write_baseline
-    from prism_bench.analysis.promises import baseline_path
+    from prism_bench.analysis.gate.baselines import baseline_of, known_case, write_baseline
+    from prism_bench.analysis.gate.promises import baseline_path
 
     source, found = record or store.newest(runs), options.open_catalogue(catalogue)
     baseline = baseline_of(store.read(source), _portable(source))

@@ -13,8 +13,8 @@ from prism_bench.options import pairs
 from prism_bench.options.tuned import TunedOption
 
 if TYPE_CHECKING:
-    from prism_bench.analysis.comparison import RecordComparison
-    from prism_bench.analysis.verdict import VerdictRules
+    from prism_bench.analysis.compare.comparison import RecordComparison
+    from prism_bench.analysis.compare.verdict import VerdictRules
     from prism_bench.run.sides import Choice
     from prism_bench.run_record import CaseResult, RunRecord
     from prism_bench.saving import Saver
@@ -89,14 +89,14 @@ def _end(
 
 def _rules(least: float | None, *, control: bool) -> "VerdictRules":
     """Return rules by which a change from `least` on is reported, and cases are the same only if none is hidden."""
-    from prism_bench.analysis.verdict import VerdictRules
+    from prism_bench.analysis.compare.verdict import VerdictRules
 
     return VerdictRules(control=control) if least is None else VerdictRules(least=least, most=least, control=control)
 
 
 def _looks(processes: int | None, most: int | None) -> tuple[int, ...]:
     """Return after how many pairs of processes the cases are judged: the exact number given, else as needed."""
-    from prism_bench.analysis.sequential import MOST, START, looks_of
+    from prism_bench.analysis.compare.sequential import MOST, START, looks_of
 
     start = processes or START
     most = most or (MOST if processes is None else start)
@@ -142,8 +142,8 @@ class _Judge:
         self, a: "RunRecord", b: "RunRecord", key: "Callable[[CaseResult], str] | None" = None
     ) -> "RecordComparison":
         """Return the comparison; `key` names what is paired, the case's name without one."""
-        from prism_bench.analysis.comparison import by_name, compare
-        from prism_bench.analysis.noise_file import stored_noise
+        from prism_bench.analysis.compare.comparison import by_name, compare
+        from prism_bench.analysis.compare.noise_file import stored_noise
 
         floors = stored_noise(b.machine["id"], self.noise)
         return compare(a, b, floors, self.rules, metric=self.metric, key=key or by_name, names=self.names)
@@ -160,7 +160,7 @@ def _of_records(paths: tuple[str, str], words: Sequence[str], judge: _Judge) -> 
 def _of_builds(
     words: tuple[str, str], choice: "Choice", effort: "PairEffort", judge: _Judge, *, looks: tuple[int, ...]
 ) -> "tuple[RecordComparison, Saver[Records, object]]":
-    from prism_bench.analysis.comparison import by_name, by_workload, undecided
+    from prism_bench.analysis.compare.comparison import by_name, by_workload, undecided
     from prism_bench.run.interleave import Growth
     from prism_bench.run.sides import opened
 

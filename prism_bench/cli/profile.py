@@ -109,8 +109,8 @@ def _profiled(job: "ProfileJob", tool: str, wanted: "ProfileOptions", quiet: boo
 
 def _show(record: "RunRecord", json: bool, kept: list[Path], emulated: dict[str, float] | None = None) -> int:
     """Print the record's table, findings and files; return the exit code."""
+    from prism_bench.analysis.bounds.profile_table import profile_findings
     from prism_bench.analysis.findings import exit_code
-    from prism_bench.analysis.profile_table import profile_findings
     from prism_bench.report.terminal.profile import profile_json, profile_rows, profile_view
 
     found, lines = profile_findings(record), profile_rows(record, emulated)

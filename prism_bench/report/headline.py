@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, median
 
-from prism_bench.analysis.budgets import BudgetVerdict
+from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading, middle
 from prism_bench.report.cells import times_text
 from prism_bench.units import share_text

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter
 
+from prism_bench.analysis.bounds.roofline import attainable, plotted, ridge, roofs
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.roofline import attainable, plotted, ridge, roofs
 from prism_bench.analysis.summary import SummaryRow, rows_of
 from prism_bench.measure.limits import Limits
 from prism_bench.report.labels import place

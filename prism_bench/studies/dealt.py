@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-from prism_bench.analysis.control import control_of
-from prism_bench.analysis.estimate import pooled
-from prism_bench.analysis.medians import Medians, cycles, medians
+from prism_bench.analysis.compare.control import control_of
+from prism_bench.analysis.compare.estimate import pooled
+from prism_bench.analysis.compare.medians import Medians, cycles, medians
+from prism_bench.analysis.compare.verdict import CHANGED, RULES, VERDICTS, MachineShift, Pair, judged
 from prism_bench.analysis.rivals import clock_of
-from prism_bench.analysis.verdict import CHANGED, RULES, VERDICTS, MachineShift, Pair, judged
 from prism_bench.run_record import RunRecord
 
 SIDE = 5  # processes a side, at most

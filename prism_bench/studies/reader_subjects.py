@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 from prism_bench import store
-from prism_bench.analysis.ledger import ledger
+from prism_bench.analysis.bounds.ledger import ledger
 from prism_bench.exchange import asv_out, read_foreign
 from prism_bench.extension import installed
 from prism_bench.measurement import Measurement

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from prism_bench.analysis.verdict import CHANGED, RULES, VerdictRules
+from prism_bench.analysis.compare.verdict import CHANGED, RULES, VerdictRules
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_mappings
 from prism_bench.studies.noise_forms import FORMS, Form
@@ -68,7 +68,8 @@ def tallies(
 
 
 def rows(
-    effort: SimulationEffort = SimulationEffort(), names: Sequence[str] = tuple(FORMS)  # noqa: B008
+    effort: SimulationEffort = SimulationEffort(),
+    names: Sequence[str] = tuple(FORMS),  # noqa: B008
 ) -> Iterator[dict[str, str]]:
     """Yield the lines of the table; all designs judge the same suites. `effort.jobs` forms are simulated at once."""
     lines = partial(form_rows, effort=effort)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench import identity, interrupts
-from prism_bench.analysis.estimate import Spread
-from prism_bench.analysis.noise_file import stored_noise
-from prism_bench.analysis.tuning import Decided, Searched, decided
+from prism_bench.analysis.compare.estimate import Spread
+from prism_bench.analysis.compare.noise_file import stored_noise
+from prism_bench.analysis.compare.tuning import Decided, Searched, decided
 from prism_bench.case import Case, Device, edges_task
 from prism_bench.errors import BackendUnavailable
 from prism_bench.measurement import Measurement

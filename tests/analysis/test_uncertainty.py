@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.checks import of_budgets
+from prism_bench.analysis.gate.checks import of_budgets
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.uncertainty import interval_of
 from prism_bench.budget import Budget
 from prism_bench.evidence import Energy
 from prism_bench.measurement import Measurement
 from prism_bench.report.json_view import view
-from tests.analysis.test_gate import catalogue
+from tests.analysis.gate.test_outcome import catalogue
 from tests.report.synthetic import case_result, measurement, record_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench import store
-from prism_bench.analysis.baselines import read_baseline
+from prism_bench.analysis.gate.baselines import read_baseline
 from tests.report.synthetic import case_result, record_of
 
 

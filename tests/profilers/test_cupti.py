@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.analysis.ledger import ledger
+from prism_bench.analysis.bounds.ledger import ledger
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, ResultsError
 from prism_bench.profilers import timeline_file
 from prism_bench.profilers.cupti import ActivityCollector

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.analysis.ledger import ledger
+from prism_bench.analysis.bounds.ledger import ledger
 from prism_bench.errors import ResultsError
 from prism_bench.profilers import nsys_csv
 

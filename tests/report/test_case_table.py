@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from prism_bench.analysis.budgets import BudgetVerdict
+from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
 from prism_bench.evidence import Energy

@@ -6,8 +6,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from prism_bench.analysis.bounds.roofline import plotted
 from prism_bench.analysis.reading import read
-from prism_bench.analysis.roofline import plotted
 from prism_bench.analysis.speedup import compared
 from prism_bench.report.labels import place
 from prism_bench.report.roofline_chart import roofline_chart

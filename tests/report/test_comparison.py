@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from prism_bench.analysis.comparison import compare
+from prism_bench.analysis.compare.comparison import compare
 from prism_bench.report.terminal.comparison import comparison_json, comparison_view
 from tests.analysis.measured_pairs import case, records
 from tests.report.synthetic import case_result, record_of

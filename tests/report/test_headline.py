@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from prism_bench.analysis.budgets import BudgetVerdict
-from prism_bench.analysis.promises import Promises
+from prism_bench.analysis.gate.budgets import BudgetVerdict
+from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
 from prism_bench.report.headline import chips, headline, tiles

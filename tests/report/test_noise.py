@@ -4,7 +4,7 @@ import json
 
 from rich.console import Console
 
-from prism_bench.analysis.noise import Floor, Noise
+from prism_bench.analysis.compare.noise import Floor, Noise
 from prism_bench.report.terminal.noise import noise_json, noise_view
 
 QUIET = Floor(2e-5, 0.001, 0.0005, 8, 5, 0.004, 0, 20, "2026-11-20T22:14:05")

@@ -6,7 +6,7 @@ from math import expm1, log
 
 import numpy
 
-from prism_bench.analysis.comparable import value_settings
+from prism_bench.analysis.compare.comparable import value_settings
 from prism_bench.analysis.trend.series import CaseSeries, categories, codes
 from prism_bench.analysis.trend.shared import SharedMoves
 from prism_bench.analysis.trend.step import CAUSES, Breakpoint, Cause, CauseKind

@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict, cast
 
 import pandas
 
-from prism_bench.analysis.budgets import BudgetVerdict
+from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.uncertainty import within_errors

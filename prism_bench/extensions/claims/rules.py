@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, stdev
 
-from prism_bench.analysis.degraded import FACTOR
 from prism_bench.analysis.findings import Finding, metric_words
-from prism_bench.analysis.promises import Promises
+from prism_bench.analysis.gate.degraded import FACTOR
+from prism_bench.analysis.gate.promises import Promises
+from prism_bench.analysis.gate.toml_table import TomlTable
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.toml_table import TomlTable
 from prism_bench.extensions.claims.figures import quoted
 from prism_bench.measurement import Measurement
 from prism_bench.metric import MEASURED

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from prism_bench.analysis.ledger import ledger
+from prism_bench.analysis.bounds.ledger import ledger
 from prism_bench.profilers import nsys_sqlite
 from prism_bench.strict_json import json_line
 from prism_bench.workers.child import environment

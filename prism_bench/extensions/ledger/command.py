@@ -45,7 +45,7 @@ def command(
 
     Gaps are listed by cause; the busy share is the part of the time in which the device works. Label S0 by default.
     """
-    from prism_bench.analysis.ledger import ledger
+    from prism_bench.analysis.bounds.ledger import ledger
     from prism_bench.extensions.ledger.view import ledger_json, ledger_view
     from prism_bench.studies import tracing
 

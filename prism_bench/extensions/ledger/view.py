@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.ledger import LaunchLedger, LedgerRow
+from prism_bench.analysis.bounds.ledger import LaunchLedger, LedgerRow
 from prism_bench.studies.tracing import LaunchCost
 from prism_bench.units import bytes_text, share_text, time_text
 

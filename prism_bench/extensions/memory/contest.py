@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from prism_bench.analysis.comparison import ComparedCase, compare
+from prism_bench.analysis.compare.comparison import ComparedCase, compare
 from prism_bench.extensions.memory.names import ALLOCATORS
 from prism_bench.measure.limits import valid_median
 from prism_bench.run_record import CaseResult, RunRecord

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.comparison import ComparedCase
+from prism_bench.analysis.compare.comparison import ComparedCase
 from prism_bench.extensions.memory import PoolState, Trace
 from prism_bench.extensions.memory.contest import BASE, Contest
 from prism_bench.extensions.memory.tracker import Tracked

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from prism_bench.analysis.against_history import ENOUGH
-from prism_bench.analysis.budgets import BudgetVerdict
+from prism_bench.analysis.bounds.roofline import plotted
 from prism_bench.analysis.findings import metric_words, value_text
+from prism_bench.analysis.gate.against_history import ENOUGH
+from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.reading import Reading
-from prism_bench.analysis.roofline import plotted
 from prism_bench.analysis.trend.shifts import Shift
 from prism_bench.report.asv.newest import NewestReading
 from prism_bench.report.asv.past import Past, largest

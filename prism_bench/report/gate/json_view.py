@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from prism_bench.analysis.checks import GateCheck
-from prism_bench.analysis.gate import Gate, GatePart
-from prism_bench.analysis.reproduce import command
+from prism_bench.analysis.gate.checks import GateCheck
+from prism_bench.analysis.gate.outcome import Gate, GatePart
+from prism_bench.analysis.gate.reproduce import command
 from prism_bench.report.gate.words import headline
 
 

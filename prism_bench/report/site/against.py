@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from prism_bench import store
-from prism_bench.analysis.baselines import Baseline
-from prism_bench.analysis.comparison import RecordComparison, compare
-from prism_bench.analysis.noise import Noise
+from prism_bench.analysis.compare.comparison import RecordComparison, compare
+from prism_bench.analysis.compare.noise import Noise
+from prism_bench.analysis.gate.baselines import Baseline
 from prism_bench.errors import ResultsError
 from prism_bench.report.site.places import Places
 from prism_bench.run_record import RunRecord

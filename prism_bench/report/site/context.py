@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from prism_bench.analysis.against_baseline import baseline_part
-from prism_bench.analysis.against_history import trend_part
-from prism_bench.analysis.against_last import last_part, once
-from prism_bench.analysis.comparison import RecordComparison
-from prism_bench.analysis.gate import Gate, GatePart, gate
-from prism_bench.analysis.noise import Noise
-from prism_bench.analysis.noise_file import stored_noise
+from prism_bench.analysis.compare.comparison import RecordComparison
+from prism_bench.analysis.compare.noise import Noise
+from prism_bench.analysis.compare.noise_file import stored_noise
+from prism_bench.analysis.gate.against_baseline import baseline_part
+from prism_bench.analysis.gate.against_history import trend_part
+from prism_bench.analysis.gate.against_last import last_part, once
+from prism_bench.analysis.gate.outcome import Gate, GatePart, gate
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.trend import Breakpoint, CaseSeries, Step, Trend, trend
 from prism_bench.analysis.trend.choice import chosen, kept_floors

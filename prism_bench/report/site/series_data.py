@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy
 import orjson
 
-from prism_bench.analysis.noise import Noise
+from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.trend import CaseSeries
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import file_name

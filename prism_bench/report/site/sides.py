@@ -18,8 +18,9 @@ from typing import Any
 
 import orjson
 
-from prism_bench.analysis import comparable, comparison, medians, rivals
-from prism_bench.analysis.medians import Medians, cycles
+from prism_bench.analysis import rivals
+from prism_bench.analysis.compare import comparable, comparison, medians
+from prism_bench.analysis.compare.medians import Medians, cycles
 from prism_bench.errors import ResultsError
 from prism_bench.files import cache_folder, write_atomically
 from prism_bench.run_record import CaseResult, RunRecord, decode

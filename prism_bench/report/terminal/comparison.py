@@ -7,9 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.comparison import ComparedCase, RecordComparison, comparison_findings
-from prism_bench.analysis.control import ENOUGH, Control, shift_words
-from prism_bench.analysis.estimate import Estimate
+from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison, comparison_findings
+from prism_bench.analysis.compare.control import ENOUGH, Control, shift_words
+from prism_bench.analysis.compare.estimate import Estimate
 from prism_bench.analysis.findings import value_text
 from prism_bench.units import share_text
 

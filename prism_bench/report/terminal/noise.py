@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.noise import Noise
+from prism_bench.analysis.compare.noise import Noise
 from prism_bench.units import share_text, time_text
 
 

@@ -9,8 +9,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from prism_bench.analysis.bounds.profile_table import rows
 from prism_bench.analysis.findings import Finding
-from prism_bench.analysis.profile_table import rows
 from prism_bench.profilers.chips import chip_of
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.profilers.metrics import combined

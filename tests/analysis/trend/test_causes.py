@@ -1,6 +1,6 @@
 """What explains a step: what other cases share, what outranks it, and what two records must share to be compared."""
 
-from prism_bench.analysis.comparison import compare
+from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.trend import steps, trend
 from prism_bench.analysis.trend.shifts import shifts
 from prism_bench.errors import ResultsError

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.baselines import Baseline
-from prism_bench.analysis.degraded import slowdowns
 from prism_bench.analysis.findings import findings
-from prism_bench.analysis.promises import promises_for
+from prism_bench.analysis.gate.baselines import Baseline
+from prism_bench.analysis.gate.degraded import slowdowns
+from prism_bench.analysis.gate.promises import promises_for
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.claims.rules import published_rules, remarks, rule_verdicts, rules_for

@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import pytest
 
-from prism_bench.analysis.comparison import compare
-from prism_bench.analysis.noise import Floor, Noise
+from prism_bench.analysis.compare.comparison import compare
+from prism_bench.analysis.compare.noise import Floor, Noise
 from prism_bench.report.site.pages.compare import RULES_SHOWN
 from prism_bench.report.site.series_data import noise_data
 from prism_bench.report.site.sides import side_of

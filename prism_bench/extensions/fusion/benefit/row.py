@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from prism_bench.analysis.bound import dram_bytes, value
+from prism_bench.analysis.bounds.bound import dram_bytes, value
 from prism_bench.analysis.summary import number
 from prism_bench.case import Case
 from prism_bench.extensions.fusion.benefit.figure import Figure, absent

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from prism_bench.analysis.estimate import estimate
-from prism_bench.analysis.medians import medians
+from prism_bench.analysis.compare.estimate import estimate
+from prism_bench.analysis.compare.medians import medians
 from prism_bench.analysis.rivals import peers
 from prism_bench.extensions.fusion.benefit.figure import Figure, absent
 from prism_bench.measure.limits import Limits

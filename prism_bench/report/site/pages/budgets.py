@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from prism_bench.analysis.budgets import BudgetVerdict
+from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.overview import case_link

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from math import log
 from typing import Any
 
-from prism_bench.analysis import comparison, control, environment, estimate, medians, placements, verdict
-from prism_bench.analysis.comparison import ComparedCase, RecordComparison
+from prism_bench.analysis.compare import comparison, control, environment, estimate, medians, placements, verdict
+from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
 from prism_bench.report.site.against import name_of
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page

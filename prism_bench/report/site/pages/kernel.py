@@ -4,9 +4,9 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from prism_bench.analysis.checks import GateCheck
-from prism_bench.analysis.reproduce import command
-from prism_bench.analysis.roofline import roofs
+from prism_bench.analysis.bounds.roofline import roofs
+from prism_bench.analysis.gate.checks import GateCheck
+from prism_bench.analysis.gate.reproduce import command
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.trend import Step
 from prism_bench.files import spec_file

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from prism_bench.analysis.checks import GateCheck
 from prism_bench.analysis.findings import metric_words
-from prism_bench.analysis.reproduce import command
+from prism_bench.analysis.gate.checks import GateCheck
+from prism_bench.analysis.gate.reproduce import command
 from prism_bench.report.gate.words import answers, title
 from prism_bench.report.gate.words import headline as gate_headline
 from prism_bench.report.headline import chips, headline, tiles
@@ -101,8 +101,6 @@ def better(context: SiteContext) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _improved(
-    context: SiteContext, kind: str, cases: Iterable[str], ratio: float, message: str
-) -> dict[str, Any]:
+def _improved(context: SiteContext, kind: str, cases: Iterable[str], ratio: float, message: str) -> dict[str, Any]:
     return {"kind": kind, "gravity": "good", "metric": None, "ratio": ratio, "message": message,
             "cases": _cases(context, cases), "reproduce": None}  # fmt: skip

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from prism_bench.analysis.roofline import plotted, roofs
+from prism_bench.analysis.bounds.roofline import plotted, roofs
 from prism_bench.analysis.summary import number
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prism_bench.analysis.against_history import ENOUGH
+from prism_bench.analysis.gate.against_history import ENOUGH
 from prism_bench.analysis.trend import Step
 from prism_bench.analysis.trend.shifts import RECENT, Shift
 from prism_bench.report.site.context import SiteContext

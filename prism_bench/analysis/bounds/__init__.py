@@ -1,0 +1,1 @@
+"""Bounds of a kernel: roofline, bottleneck, counters and the ledger of its launches."""

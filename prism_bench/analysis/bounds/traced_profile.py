@@ -1,0 +1,42 @@
+"""Profiles of cases from a tracer (CUPTI, nsys): launches, gaps and copies of one call, and no counters."""
+
+from prism_bench.analysis.bounds.ledger import LaunchLedger, LedgerRow
+from prism_bench.profilers.metrics import LOGICAL
+from prism_bench.run_record import JsonTable
+
+
+def profiles(ledger: LaunchLedger, repeats: int = 1, passes: int = 1) -> dict[str, JsonTable]:
+    """Return the profile part by case, from the ledger's range of its name, with `repeats` calls."""
+    return {row.name: _profile(row, ledger, repeats, passes) for row in ledger.ranges if row.name is not None}
+
+
+def _profile(row: LedgerRow, ledger: LaunchLedger, repeats: int, passes: int) -> JsonTable:
+    return {
+        "tool": ledger.tool,
+        "version": ledger.version,
+        "set": "traced",
+        "clock_control": "none",
+        "cache_control": "none",
+        "passes": passes,
+        "kernels": [],
+        "values": _uncounted(ledger.tool) | _traced(row, ledger.tool, repeats),
+    }
+
+
+def _traced(row: LedgerRow, tool: str, repeats: int) -> JsonTable:
+    counted = {
+        "profiler_duration": (row.kernel_seconds / repeats, "s"),
+        "launches": (row.kernels / repeats, "1"),
+        "launch_calls": (row.launch_calls / repeats, "1"),
+        "gaps": (row.gap_count / repeats, "1"),
+        "gap_seconds": (row.idle / repeats, "s"),
+        "copies": (row.copies / repeats, "1"),
+        "copied_bytes": (row.copied_bytes / repeats, "B"),
+    }
+    source = f"activity records of {tool}"
+    return {name: {"value": number, "unit": unit, "source": source} for name, (number, unit) in counted.items()}
+
+
+def _uncounted(tool: str) -> JsonTable:
+    reason = f"{tool} traces and counts no hardware events; the tool ncu does"
+    return {name: {"value": None, "unit": metric.unit, "reason": reason} for name, metric in LOGICAL.items()}

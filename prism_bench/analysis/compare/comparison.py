@@ -1,0 +1,275 @@
+"""Comparison of two records, case by case: what became slower or faster, and whether that can be trusted.
+
+Cases whose machine code and launches are identical on both sides are a control (`control`): what they have in common is
+the machine's shift, by which every case is divided, and by what they differ beyond their errors every error is widened.
+A case of the control is the same unless it differs from the others; then its environment decides. Under other software
+(driver, toolkit) it is slower or faster, as any case; under the same one its times are doubtful, since its code cannot
+have changed them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from prism_bench.analysis.compare.comparable import require_comparable
+from prism_bench.analysis.compare.control import Control, control_findings, control_of, with_changed
+from prism_bench.analysis.compare.environment import is_other_unit, software_changes
+from prism_bench.analysis.compare.noise import Noise
+from prism_bench.analysis.compare.verdict import (
+    CHANGED,
+    RULES,
+    Judgement,
+    MachineShift,
+    Pair,
+    VerdictRules,
+    judged,
+    pair_of,
+)
+from prism_bench.analysis.findings import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
+from prism_bench.analysis.rivals import clock_of
+from prism_bench.measure.limits import valid, valid_median
+from prism_bench.metric import ELSEWHERE, MEASURED
+from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.units import share_text
+
+ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared"]
+LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and its launches the same
+
+_Cases = tuple[CaseResult, CaseResult]
+
+
+@dataclass(frozen=True)
+class ComparedCase:
+    """One case on both sides.
+
+    `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows it unless the code is
+    `identical`, and is `not compared` where a side has no valid times. `seconds` are the medians of A and B as they
+    were measured.
+    """
+
+    case: str
+    metric: str
+    verdict: ComparedVerdict
+    reason: str | None = None
+    judgement: Judgement | None = None
+    seconds: tuple[float | None, float | None] = (None, None)
+    identical: bool = False
+    gravity: Gravity = "note"
+
+
+_Row = tuple[ComparedCase, _Cases]
+
+
+@dataclass(frozen=True)
+class RecordComparison:
+    """Every case of both records, the control, and `notes` about the two records.
+
+    `complete` is False where measuring them was cut short. `software` are the versions of driver and
+    toolkit that differ.
+    """
+
+    names: tuple[str, str]
+    cases: tuple[ComparedCase, ...]
+    control: Control
+    notes: tuple[str, ...] = ()
+    complete: bool = True
+    software: str | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether any case could be judged at all."""
+        return any(one.judgement for one in self.cases)
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of a command: that of its findings, 2 where nothing or not everything could be judged."""
+        return exit_code(comparison_findings(self)) or (0 if self.answered and self.complete else 2)
+
+    def counts(self) -> Mapping[ComparedVerdict, int]:
+        """Return how many cases have each verdict, the verdicts in the order in which they matter."""
+        words = [one.verdict for one in self.cases]
+        return {word: words.count(word) for word in get_args(ComparedVerdict)}
+
+
+def by_name(case: CaseResult) -> str:
+    """Return the key that pairs two records of the same catalogue."""
+    return case.name
+
+
+def by_workload(case: CaseResult) -> str:
+    """Return the key that pairs a kernel with its variant."""
+    return f"{case.kernel}[{case.workload_text}]"
+
+
+def compare(
+    a: RunRecord,
+    b: RunRecord,
+    noise: Noise | None = None,
+    rules: VerdictRules = RULES,
+    *,
+    metric: str | None = None,
+    key: Callable[[CaseResult], str] = by_name,
+    names: tuple[str, str] = ("A", "B"),
+) -> RecordComparison:
+    """Return B against A in `metric` (cold time, or wall time where the cases ran on a CPU only), paired by `key`.
+
+    Raise a ResultsError where backend, device or protocol differ: such times cannot be compared.
+    """
+    notes = require_comparable(a, b, names)
+    if noise and (reason := noise.misfit(b)):
+        noise, notes = None, [*notes, reason]
+    sides = [{key(case): case for case in record.cases if not case.is_edge} for record in (a, b)]
+    notes += _alone(sides, names)
+    shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
+    rows = [_row(name, pair, metric, names) for name, pair in shared.items()]
+    pairs = {row.case: _pair(row, both, noise) for row, both in rows if row.verdict != "not compared"}
+    surrounded = _Surroundings(a, b, software_changes(a, b))
+    found, control = _judged(rows, pairs, rules, surrounded)
+    return RecordComparison(names, tuple(found), control, tuple(notes), software=surrounded.software)
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    """Both records, and the `software` that differs between them."""
+
+    a: RunRecord
+    b: RunRecord
+    software: str | None
+
+    def of(self, kernel: str) -> str | None:
+        """Return what differs around the kernel's machine code, in words; None where nothing does."""
+        unit = "another unit of the device" if is_other_unit(self.a, self.b, kernel) else None
+        return self.software or unit
+
+
+def _alone(sides: Sequence[Mapping[str, CaseResult]], names: tuple[str, str]) -> Iterator[str]:
+    """Yield for each side which cases the other one does not have."""
+    for name, mine, theirs in zip(names, sides, sides[::-1], strict=True):
+        alone = [case for case in mine if case not in theirs]
+        if alone:
+            few = ", ".join(alone[:3]) + (" ..." if len(alone) > 3 else "")
+            yield f"only {name} has {len(alone)} case{'s' if len(alone) > 1 else ''}: {few}"
+
+
+def _row(name: str, pair: _Cases, metric: str | None, names: tuple[str, str]) -> _Row:
+    metric = metric or clock_of(next((case for case in pair if case.measurements), pair[0]))
+    row = ComparedCase(name, metric, "inconclusive")
+    for case, side in zip(pair, names, strict=True):
+        reason = missing(case, metric, side)
+        if reason:
+            broken = case is pair[1] and case.status not in ("ok", "skipped")
+            return replace(row, verdict="not compared", reason=reason, gravity="bad" if broken else "note"), pair
+    seconds = valid_median(pair[0], metric), valid_median(pair[1], metric)
+    return replace(row, seconds=seconds, identical=_identical(metric, *pair)), pair
+
+
+def missing(case: CaseResult, metric: str, side: str) -> str | None:
+    """Return why the case has no time on that side; None where it has one."""
+    if case.status != "ok":
+        return f"{case.status} in {side}: {case.reason or 'the record gives no reason'}"
+    found = case.measurement(metric)
+    if found is None or not found.samples:
+        return f"{side} has no {metric_words(metric)}" + (f": {found.reason}" if found and found.reason else "")
+    return None if found.valid else f"{side}'s {metric_words(metric)} is not to be trusted: {found.reason}"
+
+
+def _identical(metric: str, a: CaseResult, b: CaseResult) -> bool:
+    """Return whether both sides ran the same machine code in the same launches, and the device's clock read `metric`.
+
+    What one of the records does not know, as an older one its launches, is no difference.
+    """
+    shared = [name for name in LAUNCHED if name in a.code and name in b.code]
+    known = on_device(metric) and bool(a.code.get("sass")) and "sass" in shared
+    return known and all(a.code[name] == b.code[name] for name in shared)
+
+
+def on_device(metric: str) -> bool:
+    """Return whether the device's own clock read it."""
+    return {**MEASURED, **ELSEWHERE}[metric].clock in ("events", "graph")
+
+
+def _pair(row: ComparedCase, both: _Cases, noise: Noise | None) -> Pair:
+    a, b = (valid(case, row.metric) for case in both)
+    assert a and b, "only cases with times on both sides are judged"
+    return pair_of(a, b, noise.spread(row.case, row.metric) if noise else None)
+
+
+def _judged(
+    rows: Sequence[_Row], pairs: Mapping[str, Pair], rules: VerdictRules, surrounded: _Surroundings
+) -> tuple[list[ComparedCase], Control]:
+    """Return every row with its verdict, and the control that the rows of identical code make."""
+    identical = [row.case for row, _ in rows if row.identical and rules.control]
+    control = control_of({case: pairs[case] for case in identical})
+    shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs.values()]
+    final = dict(zip(pairs, judged(list(pairs.values()), rules, control.widening, shifts), strict=True))
+    changed = tuple(case for case in identical if final[case].verdict in CHANGED)
+    decided = [
+        _of_identical(row, final[row.case], control, surrounded, around=surrounded.of(pair[1].kernel))
+        if row.case in identical else _decided(row, final.get(row.case)) for row, pair in rows
+    ]  # fmt: skip
+    return decided, with_changed(control, changed) if control.used else control
+
+
+def _decided(row: ComparedCase, judgement: Judgement | None, identical: bool = False) -> ComparedCase:
+    if judgement is None:
+        return row
+    return replace(
+        row, verdict=judgement.verdict, reason=judgement.reason, judgement=judgement, identical=identical,
+        gravity="bad" if judgement.verdict == "slower" else "note",
+    )  # fmt: skip
+
+
+def _of_identical(
+    row: ComparedCase, judgement: Judgement, control: Control, surrounded: _Surroundings, *, around: str | None
+) -> ComparedCase:
+    """Return a case of identical code: evidence about the machine where a large control shows no difference."""
+    found = _decided(row, judgement, identical=True)
+    word = judgement.verdict
+    if word in CHANGED and control.used and not surrounded.software:
+        where = around or "the machine changed, not the kernel"
+        return replace(found, verdict="inconclusive", gravity="note", reason=f"{STANDS_OUT} {word}: {where}")
+    if word in CHANGED:
+        return replace(found, reason=f"identical machine code: {around or 'the machine or its environment changed'}")
+    if control.used and not surrounded.software and word != "same":
+        return replace(found, verdict="same", reason=f"identical machine code; by its times alone {word}")
+    return found
+
+
+STANDS_OUT = "identical machine code, and by its times alone"
+
+
+def undecided(
+    comparison: RecordComparison, records: tuple[RunRecord, RunRecord], key: Callable[[CaseResult], str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names, in either record, of the cases that more processes may decide."""
+    left = {one.case for one in comparison.cases if one.verdict == "inconclusive"}
+    first, second = (frozenset(case.name for case in record.cases if key(case) in left) for record in records)
+    return first, second
+
+
+def comparison_findings(comparison: RecordComparison) -> list[Finding]:
+    """Return the findings of the comparison, the gravest first.
+
+    Broken and slower cases, a failed control, faster cases; then cases of identical code that differ from the control,
+    and what the machine did to all of them.
+    """
+    changed = [(one, one.judgement) for one in comparison.cases if one.verdict in CHANGED]
+    found = [_finding(one, judgement, comparison.names) for one, judgement in changed if judgement]
+    found += [Finding(one.gravity, "not compared", one.case, one.reason or "", one.metric)
+              for one in comparison.cases if one.verdict == "not compared"]  # fmt: skip
+    outside = [one for one in comparison.cases if one.identical and (one.reason or "").startswith(STANDS_OUT)]
+    found += [Finding("note", "control", one.case, one.reason or "", one.metric) for one in outside]
+    found += control_findings(comparison.control, comparison.software)
+    found += [Finding("note", "records", None, note) for note in comparison.notes]
+    return sorted(found, key=lambda one: GRAVITY.index(one.gravity))
+
+
+def _finding(one: ComparedCase, judgement: Judgement, names: tuple[str, str]) -> Finding:
+    low, high = judgement.estimate.interval()
+    was, now = (value_text(one.metric, seconds) for seconds in one.seconds)
+    ratio = judgement.estimate.ratio
+    message = (
+        f"{metric_words(one.metric)} {now} in {names[1]}, {was} in {names[0]}: {ratio:.3f}x ({low:.3f} to {high:.3f}), "
+        f"noise floor {share_text(judgement.floor)}"
+    ) + (f"; {one.reason}" if one.reason else "")
+    return Finding(one.gravity, one.verdict, one.case, message, one.metric, ratio)

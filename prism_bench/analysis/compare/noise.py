@@ -1,0 +1,142 @@
+"""Noise floor: by how much a build differs from itself, measured A/A, so that no such difference is called a change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from prism_bench.analysis.compare.comparable import device_of, require_comparable
+from prism_bench.analysis.compare.estimate import Spread, pooled, smallest_change
+from prism_bench.analysis.compare.verdict import CHANGED, RULES, Pair, VerdictRules, judged, pair_of
+from prism_bench.analysis.rivals import clock_of
+from prism_bench.measure.limits import valid
+from prism_bench.run_record import RunRecord
+
+REPAIRINGS = 20
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Noise of one metric of one case.
+
+    `between` and `within` are relative standard deviations of a process's median: what processes differ by, and what
+    their own samples leave open. `processes` were measured on each side. `smallest_change` is what so many a side can
+    distinguish from none. The processes were dealt anew into two sides `repaired` times; `false_verdicts` of those were
+    called slower or faster, without the help of this noise floor.
+    """
+
+    seconds: float
+    between: float
+    within: float
+    freedom: int
+    processes: int
+    smallest_change: float
+    false_verdicts: int
+    repaired: int
+    created: str
+    commit: str | None = None
+
+    @property
+    def spread(self) -> Spread:
+        """The spread that an estimate weighs in."""
+        return Spread(self.between**2 + self.within**2, self.freedom, self.within**2)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise floors of one machine by case and metric."""
+
+    machine: str
+    device: str
+    backend: str
+    protocol: int | None
+    floors: Mapping[tuple[str, str], Floor] = field(default_factory=dict[tuple[str, str], Floor])
+
+    def spread(self, case: str, metric: str) -> Spread | None:
+        """Return the known spread of the case's metric, or None."""
+        floor = self.floors.get((case, metric))
+        return floor.spread if floor else None
+
+    def misfit(self, record: RunRecord) -> str | None:
+        """Return why this noise does not apply to the record's times; None where it does."""
+        for word, own, other in (
+            ("device", self.device, device_of(record)),
+            ("backend", self.backend, record.backend),
+            ("protocol", self.protocol, record.protocol.get("version")),
+        ):
+            if own != other:
+                return f"the stored noise floor is of {word} {own}, not {other}: it is not used"
+        return None
+
+    @property
+    def false_share(self) -> float | None:
+        """The share of A/A verdicts that called a change; None where there were none."""
+        verdicts = sum(floor.repaired for floor in self.floors.values())
+        return sum(floor.false_verdicts for floor in self.floors.values()) / verdicts if verdicts else None
+
+
+def noise_of(a: RunRecord, b: RunRecord, rules: VerdictRules = RULES, seed: int = 0) -> Noise:
+    """Return the noise floors of two interleaved records of one build, for cases timed validly on both sides."""
+    require_comparable(a, b, ("A", "B"))
+    sides = {key: pair for key, pair in _measured(a, b).items() if len(pair.a.logs) > 1 and len(pair.b.logs) > 1}
+    false = _false_verdicts(sides, rules, seed)
+    floors = {key: _floor(pair, false[key], a) for key, pair in sides.items()}
+    return Noise(str(a.machine["id"]), device_of(a), a.backend, a.protocol.get("version"), floors)
+
+
+def _measured(a: RunRecord, b: RunRecord) -> dict[tuple[str, str], Pair]:
+    found: dict[tuple[str, str], Pair] = {}
+    for case in a.cases:
+        other = b.case(case.name)
+        if other is None or "ok" not in (case.status, other.status) or not (case.measurements and other.measurements):
+            continue
+        for metric in {"cold_time", "hot_time", clock_of(case)}:
+            one, two = valid(case, metric), valid(other, metric)
+            if one and two and one.samples and two.samples:
+                found[case.name, metric] = pair_of(one, two)
+    return found
+
+
+def _floor(pair: Pair, false: int, record: RunRecord) -> Floor:
+    spread, count = pooled(pair.a, pair.b), min(len(pair.a.logs), len(pair.b.logs))
+    return Floor(
+        seconds=pair.a.typical,
+        between=spread.between**0.5,
+        within=min(spread.within, spread.variance) ** 0.5,
+        freedom=int(spread.freedom),
+        processes=count,
+        smallest_change=smallest_change(spread, count, count),
+        false_verdicts=false,
+        repaired=REPAIRINGS,
+        created=record.created,
+        commit=record.commit,
+    )
+
+
+def _false_verdicts(
+    sides: Mapping[tuple[str, str], Pair], rules: VerdictRules, seed: int
+) -> dict[tuple[str, str], int]:
+    """Return by case and metric how often processes of one build, dealt anew into two sides, were called different.
+
+    Each metric is judged as one suite, as a comparison does. Dealt sides share processes from one time to the next, so
+    that twenty of them show less than twenty measurements would.
+    """
+    false = dict.fromkeys(sides, 0)
+    for metric in {metric for _, metric in sides}:
+        suite = {key: pair for key, pair in sides.items() if key[1] == metric}
+        for turn in range(REPAIRINGS):
+            dealt = [_dealt(pair, Random(f"{seed}/{turn}")) for pair in suite.values()]
+            for key, judgement in zip(suite, judged(dealt, rules), strict=True):
+                false[key] += judgement.verdict in CHANGED
+    return false
+
+
+def _dealt(pair: Pair, rng: Random) -> Pair:
+    """Return the pair's processes, shuffled into two sides as large as before."""
+    order = list(range(len(pair.a.logs) + len(pair.b.logs)))
+    rng.shuffle(order)
+    first, second = order[: len(pair.a.logs)], order[len(pair.a.logs) :]
+    whole = pair.a + pair.b
+    in_cycles = pair.cycles[0] + pair.cycles[1] if pair.cycles else None
+    return Pair(
+        whole.only(first), whole.only(second), (in_cycles.only(first), in_cycles.only(second)) if in_cycles else None
+    )

@@ -1,0 +1,1 @@
+"""Gate: budgets, baselines and the checks that decide whether the newest record may pass."""

@@ -1,0 +1,93 @@
+"""Gate check against all records of the machine: cases that left their level and are not back."""
+
+import numpy
+from numpy.typing import NDArray
+
+from prism_bench.analysis.gate.checks import WELL, GateCheck, of_finding
+from prism_bench.analysis.gate.outcome import GatePart
+from prism_bench.analysis.trend import Floors, Trend, trend
+from prism_bench.analysis.trend.choice import chosen
+from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
+from prism_bench.analysis.trend.series import categories, codes
+from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
+from prism_bench.run_record import RunRecord
+from prism_bench.store import History
+from prism_bench.store.points import Facts, utc
+
+NAME = "trend"
+_IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared today, may show again
+ENOUGH = SETTLED + CONFIRMED  # records before and after a step
+
+
+def trend_part(
+    history: History, record: RunRecord, floors: Floors | None = None, known: Trend | None = None
+) -> GatePart:
+    """Return the part of the gate on the newest record of a machine: one check for each shift of RECENT records.
+
+    `known` is the trend of its machine alone, where the caller has it. With fewer than ENOUGH records nothing can have
+    left its level: the part has a reason and no check.
+    """
+    problems = tuple(GateCheck(None, None, "left out", "note", problem.reason) for problem in history.problems)
+    own = _own(history, record)
+    if len(own) < ENOUGH:
+        count = "1 record" if len(own) == 1 else f"{len(own)} records"
+        return GatePart(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
+    found = known or trend(chosen(history, machines=[own[0].machine]), floors)
+    ours = [one for one in shifts(found.steps) if one.first.key.backend == record.backend and _recent(one)]
+    measured = _measured(history, record)
+    silent = None if measured else "this record is not in the history"
+    if measured is not None and not measured:
+        silent = "this record has no time that can be trusted"
+    return GatePart(NAME, (*map(_check, ours), *_level(measured or set(), found.series, ours), *problems), silent)
+
+
+def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | None:
+    """Return case, metric and subject of every trusted point of the record; None where the history does not hold it."""
+    owner = record.machine.get("id"), record.backend, utc(record.created), record.commit
+    places = [
+        place for place, facts in enumerate(history.records)
+        if (facts.machine, facts.backend, facts.created, facts.commit) == owner
+    ]  # fmt: skip
+    if not places:
+        return None
+    trusted = numpy.array([doubt == "" for doubt in categories(history, "doubt")], bool)[codes(history, "doubt")]
+    rows = numpy.flatnonzero(trusted & (history.points["record"].to_numpy() == places[-1]))
+    return set(zip(*(_texts(history, name, rows) for name in ("case", "metric", "subject")), strict=True))
+
+
+def _texts(history: History, column: str, rows: NDArray[numpy.intp]) -> list[str]:
+    known, places = categories(history, column), codes(history, column)
+    return [known[int(place)] for place in places[rows]]
+
+
+def _own(history: History, record: RunRecord) -> list[Facts]:
+    """Return the records of the machine and the backend."""
+    machine = record.machine.get("id")
+    return [facts for facts in history.records if (facts.machine, facts.backend) == (machine, record.backend)]
+
+
+def _recent(shift: Shift) -> bool:
+    return min(step.age for step in shift.steps) <= RECENT
+
+
+def _check(shift: Shift) -> GateCheck:
+    """Return the check of a shift; it is the same one as long as its cause is, whatever is measured meanwhile."""
+    step, check = shift.first, of_finding(shift.finding())
+    direction = "worse" if step.worse else "better"
+    old, new = step.commits
+    return GateCheck(
+        check.case, check.metric, check.answer, check.gravity, check.message, check.ratio, shift.cases,
+        identity=(direction, step.cause.kind, step.cause.words),
+        against=old if old != new and step.cause.kind in _IN_THE_SOURCES else None,
+        state=step.cause.words,
+    )  # fmt: skip
+
+
+def _level(measured: set[tuple[str, ...]], series: int, found: list[Shift]) -> list[GateCheck]:
+    """Return the check of the series of this record that kept their level; of others it is only a remark."""
+    moved = {(step.key.case, step.key.metric, step.key.subject) for shift in found for step in shift.steps}
+    count, left = (len(measured), len(moved & measured)) if measured else (series, len(moved))
+    if not count:
+        return []
+    message = f"{count - left} of {count} series keep their level"
+    return [GateCheck(None, None, "level", WELL, message, remark=not measured)]

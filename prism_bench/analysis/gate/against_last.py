@@ -1,0 +1,129 @@
+"""Gate checks against the last comparable record: what became slower since then.
+
+Every case is compared with the newest earlier record of the machine and backend that has a time of it and shares what
+`comparable` requires. A slow decline, in steps that no two records show, is left to the baseline and the trend.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prism_bench import store
+from prism_bench.analysis.compare.comparable import value_settings
+from prism_bench.analysis.compare.comparison import compare
+from prism_bench.analysis.compare.noise import Noise
+from prism_bench.analysis.findings import metric_words, value_text
+from prism_bench.analysis.gate.against_baseline import compared_checks
+from prism_bench.analysis.gate.checks import GateCheck
+from prism_bench.analysis.gate.outcome import GatePart
+from prism_bench.analysis.reading import Reading
+from prism_bench.errors import ResultsError
+from prism_bench.measure.limits import valid_median
+from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.store import History
+from prism_bench.store.points import Facts, utc
+from prism_bench.units import ratio_text
+
+NAME = "last"
+# Times of the kernel alone; copies to and from the host took 1.5 times as long on the same day, with the same code.
+METRICS = ("cold_time", "hot_time", "wall_time")
+MOST = 5  # earlier records that are compared with, where the last ones lack cases
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Earlier `record` that compares, and its name in messages."""
+
+    record: RunRecord
+    name: str
+
+
+def last_part(reading: Reading, history: History, runs: Path, noise: Noise | None = None) -> GatePart:
+    """Return the part of the gate that compares with the last comparable record below `runs`, case by case."""
+    record, factor = reading.record, reading.promises.degraded
+    left = {case.name: case for case in reading.cases if _times(case)}
+    if not left:
+        return GatePart(NAME, silent="no case of this record has a time to compare")
+    found: list[GateCheck] = []
+    for earlier in _earlier(record, history, runs):
+        checks = _against(earlier, replace(record, cases=tuple(left.values())), noise, factor)
+        found += checks
+        left = {name: case for name, case in left.items() if all(check.case != name for check in checks)}
+        if not left:
+            break
+    if not found:
+        return GatePart(NAME, silent="no earlier record of this machine, backend and protocol")
+    gone = [
+        GateCheck(name, None, "unmeasured", "note", "no earlier record that compares has a time of it") for name in left
+    ]
+    return GatePart(NAME, (*found, *gone))
+
+
+def _earlier(record: RunRecord, history: History, runs: Path) -> Iterator[Earlier]:
+    """Yield the records before this one that compare with it, the newest first, MOST at most."""
+    count = 0
+    for facts in reversed(history.records):
+        if count < MOST and _may_compare(facts, record) and (runs / facts.file).is_file():
+            try:
+                older = store.read(runs / facts.file)
+            except ResultsError:
+                continue  # the history reports it as left out
+            count += 1
+            yield Earlier(older, f"{facts.created[:10]} {(facts.commit or '')[:8]}".strip())
+
+
+def _may_compare(facts: Facts, record: RunRecord) -> bool:
+    own = str(record.machine.get("id")), record.backend, value_settings(record.protocol)
+    same = (facts.machine, facts.backend, value_settings(facts.protocol)) == own
+    return same and facts.created < utc(record.created)
+
+
+def _against(earlier: Earlier, record: RunRecord, noise: Noise | None, factor: float) -> list[GateCheck]:
+    """Return what the comparison finds for the cases that both have, and what is slower by the factor all the same."""
+    names = {case.name for case in record.cases}
+    older = replace(earlier.record, cases=tuple(case for case in earlier.record.cases if case.name in names))
+    try:
+        comparison = compare(older, record, noise, names=(earlier.name, "this record"))
+    except ResultsError:
+        return []  # another device of the same machine
+    compared = [check for check in compared_checks(comparison) if check.answer != "unmeasured"]
+    slower = {(check.case, check.metric) for check in compared if check.grave}
+    far = [check for case in record.cases for check in _degraded(case, older, factor) if not _in(check, slower)]
+    known = {(check.case, check.metric) for check in far}
+    checks = [check for check in compared if not _in(check, known)] + far
+    if not any(check.case for check in checks):
+        return []
+    return [replace(check, against=earlier.record.commit) for check in checks]
+
+
+def _degraded(case: CaseResult, older: RunRecord, factor: float) -> Iterator[GateCheck]:
+    """Yield the kernel's own times that are longer by more than the factor from which a case is degraded.
+
+    No error bar, control or number of processes makes such a difference a matter of chance.
+    """
+    before = older.case(case.name)
+    times = _times(before) if before else {}
+    for metric, seconds in _times(case).items():
+        ratio = seconds / times[metric] if times.get(metric) else 0.0
+        if ratio > factor:
+            was, now = value_text(metric, times[metric]), value_text(metric, seconds)
+            message = f"{metric_words(metric)} {now}, {was} before; the rule is at most {ratio_text(factor)}"
+            yield GateCheck(case.name, metric, "degraded", "bad", message, ratio)
+
+
+def _times(case: CaseResult) -> dict[str, float]:
+    """Return the trusted medians of the kernel's own times by metric."""
+    metrics = METRICS if case.status == "ok" else ()
+    return {metric: median for metric in metrics if (median := valid_median(case, metric))}
+
+
+def _in(check: GateCheck, known: Collection[tuple[str | None, str | None]]) -> bool:
+    return (check.case, check.metric) in known
+
+
+def once(part: GatePart, others: Sequence[GatePart]) -> GatePart:
+    """Return the part, in which what another part found slower already is only a remark."""
+    slower = {(one.case, one.metric) for other in others for one in other.checks if one.grave and one.case}
+    checks = (replace(one, gravity="note", remark=True) if one.grave and _in(one, slower) else one
+              for one in part.checks)  # fmt: skip
+    return replace(part, checks=tuple(checks))

@@ -1,0 +1,31 @@
+"""The roofline of planted ceilings."""
+
+import pytest
+
+from prism_bench.analysis.bounds.roofline import attainable, intensity, least_times, peak_of, ridge, roofs
+from prism_bench.measure.limits import Limits
+from tests.report.synthetic import case_result
+
+LIMITS = Limits(floors={"cold_time": 4e-6}, ceilings={"bandwidth": 4e12, "fp32": 60e12, "tensor": 700e12})
+
+
+def test_intensity_needs_both_operations_and_bytes():
+    assert intensity(10, 5) == 2
+    assert intensity(None, 5) is None and intensity(10, 0) is None
+
+
+def test_memory_limits_left_of_the_ridge_and_arithmetic_right_of_it():
+    assert ridge(4e12, 60e12) == 15
+    assert attainable(1, 4e12, 60e12) == 4e12
+    assert attainable(100, 4e12, 60e12) == 60e12
+
+
+def test_least_times_are_work_over_ceiling():
+    times = least_times(case_result("k", bytes=4_000_000, flops=60_000_000), LIMITS)
+    assert times == pytest.approx({"memory": 1e-6, "compute": 1e-6, "launch": 4e-6})
+
+
+def test_tensor_work_stands_under_the_tensor_roof():
+    assert peak_of(case_result("matmul"), LIMITS) == 60e12
+    assert peak_of(case_result("wmma", arithmetic="tensor"), LIMITS) == 700e12
+    assert set(roofs(LIMITS)) == {"fp32", "tensor"}

@@ -1,0 +1,40 @@
+"""What a pair of records has to say of the units that they were measured on."""
+
+import pytest
+
+from prism_bench.analysis.compare.comparable import require_comparable
+from tests.report.synthetic import MACHINE, case_result, record_of
+
+SHARED = {key: value for key, value in MACHINE.items() if key != "uuid"}
+
+
+def alone(uuid):
+    cases = [case_result(kernel, times={"cold_time": 1e-5}) for kernel in ("a", "b", "null")]
+    return record_of(*cases, machine=SHARED | ({"uuid": uuid} if uuid else {}))
+
+
+def merged(**kernels):
+    parts = tuple({"uuid": uuid, "kernels": names} for uuid, names in kernels.items())
+    return record_of(*alone(None).cases, machine=SHARED, parts=parts)
+
+
+SOME = "1 of 2 kernels were measured on different units of one device"
+ALL = "2 of 2 kernels were measured on different units of one device"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (alone("x"), alone("x"), []),
+        (alone("x"), alone("y"), ["the records come from two units of one device"]),
+        (alone("x"), alone(None), []),
+        (merged(x=["a"], y=["b"]), merged(x=["a"], y=["b"]), []),
+        (merged(x=["a"], y=["b"]), merged(x=["b"], y=["a"]), [ALL]),
+        (merged(x=["a"], y=["b"]), merged(x=["a", "b"], z=[]), [SOME]),
+        (merged(x=["a"], y=["b"]), alone("x"), [SOME]),
+        (alone("y"), merged(x=["a"], y=["b"]), [SOME]),
+        (merged(x=["a"], y=["b"]), alone(None), []),
+    ],
+)
+def test_units_are_told_kernel_by_kernel(a, b, expected):
+    assert expected == require_comparable(a, b, ("a", "b"))
