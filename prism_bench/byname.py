@@ -1,7 +1,7 @@
 """Call functions of a spec, which ask for what they need by parameter name."""
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import Parameter, signature
 from pathlib import Path
 from types import CodeType
@@ -22,17 +22,23 @@ def call(function: Callable[..., _Result], offered: Mapping[str, Any], where: st
 
     An exception of the function gets a note with the line of the spec that raised it.
     """
+    bound = bind(function, offered, where)
+    try:
+        return bound()
+    except Exception as error:
+        _note_line(error, function)
+        raise
+
+
+def bind(function: Callable[..., _Result], offered: Mapping[str, Any], where: str) -> Callable[[], _Result]:
+    """Return `function` with the offered values that it names; raise a SpecError for a name that is not offered."""
     arguments: dict[str, Any] = {}
     for name, parameter in _parameters(function).items():
         if name in offered:
             arguments[name] = offered[name]
         elif parameter.default is Parameter.empty:
             raise SpecError(f"{where} asks for '{name}', which is none of: {', '.join(sorted(offered))}")
-    try:
-        return function(**arguments)
-    except Exception as error:
-        _note_line(error, function)
-        raise
+    return partial(function, **arguments)
 
 
 def defined_at(function: Callable[..., object]) -> str:

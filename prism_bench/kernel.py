@@ -8,6 +8,7 @@ from prism_bench import byname
 from prism_bench.arguments import Array, In, InOut, Out, Scalar, Scratch, Size
 from prism_bench.errors import SpecError, unknown
 from prism_bench.launch import Launch, Requirement, Zero
+from prism_bench.peer import Peer
 from prism_bench.rule import Rule
 from prism_bench.spec_parts import (
     Golden,
@@ -23,8 +24,8 @@ from prism_bench.variant import STAGES, Chain, Variant
 from prism_bench.workload import LABELS, Edge
 
 __all__ = [
-    "STAGES", "Array", "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule",
-    "Scalar", "Scratch", "Size", "Tune", "Variant", "Zero",
+    "STAGES", "Array", "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Peer", "Requirement",
+    "Rule", "Scalar", "Scratch", "Size", "Tune", "Variant", "Zero",
 ]  # fmt: skip
 
 
@@ -37,8 +38,8 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
     `launch` returns one Launch or a sequence of Launch and Zero steps; it may ask for axes, parameters, derived sizes
     and `device` (with `sm_count`, `max_shared_bytes`, `compute_capability`). `reference` and `tolerance` functions may
     ask for inputs by name (floats as float64), axes, `xp` (NumPy or CuPy) and `special` (scipy.special or CuPy's);
-    `reference` returns the output, or a tuple in the order of the outputs. `peers` ask for `torch`, `cupy` or `numpy`
-    and for inputs by name as arrays of that library, and return what `reference` returns.
+    `reference` returns the output, or a tuple in the order of the outputs. `peers` are calls of a library
+    of `libraries.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`.
     `arithmetic` names the ceiling of the operations: `fp32`, `tensor` or `fp64`.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `chains` are the stages of fusion among the kernel and its variants, distinguished where they differ in precision.

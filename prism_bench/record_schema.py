@@ -131,6 +131,20 @@ class ProfileFile(Struct, frozen=True, gc=False):
     values: dict[Name, CounterFile] = {}
 
 
+class PeerFile(Struct, frozen=True, gc=False):
+    """See `peer.PeerFacts`."""
+
+    library: Text | None = None
+    version: Text | None = None
+    form: Text | None = None
+    kind: Text | None = None
+    calls: Count | None = None
+    launches: Count | None = None
+    poor: Text | None = None
+    work: Text | None = None
+    precision: Text | None = None
+
+
 class CaseFile(Struct, frozen=True, gc=False):
     """See `run_record.CaseResult`."""
 
@@ -151,6 +165,7 @@ class CaseFile(Struct, frozen=True, gc=False):
     measurements: list[MeasurementFile] = []
     profile: ProfileFile = ProfileFile()
     configuration: dict[Name, Leaf] = {}
+    peers: dict[Name, PeerFile] = {}
 
 
 class MachineFile(Struct, frozen=True, gc=False):
@@ -225,6 +240,7 @@ class OpenCase(Struct, frozen=True, gc=False):
     code: dict[Name, Json3] = {}
     verification: list[dict[Name, Json2]] = []
     profile: dict[Name, Json4] = {}
+    peers: dict[Name, dict[Name, Json1]] = {}
 
 
 class OpenRecord(Struct, frozen=True, gc=False):

@@ -27,6 +27,8 @@ A record is one JSON object (stored compressed, see `store/`):
                        plan (every launch in short)
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
+        peers          by name of a peer what `peer.PeerFacts` lists: library, version, form, kind, calls, launches,
+                       poor, work, precision; absent where no peer was tried, and in records older than 0.3
         measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
                        `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
                        rounded to four significant digits;
@@ -42,10 +44,11 @@ Only measured values are stored. Samples are counts of a decimal unit, so that y
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from prism_bench.evidence import Energy, Evidence, plain_energy, plain_evidence
 from prism_bench.measurement import Measurement
+from prism_bench.peer import PeerFacts
 from prism_bench.record_check import checked_case, checked_measurement, checked_with_tables
 from prism_bench.record_ranges import impossible
 from prism_bench.record_schema import (
@@ -89,6 +92,7 @@ class CaseResult:
     measurements: tuple[Measurement, ...] = ()
     profile: JsonTable = field(default_factory=dict[str, Any])
     configuration: JsonTable = field(default_factory=dict[str, Any])
+    peers: Mapping[str, PeerFacts] = field(default_factory=dict[str, PeerFacts])
 
     @property
     def workload_text(self) -> str:
@@ -167,7 +171,8 @@ def encode(record: RunRecord) -> JsonTable:
 
 def encode_case(case: CaseResult) -> JsonTable:
     """One case as plain JSON values."""
-    plain = {key: value for key, value in vars(case).items() if key not in ("measurements", "verification")}
+    plain = {key: value for key, value in vars(case).items() if key not in ("measurements", "verification", "peers")}
+    plain |= {"peers": dict(case.peers)} if case.peers else {}
     measurements = [encode_measurement(one) for one in case.measurements]
     verification = [{key: _finite(value) for key, value in entry.items()} for entry in case.verification]
     return {**plain, "verification": verification, "measurements": measurements}
@@ -258,6 +263,7 @@ def _case(file: CaseFile, tables: OpenCase) -> CaseResult:
         measurements=tuple(_measurement(one, impossible(file, one)) for one in file.measurements),
         profile=tables.profile,
         configuration=file.configuration,
+        peers=cast("dict[str, PeerFacts]", tables.peers),
     )
 
 

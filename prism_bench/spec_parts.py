@@ -11,6 +11,7 @@ from typing import Any
 from prism_bench.arguments import Array, FilledArray, Scalar
 from prism_bench.budget import Budget
 from prism_bench.launch import Launch, Requirement, Zero
+from prism_bench.peer import Peer, as_peer
 from prism_bench.rule import Rule
 from prism_bench.tolerance import Tolerance, elementwise
 from prism_bench.tune import Tune
@@ -67,8 +68,12 @@ class SpecChecks:
     edges: tuple[Workload | Edge, ...] = ()
     golden: tuple[Golden, ...] = ()
     tolerance: Tolerance | Mapping[str, Tolerance] = field(default_factory=elementwise)
-    peers: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
+    peers: Mapping[str, Peer | Callable[..., Any]] = field(default_factory=dict[str, Peer | Callable[..., Any]])
     peer_tolerance: Tolerance | None = None
+
+    def peer(self, name: str) -> Peer:
+        """Return the peer called `name`."""
+        return as_peer(self.peers[name])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,13 @@ from prism_bench.backends.cuda.device import CudaDevice, describe, open_cupy, so
 from prism_bench.backends.cuda.flow import CudaFlow
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.inspection import Inspector
-from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer, available
+from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer
 from prism_bench.backends.cuda.runnable import CudaRunnable
 from prism_bench.case import Case
 from prism_bench.errors import BackendUnavailable
 from prism_bench.files import writable_cache
 from prism_bench.inputs import InputArray
+from prism_bench.libraries import ArrayPackage
 from prism_bench.units import bytes_text
 
 _ATTRIBUTES = (("clockRate", 13), ("memoryClockRate", 36), ("memoryBusWidth", 37))  # by cudaDeviceAttr
@@ -89,12 +90,12 @@ class CudaBackend(Backend):
         return CudaFlow(self.xp, self._stream)
 
     def peers(self, case: Case) -> tuple[str, ...]:
-        return available(case)
+        return tuple(case.spec.peers)
 
     def prepare_peer(self, case: Case, name: str, runnable: Runnable) -> CudaPeer:
         return CudaPeer(self.xp, self.harness, case, name, runnable)
 
-    def callable_timers(self, call: Callable[[], object], library: str) -> TimerFactories:
+    def callable_timers(self, call: Callable[[], object], library: ArrayPackage) -> TimerFactories:
         """Timers for any callable that enqueues on the current stream."""
         return CallableTimers(self.harness, call, library).timers()
 

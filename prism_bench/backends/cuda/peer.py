@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -13,29 +12,16 @@ from prism_bench.backends.cuda.graph import captured, nodes_of_calls, refuse_idl
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.case import Case
-from prism_bench.errors import MeasurementInvalid, SpecError
+from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.inputs import InputArray
-
-LIBRARIES = ("torch", "cupy")
-
-
-def library_of(function: Callable[..., Any]) -> str:
-    """Return the library that a peer takes as a parameter."""
-    asked = [name for name in byname.wanted(function) if name in LIBRARIES]
-    if len(asked) != 1:
-        raise SpecError(f"a peer asks for one of {', '.join(LIBRARIES)}, not for {asked or 'none'}")
-    return asked[0]
-
-
-def available(case: Case) -> tuple[str, ...]:
-    """Return the peers of the case whose library is installed."""
-    return tuple(name for name, function in case.spec.peers.items() if find_spec(library_of(function)))
+from prism_bench.libraries import ArrayPackage
+from prism_bench.peer import Form, PeerFacts
 
 
 class CallableTimers:
     """The cold and hot timers of any callable that works on the harness's stream."""
 
-    def __init__(self, harness: Harness, call: Callable[[], object], library: str) -> None:
+    def __init__(self, harness: Harness, call: Callable[[], object], library: ArrayPackage) -> None:
         self._harness, self._call, self._library = harness, call, library
 
     def timers(self) -> TimerFactories:
@@ -81,15 +67,18 @@ class CudaPeer(Runnable):
 
     def __init__(self, cupy: ModuleType, harness: Harness, case: Case, name: str, runnable: Runnable) -> None:
         self._cupy, self._harness, self.case, self.inputs = cupy, harness, case, runnable.inputs
-        self._function = case.spec.peers[name]
-        self._library = library_of(self._function)
+        self._peer = case.spec.peer(name)
+        self._library = self._peer.library
+        if not self._library.is_installed():
+            raise BackendUnavailable(self._library.why_absent)
         runnable.restore()  # what the kernel changes in place, it has changed by now
         arrays = runnable.arrays(array.name for array in case.spec.inputs)
-        self._offered = {**case.axes, **self._adopt(arrays), self._library: self._module()}
+        self._offered = {**case.axes, **self._adopt(arrays), self._library.name: self._module()}
+        self._call = self._prepared()
         self._result = None
 
     def __call__(self) -> None:
-        self._result = byname.call(self._function, self._offered, f"{self.case.spec.name}: peer {self._library}")
+        self._result = self._call()
 
     def reset(self, inputs: Mapping[str, InputArray]) -> None:
         """Do nothing: a peer allocates its own results, so there is nothing to poison."""
@@ -101,26 +90,51 @@ class CudaPeer(Runnable):
         return {name: self._cupy.asarray(result) for name, result in zip(outputs, results, strict=False)}
 
     def timers(self) -> TimerFactories:
-        names = byname.wanted(self._function)
-        bound = {name: self._offered[name] for name in names}
-        return CallableTimers(self._harness, lambda: self._function(**bound), self._library).timers()
+        return CallableTimers(self._harness, self._call, self._library.arrays).timers()
+
+    def evidence(self) -> dict[str, Any]:
+        """Return the peer's facts, as `PeerFacts`."""
+        found = PeerFacts(library=self._library.name, version=self._library.installed_version(), form=self._form())
+        if self._peer.poor:
+            found["poor"] = self._peer.poor
+        if self._peer.work:
+            found["work"] = self._peer.work
+        return dict(found)
 
     def __exit__(self, *exception: object) -> None:
-        self._result, self._offered = None, {}
-        if self._library == "torch":
-            self._module().cuda.empty_cache()
+        self._result, self._offered, self._call = None, {}, _closed
+        if self._library.arrays == "torch":
+            import_module("torch").cuda.empty_cache()
         self._cupy.get_default_memory_pool().free_all_blocks()
 
+    def _form(self) -> Form:
+        return "eager" if self._library.name in ("torch", "cupy") else "library"
+
+    def _prepared(self) -> Callable[[], object]:
+        """Return the call to time, with the names that it asks for bound; set up if the peer prepares itself."""
+        where = f"{self.case.spec.name}: peer {self._library.name}"
+        make = byname.call if self._peer.prepares else byname.bind
+        return make(self._peer.call, self._offered, where)
+
     def _adopt(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        if self._library == "cupy":
+        """Return the device arrays as arrays of the library's array package; no copies are made."""
+        if self._library.arrays == "cupy":
             return arrays
-        return {name: self._module().as_tensor(array, device="cuda") for name, array in arrays.items()}
+        if self._library.arrays == "jax":
+            jax = import_module("jax")
+            return {name: jax.dlpack.from_dlpack(array) for name, array in arrays.items()}
+        torch = import_module("torch")
+        return {name: torch.as_tensor(array, device="cuda") for name, array in arrays.items()}
 
     def _module(self) -> ModuleType:
-        module = import_module(self._library)
-        if self._library == "torch":
-            module.backends.cuda.matmul.allow_tf32 = False
-            module.backends.cudnn.allow_tf32 = False
-            module.cuda.set_stream(torch_stream(self._harness.stream))
-            module.set_grad_enabled(False)
-        return module
+        if self._library.arrays == "torch":
+            torch = import_module("torch")
+            torch.backends.cuda.matmul.allow_tf32 = False
+            torch.backends.cudnn.allow_tf32 = False
+            torch.cuda.set_stream(torch_stream(self._harness.stream))
+            torch.set_grad_enabled(False)
+        return import_module(self._library.module)
+
+
+def _closed() -> object:
+    raise MeasurementInvalid("the peer is closed")

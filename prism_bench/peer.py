@@ -1,0 +1,67 @@
+"""Peers: library calls that a kernel is raced against, and what a run record tells of each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict
+
+from prism_bench import byname
+from prism_bench.errors import SpecError
+from prism_bench.libraries import LIBRARIES, Library
+
+Form = Literal["library", "eager", "compiled", "autotuned"]
+PeerKind = Literal["library kernel", "compiled", "eager chain"]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A library call for the same results as the kernel's.
+
+    Parameters
+    ----------
+    call : callable
+        Asks by parameter name for one library of `libraries.LIBRARIES`, for inputs of the case as arrays of that
+        library, and for axes and parameters; returns what the reference returns.
+    prepares : bool
+        Whether `call` is the set-up: it returns a function without arguments that enqueues the work on the current
+        stream and returns the results. Only that function is timed.
+    poor : str, optional
+        Why this is known to be a poor way. It enters no mean while a better peer of the case has a time.
+    work : str, optional
+        Where it does more or less work than the kernel.
+    """
+
+    call: Callable[..., Any]
+    prepares: bool = False
+    poor: str | None = None
+    work: str | None = None
+
+    @property
+    def library(self) -> Library:
+        """The one library that the call asks for; a SpecError if it asks for none or several."""
+        asked = [name for name in byname.wanted(self.call) if name in LIBRARIES]
+        if len(asked) != 1:
+            raise SpecError(f"a peer asks for one of {', '.join(LIBRARIES)}, not for {' and '.join(asked) or 'none'}")
+        return LIBRARIES[asked[0]]
+
+
+class PeerFacts(TypedDict, total=False):
+    """What a run record tells of a peer beside its times.
+
+    `calls` counts the library's operators in one call, `launches` the work items that one call enqueues on the device.
+    `precision` says where its results are less precise than the kernel's tolerance allows.
+    """
+
+    library: str
+    version: str | None
+    form: Form
+    kind: PeerKind
+    calls: int
+    launches: int
+    poor: str
+    work: str
+    precision: str
+
+
+def as_peer(given: Peer | Callable[..., Any]) -> Peer:
+    """Return what a spec holds as a peer: itself, or the plain call."""
+    return given if isinstance(given, Peer) else Peer(given)
