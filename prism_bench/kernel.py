@@ -39,7 +39,8 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
     and `device` (with `sm_count`, `max_shared_bytes`, `compute_capability`). `reference` and `tolerance` functions may
     ask for inputs by name (floats as float64), axes, `xp` (NumPy or CuPy) and `special` (scipy.special or CuPy's);
     `reference` returns the output, or a tuple in the order of the outputs. `peers` are calls of a library
-    of `libraries.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`.
+    of `libraries.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`. `looked_at` gives for other libraries
+    why they are no peers: what they offer instead.
     `arithmetic` names the ceiling of the operations: `fp32`, `tensor` or `fp64`.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `chains` are the stages of fusion among the kernel and its variants, distinguished where they differ in precision.
@@ -109,7 +110,10 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
         return self.tolerance[output]
 
     def with_variant(self, name: str) -> "KernelSpec":
-        """Return the spec of a variant: the same kernel with its changes, without variants, aliases and peers."""
+        """Return the spec of a variant: the same kernel with its changes, without variants, aliases and peers.
+
+        Notes on libraries that are no peers are dropped with the peers.
+        """
         if name not in self.variants:
             raise unknown(f"variant of {self.name}", name, self.variants)
         changes = dict(self.variants[name].changes)
@@ -117,5 +121,5 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
         odd = sorted(set(changes) - known)
         if odd:
             raise SpecError(f"{self.name}: variant '{name}' changes {', '.join(odd)}, which no spec has")
-        inherited: dict[str, Any] = {"variants": {}, "aliases": (), "peers": {}, "chains": (), "variant_of": self}
-        return replace(self, **inherited | changes)
+        dropped: dict[str, Any] = {"variants": {}, "aliases": (), "peers": {}, "looked_at": {}, "chains": ()}
+        return replace(self, **dropped | {"variant_of": self} | changes)

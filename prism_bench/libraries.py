@@ -55,6 +55,11 @@ LIBRARIES: Mapping[str, Library] = {
     for one in (
         Library("torch", "torch", "torch", "torch", extra="peers"),
         Library("cupy", "cupy", "cupy-cuda12x", "cupy", extra="cuda12"),
+        Library("flash_attn", "flash_attn.cute", "flash-attn-4", "torch"),
+        Library("flashinfer", "flashinfer", "flashinfer-python", "torch"),
+        Library("liger", "liger_kernel.ops", "liger-kernel", "torch"),
+        Library("nvmath", "nvmath", "nvmath-python", "torch"),
+        Library("quack", "quack", "quack-kernels", "torch"),
     )
 }
 

@@ -70,6 +70,7 @@ class SpecChecks:
     tolerance: Tolerance | Mapping[str, Tolerance] = field(default_factory=elementwise)
     peers: Mapping[str, Peer | Callable[..., Any]] = field(default_factory=dict[str, Peer | Callable[..., Any]])
     peer_tolerance: Tolerance | None = None
+    looked_at: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def peer(self, name: str) -> Peer:
         """Return the peer called `name`."""

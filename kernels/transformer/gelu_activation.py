@@ -43,6 +43,12 @@ spec = KernelSpec(
     reference=reference,
     tolerance=elementwise(ulps=4),
     peers={"torch": lambda torch, x, approximate: torch.nn.functional.gelu(x, approximate=approximate)},
+    looked_at={
+        "flashinfer": "gelu_and_mul and gelu_tanh_and_mul are gated (two inputs for each output), in 16 bits only",
+        "liger": "GEGLU is gated: GELU of one half times the other",
+        "nvmath": "GELU is an epilogue of a product, in the tanh form",
+        "quack": "GELU is an epilogue of a product, in the tanh form",
+    },
     flops=lambda n: 8 * n,
     workloads={"S0": Workload(n=1000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=4099), Workload(n=(1 << 21) + 4099)),

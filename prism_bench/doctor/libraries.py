@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from prism_bench.doctor.check import Check, broken, missing, works
+from prism_bench.doctor.check import Check, broken, missing, note, works
 from prism_bench.doctor.cuda import installed
+from prism_bench.libraries import LIBRARIES, Library
 
 # Import name: package, what it is for, and how to get it.
 _WANTED = {
@@ -27,3 +28,12 @@ def checks() -> Iterator[Check]:
             yield broken(package, version, "a build without CUDA: its peers cannot run", "install a CUDA build of it")
         else:
             yield works(package, version)
+    yield from (_strong(library) for library in LIBRARIES.values() if library.is_strong)
+
+
+def _strong(library: Library) -> Check:
+    """Return a check of a library that only some peers ask for: a note where it is absent."""
+    if library.is_installed():
+        return works(library.distribution, library.installed_version() or "version unknown")
+    cause = "not installed; peers that call it have no time"
+    return note(library.distribution, "not here", cause, f"install prism-bench[{library.extra}]")

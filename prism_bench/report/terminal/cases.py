@@ -27,6 +27,7 @@ def cases_json(cases: Sequence[Case]) -> list[dict[str, object]]:
             "flops": case.sizes.flops,
             "aliases": list(case.spec.aliases),
             "peers": list(case.spec.peers),
+            "looked_at": dict(case.spec.looked_at),
             "edges": len(case.spec.edges) + len(case.spec.golden),
             "source": str(case.spec.source),
         }
