@@ -60,6 +60,12 @@ LIBRARIES: Mapping[str, Library] = {
         Library("liger", "liger_kernel.ops", "liger-kernel", "torch"),
         Library("nvmath", "nvmath", "nvmath-python", "torch"),
         Library("quack", "quack", "quack-kernels", "torch"),
+        Library("cub", "cuda.compute", "cuda-cccl", "cupy"),
+        Library("cucim", "cucim", "cucim-cu13", "cupy"),
+        Library("custatevec", "cuquantum", "custatevec-cu13", "cupy"),
+        Library("cuvs", "cuvs", "cuvs-cu13", "cupy"),
+        # Its arrays are CuPy's: a peer hands them over in each timed call, and its stream waits for ours there.
+        Library("jax", "jax", "jax", "cupy"),
     )
 }
 

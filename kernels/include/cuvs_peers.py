@@ -1,0 +1,23 @@
+"""Peers by cuVS: neighbours of all points by brute force, its results allocated beforehand."""
+
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+
+from prism_bench.array_types import AnyArray
+
+
+def nearest_neighbours(
+    cuvs: ModuleType, points: AnyArray, k: int, metric: str = "chebyshev"
+) -> Callable[[], tuple[AnyArray, AnyArray]]:
+    """Return a call that gives distances and indices of the k nearest of the points, each point itself among them."""
+    cupy, brute_force = import_module("cupy"), import_module("cuvs.neighbors.brute_force")
+    resources = import_module("cuvs.common").Resources(stream=cupy.cuda.get_current_stream().ptr)
+    distances, indices = cupy.empty((len(points), k), "float32"), cupy.empty((len(points), k), "int64")
+    index = brute_force.build(points, metric=metric, resources=resources)
+
+    def search() -> tuple[AnyArray, AnyArray]:
+        brute_force.search(index, points, k, neighbors=indices, distances=distances, resources=resources)
+        return distances, indices
+
+    return search
