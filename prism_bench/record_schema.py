@@ -12,6 +12,7 @@ SCHEMA = 1
 Status = Literal["ok", "wrong", "skipped", "crashed", "timed out", "failed"]
 
 Int = Annotated[int, Meta(ge=-(2**62), le=2**62)]
+Seconds = Annotated[float, Meta(ge=0, le=1e9)]  # that something took
 Count = Annotated[int, Meta(ge=0, le=2**62)]
 Name = Annotated[str, Meta(max_length=2_000)]
 Text = Annotated[str, Meta(max_length=1_000_000)]
@@ -166,6 +167,7 @@ class CaseFile(Struct, frozen=True, gc=False):
     profile: ProfileFile = ProfileFile()
     configuration: dict[Name, Leaf] = {}
     peers: dict[Name, PeerFile] = {}
+    spent: dict[Name, Seconds] = {}
 
 
 class MachineFile(Struct, frozen=True, gc=False):
@@ -232,6 +234,7 @@ class RecordFile(Struct, frozen=True, gc=False):
     monitor: list[MonitorFile] = []
     tuning: TuningFile = TuningFile()
     parts: list[PartFile] = []
+    spent: dict[Name, Seconds] = {}
 
 
 class OpenCase(Struct, frozen=True, gc=False):

@@ -19,6 +19,8 @@ A record is one JSON object (stored compressed, see `store/`):
     parts         of a record merged from parts that were measured side by side, else absent: one entry per part {uuid,
                   created, duration, kernels: those measured there, ceilings left out}; where the parts' uuids differ,
                   machine has none
+    spent         wall seconds of the run's stages {compiling, untimed, timed}: compilation ahead, verification before
+                  anything is timed, and the processes that time; of a merged record the sum of its parts
     cases         list of cases, at least one:
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
@@ -35,6 +37,8 @@ A record is one JSON object (stored compressed, see `store/`):
                        `clocks` are lists of SM clocks in MHz;
                        `evidence` and `energy`, absent where nothing watched the device, are those of `evidence.py`
 
+        spent          seconds that worker processes spent on the case, all of them together: {untimed: of those that
+                       time nothing, preparing, verifying, kernel, peer:<name>, cpu: of those that time}
         profile        {tool, version, set, clock_control, cache_control, passes, kernels, values: {name: {value, unit,
                        source} or {value: null, unit, reason}}}: what a profiler counted, never a time to compare
 
@@ -93,6 +97,7 @@ class CaseResult:
     profile: JsonTable = field(default_factory=dict[str, Any])
     configuration: JsonTable = field(default_factory=dict[str, Any])
     peers: Mapping[str, PeerFacts] = field(default_factory=dict[str, PeerFacts])
+    spent: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def workload_text(self) -> str:
@@ -133,6 +138,7 @@ class RunRecord:
     monitor: tuple[JsonTable, ...] = ()
     tuning: JsonTable = field(default_factory=dict[str, Any])
     parts: tuple[JsonTable, ...] = ()
+    spent: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -163,16 +169,18 @@ def uuids_of(machine: Mapping[str, object], parts: Iterable[Mapping[str, object]
 
 def encode(record: RunRecord) -> JsonTable:
     """Return the record as plain JSON values."""
-    plain = {key: value for key, value in vars(record).items() if key not in ("cases", "parts")}
+    plain = {key: value for key, value in vars(record).items() if key not in ("cases", "parts", "spent")}
     plain |= {"parts": list(record.parts)} if record.parts else {}
+    plain |= {"spent": dict(record.spent)} if record.spent else {}
     cases = [encode_case(case) for case in record.cases]
     return {"schema": SCHEMA, **plain, "monitor": list(record.monitor), "cases": cases}
 
 
 def encode_case(case: CaseResult) -> JsonTable:
     """One case as plain JSON values."""
-    plain = {key: value for key, value in vars(case).items() if key not in ("measurements", "verification", "peers")}
-    plain |= {"peers": dict(case.peers)} if case.peers else {}
+    apart = ("measurements", "verification", "peers", "spent")
+    plain = {key: value for key, value in vars(case).items() if key not in apart}
+    plain |= {key: dict(table) for key in ("peers", "spent") if (table := getattr(case, key))}
     measurements = [encode_measurement(one) for one in case.measurements]
     verification = [{key: _finite(value) for key, value in entry.items()} for entry in case.verification]
     return {**plain, "verification": verification, "measurements": measurements}
@@ -241,6 +249,7 @@ def _record(file: RecordFile, tables: OpenRecord) -> RunRecord:
         monitor=tuple(tables.monitor),
         tuning=tables.tuning,
         parts=tuple(tables.parts),
+        spent=file.spent,
     )
 
 
@@ -264,6 +273,7 @@ def _case(file: CaseFile, tables: OpenCase) -> CaseResult:
         profile=tables.profile,
         configuration=file.configuration,
         peers=cast("dict[str, PeerFacts]", tables.peers),
+        spent=file.spent,
     )
 
 

@@ -1,8 +1,8 @@
 """Run of a catalogue: its cases go through several fresh processes into one run record."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 
 from prism_bench import interrupts
 from prism_bench.case import Case, edges_task
@@ -16,9 +16,10 @@ from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import side_by_side, worth
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.places import HERE
-from prism_bench.run.record_builder import RunClock, RunSpan, combined, record_order
+from prism_bench.run.record_builder import RunClock, RunSpan, combined, record_order, seconds_of
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, to_plain
+from prism_bench.run.stopwatch import COMPILING, TIMED, UNTIMED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.saving import Due
 from prism_bench.workers.handle import WorkerEnvironment
@@ -36,6 +37,7 @@ class Run(TaskDriver):
         self._settings, self._report = settings, report
         self._journal = ExecutionJournal()
         self._done = self._total = 0
+        self._spent: dict[str, float] = {}
 
     def measure(self, cases: list[Case], timed: bool = True, others: Iterable[str] = ()) -> None:
         """Verify the edges of the cases' kernels (and of `others`) and the cases, time the right ones in every process.
@@ -47,12 +49,24 @@ class Run(TaskDriver):
         apart = timed and self._settings.lanes > 1
         self._total = len(edges) + len(cases) * (processes + apart)
         if self._settings.lanes > 1:
-            self._compile_ahead([*edges, *(case.task for case in cases)])
-        self._work(0, edges, timed=False)
-        if apart:
-            self.go_through(cases, 0, timed=False)
-        for process in range(processes):
-            self.go_through(cases, process, timed, verified=apart)
+            with self.stage(COMPILING):
+                self._compile_ahead([*edges, *(case.task for case in cases)])
+        with self.stage(UNTIMED):
+            self._work(0, edges, timed=False)
+            if apart:
+                self.go_through(cases, 0, timed=False)
+        with self.stage(TIMED if timed else UNTIMED):
+            for process in range(processes):
+                self.go_through(cases, process, timed, verified=apart)
+
+    @contextmanager
+    def stage(self, name: str) -> Generator[None]:
+        """Count the wall time of the `with` block for the stage `name` of the run."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._spent = seconds_of([self._spent, {name: time.perf_counter() - began}])
 
     def go_through(self, cases: list[Case], process: int, timed: bool = True, verified: bool = False) -> None:
         """Send those cases that are right so far through one process.
@@ -144,7 +158,7 @@ class Run(TaskDriver):
         limits = measured_limits(cases, self.facts.get("l2_bytes", 0), peaks_of(self.facts))
         judged_cases = judged(cases, limits, self._written(cases))
         protocol = {**self._settings.protocol(), **self.protocol}
-        return self.builder.build(span, judged_cases, protocol=protocol, monitor=self.monitor)
+        return self.builder.build(span, judged_cases, protocol=protocol, monitor=self.monitor, spent=self._spent)
 
 
 def run(

@@ -12,6 +12,7 @@ from prism_bench.errors import MeasurementInvalid, PrismBenchError
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.measurement import Measurement, Sample
 from prism_bench.run.settings import Settings
+from prism_bench.run.stopwatch import phase
 from prism_bench.run.timed_launches import TimedLaunches
 from prism_bench.run.verification import compare_outputs
 from prism_bench.run.watcher import DeviceWatcher
@@ -65,7 +66,7 @@ def _with_peers(
     found: list[Measurement] = []
     for name in backend.peers(runnable.case) if settings.peers else ():
         try:
-            with backend.prepare_peer(runnable.case, name, runnable) as peer:
+            with phase(f"peer:{name}"), backend.prepare_peer(runnable.case, name, runnable) as peer:
                 if check:
                     _check_peer(backend, runnable.case, peer)
                 found += use(name, peer)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.run.record_builder import combined, record_order
+from prism_bench.run.record_builder import combined, record_order, seconds_of
 from prism_bench.run_record import CaseResult, RunRecord
 
 Part = tuple[str, RunRecord]  # the file that it comes from, for errors
@@ -41,6 +41,7 @@ def merge(parts: Sequence[Part]) -> RunRecord:
         tuning=_tuning(records),
         cases=_cases(records),
         parts=merged_parts,
+        spent=seconds_of(record.spent for record in records),
     )
 
 

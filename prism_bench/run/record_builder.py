@@ -46,7 +46,7 @@ class RecordBuilder:
 
     def build(
         self, span: RunSpan, cases: Iterable[CaseResult], *, protocol: Mapping[str, Any],
-        monitor: Iterable[dict[str, Any]] = (),
+        monitor: Iterable[dict[str, Any]] = (), spent: Mapping[str, float] | None = None,
     ) -> RunRecord:  # fmt: skip
         """Return the record of what was measured within `span`."""
         commit, dirty = identity.commit_of(self.catalogue.folder)
@@ -63,6 +63,7 @@ class RecordBuilder:
             complete=span.complete,
             duration=round(span.seconds, 1),
             monitor=tuple(monitor),
+            spent=dict(spent or {}),
         )
 
 
@@ -85,4 +86,14 @@ def combined(results: Sequence[CaseResult]) -> CaseResult:
             groups.setdefault((measurement.metric, measurement.subject), []).append(measurement)
     measurements = () if bad else tuple(merged(parts) for parts in groups.values())
     status, reason = (bad.status, bad.reason) if bad else ("ok", None)
-    return replace(results[0], measurements=measurements, status=status, reason=reason)
+    spent = seconds_of(result.spent for result in results)
+    return replace(results[0], measurements=measurements, status=status, reason=reason, spent=spent)
+
+
+def seconds_of(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the sum of tables of seconds by name."""
+    total: dict[str, float] = {}
+    for table in tables:
+        for name, seconds in table.items():
+            total[name] = round(total.get(name, 0.0) + seconds, 4)
+    return total

@@ -1,6 +1,7 @@
 """Session of one measuring worker: verifies and times the cases that it gets."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.case import Case
@@ -18,6 +19,7 @@ from prism_bench.run.measuring import (
     refused_peers,
 )
 from prism_bench.run.settings import Settings
+from prism_bench.run.stopwatch import CPU, KERNEL, VERIFYING, phase, running
 from prism_bench.run.timed_launches import TimedLaunches, TimedLaunchWrong
 from prism_bench.run.verification import Entry, complaint, passed, verify, verify_prepared
 from prism_bench.run.watcher import DeviceWatcher
@@ -48,7 +50,9 @@ class MeasuringSession:
     def edge(self, case: Case) -> CaseResult:
         """Verify the edge."""
         self.begun(case.name)
-        return self._guarded(case, lambda: self._judged(case, self._in_every_way(case)))
+        with running(timed=False) as stopwatch:
+            result = self._guarded(case, lambda: self._judged(case, self._in_every_way(case)))
+            return replace(result, spent=stopwatch.seconds())
 
     def _in_every_way(self, case: Case) -> list[Entry]:
         """Return the entries of all passes; the first one with every seed, the others with one.
@@ -66,7 +70,9 @@ class MeasuringSession:
 
     def case(self, case: Case) -> CaseResult:
         """Verify the case in the first process, and time it in each, if it is right."""
-        return self._guarded(case, lambda: self._measured(case))
+        with running(self._timed) as stopwatch:
+            result = self._guarded(case, lambda: self._measured(case))
+            return replace(result, spent=stopwatch.seconds())
 
     def _guarded(self, case: Case, work: Callable[[], CaseResult]) -> CaseResult:
         """Return the result of `work`, or how it failed; an error that makes the device useless ends the process."""
@@ -91,7 +97,8 @@ class MeasuringSession:
 
     def _on(self, runnable: Runnable) -> CaseResult:
         seeds = self._settings.seeds_of(runnable.case)
-        entries = verify_prepared(self._backend, runnable, seeds) if self._verifies else []
+        with phase(VERIFYING):
+            entries = verify_prepared(self._backend, runnable, seeds) if self._verifies else []
         if not passed(entries):
             return self._judged(runnable.case, entries)
         try:
@@ -103,12 +110,14 @@ class MeasuringSession:
     def _measure(self, runnable: Runnable) -> list[Measurement]:
         launches = self._launches(runnable)
         try:
-            measurements = measure_kernel(runnable, self._settings, self._watcher, self._process, launches)
+            with phase(KERNEL):
+                measurements = measure_kernel(runnable, self._settings, self._watcher, self._process, launches)
         finally:
             self.looking += launches.seconds
         measurements += measure_peers(self._backend, runnable, self._settings, self._watcher, check=self._verifies)
         on_cpu = self._process == 0 and self._backend.name == "cuda"
-        return measurements + (measure_cpu(runnable, self._settings) if on_cpu else [])
+        with phase(CPU):
+            return measurements + (measure_cpu(runnable, self._settings) if on_cpu else [])
 
     def _launches(self, runnable: Runnable) -> TimedLaunches:
         """Return the launches that will be timed; another process verified them where this one does not."""
