@@ -169,18 +169,15 @@ def uuids_of(machine: Mapping[str, object], parts: Iterable[Mapping[str, object]
 
 def encode(record: RunRecord) -> JsonTable:
     """Return the record as plain JSON values."""
-    plain = {key: value for key, value in vars(record).items() if key not in ("cases", "parts", "spent")}
-    plain |= {"parts": list(record.parts)} if record.parts else {}
-    plain |= {"spent": dict(record.spent)} if record.spent else {}
+    plain = {key: value for key, value in vars(record).items() if value or key not in ("parts", "spent")}
+    plain |= {key: list(plain[key]) for key in ("monitor", "parts") if key in plain}
     cases = [encode_case(case) for case in record.cases]
-    return {"schema": SCHEMA, **plain, "monitor": list(record.monitor), "cases": cases}
+    return {"schema": SCHEMA, **plain, "cases": cases}
 
 
 def encode_case(case: CaseResult) -> JsonTable:
     """One case as plain JSON values."""
-    apart = ("measurements", "verification", "peers", "spent")
-    plain = {key: value for key, value in vars(case).items() if key not in apart}
-    plain |= {key: dict(table) for key in ("peers", "spent") if (table := getattr(case, key))}
+    plain = {key: value for key, value in vars(case).items() if value or key not in ("peers", "spent")}
     measurements = [encode_measurement(one) for one in case.measurements]
     verification = [{key: _finite(value) for key, value in entry.items()} for entry in case.verification]
     return {**plain, "verification": verification, "measurements": measurements}
