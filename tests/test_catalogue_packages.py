@@ -1,7 +1,10 @@
 """Packages of catalogues: what specs share."""
 
 import importlib
+import os
+import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -106,3 +109,20 @@ def test_a_family_may_have_a_dot_in_its_name(folder):
 def test_the_file_that_makes_a_family_a_package_for_type_checkers_is_no_spec(folder):
     (folder / "arith" / "__init__.py").write_text("")
     assert () == discover(folder).problems
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["the spec", "what it imports"])
+def test_an_edit_within_a_second_to_the_same_length_is_seen(folder, shared, monkeypatch):
+    """Python's own cache of bytecode compares whole seconds and sizes, and would give the value of before."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    (folder / "include").mkdir(exist_ok=True)
+    imports = SPEC.replace("\nfrom prism_bench import", "\nfrom ..include.axis import AXIS\nfrom prism_bench import")
+    path = plant(folder, imports + "    parameters={'axis': AXIS, 'own': 1},\n)\n")
+    (folder / "include" / "axis.py").write_text("AXIS = 1\n")
+    edited, name = (folder / "include" / "axis.py", "axis") if shared else (path, "own")
+    found = []
+    for value in "1223":
+        edited.write_text(re.sub(r"(AXIS = |'own': )\d", rf"\g<1>{value}", edited.read_text()))
+        os.utime(edited, (1_700_000_000, 1_700_000_000))
+        found.append(discover(folder).kernel("planted").parameters[name])
+    assert [1, 2, 2, 3] == found

@@ -12,6 +12,7 @@ from prism_bench.arguments import Array
 from prism_bench.case import Case
 from prism_bench.catalogue.catalogue import Problem
 from prism_bench.catalogue.listing import edge_cases, timed_cases
+from prism_bench.catalogue.packages import ContentLoader
 from prism_bench.errors import PrismBenchError, SpecError
 from prism_bench.files import family_of
 from prism_bench.kernel import KernelSpec
@@ -33,7 +34,7 @@ def load_spec(path: Path, module: str) -> KernelSpec:
 
 def execute(path: Path, module: str) -> ModuleType:
     """Execute a spec file as `module` and return that; what it prints goes to stderr."""
-    module_spec = spec_from_file_location(module, path)
+    module_spec = spec_from_file_location(module, path, loader=ContentLoader(module, str(path)))
     if module_spec is None or module_spec.loader is None:
         raise SpecError("is no Python file")
     loaded = module_from_spec(module_spec)

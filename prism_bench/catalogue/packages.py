@@ -16,13 +16,44 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib import invalidate_caches
-from importlib.machinery import ModuleSpec
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import module_from_spec
 from pathlib import Path
+from types import ModuleType
+from zlib import crc32
 
 from prism_bench.files import default_folder, shared_folders
 
 BUILT_IN = "prism_bench_catalogue"
+
+
+class ContentLoader(SourceFileLoader):
+    """Loader whose cached bytecode is valid for one content of the file, not for one time.
+
+    Python compares the time in whole seconds and the size: it takes an edit within the same second to as many bytes
+    for none. The checksum of the content is put where Python keeps the time.
+    """
+
+    def path_stats(self, path: str) -> dict[str, int]:  # pyright: ignore[reportIncompatibleMethodOverride]  # no float
+        """Return the checksum and the size of the file; an OSError where it cannot be read."""
+        content = self.get_data(path)
+        return {"mtime": crc32(content), "size": len(content)}
+
+
+class _CatalogueFinder(MetaPathFinder):
+    """Finder of the modules in catalogue packages: as Python finds them, with a ContentLoader."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(fullname, path, target) if fullname.startswith(BUILT_IN) else None
+        if spec and spec.origin and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = ContentLoader(fullname, spec.origin)
+        return spec
+
+
+sys.meta_path.insert(0, _CatalogueFinder())
 
 
 def package_name(folder: Path) -> str:
