@@ -76,8 +76,18 @@ def test_a_part_can_be_asked_for(shell, nights):
 
 def test_what_is_too_small_or_too_old_is_no_bad_finding(shell, nights):
     nights()
-    assert 0 == shell("trend", "--smallest", "15").code
+    assert 0 == shell("trend", "--least", "0.15").code
+    assert 1 == shell("trend", "--least", "0.01").code
     assert 0 == shell("trend", "--recent", "5").code
+    for wrong in ("0", "-1", "nan", "1"):
+        found = shell("trend", "--least", wrong)
+        assert (2, True) == (found.code, "must be between" in found.err)
+
+
+def test_the_former_name_of_least_is_in_percent(shell, nights):
+    nights()
+    found = shell("trend", "--smallest", "15")
+    assert (0, True) == (found.code, "--smallest 15 is now --least 0.15; the old name goes in 0.3" in found.err)
     for wrong in ("0", "-1", "nan", "100"):
         found = shell("trend", "--smallest", wrong)
         assert (2, True) == (found.code, "must be between" in found.err)
