@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from prism_bench.analysis.conditions import noted
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.gate.degraded import Slowdown
+from prism_bench.analysis.rivals import COMPILED, Rival, clock_of, peers
 from prism_bench.measurement import Measurement
 from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED
 from prism_bench.run_record import CaseResult, RunRecord
@@ -64,11 +65,18 @@ def _of_case(case: CaseResult) -> list[Finding]:
         if not one.valid:
             gravity, kind = _gravity(one)
             found.append(Finding(gravity, kind, case.name, _doubt(one), one.metric))
+    found += [_unstable(case, one) for one in peers(case) if one.kind == COMPILED and one.unstable]
     throttled = sum(one.throttled for one in case.measurements)
     if throttled:
         words = "1 sample was" if throttled == 1 else f"{throttled} samples were"
         found.append(Finding("note", "throttled", case.name, f"{words} taken at a throttled clock and repeated"))
     return found
+
+
+def _unstable(case: CaseResult, peer: Rival) -> Finding:
+    """Report a compiled peer whose processes differ: it may not have run in the same form in each of them."""
+    message = f"peer {peer.name} is {peer.unstable_text} by process; its fastest process counts"
+    return Finding("note", "unstable", case.name, message, clock_of(case))
 
 
 def _watched(record: RunRecord) -> Iterator[Finding]:

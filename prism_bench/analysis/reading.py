@@ -10,6 +10,7 @@ from prism_bench.analysis.findings import Finding, findings
 from prism_bench.analysis.gate.budgets import BudgetVerdict, absent, budget_verdicts
 from prism_bench.analysis.gate.degraded import Slowdown, slowdowns
 from prism_bench.analysis.gate.promises import Promises, promises_for, promises_or_reason
+from prism_bench.analysis.headline import HeadlineRow, headline_rows
 from prism_bench.analysis.summary import SummaryRow, limits_of, number, rows_of, summary
 from prism_bench.analysis.uncertainty import within_errors
 from prism_bench.catalogue import Catalogue
@@ -48,6 +49,11 @@ class Reading:
     @cached_property
     def _rows(self) -> list[SummaryRow]:
         return rows_of(self.frame)
+
+    @cached_property
+    def against_peers(self) -> list[HeadlineRow]:
+        """The headline: the kernels against their peers, by label and by class of peer."""
+        return headline_rows(self.cases)
 
     @property
     def every_budget(self) -> tuple[BudgetVerdict, ...]:

@@ -2,7 +2,8 @@
 
 A time's interval is that of its processes' medians (Student's t on their logarithms); with one process only its
 samples' own error is known. A rate or a share follows the cold time it is made of, a ratio follows both of its times;
-the ceiling of a share is taken as it was measured. Energy has the uncertainty of its counter. Counts are exact.
+an unstable peer's time is that of its fastest process. The ceiling of a share is taken as it was measured. Energy has
+the uncertainty of its counter. Counts are exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +54,9 @@ def _terms(case: CaseResult, metric: str) -> list[tuple[str, str]]:
 def _half(case: CaseResult, metric: str, subject: str) -> float:
     """Return half of the interval of the measurement's median, in log time; 0 where nothing of it is known."""
     found = case.measurement(metric, subject)
-    known = medians(found.processes) if found and found.median else None
+    processes = found.processes if found else ()
+    chosen = rivals.fastest_process(processes) if subject.startswith("peer:") else processes
+    known = medians(chosen) if found and found.median else None
     if known is None or not known.logs:
         return 0.0
     freedom = len(known.logs) - 1

@@ -14,7 +14,8 @@ def command(
 ) -> None:
     """Show a run record as a table.
 
-    Times, rates, shares of the measured ceilings, peers, verification.
+    Times, rates, shares of the measured ceilings, verification, and the kernels against their peers by class of peer.
+    With --filter every peer of the chosen cases is shown as well.
     """
     from prism_bench import store
     from prism_bench.analysis.choice import with_cases
@@ -26,4 +27,4 @@ def command(
     if json:
         options.print_json(view(read, found, must_be_held=False))
     else:
-        options.out().print(summary_view(read, found, must_be_held=False))
+        options.out().print(summary_view(read, found, must_be_held=False, every_peer=bool(filter)))

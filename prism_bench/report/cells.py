@@ -4,16 +4,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from prism_bench.analysis import rivals
 from prism_bench.analysis.summary import number
 from prism_bench.run_record import CaseResult
 from prism_bench.units import energy_text, rate_text, ratio_text, share_text, time_text
 
 GAP = "-"
+UNSTABLE_MARK = "~"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its `text`, a `small` addition, a `share` to draw, a `tone`, and why it is empty (`reason`)."""
+    """One cell: its `text`, a `small` addition, a `share` to draw, a `tone`, and why it is empty (`reason`).
+
+    `mark` is a sign after the text that a legend explains.
+    """
 
     text: str = GAP
     sort: float | str | None = None
@@ -21,6 +26,7 @@ class Cell:
     share: float | None = None
     tone: str = ""
     reason: str | None = None
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,8 +93,10 @@ def _peer(row: Mapping[str, Any], case: CaseResult) -> Cell:
     ratio = number(row["peer_ratio"])
     if ratio is None:
         return Cell(reason=_peer_reason(case))
+    best = rivals.peers(case)[0]
     tone = "good" if ratio >= 1 else "warn" if ratio < 0.8 else ""
-    return Cell(times_text(ratio), ratio, row["best_peer"], tone=tone)
+    small = ", ".join(filter(None, [best.name, best.unstable_text, "poor way" if best.poor else None]))
+    return Cell(times_text(ratio), ratio, small, tone=tone, mark=UNSTABLE_MARK if best.unstable else "")
 
 
 def _peer_reason(case: CaseResult) -> str | None:
@@ -127,7 +135,7 @@ COLUMNS = (
     Column("flop_rate", "Arithmetic", "operations over cold time; share of the measured peak",
            _rate("flop_rate", "flop_share", "FLOP/s")),
     Column("limit", "Of its limit", "share of what memory, arithmetic or the launch allows", _limit),
-    Column("peer_ratio", "Peer", "best library's time over the kernel's: above 1 the kernel wins", _peer),
+    Column("peer_ratio", "Peer", "best peer's time over the kernel's: above 1 the kernel is faster", _peer),
     Column("cpu_ratio", "CPU", "wall time of the CPU over the cold time, and over the end-to-end time (e2e)", _cpu),
     Column("energy", "Energy", "of one launch, idle power included, by the board's counter; ± of counting", _energy),
     Column("error", "Error", "worst error against the float64 reference, normwise", _error),

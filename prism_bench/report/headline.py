@@ -1,13 +1,13 @@
-"""The verdict of a run at a glance: one sentence, the counts behind it, and four numbers."""
+"""The verdict of a run at a glance: one sentence, the counts behind it, and three numbers."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean, median
 
 from prism_bench.analysis.gate.budgets import BudgetVerdict
+from prism_bench.analysis.headline import BEST
 from prism_bench.analysis.reading import Reading, middle
-from prism_bench.report.cells import times_text
+from prism_bench.report.peers import labels_text, shown_rows
 from prism_bench.units import share_text
 
 _TONES = {"bad": "bad", "untrusted": "bad", "note": "muted"}
@@ -58,12 +58,12 @@ def _counted(kind: str, count: int) -> str:
 
 
 def tiles(reading: Reading, budgets: Sequence[BudgetVerdict] | None = None) -> list[Tile]:
-    """Return four numbers: share of the limit, ratios to libraries and to the CPU, budgets. A dash marks a missing one.
+    """Return three numbers: share of the limit, cases slower than a peer, budgets. A dash marks a missing one.
 
     The `budgets` are those of the selected cases, unless others are given.
     """
     judged = reading.budgets if budgets is None else budgets
-    return [_limit_tile(reading), _peer_tile(reading), _cpu_tile(reading), _budget_tile(judged)]
+    return [_limit_tile(reading), _peer_tile(reading), _budget_tile(judged)]
 
 
 def _limit_tile(reading: Reading) -> Tile:
@@ -75,19 +75,12 @@ def _limit_tile(reading: Reading) -> Tile:
 
 
 def _peer_tile(reading: Reading) -> Tile:
-    ratios = reading.values("peer_ratio")
-    if not ratios:
-        return Tile("Against libraries", "–", "no library was timed in this run")
-    faster = sum(ratio >= 1 for ratio in ratios)
-    words = f"geometric mean; as fast or faster in {faster} of {len(ratios)} cases, at worst {times_text(min(ratios))}"
-    return Tile("Against libraries", times_text(geometric_mean(ratios)), words)
-
-
-def _cpu_tile(reading: Reading) -> Tile:
-    ratios = reading.values("cpu_ratio")
-    if not ratios:
-        return Tile("Against the CPU", "–", "CPU and device were not both timed")
-    return Tile("Against the CPU", times_text(median(ratios)), f"median of {len(ratios)} cases, copies left out")
+    """Return how many cases a peer beats, at S1 and S2 where those were measured; ratios are by class, not here."""
+    best = next((row for row in shown_rows(reading.against_peers) if row["peers"] == BEST), None)
+    if best is None:
+        return Tile("Slower than a peer", "–", "no peer was timed in this run")
+    words = f"cases at {labels_text(best)}, against the best peer of each"
+    return Tile("Slower than a peer", f"{best['below']} of {best['cases']}", words)
 
 
 def _budget_tile(budgets: Sequence[BudgetVerdict]) -> Tile:

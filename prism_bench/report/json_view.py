@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from prism_bench.analysis.peer_rows import peer_rows
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import DERIVED, number, rows_of, summary
 from prism_bench.catalogue import Catalogue
@@ -15,16 +16,17 @@ _TEXT = ("bound", "best_peer", "invalid")
 def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> dict[str, Any]:
     """Return the record as plain JSON values; `must_be_held` as in `read`.
 
-    `limits` holds the measured launch overhead and ceilings, `findings` what is wrong or worth knowing. Every case has
-    a `derived` object: medians and spreads of its valid times, rates, shares, ratios and budgets. Unknown values are
-    null.
+    `headline` has a row for each group of labels and class of peers (`HeadlineRow`), `limits` holds the measured launch
+    overhead and ceilings, `findings` what is wrong or worth knowing. Every case has a `derived` object: medians and
+    spreads of its valid times, rates, shares, ratios, peers and budgets. Unknown values are null.
     """
     reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
-    for case, row in zip(plain["cases"], rows_of(summary(record)), strict=True):
-        name = case["name"]
-        case["derived"] = {**_derived(row), "budgets": _budgets(reading, name)}
+    for case, result, row in zip(plain["cases"], record.cases, rows_of(summary(record)), strict=True):
+        budgets = _budgets(reading, result.name)
+        case["derived"] = {**_derived(row), "peers": peer_rows(result), "budgets": budgets}
     limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}
-    return {**plain, "limits": limits, "findings": [vars(finding) for finding in reading.findings]}
+    found = [vars(finding) for finding in reading.findings]
+    return {**plain, "headline": reading.against_peers, "limits": limits, "findings": found}
 
 
 def _derived(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,10 +11,12 @@ from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import implementation
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import is_bandwidth
-from prism_bench.report.cells import Cell, Column
+from prism_bench.report.cells import UNSTABLE_MARK, Cell, Column
 from prism_bench.report.headline import headline, tiles
 from prism_bench.report.machine import devices_text, machine_name
+from prism_bench.report.peers import UNSTABLE_MEANING
 from prism_bench.report.terminal.case_table import CaseRow, CaseTable, case_table
+from prism_bench.report.terminal.peers import headline_view, peer_tables
 from prism_bench.run_record import RunRecord
 from prism_bench.units import rate_text, time_text
 
@@ -26,13 +28,21 @@ _DISPENSABLE = (
 )  # fmt: skip
 
 
-def summary_view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> RenderableType:
-    """Return what `show` prints and `run` ends with, for a Rich console; `must_be_held` as in `read`."""
+def summary_view(
+    record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True, every_peer: bool = False
+) -> RenderableType:
+    """Return what `show` prints and `run` ends with, for a Rich console; `must_be_held` as in `read`.
+
+    With `every_peer`, a table of the peers of each case follows the table of cases.
+    """
     reading = read(record, catalogue, must_be_held=must_be_held)
     table = case_table(reading)
-    parts = [_title(reading), *_parts(record), _limits(reading), *_conditions(record), *_tiles(reading)]
+    parts: list[RenderableType] = [_title(reading), *_parts(record), _limits(reading), *_conditions(record)]
+    parts += [*_tiles(reading), *headline_view(reading.against_peers)]
     parts += [_Fitting(table)] if table.rows else []
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in enumerate(table.notes, 1)]
+    parts += _legend(table)
+    parts += peer_tables(reading.cases) if every_peer else []
     parts += [_finding(finding) for finding in reading.findings]
     return Group(*parts)
 
@@ -65,6 +75,12 @@ def _tiles(reading: Reading) -> list[Text]:
     """Return the run's known numbers with the words around them."""
     known = [tile for tile in tiles(reading) if tile.value != "–"]
     return [Text("; ".join(f"{one.title.lower()} {one.value} ({one.words})" for one in known))] if known else []
+
+
+def _legend(table: CaseTable) -> list[Text]:
+    """Return what the mark of an unstable peer means, where a cell has it."""
+    marked = any(cell.mark == UNSTABLE_MARK for row in table.rows for cell in row.cells.values())
+    return [Text(f"  {UNSTABLE_MEANING}", style="dim")] if marked else []
 
 
 def _conditions(record: RunRecord) -> list[Text]:
@@ -112,7 +128,7 @@ def _grid(table: CaseTable, shown: list[Column]) -> Table:
 
 
 def _text(cell: Cell, note: int | None) -> Text:
-    text = Text(cell.text, style=_STYLES.get(cell.tone, ""))
+    text = Text(cell.text + cell.mark, style=_STYLES.get(cell.tone, ""))
     if cell.share is not None or cell.small in ("memory", "compute", "launch"):
         text.append(f" {cell.small}", style="dim")
     if note:

@@ -1,0 +1,90 @@
+"""Words for peers and for the headline by class, shared by the terminal, the site and the README."""
+
+from collections.abc import Iterator, Sequence
+
+from prism_bench.analysis.headline import BEST, LARGE, HeadlineRow, RacedCase
+from prism_bench.analysis.peer_rows import PeerRow
+from prism_bench.analysis.rivals import NOT_RECORDED, UNSTABLE
+from prism_bench.report.cells import UNSTABLE_MARK, times_text
+from prism_bench.units import time_text
+
+MEANING = (
+    "Time of the best peer of each class over the kernel's, cold: above 1.00 the kernel is faster. Means are geometric."
+)
+LAUNCHES = "At S0 launch overhead is compared."
+UNKNOWN = f"{NOT_RECORDED}: the record does not name the class of these peers, so they have no mean."
+UNSTABLE_MEANING = (
+    f"{UNSTABLE_MARK} the peer is unstable: its processes differ by more than {UNSTABLE * 100:.0f} %, and its fastest "
+    "one counts"
+)
+
+
+def labels_text(row: HeadlineRow) -> str:
+    """Return `S1 and S2`."""
+    return " and ".join(row["labels"])
+
+
+def mean_text(row: HeadlineRow) -> str:
+    """Return the mean as `1.04x`; a dash where there is none."""
+    return "-" if row["mean"] is None else times_text(row["mean"])
+
+
+def case_text(raced: RacedCase) -> str:
+    """Return `matmul S1, torch_compiled~`; the mark is that of an unstable peer."""
+    mark = UNSTABLE_MARK if raced["unstable"] else ""
+    poor = " (poor way)" if raced["poor"] else ""
+    return f"{raced['implementation']} {raced['label']}, {raced['peer']}{mark}{poor}"
+
+
+def has_unstable(rows: Sequence[HeadlineRow]) -> bool:
+    """Return whether a text about these rows has the mark of an unstable peer."""
+    return any(one["unstable"] for row in rows for one in (row["worst"], *row["large"]))
+
+
+def shown_rows(rows: Sequence[HeadlineRow]) -> list[HeadlineRow]:
+    """Return the rows without a group of two labels where only one of them was measured."""
+    single = {row["labels"][0] for row in rows if len(row["labels"]) == 1}
+    return [row for row in rows if len(row["labels"]) == 1 or set(row["labels"]) <= single]
+
+
+def large_texts(rows: Sequence[HeadlineRow]) -> list[str]:
+    """Return each ratio above `LARGE` once, as `image_segmentation S1, torch 77.0x`, the largest first."""
+    found = {(one["case"], one["peer"]): one for row in rows if row["peers"] != BEST for one in row["large"]}
+    ordered = sorted(found.values(), key=lambda one: -one["ratio"])
+    return [f"{case_text(one)} {times_text(one['ratio'])}" for one in ordered]
+
+
+def large_title() -> str:
+    """Return the words above the list of large ratios."""
+    return f"Above {LARGE:.0f}x, by name; they are counted in the means"
+
+
+def how_text(row: PeerRow) -> str:
+    """Return how the peer was called, and everything that a reader has to know about its time or its absence."""
+    return "; ".join(filter(None, [_called(row), *_limits(row), *row["notes"]]))
+
+
+def _called(row: PeerRow) -> str:
+    library = " ".join(str(one) for one in (row["library"], row["version"]) if one)
+    counts = [_count(row["calls"], "call"), _count(row["launches"], "launch", "launches")]
+    return ", ".join(filter(None, [library, row["form"], *counts]))
+
+
+def _count(count: int | None, one: str, several: str | None = None) -> str | None:
+    if count is None:
+        return None
+    return f"{count} {one if count == 1 else several or one + 's'}"
+
+
+def _limits(row: PeerRow) -> Iterator[str | None]:
+    """Yield why the time is missing, or what a reader has to know about it."""
+    yield f"not timed: {row['reason']}" if row["seconds"] is None else unstable_text(row)
+    left_out = row["seconds"] is not None and not row["counts"]
+    yield f"poor way: {row['poor']}" + (" (not counted)" if left_out else "") if row["poor"] else None
+    yield f"work: {row['work']}" if row["work"] else None
+    yield f"precision: {row['precision']}" if row["precision"] else None
+
+
+def unstable_text(row: PeerRow) -> str | None:
+    """Return `unstable: 9.90 us to 93.2 us`; None where the peer is stable."""
+    return "unstable: {} to {}".format(*map(time_text, row["unstable"])) if row["unstable"] else None

@@ -1,0 +1,79 @@
+"""Peers in the terminal: the headline by class of peer, and every peer of a case."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from prism_bench.analysis.headline import HeadlineRow
+from prism_bench.analysis.peer_rows import PeerRow, peer_rows
+from prism_bench.analysis.rivals import NOT_RECORDED
+from prism_bench.analysis.summary import implementation
+from prism_bench.report.cells import times_text
+from prism_bench.report.peers import (
+    LAUNCHES,
+    MEANING,
+    UNKNOWN,
+    UNSTABLE_MEANING,
+    case_text,
+    has_unstable,
+    how_text,
+    labels_text,
+    large_texts,
+    large_title,
+    mean_text,
+    shown_rows,
+)
+from prism_bench.run_record import CaseResult
+from prism_bench.units import time_text
+
+
+def headline_view(rows: Sequence[HeadlineRow]) -> list[RenderableType]:
+    """Return the headline: a table by label and class, what its figures mean, and the large ratios by name."""
+    shown = shown_rows(rows)
+    if not shown:
+        return []
+    large = large_texts(shown)
+    words = [MEANING, *([LAUNCHES] if any(row["labels"] == ["S0"] for row in shown) else []),
+             *([UNKNOWN] if any(row["peers"] == NOT_RECORDED for row in shown) else []),
+             *([UNSTABLE_MEANING + "."] if has_unstable(shown) else [])]  # fmt: skip
+    listed = [Text(f"{large_title()}: {'; '.join(large)}.", style="dim")] if large else []
+    return [_table(shown), Text(" ".join(words), style="dim"), *listed]
+
+
+def _table(rows: Sequence[HeadlineRow]) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for title in ("against peers", ""):
+        grid.add_column(title, no_wrap=True)
+    for title in ("cases", "mean", "below 1.00"):
+        grid.add_column(title, justify="right", no_wrap=True)
+    grid.add_column("worst", overflow="fold")
+    before = None
+    for row in rows:
+        labels = labels_text(row)
+        worst = Text.assemble(f"{times_text(row['worst']['ratio'])} ", (case_text(row["worst"]), "dim"))
+        grid.add_row("" if labels == before else labels, row["peers"], str(row["cases"]), mean_text(row),
+                     str(row["below"]), worst)  # fmt: skip
+        before = labels
+    return grid
+
+
+def peer_tables(cases: Sequence[CaseResult]) -> list[RenderableType]:
+    """Return for each case with peers a table of them: class, time, ratio, how it was called or why it has no time."""
+    told = [(case, peer_rows(case)) for case in cases if not case.ceiling]
+    return [Group(Text(f"\npeers of {implementation(case)} {case.label}"), _peers(rows)) for case, rows in told if rows]
+
+
+def _peers(rows: Sequence[PeerRow]) -> RenderableType:
+    grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for title in ("peer", "class"):
+        grid.add_column(title, no_wrap=True)
+    for title in ("time", "ratio"):
+        grid.add_column(title, justify="right", no_wrap=True)
+    grid.add_column("how", overflow="fold")
+    for row in rows:
+        ratio = "-" if row["ratio"] is None else times_text(row["ratio"])
+        grid.add_row(Text(row["peer"]), row["kind"], time_text(row["seconds"]), ratio, Text(how_text(row), style="dim"))
+    return Padding(grid, (0, 0, 0, 2))
