@@ -48,10 +48,16 @@ def test_a_rate_has_the_error_of_its_time(limit, expected):
 
 
 def test_a_ratio_has_the_errors_of_both_times():
-    own, peer = timed(1e-5, 1e-5, 1e-5), timed(1.00e-5, 1.03e-5, 1.06e-5, subject="peer:torch")
+    own, peer = timed(1e-5, 1e-5, 1e-5), timed(1.01e-5, 1.03e-5, 1.05e-5, subject="peer:torch")
     (low, high), (lower, higher) = (interval_of(case(own, other), "peer_ratio", 1.03) for other in
                                     (timed(1.03e-5, 1.03e-5, 1.03e-5, subject="peer:torch"), peer))  # fmt: skip
     assert lower < low < 1.03 < high < higher
+
+
+def test_an_unstable_peer_has_the_error_of_its_fastest_process_alone():
+    own, apart = timed(1e-5, 1e-5, 1e-5), timed(1.03e-5, 2e-5, 4e-5, subject="peer:torch")
+    (low, high) = interval_of(case(own, apart), "peer_ratio", 1.03)
+    assert 1.02 < low <= 1.03 <= high < 1.04
 
 
 def test_counts_are_exact_and_energy_has_its_counters_error():
