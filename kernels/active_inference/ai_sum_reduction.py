@@ -5,8 +5,10 @@ from typing import Any
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, reduction
 from prism_bench.arguments import Array, Scalar
+from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
+from ..include import cub_peers
 from ..include.gaussian import STATES, edges
 from ..include.map_arrays import NUMBERS, ROUNDING, in_double, sum_launch, sum_scratch
 
@@ -32,7 +34,11 @@ spec = KernelSpec(
     launch=launch("float32"),
     reference=lambda x: x.sum(),
     tolerance=tolerance("float32"),
-    peers={"torch": lambda torch, x: torch.sum(x), "cupy": lambda cupy, x: cupy.sum(x)},
+    peers={
+        "torch": lambda torch, x: torch.sum(x),
+        "cupy": lambda cupy, x: cupy.sum(x),
+        "cub": Peer(lambda cub, x: cub_peers.sums(cub, (x,)), prepares=True),
+    },
     flops=lambda n: n,
     workloads=STATES,
     edges=edges("n"),

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, exact
+from prism_bench.peer import Peer
 
+from ..include import cub_peers
 from ..include.vector_load import map_tune, spread
 
 # Bound by memory: 12 bytes an element at the copy rate, one instruction.
@@ -27,7 +29,11 @@ spec = KernelSpec(
     tune=map_tune(),
     reference=lambda a, b: a * b,
     tolerance=exact(),
-    peers={"torch": lambda torch, a, b: torch.mul(a, b), "cupy": lambda cupy, a, b: cupy.multiply(a, b)},
+    peers={
+        "torch": lambda torch, a, b: torch.mul(a, b),
+        "cupy": lambda cupy, a, b: cupy.multiply(a, b),
+        "cub": Peer(lambda cub, a, b: cub_peers.combined(cub, a, b, cub.OpKind.MULTIPLIES), prepares=True),
+    },
     flops=lambda n: n,
     workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=tuple(Workload(n=n) for n in (0, 1, 3, 1023, 4099)),

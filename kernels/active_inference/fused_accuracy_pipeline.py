@@ -11,7 +11,9 @@ from prism_bench import Workload
 from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, ProgramForm, Reduce, fuse, names
 from prism_bench.extensions.fusion.functions import log_likelihood
+from prism_bench.peer import Peer
 
+from ..include import cub_peers
 from ..include.gaussian import spreads
 
 # Memory-bound: 12 bytes an observation are read once; separate launches move 32. The hand-written form is as fast.
@@ -24,6 +26,12 @@ def torch_accuracy(torch: ModuleType, o: AnyArray, g: AnyArray, precision: AnyAr
 
 likelihoods = Reduce("accuracy", "sum", log_likelihood(error, precision))
 
+def cub_accuracy(cub: ModuleType, o: AnyArray, g: AnyArray, precision: AnyArray) -> Any:
+    """One sum of terms that are made where the three arrays are read."""
+    term = "-0.5f * (v[2] * (v[0] - v[1]) * (v[0] - v[1]) + 1.8378770664093453f - logf(v[2]))"
+    return cub_peers.sums(cub, (o, g, precision), term)
+
+
 program = FusionProgram(
     inputs=(Input("o", "m"), Input("g", "m"), Input("precision", "m", spreads)),
     stages=(Map("error", o - g), likelihoods),
@@ -32,7 +40,7 @@ program = FusionProgram(
     within=1e-4,
     workloads={"S0": Workload(m=100), "S1": Workload(m=1 << 24), "S2": Workload(m=1 << 26)},
     edges=tuple(Workload(m=m) for m in (0, 1, 3, 255, 1025, 4099)),
-    peers={"torch": torch_accuracy},
+    peers={"torch": torch_accuracy, "cub": Peer(cub_accuracy, prepares=True)},
     forms={
         "compat": ProgramForm(
             "the likelihood of weighted errors, as first published", (Map("error", precision * (o - g)), likelihoods)

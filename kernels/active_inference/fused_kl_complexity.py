@@ -7,7 +7,9 @@ from prism_bench import Workload
 from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Reduce, fuse, names
 from prism_bench.extensions.fusion.functions import divergence
+from prism_bench.peer import Peer
 
+from ..include import cub_peers
 from ..include.gaussian import spreads
 
 # Memory-bound: 16 bytes a state are read once; separate launches move 24. Terms without branches and divisions are
@@ -21,6 +23,12 @@ def torch_complexity(torch: ModuleType, mu_q: AnyArray, mu_p: AnyArray, var_q: A
     return torch.distributions.kl_divergence(q, p).sum()
 
 
+def cub_complexity(cub: ModuleType, mu_q: AnyArray, mu_p: AnyArray, var_q: AnyArray, var_p: AnyArray) -> Any:
+    """One sum of terms that are made where the four arrays are read."""
+    term = "0.5f * (v[2] / v[3] - 1.0f - logf(v[2] / v[3]) + (v[0] - v[1]) * (v[0] - v[1]) / v[3])"
+    return cub_peers.sums(cub, (mu_q, mu_p, var_q, var_p), term)
+
+
 program = FusionProgram(
     inputs=(Input("mu_q", "n"), Input("mu_p", "n"), Input("var_q", "n", spreads), Input("var_p", "n", spreads)),
     stages=(Reduce("complexity", "sum", divergence(mu_q, mu_p, var_q, var_p)),),
@@ -29,7 +37,7 @@ program = FusionProgram(
     within=1e-4,
     workloads={"S0": Workload(n=900), "S1": Workload(n=1 << 24), "S2": Workload(n=1 << 26)},
     edges=tuple(Workload(n=n) for n in (0, 1, 3, 255, 1025, 4099)),
-    peers={"torch": torch_complexity},
+    peers={"torch": torch_complexity, "cub": Peer(cub_complexity, prepares=True)},
     by_hand=ByHand("fused_kl_complexity<{}>"),
     replaces=("ai_kl_divergence", "ai_sum_reduction"),
 )

@@ -4,7 +4,9 @@ import numpy as np
 
 from prism_bench import Budget, Golden, In, InOut, KernelSpec, Launch, Out, Size, Variant, Workload, exact
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.peer import Peer
 
+from ..include import cub_peers
 from ..include.vector_load import map_tune, spread
 
 
@@ -27,7 +29,11 @@ spec = KernelSpec(
     tune=map_tune(),
     reference=lambda a, b: a + b,
     tolerance=exact(),
-    peers={"torch": lambda torch, a, b: torch.add(a, b), "cupy": lambda cupy, a, b: cupy.add(a, b)},
+    peers={
+        "torch": lambda torch, a, b: torch.add(a, b),
+        "cupy": lambda cupy, a, b: cupy.add(a, b),
+        "cub": Peer(lambda cub, a, b: cub_peers.combined(cub, a, b, cub.OpKind.PLUS), prepares=True),
+    },
     flops=lambda n: n,
     workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=tuple(Workload(n=n) for n in (0, 1, 3, 1023, 4099, (1 << 21) + 4099)),

@@ -132,3 +132,8 @@ def returning(result: AnyArray, run: Callable[[], object]) -> Callable[[], AnyAr
         return result
 
     return call
+
+
+def number(value: float) -> str:
+    """Return a number as a float of C++."""
+    return f"{float(value)!r}f"

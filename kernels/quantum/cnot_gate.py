@@ -7,6 +7,9 @@ import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, exact
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.peer import Peer
+
+from ..include import custatevec_peers
 
 # Memory-bound: half of the state moves; with control 0 or 1 every 32-byte sector does, which is twice that.
 
@@ -38,6 +41,11 @@ def torch_gate(torch: ModuleType, psi: AnyArray, control: int, target: int) -> A
     return moved
 
 
+def custatevec_gate(custatevec: ModuleType, psi: AnyArray, control: int, target: int) -> Any:
+    """A permutation of the target's amplitudes where the control is 1: no product touches a bit."""
+    return custatevec_peers.Register(custatevec, psi.copy()).permuted((1, 0), None, target, (control,))
+
+
 def two_qubits(control: int, expected: tuple[int, int, int, int]) -> Golden:
     """Amplitudes 1, 2, 3, 4 of |00>, |01>, |10>, |11>."""
     return Golden(
@@ -60,7 +68,10 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=exact(),
-    peers={"torch": torch_gate},
+    peers={
+        "torch": torch_gate,
+        "custatevec": Peer(custatevec_gate, prepares=True, work="in place, on its own copy of the state"),
+    },
     peer_tolerance=exact(),
     bytes_moved=lambda states, control: (16 if control < 2 else 8) * states,
     workloads={

@@ -10,6 +10,9 @@ from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, V
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
+
+from ..include import custatevec_peers
 
 # Memory-bound: one read and one write of the state.
 
@@ -52,6 +55,29 @@ def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int) -> Any:
     return transformed(psi, qubit, lambda pair: torch.stack(pair, dim=1))
 
 
+def torch_three(torch: ModuleType, psi: AnyArray, qubit: int) -> Any:
+    for q in range(qubit, qubit + 3):
+        psi = torch_gate(torch, psi, q)
+    return psi
+
+
+def gates_at_once(count: int) -> Peer:
+    """cuStateVec's product with the matrix of Hadamard gates on `count` neighbouring qubits."""
+
+    def prepare(custatevec: ModuleType, psi: AnyArray, qubit: int) -> Any:
+        return custatevec_peers.gate(custatevec, psi, matrix_of(count), range(qubit, qubit + count))
+
+    return Peer(prepare, prepares=True, work="in place, on its own copy of the state")
+
+
+def matrix_of(count: int) -> AnyArray:
+    """The matrix of `count` Hadamard gates side by side."""
+    one, product = np.array([[1, 1], [1, -1]]) * 0.5**0.5, np.ones((1, 1))
+    for _ in range(count):
+        product = np.kron(product, one)
+    return product
+
+
 def basis(state: int) -> Callable[..., Any]:
     """The amplitudes of one basis state."""
     return lambda states: np.eye(states)[state][:, None] * [1, 0]
@@ -68,7 +94,7 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=elementwise(),
-    peers={"torch": torch_gate},
+    peers={"torch": torch_gate, "custatevec": gates_at_once(1)},
     flops=lambda states: 4 * states,
     workloads={
         "S0": Workload(qubits=10, qubit=3),
@@ -100,6 +126,10 @@ spec = KernelSpec(
             launch=lambda states: Launch(grid=-(-states // 4096), block=256),
             reference=reference_three,
             tolerance=reduction(sizes),  # the sums of two gates cancel in the third
+            peers={
+                "torch": Peer(torch_three, work="a gate after the other, where the kernel reads the state once"),
+                "custatevec": gates_at_once(3),
+            },
             flops=lambda states: 12 * states,
             workloads={"S0": Workload(qubits=10, qubit=3), "S1": Workload(qubits=27, qubit=13)},
             edges=tuple(Workload(qubits=n, qubit=q) for n, q in ((4, 1), (7, 3), (12, 1), (12, 6), (12, 9))),

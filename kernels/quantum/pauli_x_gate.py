@@ -1,9 +1,15 @@
 """Pauli X gate on one qubit of a state vector: amplitudes that differ in it change places, in memory."""
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Size, Variant, Workload, exact
 from prism_bench.array_types import AnyArray
+from prism_bench.peer import Peer
+
+from ..include import custatevec_peers
 
 # Memory-bound. Renaming the basis states would cost nothing; this moves them.
 
@@ -18,6 +24,10 @@ def by_bit(psi: AnyArray, qubit: int) -> AnyArray:
     return psi.reshape(-1, 2, 2 << qubit)
 
 
+def custatevec_gate(custatevec: ModuleType, psi: AnyArray, qubit: int) -> Any:
+    return custatevec_peers.Register(custatevec, psi.copy()).permuted((1, 0), None, qubit)
+
+
 spec = KernelSpec(
     entry="pauli_x_gate",
     arguments=(InOut("psi", "states 2"), Size("states", "int64"), Size("qubit")),
@@ -30,6 +40,7 @@ spec = KernelSpec(
     peers={
         "torch": lambda torch, psi, qubit: by_bit(psi, qubit).flip(1),
         "cupy": lambda cupy, psi, qubit: cupy.ascontiguousarray(by_bit(psi, qubit)[:, ::-1]),
+        "custatevec": Peer(custatevec_gate, prepares=True, work="in place, on its own copy of the state"),
     },
     peer_tolerance=exact(),
     workloads={

@@ -10,6 +10,9 @@ from prism_bench import Budget, Golden, InOut, KernelSpec, Launch, Rule, Scalar,
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
+
+from ..include import custatevec_peers
 
 # Memory-bound: half of the state moves; with qubit 0 or 1 every 32-byte sector does, which is twice that.
 
@@ -44,6 +47,11 @@ def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
     return turned
 
 
+def custatevec_gate(custatevec: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
+    diagonal = (1, complex(math.cos(phi), math.sin(phi)))
+    return custatevec_peers.Register(custatevec, psi.copy()).permuted((0, 1), diagonal, qubit)
+
+
 def plus(phi: float) -> Golden:
     """The gate on (|0> + |1>) / sqrt(2)."""
     return Golden(
@@ -75,7 +83,10 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=elementwise(),
-    peers={"torch": torch_gate},
+    peers={
+        "torch": torch_gate,
+        "custatevec": Peer(custatevec_gate, prepares=True, work="in place, on its own copy of the state"),
+    },
     flops=lambda states: 3 * states,
     bytes_moved=lambda states, qubit: (16 if qubit < 2 else 8) * states,
     workloads={

@@ -30,12 +30,15 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
 
+from ..include import custatevec_peers
 from ..include.philox import uniforms
 
 # Memory-bound: three operations a state. `shots` is partly latency-bound: a separate launch sums small pieces, and the
 # five loads of a shot wait for each other.
 PART, SCANNED = 256, 1024
+IN_DOUBLE = "sums and writes float64, the kernel float32"
 normalised = Fill(
     lambda rng, count, axes: rng.normal(0, 2 ** (-(axes["qubits"] + 1) / 2), count),
     "normal, of squared norm 1",
@@ -104,6 +107,15 @@ def torch_marginals(torch: ModuleType, psi: AnyArray, mask: int, qubits: int) ->
     return marginals(torch.view_as_complex(psi).abs().square(), mask, qubits)
 
 
+def custatevec_probabilities(custatevec: ModuleType, psi: AnyArray, qubits: int) -> Any:
+    return custatevec_peers.Register(custatevec, psi).probabilities(range(qubits))
+
+
+def custatevec_marginals(custatevec: ModuleType, psi: AnyArray, mask: int, qubits: int) -> Any:
+    measured = [qubit for qubit in range(qubits) if mask >> qubit & 1]
+    return custatevec_peers.Register(custatevec, psi).probabilities(measured)
+
+
 def reference(psi: AnyArray) -> AnyArray:
     return psi[:, 0] ** 2 + psi[:, 1] ** 2
 
@@ -143,6 +155,7 @@ spec = KernelSpec(
     peers={
         "torch": lambda torch, psi: torch.view_as_complex(psi).abs().square(),
         "cupy": lambda cupy, psi: cupy.abs(psi.view("complex64")[:, 0]) ** 2,
+        "custatevec": Peer(custatevec_probabilities, prepares=True, work=IN_DOUBLE),
     },
     flops=lambda states: 3 * states,
     workloads={"S0": Workload(qubits=10), "S1": Workload(qubits=27), "S2": Workload(qubits=30)},
@@ -177,7 +190,10 @@ spec = KernelSpec(
             ),
             reference=lambda psi, mask, qubits: marginals(reference(psi), mask, qubits),
             tolerance=reduction(lambda psi, mask, qubits: marginals(reference(psi), mask, qubits)),
-            peers={"torch": torch_marginals},
+            peers={
+                "torch": torch_marginals,
+                "custatevec": Peer(custatevec_marginals, prepares=True, work=IN_DOUBLE),
+            },
             workloads={
                 "S0": Workload(qubits=10, measured=0b1111),
                 "S1": Workload(qubits=27, measured=0xFF << 12),
@@ -195,6 +211,7 @@ spec = KernelSpec(
                 ),
             ),
         ),
+        # cuStateVec draws shots too, from random numbers of its caller: other draws than the reference's.
         "shots": Variant(
             "with measurements drawn", launch=launch_shots,
             arguments=(

@@ -4,6 +4,7 @@ The form `excess` subtracts what equilibrium has, (1/T) sum of gamma_i (v_i^2 - 
 """
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative, positive
+from prism_bench.peer import Peer
 
+from ..include import cub_peers
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 # Memory-bound: four instructions a particle.
@@ -52,6 +55,10 @@ def reference(
     v: AnyArray, gamma: AnyArray, mass: AnyArray, temperature: float, boltzmann: float, form: str
 ) -> AnyArray:
     return terms(v, gamma, mass, temperature, boltzmann, form).sum()
+
+
+def cub_rate(cub: ModuleType, v: AnyArray, gamma: float, temperature: float) -> Any:
+    return cub_peers.sums(cub, (v,), f"v[0] * v[0] * {cub_peers.number(gamma / temperature)}")
 
 
 def magnitude(
@@ -92,10 +99,14 @@ spec = KernelSpec(
     reference=reference,
     tolerance=reduction(magnitude),
     peers={
-        "cupy": lambda cupy, v, gamma, mass, temperature, boltzmann, form: reference(
-            v, gamma, mass, temperature, boltzmann, form
+        "cupy": Peer(
+            lambda cupy, v, gamma, mass, temperature, boltzmann, form: reference(
+                v, gamma, mass, temperature, boltzmann, form
+            ),
+            poor="a kernel and an array for each step of the formula, where one product of v with itself will do",
         ),
         "torch": lambda torch, v, gamma, temperature: gamma / temperature * torch.dot(v, v),
+        "cub": Peer(cub_rate, prepares=True),
     },
     flops=lambda n: 3 * n,
     workloads={"S0": Workload(n=256), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},

@@ -21,7 +21,9 @@ from prism_bench import (
 )
 from prism_bench.arguments import Array, Scalar
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 
+from ..include import cub_peers
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 UNDERFLOW = 2.0**-149  # what a product of floats may lose
@@ -73,7 +75,11 @@ spec = KernelSpec(
     tune=SHARED_TUNE,
     reference=lambda a, b, xp: xp.dot(a, b),
     tolerance=reduction(magnitude=lambda a, b, xp: xp.abs(a * b).sum()),
-    peers={"torch": lambda torch, a, b: torch.dot(a, b), "cupy": lambda cupy, a, b: cupy.dot(a, b)},
+    peers={
+        "torch": lambda torch, a, b: torch.dot(a, b),
+        "cupy": lambda cupy, a, b: cupy.dot(a, b),
+        "cub": Peer(lambda cub, a, b: cub_peers.sums(cub, (a, b), "v[0] * v[1]"), prepares=True),
+    },
     flops=lambda n: 2 * n,
     workloads={"S0": Workload(n=100_000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=(Workload(n=0), Workload(n=1), Workload(n=3), Workload(n=2049), Workload(n=(1 << 20) + 3)),

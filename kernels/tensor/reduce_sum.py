@@ -25,8 +25,10 @@ from prism_bench import (
 from prism_bench.arguments import Array, Scalar
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
+from ..include import cub_peers
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
 
 
@@ -88,7 +90,11 @@ spec = KernelSpec(
     tune=SHARED_TUNE,
     reference=lambda x: x.sum(),
     tolerance=close(1e-6),
-    peers={"torch": lambda torch, x: torch.sum(x), "cupy": lambda cupy, x: cupy.sum(x)},
+    peers={
+        "torch": lambda torch, x: torch.sum(x),
+        "cupy": lambda cupy, x: cupy.sum(x),
+        "cub": Peer(lambda cub, x: cub_peers.sums(cub, (x,)), prepares=True),
+    },
     flops=lambda n: n,
     aliases=("la_reduction",),
     workloads={"S0": Workload(n=256), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
@@ -116,7 +122,10 @@ spec = KernelSpec(
             entry="reduce_sum<Squares, float>",
             reference=lambda x: (x * x).sum(),
             tolerance=reduction(magnitude=lambda x: (x * x).sum()),
-            peers={"torch": lambda torch, x: torch.dot(x, x)},
+            peers={
+                "torch": lambda torch, x: torch.dot(x, x),
+                "cub": Peer(lambda cub, x: cub_peers.sums(cub, (x,), "v[0] * v[0]"), prepares=True),
+            },
             flops=lambda n: 2 * n,
             golden=(Golden(Workload(n=5), {"x": [1, -2, 3, -4, 0.5]}, {"result": 30.25}, "calculated"), infinite),
         ),
@@ -125,7 +134,11 @@ spec = KernelSpec(
             entry="reduce_largest",
             reference=largest,
             tolerance=exact(),
-            peers={"torch": lambda torch, x: torch.max(x), "cupy": lambda cupy, x: cupy.max(x)},
+            peers={
+                "torch": lambda torch, x: torch.max(x),
+                "cupy": lambda cupy, x: cupy.max(x),
+                "cub": Peer(cub_peers.largest, prepares=True, work="passes over a NaN, which the kernel returns"),
+            },
             golden=(
                 Golden(Workload(n=5), {"x": [-3, -np.inf, -1.5, -2, -9]}, {"result": -1.5}, source="calculated"),
                 Golden(Workload(n=2053), {"x": one_undefined}, {"result": np.nan}, source="NaN passes"),
@@ -139,7 +152,11 @@ spec = KernelSpec(
             launch=lambda rows, cols: Launch(grid=rows, block=32 if cols <= 512 else 256),
             reference=lambda x: x.sum(axis=1),
             tolerance=reduction(magnitude=lambda x, xp: xp.abs(x).sum(axis=1)),
-            peers={"torch": lambda torch, x: torch.sum(x, dim=1), "cupy": lambda cupy, x: cupy.sum(x, axis=1)},
+            peers={
+                "torch": lambda torch, x: torch.sum(x, dim=1),
+                "cupy": lambda cupy, x: cupy.sum(x, axis=1),
+                "cub": Peer(lambda cub, x: cub_peers.row_sums(cub, (x,)), prepares=True),
+            },
             flops=lambda rows, cols: rows * cols,
             workloads={"S0": Workload(rows=32, cols=1000), "S1": Workload(rows=65_536, cols=4096)},
             edges=tuple(Workload(rows=r, cols=c) for r, c in ((3, 0), (2, 1), (5, 513), (3, 8195), (2, 4100))),

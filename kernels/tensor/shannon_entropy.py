@@ -29,7 +29,10 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
 
+from ..include import cub_peers
+from ..include.poor_ways import ONE_BLOCK
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, shared_rows
 
 # Memory-bound. While each term branched on its size, registers left half of an SM's warps; terms without branches in 32
@@ -89,10 +92,18 @@ def torch_entropy(torch: ModuleType, p: AnyArray, unit: AnyArray) -> Any:
     return torch.special.entr(p).sum(dim=1) * (unit / np.log(2))
 
 
+def cub_entropy(cub: ModuleType, p: AnyArray, unit: AnyArray) -> Any:
+    """One sum of terms that are made where they are read."""
+    term = f"v[0] > 0 ? {cub_peers.number(-unit)} * v[0] * log2f(v[0]) : 0.0f"
+    return cub_peers.row_sums(cub, (p,), term)
+
+
 def tail(cols: int) -> AnyArray:
     """Half of the mass in terms of 5e-11, which a cut at 1e-10 would lose."""
     return np.where(np.arange(cols) == 0, 0.5, 5e-11)
 
+
+CUB_ENTROPY = Peer(cub_entropy, prepares=True)
 
 spec = KernelSpec(
     entry="shannon_entropy",
@@ -104,7 +115,7 @@ spec = KernelSpec(
     tune=SHARED_TUNE,
     reference=reference,
     tolerance=reduction(magnitude),
-    peers={"torch": torch_entropy, "cupy": cupy_entropy},
+    peers={"torch": torch_entropy, "cupy": Peer(cupy_entropy, poor=ONE_BLOCK), "cub": CUB_ENTROPY},
     flops=lambda rows, cols: 2 * rows * cols,
     workloads={
         "S0": Workload(rows=1, cols=256),
@@ -159,14 +170,14 @@ spec = KernelSpec(
             budgets=(),
             peers={
                 "torch": lambda torch, p, unit: torch_entropy(torch, p / p.sum(dim=1, keepdim=True), unit),
-                "cupy": lambda cupy, p, unit: cupy_entropy(cupy, shares(p), unit),
+                "cupy": Peer(lambda cupy, p, unit: cupy_entropy(cupy, shares(p), unit), poor=ONE_BLOCK),
             },
         ),
         "rows": Variant(
             "a batch of many distributions",
             workloads={"S0": Workload(rows=32, cols=256), "S1": Workload(rows=65_536, cols=4096)},
             edges=(), golden=(), budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
-            peers={"torch": torch_entropy, "cupy": cupy_entropy},
+            peers={"torch": torch_entropy, "cupy": cupy_entropy, "cub": CUB_ENTROPY},
         ),
     },
 )  # fmt: skip

@@ -30,6 +30,9 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import as_drawn, real
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
+
+from ..include import cub_peers
 
 # Memory-bound: each value is read and written once, and tiles wait for the prefixes of those before them. Looking back
 # by loads instead of atomics gained nothing, larger tiles neither; looking back 64 tiles at a time was slower, and so
@@ -150,6 +153,7 @@ spec = KernelSpec(
     peers={
         "torch": lambda torch, sigma: torch.cumsum(sigma * sigma, dim=1),
         "cupy": lambda cupy, sigma: cupy.cumsum(sigma * sigma, axis=1),
+        "cub": Peer(lambda cub, sigma: cub_peers.running_sums(cub, sigma, "v[0] * v[0]"), prepares=True),
     },
     flops=lambda rows, cols: 2 * rows * cols,
     workloads=sizes,

@@ -27,6 +27,9 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
+from prism_bench.peer import Peer
+
+from ..include import cub_peers
 
 # No resource is full at S1: memory, instruction issue and shared-memory atomics take similar times, at half of an SM's
 # warps (64 registers, one block). Fewer instructions and no branch for each sample helped only the clamped form. The
@@ -147,6 +150,48 @@ def torch_bincount(
     return torch.bincount(bins, minlength=rows * columns + 1)[:-1].int()
 
 
+def torch_scatter(
+    torch: ModuleType,
+    x: AnyArray,
+    y: AnyArray,
+    columns: int,
+    rows: int,
+    x_lo: float,
+    x_hi: float,
+    y_lo: float,
+    y_hi: float,
+) -> Any:
+    """Bins by arithmetic, then atomic additions, for which no host waits as it does for bincount."""
+    column = ((x.double() - x_lo) * (columns / (x_hi - x_lo))).floor().clamp(max=columns - 1)
+    row = ((y.double() - y_lo) * (rows / (y_hi - y_lo))).floor().clamp(max=rows - 1)
+    kept = (x >= x_lo) & (x <= x_hi) & (y >= y_lo) & (y <= y_hi)
+    bins = torch.where(kept, row * columns + column, float(rows * columns)).long()
+    counts = torch.zeros(rows * columns + 1, dtype=torch.int32, device=x.device)
+    return counts.scatter_add_(0, bins, torch.ones_like(bins, dtype=torch.int32))[:-1]
+
+
+def cub_histogram(
+    cub: ModuleType,
+    x: AnyArray,
+    y: AnyArray,
+    columns: int,
+    rows: int,
+    x_lo: float,
+    x_hi: float,
+    y_lo: float,
+    y_hi: float,
+) -> Any:
+    """One histogram of bin numbers, which are made where both arrays are read."""
+
+    def bin_in(value: str, low: float, high: float, bins: int) -> str:
+        place = f"int(floor(((double){value} - {low!r}) * {bins / (high - low)!r}))"
+        return f"min({place}, {bins - 1})"
+
+    inside = f"v[0] >= {x_lo!r} && v[0] <= {x_hi!r} && v[1] >= {y_lo!r} && v[1] <= {y_hi!r}"
+    place = f"{bin_in('v[1]', y_lo, y_hi, rows)} * {columns} + {bin_in('v[0]', x_lo, x_hi, columns)}"
+    return cub_peers.bin_counts(cub, (x, y), f"{inside} ? {place} : -1", rows * columns)
+
+
 def arguments(dtype: str) -> tuple[Any, ...]:
     return (
         In("x", "n"), In("y", "n"), Out("histogram", "rows columns", dtype), Size("n", "int64"), Size("columns"),
@@ -200,7 +245,12 @@ spec = KernelSpec(
     launch=launch_of("int"),
     reference=reference,
     tolerance=exact(),
-    peers={"cupy": cupy_histogram, "torch": torch_bincount},
+    peers={
+        "torch": torch_scatter,
+        "cub": Peer(cub_histogram, prepares=True),
+        "cupy": Peer(cupy_histogram, poor="the host waits for the device, and bins are found by searching"),
+        "torch_bincount": Peer(torch_bincount, poor="the host waits for the number of bins"),
+    },
     flops=lambda n: 6 * n,
     workloads={
         "S0": Workload(n=500, columns=20, rows=20),

@@ -1,7 +1,9 @@
 """The mean of the terms of all points: the transfer entropy."""
 
 from prism_bench import Golden, In, KernelSpec, Out, Rule, Size, Workload, reduction
+from prism_bench.peer import Peer
 
+from ..include import cub_peers
 from ..include.map_arrays import sum_launch, sum_scratch
 
 # Bound by memory where there is anything to bound: 4 bytes a point.
@@ -13,7 +15,12 @@ spec = KernelSpec(
     launch=lambda n, device: sum_launch("te_reduce_sum", n, device),
     reference=lambda local: local.mean(),
     tolerance=reduction(magnitude=lambda local, xp: xp.abs(local).mean()),
-    peers={"torch": lambda torch, local: torch.mean(local)},
+    peers={
+        "torch": lambda torch, local: torch.mean(local),
+        "cub": Peer(
+            lambda cub, local, n: cub_peers.sums(cub, (local,), f"v[0] * {cub_peers.number(1 / n)}"), prepares=True
+        ),
+    },
     flops=lambda n: n,
     workloads={"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=1 << 26)},
     edges=tuple(Workload(n=n) for n in (1, 3, 257, 5001)),

@@ -1,0 +1,5 @@
+"""Why some peers are known to be poor ways: texts that several specs share."""
+
+ONE_BLOCK = "CuPy reduces each row in one thread block, and gives every step of the formula a kernel"
+TIME_LOOP = "a Python loop over time steps, with several launches each"
+EAGER_STEPS = "every step of the formula is a kernel and an array in memory"
