@@ -31,6 +31,7 @@ from prism_bench import (
 )
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
 from ..include.column_sums import LANES, derived, derived_by_lanes, lanes_of
@@ -39,6 +40,7 @@ from ..include.gemv import launches as products
 from ..include.gemv import splits as product_splits
 from ..include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, sum_launch
 from ..include.torch_peers import compiled
+from ..include.xla_peers import by_xla
 
 # Memory-bound by J, which is most of the bytes at S1: there fusion saves little but launches, at S0 all but one launch.
 # Thirteen launches, five (`partial`) and one (`full`) come closer to the memory's rate in this order.
@@ -330,7 +332,41 @@ def torch_chain(
     return moved, velocity, complexity - accuracy, complexity, accuracy
 
 
-PEERS = {"torch": torch_chain, "torch_compiled": compiled(torch_chain)}
+def jax_chain(
+    jax: ModuleType,
+    level: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+    jacobian: AnyArray,
+    mu: AnyArray,
+    var_q: AnyArray,
+    var_p: AnyArray,
+    before: AnyArray,
+    n: int,
+    length: int,
+    kappa: float,
+    dt: float,
+    alpha: float,
+    beta: float,
+) -> Any:
+    """The same for XLA to fuse; its products are in full float32."""
+    numpy, error = jax.numpy, o - g
+    prior = numpy.tile(level, -(-n // length))[:n]
+    drive = numpy.matmul(precision * error, jacobian, precision="highest")
+    moved = mu + kappa * (drive + (prior - mu) / var_p)
+    velocity = alpha * (moved - mu) / dt + beta * before
+    spread = var_q / var_p
+    complexity = 0.5 * (spread - 1 - numpy.log(spread) + (moved - prior) ** 2 / var_p).sum()
+    accuracy = -0.5 * (precision * error**2 + LN_2_PI - numpy.log(precision)).sum()
+    return moved, velocity, complexity - accuracy, complexity, accuracy
+
+
+PEERS = {
+    "torch": torch_chain,
+    "torch_compiled": compiled(torch_chain),
+    "jax": Peer(by_xla(jax_chain), prepares=True),
+}
 
 
 def stage(meaning: str, launch: Callable[..., Any], dtype: str = "float32", **changes: Any) -> Variant:

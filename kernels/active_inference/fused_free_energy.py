@@ -7,8 +7,10 @@ from prism_bench import Workload
 from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Reduce, fuse, names
 from prism_bench.extensions.fusion.functions import divergence, log_likelihood
+from prism_bench.peer import Peer
 
 from ..include.gaussian import spreads
+from ..include.xla_peers import by_xla
 
 # Memory-bound: 16 bytes a state and 12 an observation are read once. Terms without branches and divisions are faster,
 # the hand-written form as fast. In doubles issue slots limit it before DRAM does.
@@ -33,6 +35,22 @@ def torch_free_energy(
     return complexity - accuracy, complexity, accuracy
 
 
+def jax_free_energy(
+    jax: ModuleType,
+    mu_q: AnyArray,
+    mu_p: AnyArray,
+    var_q: AnyArray,
+    var_p: AnyArray,
+    o: AnyArray,
+    g: AnyArray,
+    precision: AnyArray,
+) -> Any:
+    log, spread = jax.numpy.log, var_q / var_p
+    complexity = 0.5 * (spread - 1 - log(spread) + (mu_q - mu_p) ** 2 / var_p).sum()
+    accuracy = -0.5 * (precision * (o - g) ** 2 + 1.8378770664093453 - log(precision)).sum()
+    return complexity - accuracy, complexity, accuracy
+
+
 program = FusionProgram(
     inputs=(
         *(Input("mu_q", "n"), Input("mu_p", "n"), Input("var_q", "n", spreads), Input("var_p", "n", spreads)),
@@ -53,7 +71,7 @@ program = FusionProgram(
         "S2": Workload(n=1 << 26, m=16_384),
     },
     edges=tuple(Workload(n=n, m=m) for n, m in ((0, 0), (1, 0), (0, 3), (3, 255), (1025, 7), (4099, 5001))),
-    peers={"torch": torch_free_energy},
+    peers={"torch": torch_free_energy, "jax": Peer(by_xla(jax_free_energy), prepares=True)},
     by_hand=ByHand("fused_free_energy<{}>"),
     replaces=("fused_kl_complexity", "fused_accuracy_pipeline"),
 )

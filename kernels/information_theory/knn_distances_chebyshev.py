@@ -13,7 +13,9 @@ import numpy as np
 
 from prism_bench import Golden, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Variant, Workload, exact
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.peer import Peer
 
+from ..include import cuvs_peers
 from ..include.neighbours import BLOCK, group_of, nearest, pairs, splits_of, warps
 
 
@@ -52,6 +54,22 @@ def torch_distances(torch: ModuleType, x: AnyArray, part: AnyArray) -> Any:
     return most
 
 
+def cuvs_knn(cuvs: ModuleType, x: AnyArray, k: int) -> Any:
+    """A search for k + 1 neighbours: each point is its own nearest."""
+    search = cuvs_peers.nearest_neighbours(cuvs, x, k + 1)
+    return lambda: search()[0][:, k]
+
+
+def cuvs_knn_indices(cuvs: ModuleType, x: AnyArray, k: int) -> Any:
+    search = cuvs_peers.nearest_neighbours(cuvs, x, k + 1)
+
+    def both() -> tuple[Any, Any]:
+        distances, indices = search()
+        return distances[:, k], indices[:, 1:]
+
+    return both
+
+
 def lattice(n: int, d: int) -> AnyArray:
     """Points with many equal distances and duplicates."""
     return np.random.default_rng(3).integers(0, 4, size=(n, d))
@@ -87,7 +105,7 @@ spec = KernelSpec(
     launch=launches(indices=False),
     reference=reference,
     tolerance=exact(),
-    peers={"torch": torch_knn},
+    peers={"torch": torch_knn, "cuvs": Peer(cuvs_knn, prepares=True, work="gives the indices of neighbours too")},
     peer_tolerance=exact(),
     flops=lambda n, d: n * n * (2 * d + 1),
     bytes_moved=lambda n, d: 2 * 4 * n * d + 4 * n,
@@ -123,6 +141,7 @@ spec = KernelSpec(
             bytes_moved=lambda n, d, k: 2 * 4 * n * d + 4 * n + 4 * n * k,
             edges=(Workload(n=257, d=2, k=5), Workload(n=2, d=1, k=1), Workload(n=90, d=3, k=4)),
             golden=(ties, strange),
+            peers={"cuvs": Peer(cuvs_knn_indices, prepares=True)},
             only_labels=("S0", "S1"),
         ),
         "naive": Variant(

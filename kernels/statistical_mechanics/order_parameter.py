@@ -29,8 +29,11 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import Domain, interval, real
+from prism_bench.peer import Peer
 
+from ..include.poor_ways import EAGER_STEPS
 from ..include.row_sums import MOST_BLOCKS, SHARED_TUNE, parts_of
+from ..include.xla_peers import by_xla
 
 # Memory-bound: 13 instructions a phase and two hardware functions, at 40 registers and so 3/4 of an SM's warps. All
 # warps (32 registers: `resident` 4) in whole waves were slower, `accurate` too. Instruction issue limits `accurate`,
@@ -70,6 +73,12 @@ def torch_order(torch: ModuleType, theta: AnyArray, harmonic: int) -> Any:
     return mean[0], mean[1], torch.hypot(mean[0], mean[1]), torch.atan2(mean[1], mean[0])
 
 
+def jax_order(jax: ModuleType, theta: AnyArray, harmonic: int) -> Any:
+    angle = theta if harmonic == 1 else theta * harmonic
+    re, im = jax.numpy.cos(angle).mean(), jax.numpy.sin(angle).mean()
+    return re, im, jax.numpy.hypot(re, im), jax.numpy.arctan2(im, re)
+
+
 def cupy_order(cupy: ModuleType, theta: AnyArray, harmonic: int) -> Any:
     angle = theta if harmonic == 1 else theta * harmonic
     re, im = cupy.cos(angle).mean(), cupy.sin(angle).mean()
@@ -90,7 +99,12 @@ spec = KernelSpec(
     ),
     reference=reference,
     tolerance={"re": unit_terms, "im": unit_terms, "r": unit_terms, "psi": reduction(per_r)},
-    peers={"torch": torch_order, "cupy": cupy_order},
+    # CUB's reductions have no pair of sums for floats without a type of their own; XLA makes both in one pass.
+    peers={
+        "torch": torch_order,
+        "cupy": Peer(cupy_order, poor=EAGER_STEPS),
+        "jax": Peer(by_xla(jax_order), prepares=True),
+    },
     flops=lambda n: 2 * n,
     workloads={"S0": Workload(n=256), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=(

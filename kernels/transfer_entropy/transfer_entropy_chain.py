@@ -4,12 +4,14 @@ The kernel itself is the chain's baseline, seven launches with an [n, n] matrix 
 of fusion: two launches, and one. `ksg_transfer_entropy` is the form for many points.
 """
 
+from functools import reduce
 from types import ModuleType
 from typing import Any
 
 from prism_bench import Chain, Golden, KernelSpec, Launch, Out, Scalar, Scratch, Size, Variant, Workload, absolute
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 
 from ..include.map_arrays import MOST_BLOCKS, sum_launch
 from ..include.te_points import (
@@ -26,6 +28,7 @@ from ..include.te_points import (
     terms_within,
 )
 from ..include.torch_peers import compiled
+from ..include.xla_peers import by_xla
 
 PAIR_COUNTS = (("y", "{dy}", ("y_future", "y_past")), ("xz", "{dx}, {dy}", ("x_past", "y_past")),
                ("z", "{dy}", ("y_past",)))  # fmt: skip
@@ -84,6 +87,22 @@ def torch_chain(torch: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future:
             + (psi[2] - psi[0] - psi[1]).mean()).float()  # fmt: skip
 
 
+def jax_chain(jax: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, k: int) -> Any:
+    """The same for XLA to fuse."""
+    numpy = jax.numpy
+
+    def apart(points: Any) -> Any:
+        each = [abs(column[:, None] - column[None]) for column in points.T]
+        return reduce(numpy.maximum, each)
+
+    x, z, future = apart(x_past), apart(y_past), apart(y_future[:, None])
+    own, xz, y = numpy.eye(len(y_future), dtype=bool), numpy.maximum(x, z), numpy.maximum(future, z)
+    everything = numpy.where(own, numpy.inf, numpy.maximum(future, xz))
+    eps = -jax.lax.top_k(-everything, k)[0][:, k - 1 :]
+    psi = [jax.scipy.special.digamma(((d < eps) & ~own).sum(1).astype("float32") + 1) for d in (y, xz, z)]
+    return jax.scipy.special.digamma(numpy.float32(k)) + (psi[2] - psi[0] - psi[1]).mean()
+
+
 def most_apart(torch: ModuleType, points: AnyArray) -> Any:
     """The maximum norm between all points, a coordinate at a time: cdist has other roundings."""
     found = None
@@ -120,7 +139,11 @@ spec = KernelSpec(
     launch=baseline,
     reference=reference,
     tolerance=absolute(1e-5),
-    peers={"torch": torch_chain, "torch_compiled": compiled(torch_chain)},
+    peers={
+        "torch": torch_chain,
+        "torch_compiled": compiled(torch_chain),
+        "jax": Peer(by_xla(jax_chain), prepares=True),
+    },
     flops=lambda n, dx, dy: n * n * (4 * (1 + dx + dy) + 9),
     traffic_factor=None,
     workloads={"S0": Workload(n=200), "S1": Workload(n=16_384)},
