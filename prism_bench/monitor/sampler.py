@@ -49,6 +49,49 @@ class Watch:
     evidence: Evidence | None = None
 
 
+class _WatchedDevice:
+    """Device behind one probe: a bounded ring of its last readings, and why it is `lost`, where it is.
+
+    Devices read one after the other under the same `lock`: a short window reads in its own thread. A lost one may be
+    looked for again at the moment `retry` of the clock.
+    """
+
+    def __init__(self, probe: Probe, kept: int, lock: Lock, clock: Callable[[], float]) -> None:
+        self.probe, self.ring = probe, deque[DeviceReading](maxlen=kept)
+        self._lock, self._clock = lock, clock
+        self.lost: str | None = None
+        self.retry, self.cpu_seconds = 0.0, 0.0
+
+    def take(self, read: Callable[[Probe, float], DeviceReading | None]) -> None:
+        """Keep what `read` gives for the probe and this moment, unless the device is lost."""
+        if self.lost:
+            return
+        if not self._lock.acquire(timeout=PATIENCE):
+            self.lose(f"the driver did not answer within {PATIENCE:g} s")
+            return
+        spent = thread_time()
+        try:
+            found = read(self.probe, self._clock())
+            if found:
+                self.ring.append(found)
+        except DeviceLost as error:
+            self.lose(error)
+        except Exception as error:  # whatever a driver in trouble makes of a call must not end a run
+            self.lose(f"{type(error).__name__}: {error}")
+        finally:
+            self.cpu_seconds += thread_time() - spent
+            self._lock.release()
+
+    def lose(self, why: object) -> None:
+        """Read the device no more, for that reason, until it is found again."""
+        self.lost = f"lost at {datetime.now(UTC):%H:%M:%S} UTC: {why}"
+        self.retry = self._clock() + _RETRY_SECONDS
+
+    def between(self, begin: float, end: float) -> list[DeviceReading]:
+        """Return the kept readings from that stretch of the clock."""
+        return [reading for reading in list(self.ring) if begin <= reading.at <= end]
+
+
 class Sampler:
     """A bounded ring of readings per probe, filled `hertz` times a second between `start` and `stop`.
 
@@ -66,13 +109,10 @@ class Sampler:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._prepare, self._period, self._clock, self._xids = prepare, 1 / hertz, clock, xids
-        self.probes = list(prepare())
-        self._rings = [deque(maxlen=max(2, round(hertz * kept_seconds))) for _ in self.probes]
-        self._reading = Lock()  # a short window reads in its own thread
+        kept, self._reading = max(2, round(hertz * kept_seconds)), Lock()
+        self._devices = [_WatchedDevice(probe, kept, self._reading, clock) for probe in prepare()]
         self._ending, self._thread = Event(), Thread(target=self._work, name="prism-bench-sampler", daemon=True)
-        self._lost: list[str | None] = [None] * len(self.probes)
-        self._retry = 0.0
-        self._beats, self._cpu, self._longest, self._started, self._stopped = 0, 0.0, 0.0, clock(), None
+        self._beats, self._longest, self._started, self._stopped = 0, 0.0, clock(), None
         self._last: deque[float] = deque(maxlen=max(1, round(hertz * _PACED_SECONDS)))
 
     def __enter__(self) -> "Sampler":
@@ -92,45 +132,31 @@ class Sampler:
     def beat(self) -> None:
         """One reading of every device that answers; a lost one is looked for again once a second."""
         began, spent = self._clock(), thread_time()
-        if any(self._lost) and began >= self._retry:
+        if any(device.lost and began >= device.retry for device in self._devices):
             self._look_again(began)
-        for place in range(len(self.probes)):
-            if not self._lost[place]:
-                self._take(place, lambda probe, now: probe.read(now))
+        for device in self._devices:
+            device.take(lambda probe, now: probe.read(now))
         self._beats += 1
         self._last.append(thread_time() - spent)
         self._longest = max(self._longest, self._clock() - began)
 
-    def _take(self, place: int, read: Callable[[Probe, float], DeviceReading | None]) -> None:
-        """Add what `read` gives for a probe and a moment; `lost` has the reason of a failure."""
-        if not self._reading.acquire(timeout=PATIENCE):
-            self._lose(place, f"the driver did not answer within {PATIENCE:g} s")
-            return
-        spent = thread_time()
-        try:
-            reading = read(self.probes[place], self._clock())
-            if reading:
-                self._rings[place].append(reading)
-        except DeviceLost as error:
-            self._lose(place, error)
-        except Exception as error:  # whatever a driver in trouble makes of a call must not end a run
-            self._lose(place, f"{type(error).__name__}: {error}")
-        finally:
-            self._cpu += thread_time() - spent
-            self._reading.release()
+    @property
+    def probes(self) -> list[Probe]:
+        """The probes of the devices, in the order of their places."""
+        return [device.probe for device in self._devices]
 
     def latest(self, place: int = 0) -> DeviceReading | None:
         """Return the last reading of a device; None before the first."""
-        ring = self._rings[place]
+        ring = self._devices[place].ring
         return ring[-1] if ring else None
 
     def readings(self, begin: float, end: float, place: int = 0) -> list[DeviceReading]:
-        """Those kept from that stretch of the clock."""
-        return [reading for reading in list(self._rings[place]) if begin <= reading.at <= end]
+        """Return those kept from that stretch of the clock."""
+        return self._devices[place].between(begin, end)
 
     def lost(self, place: int = 0) -> str | None:
         """Since when and why the device does not answer; None while it does."""
-        return self._lost[place]
+        return self._devices[place].lost
 
     def xids(self, begin: float, end: float) -> list[tuple[str, int]]:
         """(UUID, Xid) of the events in that stretch."""
@@ -150,7 +176,8 @@ class Sampler:
         """Return what the sampler has cost so far."""
         ended = self._stopped if self._stopped is not None else self._clock()
         xids = self._xids.cpu_seconds if self._xids else 0.0
-        return Cost(self._beats, ended - self._started, self._cpu + xids, self._longest, xids)
+        read = sum(device.cpu_seconds for device in self._devices)
+        return Cost(self._beats, ended - self._started, read + xids, self._longest, xids)
 
     def told(self) -> dict:
         """Return what a run record keeps of the sampler: its beat and its cost."""
@@ -160,7 +187,7 @@ class Sampler:
             "beats": cost.beats,
             "cpu_share": float(f"{cost.share:.3g}"),
             "longest_beat": float(f"{cost.longest:.3g}"),
-            "lost": [one for one in self._lost if one],
+            "lost": [device.lost for device in self._devices if device.lost],
         }
 
     @contextmanager
@@ -169,25 +196,22 @@ class Sampler:
 
         What it compares with the state ahead of it is read when it opens, what no beat in it read when it closes.
         """
-        if not self._lost[place]:
-            self._take(place, lambda probe, now: probe.completed(now, now - _FRESH, COMPARED))
-        watch, begin, lost_before = Watch(), self._clock(), self._lost[place]
+        device = self._devices[place]
+        device.take(lambda probe, now: probe.completed(now, now - _FRESH, COMPARED))
+        watch, begin, lost_before = Watch(), self._clock(), device.lost
         try:
             yield watch
         finally:
-            watch.evidence = self._evidence(begin, place, lost_before)
+            watch.evidence = self._evidence(begin, device, lost_before)
 
-    def _evidence(self, begin: float, place: int, lost_before: str | None) -> Evidence:
+    def _evidence(self, begin: float, device: _WatchedDevice, lost_before: str | None) -> Evidence:
         seconds = self._clock() - begin
-        if not self._lost[place]:
-            self._take(place, lambda probe, now: probe.completed(now, begin))
+        device.take(lambda probe, now: probe.completed(now, begin))
         end = self._clock()
-        readings = self.readings(begin, end, place)
-        earlier = [reading for reading in list(self._rings[place]) if reading.at < begin]
-        uuid = self.probes[place].device.uuid if place < len(self.probes) else ""
-        xids = [number for whose, number in self.xids(begin, end) if whose == uuid]
-        lost = self._lost[place] or lost_before
-        return evidence_in(readings, earlier[-1] if earlier else None, seconds, xids=xids, lost=lost)
+        earlier = [reading for reading in list(device.ring) if reading.at < begin]
+        xids = [number for whose, number in self.xids(begin, end) if whose == device.probe.device.uuid]
+        before, lost = earlier[-1] if earlier else None, device.lost or lost_before
+        return evidence_in(device.between(begin, end), before, seconds, xids=xids, lost=lost)
 
     def _work(self) -> None:
         due = self._clock()
@@ -196,19 +220,17 @@ class Sampler:
             due = max(due + pace(self._last, self._period), self._clock())
             self._ending.wait(max(0.0, due - self._clock()))
 
-    def _lose(self, place: int, why: object) -> None:
-        self._lost[place] = f"lost at {datetime.now(UTC):%H:%M:%S} UTC: {why}"
-        self._retry = self._clock() + _RETRY_SECONDS
-
     def _look_again(self, now: float) -> None:
-        self._retry = now + _RETRY_SECONDS
+        lost = [device for device in self._devices if device.lost]
+        for device in lost:
+            device.retry = now + _RETRY_SECONDS
         try:
             fresh = {probe.device.uuid: probe for probe in self._prepare()}
         except Exception:  # still no device; the reason why it was lost remains
             return
-        for place, probe in enumerate(self.probes):
-            if self._lost[place] and probe.device.uuid in fresh:
-                self.probes[place], self._lost[place] = fresh[probe.device.uuid], None
+        for device in lost:
+            if device.probe.device.uuid in fresh:
+                device.probe, device.lost = fresh[device.probe.device.uuid], None
 
 
 def pace(costs: deque[float], period: float) -> float:

@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -49,13 +50,68 @@ def _opened(path: Path) -> sqlite3.Connection:
     return database
 
 
+class _Tables:
+    """Tables of one open file, and which `columns` each of them has."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self.database = database
+        listed = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        self.columns = {name: {row[1] for row in database.execute(f'PRAGMA table_info("{name}")')} for name in listed}
+
+    def value(self, query: str) -> Any:
+        """Return the only value that the query gives."""
+        return self.database.execute(query).fetchone()[0]
+
+    def count(self, table: str, condition: str = "") -> int:
+        """Return the number of rows; 0 without such a table."""
+        return self.value(f"SELECT COUNT(*) FROM {table} {condition}") if table in self.columns else 0
+
+    def pieces(self, table: str, terms: Sequence[str]) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield the rows of integers, some at a time, with the places they belong to."""
+        rows = self.database.execute(f"SELECT {', '.join(terms)} FROM {table}")
+        for first, some in _batches(rows):
+            flat = np.fromiter(chain.from_iterable(some), np.int64, len(some) * len(terms))
+            yield slice(first, first + len(some)), flat.reshape(-1, len(terms))
+
+    def term(self, table: str, column: str, otherwise: str = "0") -> str:
+        """Return the column in SQL, `otherwise` where it is null or absent."""
+        return f"COALESCE({column}, {otherwise})" if column in self.columns[table] else otherwise
+
+
+class _Names:
+    """Every string of the file by its place in `texts`. Texts that only ranges have get ids below -1 (`own`)."""
+
+    def __init__(self, tables: _Tables, path: Path) -> None:
+        self._path = path
+        known = (
+            dict(tables.database.execute("SELECT id, value FROM StringIds")) if "StringIds" in tables.columns else {}
+        )
+        self.own: dict[str, int] = {}
+        if "text" in tables.columns.get(_RANGES, ()):
+            found = tables.database.execute(f"SELECT DISTINCT text FROM {_RANGES} {_PUSHED} AND text IS NOT NULL")
+            self.own = {text: -2 - i for i, (text,) in enumerate(found)}
+        strings = {**known, **{number: text for text, number in self.own.items()}}
+        self.texts = tuple(strings.values())
+        ids = np.fromiter(strings, np.int64, len(strings))
+        self._order = np.argsort(ids, kind="stable").astype(np.int32)
+        self._ids = ids[self._order]
+
+    def places(self, ids: np.ndarray) -> np.ndarray:
+        """Return the places of the names with these ids, -1 for the id -1; a ResultsError for an unknown id."""
+        found = np.minimum(np.searchsorted(self._ids, ids), max(len(self._ids) - 1, 0))
+        known = self._ids[found] == ids if len(self._ids) else np.zeros(len(ids), bool)
+        lost = ids[~known & (ids != -1)]
+        if len(lost):
+            raise ResultsError(f"{self._path}: a row refers to name {lost[0]}, which StringIds lacks; export it again")
+        return np.where(known, self._order[found], -1).astype(np.int32) if known.any() else np.full(len(ids), -1)
+
+
 class _Export:
-    """One open file: which tables and columns it has, and what process and string ids in it mean."""
+    """One open file as a timeline: its calls, its work and its ranges, and what process ids in it mean."""
 
     def __init__(self, path: Path, database: sqlite3.Connection) -> None:
-        self._path, self._db = path, database
-        listed = [row[0] for row in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        self._columns = {name: {row[1] for row in self._db.execute(f'PRAGMA table_info("{name}")')} for name in listed}
+        self._path, self._db, self._tables = path, database, _Tables(database)
+        self._columns = self._tables.columns
         self._processes, self._threads = {}, {}
         self._caller: Caller | None = None
         self._checks = Checks(database, self._columns, str(path))
@@ -64,14 +120,16 @@ class _Export:
         version = self._schema()
         self._check()
         self._refuse_mixed()
-        self._know_names()
+        self._names = _Names(self._tables, self._path)
         calls = self._calls()
         work = self._work()
         if not len(work):
             raise ResultsError(f"{self._path}: no kernel, copy or set in the export; was CUDA traced (-t cuda)?")
-        ranges, graphs, overhead = self._ranges(), self._count(_GRAPHS), self._overhead()
-        facts = {"untraced_graphs": graphs, "overhead": overhead, "notes": _untried(version)}
-        return Timeline(work, calls, ranges, tuple(self._names), str(self._path), "nsys", version, **facts)
+        ranges, overhead = self._ranges(), 0
+        if {"start", "end"} <= self._columns.get(_OVERHEAD, set()):
+            overhead = self._tables.value(f'SELECT COALESCE(SUM("end" - start), 0) FROM {_OVERHEAD}')
+        facts = {"untraced_graphs": self._tables.count(_GRAPHS), "overhead": overhead, "notes": _untried(version)}
+        return Timeline(work, calls, ranges, self._names.texts, str(self._path), "nsys", version, **facts)
 
     def _schema(self) -> str:
         if "META_DATA_EXPORT" not in self._columns:
@@ -81,7 +139,7 @@ class _Export:
 
     def _check(self) -> None:
         """Refuse rows that no export has: each of them would become a wrong number, or an error without a place."""
-        state = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        state = self._tables.value("PRAGMA quick_check(1)")
         if state != "ok":
             raise ResultsError(f"{self._path}: damaged as an SQLite file ({' '.join(state.split())}); export it again")
         for table, kind in _WORK.items():
@@ -98,56 +156,24 @@ class _Export:
         kernels = self._columns.get("CUPTI_ACTIVITY_KIND_KERNEL", {"globalPid"})
         self._anonymous = "globalPid" not in kernels
         if self._anonymous and "globalTid" in self._columns.get(_CALLS, ()):
-            processes = self._db.execute(f"SELECT COUNT(DISTINCT globalTid >> 24) FROM {_CALLS}").fetchone()[0]
+            processes = self._tables.value(f"SELECT COUNT(DISTINCT globalTid >> 24) FROM {_CALLS}")
             if processes > 1:
                 raise ResultsError(f"{self._path}: {processes} processes, and kernels that do not say whose they are; "
                                    "export again with a newer nsys")  # fmt: skip
 
-    def _know_names(self) -> None:
-        """Every string of the file by its place in `_names`; `_place` finds those of ids.
-
-        Texts that only ranges have get ids below -1.
-        """
-        known = dict(self._db.execute("SELECT id, value FROM StringIds")) if "StringIds" in self._columns else {}
-        self._own = {}
-        if "text" in self._columns.get(_RANGES, ()):
-            texts = self._db.execute(f"SELECT DISTINCT text FROM {_RANGES} {_PUSHED} AND text IS NOT NULL")
-            self._own = {text: -2 - i for i, (text,) in enumerate(texts)}
-        strings = {**known, **{number: text for text, number in self._own.items()}}
-        self._names = list(strings.values())
-        ids = np.fromiter(strings, np.int64, len(strings))
-        self._name_order = np.argsort(ids, kind="stable").astype(np.int32)
-        self._name_ids = ids[self._name_order]
-
-    def _place(self, ids: np.ndarray) -> np.ndarray:
-        """Return the places of the names with these ids, -1 for the id -1; a ResultsError for an unknown id."""
-        found = np.minimum(np.searchsorted(self._name_ids, ids), max(len(self._name_ids) - 1, 0))
-        known = self._name_ids[found] == ids if len(self._name_ids) else np.zeros(len(ids), bool)
-        lost = ids[~known & (ids != -1)]
-        if len(lost):
-            raise ResultsError(f"{self._path}: a row refers to name {lost[0]}, which StringIds lacks; export it again")
-        return np.where(known, self._name_order[found], -1).astype(np.int32) if known.any() else np.full(len(ids), -1)
-
-    def _count(self, table: str, condition: str = "") -> int:
-        if table not in self._columns:
-            return 0
-        return self._db.execute(f"SELECT COUNT(*) FROM {table} {condition}").fetchone()[0]
-
-    def _overhead(self) -> int:
-        if not {"start", "end"} <= self._columns.get(_OVERHEAD, set()):
-            return 0
-        return self._db.execute(f'SELECT COALESCE(SUM("end" - start), 0) FROM {_OVERHEAD}').fetchone()[0]
-
     def _calls(self) -> Calls:
         """Return the calls in the order of their start; `_caller` finds those of work from then on."""
-        count = self._count(_CALLS)
+        count = self._tables.count(_CALLS)
         found = self._empty(_CALL, count, [_CALLS] if count else [])
         if count:
-            terms = ["start", '"end" - start', self._term(_CALLS, "nameId", "-1"), self._term(_CALLS, "correlationId"),
-                     self._term(_CALLS, "globalTid")]  # fmt: skip
-            for where, piece in self._pieces(_CALLS, terms):
+            ids = (("nameId", "-1"), ("correlationId", "0"), ("globalTid", "0"))
+            terms = ["start", '"end" - start', *(self._tables.term(_CALLS, *one) for one in ids)]
+            for where, piece in self._tables.pieces(_CALLS, terms):
                 found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
-                found["name"][where], found["correlation"][where] = self._place(piece[:, 2]), piece[:, 3] & 0x7FFFFFFF
+                found["name"][where], found["correlation"][where] = (
+                    self._names.places(piece[:, 2]),
+                    piece[:, 3] & 0x7FFFFFFF,
+                )
                 found["process"][where] = self._process(piece[:, 4] >> 24)
                 found["thread"][where] = _small(piece[:, 4], self._threads)
         _sort(found)
@@ -155,7 +181,7 @@ class _Export:
         return Calls(**found, outer=self._caller.outer())
 
     def _work(self) -> Work:
-        counts = {table: self._count(table) for table in _WORK}
+        counts = {table: self._tables.count(table) for table in _WORK}
         present = [table for table, count in counts.items() if count]
         found, sizes, first = self._empty(_PIECE_OF_WORK, sum(counts.values()), present), [], 0
         for table in present:
@@ -173,14 +199,14 @@ class _Export:
     def _fill_work(self, found: dict[str, np.ndarray], table: str, first: int) -> Iterator[np.ndarray]:
         """Put the table's rows into the columns from `first` on; gives the bytes of each piece where it has any."""
         owner = "globalPid" if "globalPid" in self._columns[table] else "globalTid"
-        name = self._term(table, "shortName", self._term(table, "demangledName", "-1"))
-        terms = ["start", '"end" - start', self._term(table, "deviceId"), name, self._term(table, "correlationId"),
-                 self._term(table, owner)]  # fmt: skip
+        term = partial(self._tables.term, table)
+        name = term("shortName", term("demangledName", "-1"))
+        terms = ["start", '"end" - start', term("deviceId"), name, term("correlationId"), term(owner)]
         sized = _WORK[table] != KERNEL
-        for where, piece in self._pieces(table, terms + [self._term(table, "bytes")] * sized):
+        for where, piece in self._tables.pieces(table, terms + [term("bytes")] * sized):
             where = slice(where.start + first, where.stop + first)
             found["start"][where], found["length"][where] = piece[:, 0], piece[:, 1]
-            found["device"][where], found["name"][where] = piece[:, 2], self._place(piece[:, 3])
+            found["device"][where], found["name"][where] = piece[:, 2], self._names.places(piece[:, 3])
             process = self._process(piece[:, 5] >> 24)
             assert self._caller is not None, "calls are read before work"
             found["call"][where] = self._caller.of(process, piece[:, 4] & 0x7FFFFFFF)
@@ -188,42 +214,38 @@ class _Export:
                 yield piece[:, 6].copy()
 
     def _ranges(self) -> Ranges:
-        count = self._count(_RANGES, _PUSHED)
+        count = self._tables.count(_RANGES, _PUSHED)
         found = self._empty(_RANGE, count, [])
         if count:
-            text = "text" if self._own else "NULL"
-            terms = ["start", '"end"', self._term(_RANGES, "textId", "-1"), self._term(_RANGES, "globalTid"), text]
+            text = "text" if self._names.own else "NULL"
+            terms = [
+                "start",
+                '"end"',
+                self._tables.term(_RANGES, "textId", "-1"),
+                self._tables.term(_RANGES, "globalTid"),
+                text,
+            ]
             rows = self._db.execute(f"SELECT {', '.join(terms)} FROM {_RANGES} {_PUSHED}")
             for first, some in _batches(rows):
-                where, own = slice(first, first + len(some)), self._own
+                where, own = slice(first, first + len(some)), self._names.own
                 piece = np.array([row[:2] + (own.get(row[4], row[2]), row[3]) for row in some], np.int64)
                 found["start"][where], found["end"][where] = piece[:, 0], piece[:, 1]
-                found["name"][where] = self._place(piece[:, 2])
+                found["name"][where] = self._names.places(piece[:, 2])
                 found["process"][where] = self._process(piece[:, 3] >> 24)
                 found["thread"][where] = _small(piece[:, 3], self._threads)
         return Ranges(**found)
 
-    def _pieces(self, table: str, terms: Sequence[str]) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the rows of integers, some at a time, with the places they belong to."""
-        rows = self._db.execute(f"SELECT {', '.join(terms)} FROM {table}")
-        for first, some in _batches(rows):
-            flat = np.fromiter(chain.from_iterable(some), np.int64, len(some) * len(terms))
-            yield slice(first, first + len(some)), flat.reshape(-1, len(terms))
-
     def _empty(self, types: Mapping[str, str], count: int, tables: Iterable[str]) -> dict[str, np.ndarray]:
         """Columns to be filled; lengths take four bytes where the longest fits in them."""
-        longest = [self._db.execute(f'SELECT MAX("end" - start) FROM {table}').fetchone()[0] for table in tables]
+        longest = [self._tables.value(f'SELECT MAX("end" - start) FROM {table}') for table in tables]
         small = {
             "length": "u4" if max((one or 0 for one in longest), default=0) < 1 << 32 else "i8",
-            "name": "i2" if len(self._names) < 1 << 15 else "i4",
+            "name": "i2" if len(self._names.texts) < 1 << 15 else "i4",
         }
         return {name: np.zeros(count, small.get(kind, kind)) for name, kind in types.items()}
 
     def _process(self, numbers: np.ndarray) -> np.ndarray:
         return np.zeros(len(numbers), np.int16) if self._anonymous else _small(numbers, self._processes)
-
-    def _term(self, table: str, column: str, otherwise: str = "0") -> str:
-        return f"COALESCE({column}, {otherwise})" if column in self._columns[table] else otherwise
 
 
 def _small(numbers: np.ndarray, known: dict[int, int]) -> np.ndarray:

@@ -82,6 +82,30 @@ class OverlapLedger:
         return (serial - own) / (serial - least)
 
 
+@dataclass(frozen=True)
+class _Chunk:
+    """Inputs and outputs of one chunk by name, in the host's memory."""
+
+    given: dict[str, HostArray]
+    taken: dict[str, HostArray]
+
+    def put(self, runnable: Runnable) -> None:
+        """Copy the inputs to the device."""
+        for name, values in self.given.items():
+            runnable.put(name, values)
+
+    def fetch(self, runnable: Runnable) -> None:
+        """Copy the outputs back."""
+        for name, values in self.taken.items():
+            runnable.fetch(name, values)
+
+    def whole(self, runnable: Runnable) -> None:
+        """Copy in, launch, copy out."""
+        self.put(runnable)
+        runnable()
+        self.fetch(runnable)
+
+
 class Chunks:
     """The same case on chunk after chunk of a problem in the host's memory: in, through the kernel, out again."""
 
@@ -90,8 +114,8 @@ class Chunks:
             raise UsageError(f"{chunks} chunks on {lanes} lanes: at least one lane, and no more than chunks")
         self._flow, self._stack, self._case = backend.flow(), ExitStack(), case
         drawn = [case.inputs(seed) for seed in range(chunks)]
-        self._given = [{name: self._pinned(one.on(np)) for name, one in inputs.items()} for inputs in drawn]
-        self._taken = [self._outputs() for _ in range(chunks)]
+        given = [{name: self._pinned(one.on(np)) for name, one in inputs.items()} for inputs in drawn]
+        self._chunks = [_Chunk(inputs, self._outputs()) for inputs in given]
         self._lanes = [self._stack.enter_context(backend.prepare(case, drawn[0])) for _ in range(lanes)]
         self._launches = self._lanes[0].evidence().get("launches", 1)
 
@@ -104,29 +128,29 @@ class Chunks:
     @property
     def title(self) -> str:
         """What is run, in words."""
-        return f"{len(self._given)} chunks of {self._case.name} on {len(self._lanes)} lanes"
+        return f"{len(self._chunks)} chunks of {self._case.name} on {len(self._lanes)} lanes"
 
     def forms(self) -> list[OverlapForm]:
         """Return copies in, kernels and copies out alone; all of it on one lane, and on all lanes."""
-        count, runnable = len(self._given), self._lanes[0]
-        into, out = (sum(a.nbytes for one in arrays for a in one.values()) for arrays in (self._given, self._taken))
-        launches = count * self._launches
+        runnable, launches = self._lanes[0], len(self._chunks) * self._launches
+        into = sum(array.nbytes for chunk in self._chunks for array in chunk.given.values())
+        out = sum(array.nbytes for chunk in self._chunks for array in chunk.taken.values())
         return [
-            OverlapForm("copies in", 0, into, 0, lambda: self._each(lambda i: self._put(i, runnable)), True),
-            OverlapForm("kernels", launches, 0, 0, lambda: self._each(lambda i: runnable()), True),
-            OverlapForm("copies out", 0, 0, out, lambda: self._each(lambda i: self._fetch(i, runnable)), True),
-            OverlapForm("one lane", launches, into, out, lambda: self._each(lambda i: self._whole(i, runnable))),
+            OverlapForm("copies in", 0, into, 0, lambda: self._each(lambda chunk: chunk.put(runnable)), True),
+            OverlapForm("kernels", launches, 0, 0, lambda: self._each(lambda chunk: runnable()), True),
+            OverlapForm("copies out", 0, 0, out, lambda: self._each(lambda chunk: chunk.fetch(runnable)), True),
+            OverlapForm("one lane", launches, into, out, lambda: self._each(lambda chunk: chunk.whole(runnable))),
             OverlapForm(f"{len(self._lanes)} lanes", launches, into, out, self._on_all_lanes),
         ]
 
     def results(self) -> list[HostArray]:
         """Return the outputs, chunk by chunk."""
-        return [array.copy() for one in self._taken for array in one.values()]
+        return [array.copy() for chunk in self._chunks for array in chunk.taken.values()]
 
     def forget(self) -> None:
         """Fill the outputs with a poison, so that the next results were written anew."""
-        for one in self._taken:
-            for array in one.values():
+        for chunk in self._chunks:
+            for array in chunk.taken.values():
                 array.view("uint8")[...] = 0xA5
 
     def synchronize(self) -> None:
@@ -141,33 +165,17 @@ class Chunks:
         array[...] = values
         return array
 
-    def _each(self, work: Callable[[int], object]) -> None:
-        for chunk in range(len(self._given)):
+    def _each(self, work: Callable[[_Chunk], object]) -> None:
+        for chunk in self._chunks:
             work(chunk)
 
-    def _by_lane(self) -> list[Callable[[], None]]:
-        """Return what each lane does: every so many chunks, from its own number on."""
-        return [partial(self._on_lane, number) for number in range(len(self._lanes))]
-
     def _on_all_lanes(self) -> None:
-        on_lanes(self._flow, self._by_lane())
+        """Give each lane every so many chunks, from its own number on."""
+        on_lanes(self._flow, [partial(self._on_lane, number) for number in range(len(self._lanes))])
 
     def _on_lane(self, number: int) -> None:
-        for chunk in range(number, len(self._given), len(self._lanes)):
-            self._whole(chunk, self._lanes[number])
-
-    def _whole(self, chunk: int, runnable: Runnable) -> None:
-        self._put(chunk, runnable)
-        runnable()
-        self._fetch(chunk, runnable)
-
-    def _put(self, chunk: int, runnable: Runnable) -> None:
-        for name, values in self._given[chunk].items():
-            runnable.put(name, values)
-
-    def _fetch(self, chunk: int, runnable: Runnable) -> None:
-        for name, values in self._taken[chunk].items():
-            runnable.fetch(name, values)
+        for chunk in self._chunks[number :: len(self._lanes)]:
+            chunk.whole(self._lanes[number])
 
 
 class SideBySide:

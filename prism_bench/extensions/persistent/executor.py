@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike
 from prism_bench.case import Case
 from prism_bench.errors import BackendUnavailable, PrismBenchError, QueueFull, UsageError, unknown
 from prism_bench.extensions.persistent.pending import REST_SECONDS, Pending
-from prism_bench.extensions.persistent.program import Field
 from prism_bench.extensions.persistent.service import Service, drained
 from prism_bench.extensions.persistent.settings import LAUNCHES, Incident, QueueSettings
 from prism_bench.extensions.persistent.watchdog import Watchdog
@@ -76,7 +75,7 @@ class Executor:
 
     def write(self, name: str, array: str, values: ArrayLike) -> None:
         """Copy the values into the program's array, where they stay, after all submitted items are done."""
-        field, values = self._field(name, array), np.asarray(values)
+        field, values = self._service.field(name, array), np.asarray(values)
         if values.shape != field.shape:
             raise UsageError(f"{name}: {array} has shape {field.shape}, not {values.shape}")
         self.drain()
@@ -86,7 +85,7 @@ class Executor:
 
     def read(self, name: str, array: str) -> np.ndarray:
         """Return a copy of the program's array, after all submitted items are done."""
-        field = self._field(name, array)
+        field = self._service.field(name, array)
         self.drain()
         with self._lock:
             content = self._service.read(name, array, field.nbytes)
@@ -106,7 +105,7 @@ class Executor:
                 self.closed = "it was closed"
                 self._service.stop()
                 self._service.end()
-                self._fail(self._service.unfinished(), "the executor was closed before it was served")
+                _fail(self._service.unfinished(), "the executor was closed before it was served")
 
     def __enter__(self) -> Self:
         return self
@@ -130,12 +129,6 @@ class Executor:
         raise QueueFull(f"all {self.settings.slots} slots of the queue are taken, and none became free within "
                         f"{self.settings.patience:g} s; wait for results, or give it more slots")  # fmt: skip
 
-    def _field(self, name: str, array: str) -> Field:
-        programs = self._service.programs
-        if name not in programs:
-            raise unknown("program", name, programs)
-        return programs[name].field(array)
-
     def _check(self, now: float) -> None:
         """Replace the worker where something is wrong with it."""
         with self._lock:
@@ -151,19 +144,19 @@ class Executor:
         self.incidents.append(
             Incident(trouble, (under_way.ticket, under_way.name) if under_way else None, len(waiting))
         )
-        self._fail([under_way] if under_way else [], f"given up: {trouble}; the worker was replaced")
+        _fail([under_way] if under_way else [], f"given up: {trouble}; the worker was replaced")
         try:
             self._service = Service(self._cases, self.backend, self.settings, LAUNCHES)
             for (name, array), values in self._written.items():
                 self._service.write(name, array, values)
         except (PrismBenchError, OSError) as error:
             self.closed = f"{trouble}; then no other worker came up: {error}"
-            self._fail(waiting, self.closed)
+            _fail(waiting, self.closed)
             return
         for item in waiting:
             self._service.place(item)
 
-    @staticmethod
-    def _fail(items: Iterable[Pending], reason: str) -> None:
-        for item in items:
-            item.fail(reason)
+
+def _fail(items: Iterable[Pending], reason: str) -> None:
+    for item in items:
+        item.fail(reason)

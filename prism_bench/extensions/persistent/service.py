@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from prism_bench.case import Case
-from prism_bench.errors import BackendUnavailable
+from prism_bench.errors import BackendUnavailable, unknown
 from prism_bench.extensions.persistent.layout import NUMBER_BITS, STOP_PROGRAM, slot_of
 from prism_bench.extensions.persistent.messages import (
     ArrayContent,
@@ -19,7 +19,7 @@ from prism_bench.extensions.persistent.messages import (
 )
 from prism_bench.extensions.persistent.pending import Pending
 from prism_bench.extensions.persistent.process import ServingProcess
-from prism_bench.extensions.persistent.program import program_of, served
+from prism_bench.extensions.persistent.program import Field, program_of, served
 from prism_bench.extensions.persistent.settings import PERSISTENT, QueueSettings
 
 PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hosts are busy
@@ -70,6 +70,12 @@ class Service:
         """Return the items in the queue that are not done, in their order."""
         waiting = [item for item in self._slots if item is not None and not item.done()]
         return sorted(waiting, key=lambda item: item.ticket)
+
+    def field(self, program: str, array: str) -> Field:
+        """Return a program's array; a UsageError where there is none of that name."""
+        if program not in self.programs:
+            raise unknown("program", program, self.programs)
+        return self.programs[program].field(array)
 
     def write(self, program: str, array: str, values: np.ndarray) -> None:
         """Copy the values into a program's array; BackendUnavailable where that takes longer than the timeout."""
