@@ -27,7 +27,7 @@ def command(
         list[str] | None, typer.Option(help="Choose a machine by its name; may be repeated; default: all.")
     ] = None,
     least: Annotated[float, typer.Option(help="Report changes from this share on.")] = 0.02,
-    smallest: Annotated[float | None, typer.Option(hidden=True)] = None,
+    smallest: Annotated[float | None, typer.Option(hidden=True, help="Set --least in percent.")] = None,
     recent: Annotated[int, typer.Option(help="Count a slowdown as bad for so many records.")] = 30,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     asv: Annotated[Path | None, typer.Option(help="Read this folder of asv's results too.")] = None,
