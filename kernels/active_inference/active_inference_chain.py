@@ -73,13 +73,9 @@ PARAMETERS = {"kappa": 0.01, "dt": 0.125, "alpha": 0.9, "beta": 0.1, "plus": 1.0
 def sizes(dtype: str, grid: Callable[..., Any] = derived) -> dict[str, Callable[..., Any]]:
     """The grid of the fused forms, of the product alone, and 64-bit forms of sizes that some entries take."""
     return {
-        **grid(dtype),
-        "product_splits": lambda m, n: product_splits(m, n, True),
-        "counters": lambda tiles: tiles + 1,
-        "wide_length": lambda length: length,
-        "wide_m": lambda m: m,
-        "wide_n": lambda n: n,
-    }
+        **grid(dtype), "product_splits": lambda m, n: product_splits(m, n, True), "counters": lambda tiles: tiles + 1,
+        "wide_length": lambda length: length, "wide_m": lambda m: m, "wide_n": lambda n: n,
+    }  # fmt: skip
 
 
 def on_observations(entry: str, dtype: str, m: int, *names: Any) -> Launch:
@@ -144,19 +140,8 @@ def partial(dtype: str) -> Callable[..., Any]:
         step = ("mu", "jacobian", "o", "g", "precision", "prior", "var_p", "next", "parts", "arrived", "kappa",
                 "m", "n", "splits")  # fmt: skip
         energy = (
-            "next",
-            "prior",
-            "var_q",
-            "var_p",
-            "o",
-            "g",
-            "precision",
-            *PARTS,
-            "by_block",
-            "arrived",
-            "wide_n",
-            "wide_m",
-        )
+            "next", "prior", "var_q", "var_p", "o", "g", "precision", *PARTS, "by_block", "arrived", "wide_n", "wide_m",
+        )  # fmt: skip
         return (
             project(dtype, n),
             Launch(tiles * splits, 256, entry=f"fused_belief_update<{number}, true>", arguments=step),
@@ -190,23 +175,10 @@ def prior_of(level: AnyArray, n: int, length: int, xp: ArrayModule) -> AnyArray:
 
 
 def reference(
-    level: AnyArray,
-    o: AnyArray,
-    g: AnyArray,
-    precision: AnyArray,
-    jacobian: AnyArray,
-    mu: AnyArray,
-    var_q: AnyArray,
-    var_p: AnyArray,
-    before: AnyArray,
-    n: int,
-    length: int,
-    kappa: float,
-    dt: float,
-    alpha: float,
-    beta: float,
+    level: AnyArray, o: AnyArray, g: AnyArray, precision: AnyArray, jacobian: AnyArray, mu: AnyArray, var_q: AnyArray,
+    var_p: AnyArray, before: AnyArray, n: int, length: int, kappa: float, dt: float, alpha: float, beta: float,
     xp: ArrayModule,
-) -> tuple[AnyArray, ...]:
+) -> tuple[AnyArray, ...]:  # fmt: skip
     prior = prior_of(level, n, length, xp)
     moved = mu + kappa * (jacobian.T @ (precision * (o - g)) + (prior - mu) / var_p)
     complexity = divergence(moved, prior, var_q, var_p, xp).sum()
@@ -215,58 +187,26 @@ def reference(
 
 
 def belief_size(
-    level: AnyArray,
-    o: AnyArray,
-    g: AnyArray,
-    precision: AnyArray,
-    jacobian: AnyArray,
-    mu: AnyArray,
-    var_p: AnyArray,
-    n: int,
-    length: int,
-    kappa: float,
-    xp: ArrayModule,
-) -> AnyArray:
+    level: AnyArray, o: AnyArray, g: AnyArray, precision: AnyArray, jacobian: AnyArray, mu: AnyArray, var_p: AnyArray,
+    n: int, length: int, kappa: float, xp: ArrayModule,
+) -> AnyArray:  # fmt: skip
     """The absolute terms of the next belief."""
     likelihood = xp.abs(jacobian).T @ (precision * (xp.abs(o) + xp.abs(g)))
     return xp.abs(mu) + kappa * (likelihood + (xp.abs(prior_of(level, n, length, xp)) + xp.abs(mu)) / var_p)
 
 
 def velocity_size(
-    level: AnyArray,
-    o: AnyArray,
-    g: AnyArray,
-    precision: AnyArray,
-    jacobian: AnyArray,
-    mu: AnyArray,
-    var_p: AnyArray,
-    before: AnyArray,
-    n: int,
-    length: int,
-    kappa: float,
-    dt: float,
-    alpha: float,
-    beta: float,
-    xp: ArrayModule,
-) -> AnyArray:
+    level: AnyArray, o: AnyArray, g: AnyArray, precision: AnyArray, jacobian: AnyArray, mu: AnyArray, var_p: AnyArray,
+    before: AnyArray, n: int, length: int, kappa: float, dt: float, alpha: float, beta: float, xp: ArrayModule,
+) -> AnyArray:  # fmt: skip
     size = belief_size(level, o, g, precision, jacobian, mu, var_p, n, length, kappa, xp)
     return alpha * size / dt + beta * xp.abs(before)
 
 
 def complexity_size(
-    level: AnyArray,
-    o: AnyArray,
-    g: AnyArray,
-    precision: AnyArray,
-    jacobian: AnyArray,
-    mu: AnyArray,
-    var_q: AnyArray,
-    var_p: AnyArray,
-    n: int,
-    length: int,
-    kappa: float,
-    xp: ArrayModule,
-) -> AnyArray:
+    level: AnyArray, o: AnyArray, g: AnyArray, precision: AnyArray, jacobian: AnyArray, mu: AnyArray, var_q: AnyArray,
+    var_p: AnyArray, n: int, length: int, kappa: float, xp: ArrayModule,
+) -> AnyArray:  # fmt: skip
     """The terms, all of one sign, and how far they move with an error of the belief."""
     prior, size = (
         prior_of(level, n, length, xp),
@@ -281,19 +221,9 @@ def accuracy_size(o: AnyArray, g: AnyArray, precision: AnyArray, xp: ArrayModule
 
 
 def energy_size(
-    level: AnyArray,
-    o: AnyArray,
-    g: AnyArray,
-    precision: AnyArray,
-    jacobian: AnyArray,
-    mu: AnyArray,
-    var_q: AnyArray,
-    var_p: AnyArray,
-    n: int,
-    length: int,
-    kappa: float,
-    xp: ArrayModule,
-) -> AnyArray:
+    level: AnyArray, o: AnyArray, g: AnyArray, precision: AnyArray, jacobian: AnyArray, mu: AnyArray, var_q: AnyArray,
+    var_p: AnyArray, n: int, length: int, kappa: float, xp: ArrayModule,
+) -> AnyArray:  # fmt: skip
     complexity = complexity_size(level, o, g, precision, jacobian, mu, var_q, var_p, n, length, kappa, xp)
     return complexity + accuracy_size(o, g, precision, xp)
 
@@ -305,23 +235,10 @@ def tolerance(dtype: str) -> dict[str, Tolerance]:
 
 
 def torch_chain(
-    torch: ModuleType,
-    level: AnyArray,
-    o: AnyArray,
-    g: AnyArray,
-    precision: AnyArray,
-    jacobian: AnyArray,
-    mu: AnyArray,
-    var_q: AnyArray,
-    var_p: AnyArray,
-    before: AnyArray,
-    n: int,
-    length: int,
-    kappa: float,
-    dt: float,
-    alpha: float,
+    torch: ModuleType, level: AnyArray, o: AnyArray, g: AnyArray, precision: AnyArray, jacobian: AnyArray, mu: AnyArray,
+    var_q: AnyArray, var_p: AnyArray, before: AnyArray, n: int, length: int, kappa: float, dt: float, alpha: float,
     beta: float,
-) -> Any:
+) -> Any:  # fmt: skip
     """The same with PyTorch's calls; torch.distributions would wait for the device to check its arguments."""
     prior = level.repeat(-(-n // length))[:n]
     moved = mu + kappa * (torch.mv(jacobian.T, precision * (o - g)) + (prior - mu) / var_p)
@@ -411,15 +328,8 @@ spec = KernelSpec(
         "f64_full": stage("one launch in double precision", full, "float64"),
     },
     chains=(
-        Chain(
-            "active_inference",
-            {"baseline": None, "partial": "partial", "full": "full", "persistent": "full"},
-            BETWEEN,
-        ),
-        Chain(
-            "active_inference_f64",
-            {"baseline": "f64", "partial": "f64_partial", "full": "f64_full", "persistent": "f64_full"},
-            BETWEEN,
-        ),
+        Chain("active_inference", {"baseline": None, "partial": "partial", "full": "full", "persistent": "full"}, BETWEEN),
+        Chain("active_inference_f64",
+              {"baseline": "f64", "partial": "f64_partial", "full": "f64_full", "persistent": "f64_full"}, BETWEEN),
     ),
-)
+)  # fmt: skip

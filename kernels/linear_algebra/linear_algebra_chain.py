@@ -77,15 +77,11 @@ def arguments(dtype: str) -> tuple[Any, ...]:
 
 BETWEEN = ("logits", "p", "product")
 DERIVED = {
-    "parts": lambda cols: max(1, -(-cols // 8192)),
-    "size": lambda cols, parts: -(-cols // (4 * parts)) * 4,
-    "splits": lambda: 1,
-    "places": lambda rows: max(MOST_BLOCKS, rows),
-    "counters": lambda rows: -(-rows // SMALLEST_TILE) + 1,
-    "weight": lambda rows: 1 / max(rows, 1),
-    "wide_rows": lambda rows: rows,
-    "elements": lambda rows, cols: rows * cols,
-}
+    "parts": lambda cols: max(1, -(-cols // 8192)), "size": lambda cols, parts: -(-cols // (4 * parts)) * 4,
+    "splits": lambda: 1, "places": lambda rows: max(MOST_BLOCKS, rows),
+    "counters": lambda rows: -(-rows // SMALLEST_TILE) + 1, "weight": lambda rows: 1 / max(rows, 1),
+    "wide_rows": lambda rows: rows, "elements": lambda rows, cols: rows * cols,
+}  # fmt: skip
 ROW_STEPS = ("label", "direction", "before", "gradient", "steps", "total")
 
 
@@ -134,11 +130,9 @@ def partial(product: Callable[..., Any]) -> Callable[..., Any]:
         passed = ("gradient", "direction", "before", "steps", "total", "by_row", "arrived", *STEP, "rows", "cols")
         entry = f"fused_gemv_operations<{row_template('SumOf', cols)}>"
         return (
-            product(rows, cols, inputs, activation, tile, device),
-            *softmax(rows, cols, parts),
-            loss_gradient(rows, cols),
-            Launch(row_blocks(rows, cols), 256, entry=entry, arguments=passed),
-        )
+            product(rows, cols, inputs, activation, tile, device), *softmax(rows, cols, parts),
+            loss_gradient(rows, cols), Launch(row_blocks(rows, cols), 256, entry=entry, arguments=passed),
+        )  # fmt: skip
 
     return launch
 
@@ -194,18 +188,9 @@ def half_full(
 
 
 def torch_chain(
-    torch: ModuleType,
-    x: AnyArray,
-    w: AnyArray,
-    bias: AnyArray,
-    label: AnyArray,
-    direction: AnyArray,
-    before: AnyArray,
-    activation: str,
-    alpha: float,
-    beta: AnyArray,
-    rows: int,
-) -> Any:
+    torch: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, label: AnyArray, direction: AnyArray, before: AnyArray,
+    activation: str, alpha: float, beta: AnyArray, rows: int,
+) -> Any:  # fmt: skip
     """The same with PyTorch's calls."""
     logits = getattr(torch, activation)(torch.addmm(bias.to(x.dtype), x, w)).float()
     gradient = torch.softmax(logits, dim=1) / rows
@@ -258,10 +243,8 @@ spec = KernelSpec(
     edges=(
         *(Workload(rows=r, cols=c, inputs=i) for r, c, i in ((1, 1, 1), (3, 5, 0), (17, 33, 9), (32, 128, 64))),
         *(Workload(rows=21, cols=c, inputs=8, activation=a) for c, a in ((36, "sigmoid"), (37, "tanh"))),
-        Workload(rows=2, cols=1028, inputs=3, beta=0.0),
-        Workload(rows=3, cols=8196, inputs=2),
-        Workload(rows=2, cols=4096, inputs=3),
-        Workload(rows=130, cols=260, inputs=9, tile="Large"),
+        Workload(rows=2, cols=1028, inputs=3, beta=0.0), Workload(rows=3, cols=8196, inputs=2),
+        Workload(rows=2, cols=4096, inputs=3), Workload(rows=130, cols=260, inputs=9, tile="Large"),
         Workload(rows=65, cols=131, inputs=9, tile="Narrow"),
     ),
     golden=(

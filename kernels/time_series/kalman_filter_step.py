@@ -99,50 +99,23 @@ def transpose(a: AnyArray) -> AnyArray:
 
 
 def reference(
-    x: AnyArray,
-    p: AnyArray,
-    z: AnyArray,
-    f: AnyArray,
-    h: AnyArray,
-    q: AnyArray,
-    r: AnyArray,
-    n: int,
-    m: int,
+    x: AnyArray, p: AnyArray, z: AnyArray, f: AnyArray, h: AnyArray, q: AnyArray, r: AnyArray, n: int, m: int,
     xp: ArrayModule,
-) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:
+) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:  # fmt: skip
     return innovated(x, p, z, f, h, q, r, 0.0, n, m, xp)[:4]
 
 
 def reference_full(
-    x: AnyArray,
-    p: AnyArray,
-    z: AnyArray,
-    f: AnyArray,
-    h: AnyArray,
-    q: AnyArray,
-    r: AnyArray,
-    b: AnyArray,
-    u: AnyArray,
-    n: int,
-    m: int,
-    xp: ArrayModule,
-) -> tuple[AnyArray, ...]:
+    x: AnyArray, p: AnyArray, z: AnyArray, f: AnyArray, h: AnyArray, q: AnyArray, r: AnyArray, b: AnyArray, u: AnyArray,
+    n: int, m: int, xp: ArrayModule,
+) -> tuple[AnyArray, ...]:  # fmt: skip
     return innovated(x, p, z, f, h, q, r, (b @ u[..., None])[..., 0], n, m, xp)
 
 
 def innovated(
-    x: AnyArray,
-    p: AnyArray,
-    z: AnyArray,
-    f: AnyArray,
-    h: AnyArray,
-    q: AnyArray,
-    r: AnyArray,
-    control: AnyArray,
-    n: int,
-    m: int,
-    xp: ArrayModule,
-) -> tuple[AnyArray, ...]:
+    x: AnyArray, p: AnyArray, z: AnyArray, f: AnyArray, h: AnyArray, q: AnyArray, r: AnyArray, control: AnyArray,
+    n: int, m: int, xp: ArrayModule,
+) -> tuple[AnyArray, ...]:  # fmt: skip
     """By the inverse of S and the whole of numpy.linalg; what failed or is missing is put in afterwards."""
     p, r = (p + transpose(p)) / 2, (r + transpose(r)) / 2
     predicted = (f @ x[..., None])[..., 0] + control
@@ -269,12 +242,10 @@ spec = KernelSpec(
     golden=(scalar, twins, decades),
     variants={
         "each": Variant(
-            "every filter has its own F, H, Q and R",
-            arguments=arguments("filters"),
+            "every filter has its own F, H, Q and R", arguments=arguments("filters"),
             parameters={"each": 1, "controls": 0, "keep": 0},
             workloads={"S0": Workload(filters=1, n=16, m=8), "S1": Workload(filters=4000, n=16, m=8)},
-            edges=(*(Workload(filters=b, n=n, m=m) for b, n, m in ((5, 6, 3), (2, 20, 8), (9, 16, 8))),),
-            golden=(),
+            edges=(*(Workload(filters=b, n=n, m=m) for b, n, m in ((5, 6, 3), (2, 20, 8), (9, 16, 8))),), golden=(),
         ),
         "full": Variant(
             "with a control term B u; the innovation y and its covariance S are handed out",
