@@ -328,7 +328,8 @@ spec = KernelSpec(
         "f64_full": stage("one launch in double precision", full, "float64"),
     },
     chains=(
-        Chain("active_inference", {"baseline": None, "partial": "partial", "full": "full", "persistent": "full"}, BETWEEN),
+        Chain("active_inference", {"baseline": None, "partial": "partial", "full": "full", "persistent": "full"},
+              BETWEEN),
         Chain("active_inference_f64",
               {"baseline": "f64", "partial": "f64_partial", "full": "f64_full", "persistent": "f64_full"}, BETWEEN),
     ),

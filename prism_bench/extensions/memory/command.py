@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,24 +17,14 @@ from prism_bench.run.places import worker_of
 from prism_bench.saving import Saver
 
 if TYPE_CHECKING:  # these take long to load
-    from prism_bench.catalogue import Catalogue
     from prism_bench.extensions.memory.contest import Contest
+    from prism_bench.run.task_run import TaskPlan
     from prism_bench.run.task_worker import Programs
     from prism_bench.run_record import RunRecord
 
 NAME = "memory"
 RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
 PLACE = worker_of("prism_bench.extensions.memory.worker")
-
-
-@dataclass(frozen=True)
-class _MemoryEffort:
-    """What is measured on which backend, in how many processes, and when the last round may begin."""
-
-    catalogue: "Catalogue"
-    backend: str
-    processes: int
-    end: float | None
 
 
 _TraceOption = Annotated[
@@ -77,14 +67,18 @@ def command(
         _print(_read(source), json)
         return
     from prism_bench.extensions.memory.contest import contest
+    from prism_bench.run.task_run import TaskPlan
 
     begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
     save = Saver(_writer(records))
     with interrupts.held():
-        effort = _MemoryEffort(options.open_catalogue(catalogue), opened, processes, time_limit and begun + time_limit)
+        plan = TaskPlan(options.open_catalogue(catalogue), opened, (), PLACE, processes=processes)
         with tempfile.TemporaryDirectory() as folder:
-            measured, missing = _measured(trace or [], allocator or [], effort, records or Path(folder), save=save)
-        _print_paths(save.finish(measured) or [])
+            plan = _with_tasks(plan, trace or [], records or Path(folder))
+            plan = replace(plan, limit=time_limit and begun + time_limit - time.perf_counter())
+            measured, missing = _measured(plan, allocator or [], save)
+        for path in save.finish(measured) or []:
+            options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
         _print(contest(measured, missing), json)
         raise SystemExit(save.exit_code(0 if all(record.complete for record in measured.values()) else 2))
 
@@ -120,38 +114,40 @@ def _read(folder: Path) -> "Contest":
     return contest(records, {name: "not measured in these records" for name in ALLOCATORS if name not in kept})
 
 
-def _measured(
-    paths: list[Path], allocators: list[str], effort: _MemoryEffort, folder: Path, *,
-    save: "Callable[[dict[str, RunRecord]], None]",
-) -> "tuple[dict[str, RunRecord], dict[str, str]]":  # fmt: skip
-    """Return records by allocator, and by allocator why there is none; the time that recording takes counts too."""
-    from prism_bench.extensions.memory.contest import BASE
-    from prism_bench.extensions.memory.names import ALLOCATORS
+def _with_tasks(plan: "TaskPlan", paths: list[Path], folder: Path) -> "TaskPlan":
+    """Return the plan with the replays of the traces at `paths`, which are recorded unless given, and the programs."""
     from prism_bench.extensions.memory.programs import installed_programs
-    from prism_bench.run import task_run
 
     programs = installed_programs()
-    traces = paths or _recorded(effort, folder, programs)
-    sides = [task_run.ComparisonSide(name, name) for name in dict.fromkeys([BASE, *(allocators or ALLOCATORS)])]
-    tasks = (*(f"replay:{path}" for path in traces), *(programs.names if programs else ()))
-    left = None if effort.end is None else effort.end - time.perf_counter()
-    plan = task_run.TaskPlan(effort.catalogue, effort.backend, tasks, PLACE, processes=effort.processes, limit=left)
+    traces = paths or _recorded(plan, folder, programs)
+    return replace(plan, tasks=(*(f"replay:{path}" for path in traces), *(programs.names if programs else ())))
+
+
+def _measured(
+    plan: "TaskPlan", allocators: list[str], save: "Callable[[dict[str, RunRecord]], None]"
+) -> "tuple[dict[str, RunRecord], dict[str, str]]":
+    """Return records by allocator, and by allocator why there is none."""
+    from prism_bench.extensions.memory.contest import BASE
+    from prism_bench.extensions.memory.names import ALLOCATORS
+    from prism_bench.run.task_run import ComparisonSide, measure_sides
+
+    sides = [ComparisonSide(name, name) for name in dict.fromkeys([BASE, *(allocators or ALLOCATORS)])]
     with progress_bar() as report:
-        records = task_run.measure_sides(plan, sides, report, save)
+        records = measure_sides(plan, sides, report, save)
     return records, {side.name: side.missing for side in sides if side.missing}
 
 
-def _recorded(effort: _MemoryEffort, folder: Path, programs: "Programs | None") -> list[Path]:
+def _recorded(plan: "TaskPlan", folder: Path, programs: "Programs | None") -> list[Path]:
     """Record traces of the installed programs and of a catalogue run; add one made at random."""
     from prism_bench.extensions.memory import trace
     from prism_bench.extensions.memory.synthetic import random_trace
-    from prism_bench.run import task_run
+    from prism_bench.run.task_run import ComparisonSide, measure_sides
 
     kept = (folder / "traces").resolve()
-    side = task_run.ComparisonSide("recording")
+    side = ComparisonSide("recording")
     tasks = tuple(f"record:{what}={kept}" for what in (*(["programs"] if programs else []), "catalogue"))
     with interrupts.allowed(), options.err().status("recording traces"):
-        task_run.measure_sides(task_run.TaskPlan(effort.catalogue, effort.backend, tasks, PLACE, timed=False), [side])
+        measure_sides(replace(plan, tasks=tasks, timed=False), [side])
     for failed in side.failures:
         options.err().print(f"not recorded: {failed.name}: {failed.reason}", soft_wrap=True)
     return [*map(Path, side.recorded), trace.save(random_trace(), kept / "random.json.gz")]
@@ -169,11 +165,6 @@ def _writer(folder: Path | None) -> "Callable[[dict[str, RunRecord]], list[Path]
         return [places[name].save(record) for name, record in records.items() if name in places]
 
     return write
-
-
-def _print_paths(paths: list[Path]) -> None:
-    for path in paths:
-        options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
 
 
 def _print(found: "Contest", json: bool) -> None:

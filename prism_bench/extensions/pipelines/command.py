@@ -1,7 +1,7 @@
 """`prism-bench pipeline`: verifies chains of kernels and times an evaluation in every form."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,23 +16,12 @@ from prism_bench.saving import Saver
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
+    from prism_bench.run.task_run import TaskPlan
     from prism_bench.run_record import RunRecord
 
 NAME = "pipeline"
 RENAMED = {**options.TIME_LIMIT, **options.RECORDS}
 DEFAULT_KEPT = Path("reports/pipelines")
-
-
-@dataclass(frozen=True)
-class _PipelineEffort:
-    """What is measured on which backend, at which label, in how many processes, and for how long."""
-
-    catalogue: "Catalogue"
-    backend: str
-    label: str
-    processes: int
-    timed: bool
-    limit: float | None
 
 
 _NamesArgument = Annotated[
@@ -71,14 +60,17 @@ def command(
     """
     if source:
         raise SystemExit(_shown(_read(source), json))
+    from prism_bench.extensions.pipelines.worker import PLACE
+    from prism_bench.run.task_run import TaskPlan
+
     opened = options.choose_backend(backend, quiet=json)
     words = list(options.patterns(names, filter))
     label = label or ("small" if opened.name == "emulator" else "S0")
     found, tuning = _launched(words, options.open_catalogue(catalogue), label, opened, tuned)
-    effort = _PipelineEffort(found, opened.name, label, processes, not verify_only, time_limit)
+    plan = TaskPlan(found, opened.name, (), PLACE, label, processes, timed=not verify_only, limit=time_limit)
     save = _saver(records or (DEFAULT_KEPT if opened.name == "cuda" and not verify_only else None), tuning)
     with interrupts.held():
-        record = _measured(words, form or [], effort, save=save)
+        record = _measured(words, form or _forms(opened.name), plan, save)
         path = save.finish(record)
         if path:
             options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
@@ -125,23 +117,18 @@ def _launched(
 
 
 def _measured(
-    names: list[str], forms: list[str], effort: _PipelineEffort, *, save: "Callable[[RunRecord], None]"
+    names: list[str], forms: Sequence[str], plan: "TaskPlan", save: "Callable[[RunRecord], None]"
 ) -> "RunRecord":
     from prism_bench.extensions.pipelines import pipelines
-    from prism_bench.extensions.pipelines.worker import PLACE, tasks_of
-    from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
+    from prism_bench.extensions.pipelines.worker import tasks_of
+    from prism_bench.run.task_run import ComparisonSide, measure_sides
 
-    tasks = tasks_of(pipelines(names), forms or _forms(effort.backend), effort.label, effort.catalogue)
+    def keep(records: "dict[str, RunRecord]") -> None:
+        if records:
+            save(records["pipelines"])
+
+    plan = replace(plan, tasks=tasks_of(pipelines(names), forms, plan.label, plan.catalogue))
     with progress_bar() as report:
-        plan = TaskPlan(
-            effort.catalogue, effort.backend, tasks, PLACE, label=effort.label, processes=effort.processes,
-            timed=effort.timed, limit=effort.limit,
-        )  # fmt: skip
-
-        def keep(records: "dict[str, RunRecord]") -> None:
-            if records:
-                save(records["pipelines"])
-
         return measure_sides(plan, [ComparisonSide("pipelines")], report, keep)["pipelines"]
 
 
