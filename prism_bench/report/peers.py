@@ -1,6 +1,7 @@
 """Words for peers and for the headline by class, shared by the terminal, the site and the README."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from prism_bench.analysis.headline import BEST, LARGE, HeadlineRow, RacedCase
 from prism_bench.analysis.peer_rows import PeerRow
@@ -12,10 +13,10 @@ MEANING = (
     "Time of the best peer of each class over the kernel's, cold: above 1.00 the kernel is faster. Means are geometric."
 )
 LAUNCHES = "At S0 launch overhead is compared."
-UNKNOWN = f"{NOT_RECORDED}: the record does not name the class of these peers, so they have no mean."
+UNKNOWN = f"Class {NOT_RECORDED}: the record does not name the class of these peers, so they have no mean."
 UNSTABLE_MEANING = (
-    f"{UNSTABLE_MARK} the peer is unstable: its processes differ by more than {UNSTABLE * 100:.0f} %, and its fastest "
-    "one counts"
+    f"{UNSTABLE_MARK} marks an unstable peer: the medians of its processes differ by more than {UNSTABLE * 100:.0f} %, "
+    "and its fastest process counts"
 )
 
 
@@ -47,16 +48,36 @@ def shown_rows(rows: Sequence[HeadlineRow]) -> list[HeadlineRow]:
     return [row for row in rows if len(row["labels"]) == 1 or set(row["labels"]) <= single]
 
 
-def large_texts(rows: Sequence[HeadlineRow]) -> list[str]:
+@dataclass(frozen=True)
+class HeadlineText:
+    """The headline in words: the `rows` to show, `notes` on what they mean, the `large` ratios with their title."""
+
+    rows: tuple[HeadlineRow, ...]
+    notes: tuple[str, ...]
+    large: tuple[str, ...]
+    large_title: str = f"Above {LARGE:.0f}x, by name; they are counted in the table"
+
+
+def headline_text(rows: Sequence[HeadlineRow], *, brief: bool = False) -> HeadlineText:
+    """Return the headline in words, without rows where no peer was timed; a `brief` one has S1 and S2 together only."""
+    shown = shown_rows(rows)
+    if brief:
+        together = {label for row in shown if len(row["labels"]) > 1 for label in row["labels"]}
+        shown = [row for row in shown if len(row["labels"]) > 1 or not together.intersection(row["labels"])]
+    notes = {
+        MEANING: True,
+        LAUNCHES: any(row["labels"] == ["S0"] for row in shown),
+        UNKNOWN: any(row["peers"] == NOT_RECORDED for row in shown),
+        f"{UNSTABLE_MEANING}.": has_unstable(shown),
+    }
+    return HeadlineText(tuple(shown), tuple(note for note, needed in notes.items() if needed), _large(shown))
+
+
+def _large(rows: Sequence[HeadlineRow]) -> tuple[str, ...]:
     """Return each ratio above `LARGE` once, as `image_segmentation S1, torch 77.0x`, the largest first."""
     found = {(one["case"], one["peer"]): one for row in rows if row["peers"] != BEST for one in row["large"]}
     ordered = sorted(found.values(), key=lambda one: -one["ratio"])
-    return [f"{case_text(one)} {times_text(one['ratio'])}" for one in ordered]
-
-
-def large_title() -> str:
-    """Return the words above the list of large ratios."""
-    return f"Above {LARGE:.0f}x, by name; they are counted in the means"
+    return tuple(f"{case_text(one)} {times_text(one['ratio'])}" for one in ordered)
 
 
 def how_text(row: PeerRow) -> str:

@@ -8,6 +8,7 @@ from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
 from prism_bench.report.headline import chips, headline, tiles
+from tests.report.peered import peered_record
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 
@@ -42,3 +43,9 @@ def test_a_promise_on_a_case_that_did_not_run_is_unmeasured_among_all_that_is_pr
     assert ("gone[n=1]", "unmeasured", "h200.toml") == (absent.case, absent.verdict, absent.source)
     assert "none could be judged" == tiles(reading)[-1].words
     assert ("0/1", "met; 1 unmeasured") == tuple(vars(tiles(reading, reading.every_budget)[-1]).values())[1:]
+
+
+def test_the_tile_about_peers_counts_cases_and_has_no_mean():
+    (tile,) = [one for one in tiles(read(peered_record())) if one.title == "Slower than a peer"]
+    assert (tile.value, tile.words) == ("6 of 12", "cases at S1 and S2, against the best peer of each")
+    assert not [one for one in tiles(read(gpu_record())) if "mean" in one.words or one.value.endswith("x")]

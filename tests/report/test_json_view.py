@@ -6,6 +6,7 @@ import pytest
 
 from prism_bench.report.json_view import view
 from prism_bench.run_record import decode, encode
+from tests.report.peered import peered_record
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 
@@ -25,3 +26,17 @@ def test_derived_values_follow_the_planted_ones():
     assert derived["times"] == {"cold_time": {"median": pytest.approx(1e-3), "spread": 0.0}}
     assert derived["bandwidth_share"] is None
     assert derived["throttled"] == 0
+
+
+def test_the_headline_is_a_list_of_rows_and_each_case_lists_its_peers():
+    plain = json.loads(json.dumps(view(peered_record()), allow_nan=False))
+    assert [(row["peers"], row["cases"], row["below"]) for row in plain["headline"] if row["labels"] == ["S0"]] == [
+        ("library kernel", 4, 2), ("compiled", 3, 1), ("eager chain", 3, 0), ("best of all", 6, 3)
+    ]  # fmt: skip
+    by_case = {case["name"]: case["derived"]["peers"] for case in plain["cases"]}
+    compiled, *_ = by_case["softmax[n=1000]"]
+    assert (compiled["peer"], compiled["kind"], compiled["counts"]) == ("torch_compiled", "compiled", True)
+    assert compiled["unstable"] == pytest.approx([3.72e-6, 18.4e-6])
+    (absent,) = by_case["attention[n=100]"]
+    assert absent["seconds"] is None and "peers-strong" in absent["reason"]
+    assert view(record_of())["headline"] == []

@@ -6,14 +6,20 @@ from rich.console import Console
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.summary import implementation
 from prism_bench.report.terminal.record import summary_view
+from tests.report.peered import peered_record
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 
-def shown(record, width=220):
+def shown(record, width=220, **options):
     console = Console(width=width, record=True, file=open("/dev/null", "w"), color_system=None)  # noqa: SIM115
     with console.file:
-        console.print(summary_view(record))
+        console.print(summary_view(record, **options))
         return console.export_text()
+
+
+def flat(text):
+    """The text with every run of white space as one blank."""
+    return " ".join(text.split())
 
 
 def test_every_case_has_a_line_and_every_mishap_its_reason():
@@ -39,3 +45,44 @@ def test_markup_in_names_is_only_text():
 def test_cpu_and_empty_records_are_told_plainly():
     assert "no launch overhead and no ceiling" in shown(cpu_record())
     assert "Nothing was measured." in shown(record_of())
+
+
+def test_the_headline_is_by_class_of_peer_and_never_one_mean():
+    text = shown(peered_record())
+    assert "S1 and S2 library kernel 8 2.38x 4 0.40x matmul S1, torch_tf32" in flat(text)
+    assert "best of all 12 - 6 0.40x" in flat(text)
+    assert "0.93x softmax S1, torch_compiled~" in flat(text)
+    assert "te_compute_distances" not in text[text.index("Above 20x") : text.index("kernel ", text.index("Above 20x"))]
+    assert "knn_distances_chebyshev S2, cdist (poor way) 80.0x" in flat(text)
+    assert "~ marks an unstable peer" in text and "At S0 launch overhead is compared." in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_headline_and_the_peers_fit_a_narrow_terminal(width):
+    text = shown(peered_record(), width, every_peer=True)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert "| unstable: 930 us to 4.60 ms" in flat(text).replace("launches;", "|")
+
+
+def test_every_peer_is_listed_where_that_is_asked_for():
+    text = flat(shown(peered_record(), every_peer=True))
+    for words in (
+        "cdist library kernel 1.17 s 1,170x torch 2.11.0, library",
+        "poor way: cdist(p=inf) has no fast kernel (not counted)",
+        "quack library kernel 970 us 0.97x quack 0.6.5, library, 1 call, 1 launch; work: writes the sum as well",
+        "precision: products in TF32", "flash not recorded - - not timed: flash-attn-4 is not installed",
+    ):  # fmt: skip
+        assert words in text
+    assert "poor way: cdist(p=inf) has no fast kernel (not counted)" not in flat(shown(peered_record()))
+
+
+def test_a_record_without_peers_has_no_headline_of_them():
+    for record in (record_of(), cpu_record(), record_of(case_result("k", "S1", times={"cold_time": 1e-5}))):
+        assert "against peers" not in shown(record)
+
+
+def test_peers_of_an_old_record_have_no_class_and_no_mean():
+    text = flat(shown(gpu_record()))
+    assert "Class not recorded: the record does not name the class" in text
+    assert "not recorded 16 - 6 0.90x matmul S1, torch" in text

@@ -9,38 +9,20 @@ from rich.text import Text
 
 from prism_bench.analysis.headline import HeadlineRow
 from prism_bench.analysis.peer_rows import PeerRow, peer_rows
-from prism_bench.analysis.rivals import NOT_RECORDED
 from prism_bench.analysis.summary import implementation
 from prism_bench.report.cells import times_text
-from prism_bench.report.peers import (
-    LAUNCHES,
-    MEANING,
-    UNKNOWN,
-    UNSTABLE_MEANING,
-    case_text,
-    has_unstable,
-    how_text,
-    labels_text,
-    large_texts,
-    large_title,
-    mean_text,
-    shown_rows,
-)
+from prism_bench.report.peers import case_text, headline_text, how_text, labels_text, mean_text
 from prism_bench.run_record import CaseResult
 from prism_bench.units import time_text
 
 
 def headline_view(rows: Sequence[HeadlineRow]) -> list[RenderableType]:
     """Return the headline: a table by label and class, what its figures mean, and the large ratios by name."""
-    shown = shown_rows(rows)
-    if not shown:
+    text = headline_text(rows)
+    if not text.rows:
         return []
-    large = large_texts(shown)
-    words = [MEANING, *([LAUNCHES] if any(row["labels"] == ["S0"] for row in shown) else []),
-             *([UNKNOWN] if any(row["peers"] == NOT_RECORDED for row in shown) else []),
-             *([UNSTABLE_MEANING + "."] if has_unstable(shown) else [])]  # fmt: skip
-    listed = [Text(f"{large_title()}: {'; '.join(large)}.", style="dim")] if large else []
-    return [_table(shown), Text(" ".join(words), style="dim"), *listed]
+    large = [f"{text.large_title}: {'; '.join(text.large)}."] if text.large else []
+    return [_table(text.rows), *(Text(words, style="dim") for words in (" ".join(text.notes), *large))]
 
 
 def _table(rows: Sequence[HeadlineRow]) -> Table:
@@ -62,8 +44,10 @@ def _table(rows: Sequence[HeadlineRow]) -> Table:
 
 def peer_tables(cases: Sequence[CaseResult]) -> list[RenderableType]:
     """Return for each case with peers a table of them: class, time, ratio, how it was called or why it has no time."""
-    told = [(case, peer_rows(case)) for case in cases if not case.ceiling]
-    return [Group(Text(f"\npeers of {implementation(case)} {case.label}"), _peers(rows)) for case, rows in told if rows]
+    found = [(case, peer_rows(case)) for case in cases if not case.ceiling]
+    return [
+        Group(Text(f"\npeers of {implementation(case)} {case.label}"), _peers(rows)) for case, rows in found if rows
+    ]
 
 
 def _peers(rows: Sequence[PeerRow]) -> RenderableType:

@@ -12,6 +12,7 @@ from prism_bench.evidence import Evidence
 from prism_bench.measurement import Measurement
 from prism_bench.report.site.page import MENU
 from tests.built_in import CATALOGUE
+from tests.report.peered import peered_record
 from tests.report.site.pages import nights, read, site_of
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
@@ -87,6 +88,28 @@ def test_a_kernel_tells_its_step_its_accuracy_and_how_to_see_it_again(site):
     assert "+20" in text and "the machine code changed" in text
     assert "6.2e-08" in text and "passed" in text
     assert "prism-bench run --backend cuda" in text
+
+
+def test_peers_are_compared_by_class_and_listed_for_each_case(tmp_path):
+    site = site_of(tmp_path, peered_record())
+    overview, speedup, kernel = (read(site, name) for name in ("index", "speedup", "kernels/te_compute_distances"))
+    assert "S1 and S2 library kernel 8 2.38x 4 0.40x matmul S1 torch_tf32" in overview.text
+    assert "S2 best of all 6 – 3 0.40x" in speedup.text and "S2 best of all 6 –" not in overview.text
+    assert "torch_compiled, unstable: 930 µs to 4.60 ms" in speedup.text
+    assert "knn_distances_chebyshev S2, cdist (poor way) 80.0x" in speedup.text
+    assert "poor way: cdist(p=inf) has no fast kernel (not counted)" in kernel.text
+    assert json.loads((site / "index.json").read_text())["against_peers"][0]["peers"] == "library kernel"
+
+
+def test_the_cpu_is_compared_by_label(tmp_path):
+    cases = [case_result("k", label, times={"cold_time": 1e-5, "wall_time@cpu": 1e-3 * n, "end_to_end_time": 2e-3},
+                         workload={"n": n}) for n, label in ((1, "S0"), (9, "S1"))]  # fmt: skip
+    site = site_of(tmp_path, record_of(*cases))
+    rows = json.loads((site / "speedup.json").read_text())["cpu"]
+    assert [(row["label"], row["cold"], row["slower"]) for row in rows] == [
+        ("S0", pytest.approx(100), 1), ("S1", pytest.approx(900), 0)
+    ]  # fmt: skip
+    assert "S0 1 100x 0.50x 1 of 1" in read(site, "speedup").text
 
 
 def test_counters_and_evidence_are_shown_where_there_are_any(tmp_path):

@@ -32,14 +32,14 @@
         `${view.windows[index][0]}, ${named(view.windows[index][1])}: ${write(middle)} (${write(low)} to ${write(high)})`);
   });
 
-  const SERIES = [["cold_time", "kernel", "var(--accent)"], ["best_peer_time", "best library", "var(--second)"], ["cpu", "CPU reference", "var(--third)"]];
+  const SERIES = [["cold_time", "kernel", "var(--accent)"], ["best_peer_time", "best peer", "var(--second)"], ["cpu", "CPU reference", "var(--third)"]];
   const rivals = () => figures("rivals").forEach((figure) => {
     const rows = view.cases.filter((one) => one.label === figure.dataset.label);
     const bars = rows.map((row) => SERIES.filter(([key]) => row[key]).map(([key, whose, colour]) => [row[key], whose, colour]));
     const times = bars.flat().map(([seconds]) => seconds), low = 10 ** Math.floor(Math.log10(Math.min(...times)) - 0.2);
     const narrow = figure.getBoundingClientRect().width < 600, BAR = 11, GAP = 11;
     const height = bars.reduce((sum, group) => sum + group.length * BAR + GAP, 0);
-    const { across, add, say, inner } = chart(figure, `Times of ${rows.length} cases at ${figure.dataset.label}: kernel, best library, CPU`, {
+    const { across, add, say, inner } = chart(figure, `Times of ${rows.length} cases at ${figure.dataset.label}: kernel, best peer, CPU`, {
       height: height + 44, left: narrow ? 140 : 220, right: 62, top: 4, bottom: 30,
       x: { kind: "log", domain: [low, Math.max(...times) * 1.05], words: words.time }, y: { domain: [0, 1], ticks: [] },
     });

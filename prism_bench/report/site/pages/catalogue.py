@@ -1,8 +1,9 @@
-"""The catalogue: every kernel and variant with its times, its share of the limit, its rivals, budgets and trend."""
+"""The catalogue: every kernel and variant with its times, its share of the limit, its best peer, budgets and trend."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from prism_bench.analysis import rivals
 from prism_bench.analysis.summary import number
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
@@ -67,7 +68,10 @@ def _limit(told: ShownCase | None) -> dict[str, Any] | None:
 
 def _peer(told: ShownCase | None) -> dict[str, Any] | None:
     ratio = number(told.row["peer_ratio"]) if told else None
-    return {"ratio": ratio, "name": told.row["best_peer"], "label": told.case.label} if told and ratio else None
+    best = next(iter(rivals.peers(told.case)), None) if told and ratio else None
+    if told is None or best is None:
+        return None
+    return {"ratio": ratio, "name": best.name, "label": told.case.label, "unstable": best.unstable_text}
 
 
 def _budget(told: Sequence[ShownCase]) -> str:

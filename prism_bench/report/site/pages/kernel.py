@@ -7,12 +7,14 @@ from typing import Any
 from prism_bench.analysis.bounds.roofline import roofs
 from prism_bench.analysis.gate.checks import GateCheck
 from prism_bench.analysis.gate.reproduce import command
+from prism_bench.analysis.peer_rows import peer_rows
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.trend import Step
 from prism_bench.files import spec_file
 from prism_bench.kernel import KernelSpec
 from prism_bench.measurement import Measurement
 from prism_bench.metric import MEASURED
+from prism_bench.report.peers import how_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.counted import counted
 from prism_bench.report.site.page import Page, kernel_page
@@ -60,7 +62,7 @@ def _page(
     shown = {"cases": told, "table": table_of([one.line for one in told]), "counts": counts, "spec": spec,
              "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
              "sources": _sources(spec), "steps": context.steps, "edges": _edges(context, kernel),
-             "checks": {one.case.name: checks_of(one.case) for one in told},
+             "how": how_text, "checks": {one.case.name: checks_of(one.case) for one in told},
              "script": {**{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
                         "floors": dict(context.reading.limits.floors)}}  # fmt: skip
     return Page(kernel_page(kernel), kernel, view, shown, "kernel", ("plot.js", "kernel.js"))
@@ -96,6 +98,7 @@ def _case(context: SiteContext, told: ShownCase, counts: Mapping[str, Any]) -> d
         "status": case.status, "reason": case.reason, "created": told.created, "commit": told.reading.record.commit,
         "origin": told.origin, "bytes": case.bytes, "flops": case.flops, "code": case.code,
         "derived": {name: _plain(told.row[name]) for name in _DERIVED},
+        "peers": peer_rows(case),
         "measurements": [_measurement(one) for one in case.measurements],
         "verification": case.verification, "counters": counts,
         "steps": [_step(context, step) for step in context.steps.get(case.name, ())],

@@ -7,10 +7,12 @@ from typing import Any
 from prism_bench.analysis.findings import metric_words
 from prism_bench.analysis.gate.checks import GateCheck
 from prism_bench.analysis.gate.reproduce import command
+from prism_bench.analysis.headline import HeadlineRow
 from prism_bench.report.gate.words import answers, title
 from prism_bench.report.gate.words import headline as gate_headline
 from prism_bench.report.headline import chips, headline, tiles
 from prism_bench.report.machine import machine_name
+from prism_bench.report.peers import headline_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.templating import span
@@ -28,6 +30,7 @@ def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
         "measured": headline(context.reading),
         "night": _night(context),
         "tiles": [asdict(tile) for tile in tiles(context.reading, context.reading.every_budget)],
+        "against_peers": context.reading.against_peers,
         "parts": [{"part": title(part), "answers": answers(part)} for part in context.gate.parts],
         "worse": [one for one in concerns if one["gravity"] == "bad"],
         "untrusted": [one for one in concerns if one["gravity"] == "untrusted"],
@@ -36,8 +39,9 @@ def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
         "others": list(others),
         "left_out": list(context.passed_by),
     }
-    shown = {"tone": _TONES[context.gate.exit_code], "chips": chips(context.reading),
-             "lede": lede(context)}  # fmt: skip
+    told = headline_text(context.reading.against_peers, brief=True)
+    shown = {"tone": _TONES[context.gate.exit_code], "chips": chips(context.reading), "lede": lede(context),
+             "peers": told, "peer_links": peer_links(context, told.rows)}  # fmt: skip
     return Page("index", "Overview", view, shown)
 
 
@@ -85,6 +89,11 @@ def case_link(context: SiteContext, case: str | None) -> str | None:
     told = context.cases.get(case) if case else None
     found = told.case if told else context.record.case(case) if case else None
     return f"{kernel_page(found.kernel)}.html" if found else None
+
+
+def peer_links(context: SiteContext, rows: Iterable[HeadlineRow]) -> dict[str, str | None]:
+    """Return the page of each case that the rows of the headline name as their worst."""
+    return {row["worst"]["case"]: case_link(context, row["worst"]["case"]) for row in rows}
 
 
 def better(context: SiteContext) -> list[dict[str, Any]]:

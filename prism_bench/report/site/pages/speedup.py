@@ -1,43 +1,52 @@
-"""Kernel against CPU and library, all of them measured, as a status report would claim it."""
+"""Kernel against peers and the CPU, all of them measured: by class of peer, by label, and case by case."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from statistics import geometric_mean, median
+from statistics import median
 from typing import Any
 
+from prism_bench.analysis import rivals
+from prism_bench.analysis.reading import middle
 from prism_bench.analysis.speedup import compared
 from prism_bench.analysis.summary import number
+from prism_bench.report.peers import headline_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.site.pages.overview import case_link
+from prism_bench.report.site.pages.overview import case_link, peer_links
+from prism_bench.run_record import CaseResult
 
 _NUMBERS = ("cold_time", "end_to_end_time", "cpu", "cpu_ratio", "cpu_ratio_end_to_end", "best_peer_time", "peer_ratio")
 
 
 def page(context: SiteContext) -> Page:
-    """Return the page that compares kernels with the CPU and with libraries."""
+    """Return the page that compares kernels with their peers and with the CPU."""
     rows = compared(context.reading)
-    cases = [_row(context, row) for row in rows.to_dict("records")]
+    results = {case.name: case for case in context.reading.cases}
+    cases = [_row(context, row, results[row["case"]]) for row in rows.to_dict("records")]
     cases.sort(key=lambda row: -(row["cpu_ratio"] or 0))
+    told = headline_text(context.reading.against_peers)
     view = {"night": context.record.created, "device": bool(rows["cold_time"].notna().any()),
-            "summary": _summary(cases), "cases": cases}  # fmt: skip
-    return Page("speedup", "Speedup", view, scripts=("plot.js", "pictures.js"))
+            "against_peers": context.reading.against_peers, "cpu": _against_cpu(cases), "cases": cases}  # fmt: skip
+    shown = {"peers": told, "peer_links": peer_links(context, told.rows)}
+    return Page("speedup", "Speedup", view, shown, scripts=("plot.js", "pictures.js"))
 
 
-def _row(context: SiteContext, row: Mapping[Hashable, Any]) -> dict[str, Any]:
+def _row(context: SiteContext, row: Mapping[Hashable, Any], case: CaseResult) -> dict[str, Any]:
+    best = next(iter(rivals.peers(case)), None)
+    words = ", ".join(filter(None, [best.name, best.unstable_text])) if best else None
     return {"case": row["case"], "implementation": row["implementation"], "label": row["label"],
-            "workload": row["workload"], "best_peer": row["best_peer"], "link": case_link(context, row["case"]),
-            **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip
+            "workload": row["workload"], "best_peer": row["best_peer"], "peer_words": words,
+            "link": case_link(context, row["case"]), **{name: number(row[name]) for name in _NUMBERS}}  # fmt: skip
 
 
-def _summary(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return typical ratios: the median over the CPU, the geometric mean over libraries.
-
-    A ratio is None where nothing was compared.
-    """
-    cpu, whole, peer = ([row[name] for row in cases if row[name]]
-                        for name in ("cpu_ratio", "cpu_ratio_end_to_end", "peer_ratio"))  # fmt: skip
-    return {"cpu": median(cpu) if cpu else None, "cpu_cases": len(cpu),
-            "end_to_end": median(whole) if whole else None, "end_to_end_cases": len(whole),
-            "slower_end_to_end": sum(ratio < 1 for ratio in whole),
-            "peer": geometric_mean(peer) if peer else None, "peer_cases": len(peer),
-            "faster_than_peer": sum(ratio >= 1 for ratio in peer)}  # fmt: skip
+def _against_cpu(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return for each label how many cases have a time on the CPU, and the medians of both ratios to it."""
+    rows = []
+    for label in dict.fromkeys(row["label"] for row in sorted(cases, key=lambda row: row["label"])):
+        own = [row for row in cases if row["label"] == label and row["cpu_ratio"]]
+        copied = [row["cpu_ratio_end_to_end"] for row in own if row["cpu_ratio_end_to_end"]]
+        if own:
+            rows.append({
+                "label": label, "cases": len(own), "cold": median(row["cpu_ratio"] for row in own),
+                "end_to_end": middle(copied), "copied": len(copied), "slower": sum(ratio < 1 for ratio in copied),
+            })  # fmt: skip
+    return rows
