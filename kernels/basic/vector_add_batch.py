@@ -5,6 +5,7 @@ from typing import Any
 
 from prism_bench import Budget, Chain, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, Zero, exact
 from prism_bench.array_types import AnyArray
+from prism_bench.peer import Peer
 
 # A call of 1000 elements moves 12 kB, far less than a launch costs, so launches limit it: `full` has one for all calls.
 MOST = 100
@@ -40,7 +41,7 @@ spec = KernelSpec(
     launch=separate,
     reference=lambda a, b: a + b,
     tolerance=exact(),
-    peers={"torch": torch_add},
+    peers={"torch": Peer(torch_add, work="one launch for all calls, as `full` has")},
     flops=lambda batch, n: batch * n,
     workloads={
         "S0": Workload(batch=100, n=1000),

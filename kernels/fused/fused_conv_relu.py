@@ -11,6 +11,7 @@ import numpy as np
 
 from prism_bench import Budget, Golden, KernelSpec, Workload, reduction
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.peer import Peer
 
 from ..include.convolution import (
     DERIVED_ONE,
@@ -23,6 +24,7 @@ from ..include.convolution import (
     magnitude_one,
     on_tensor_cores,
     torch_channels,
+    torch_shifts,
     torch_tf32,
 )
 from ..include.half_convolution import correlated_halves, in_halves, torch_halves
@@ -110,6 +112,10 @@ def torch_conv_relu(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: int,
     return torch.relu_(y)[0, 0]
 
 
+def torch_shifts_relu(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: int, padding: int) -> Any:
+    return torch.relu(torch_shifts(torch, x, taps, stride, padding))
+
+
 def spotted(rows: int, cols: int) -> AnyArray:
     """Two pixels that are not finite."""
     x = np.random.default_rng(3).normal(size=(rows, cols))
@@ -126,7 +132,10 @@ spec = KernelSpec(
     launch=launch_one("fused_conv_relu"),
     reference=reference,
     tolerance=reduction(magnitude=magnitude_one),
-    peers={"torch": torch_conv_relu},
+    peers={
+        "torch": torch_shifts_relu,
+        "torch_cudnn": Peer(torch_conv_relu, poor="cuDNN has no fast kernel for one channel in float32"),
+    },
     flops=lambda k, out_rows, out_cols: (2 * k * k + 1) * out_rows * out_cols,
     workloads={"S0": Workload(rows=256, cols=256, k=3), "S1": Workload(rows=8192, cols=8192, k=3)},
     edges=(

@@ -27,6 +27,7 @@ from prism_bench import (
 )
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 
 # Memory-bound: a vector longer than a block holds is read twice, so its bytes are 12 an element; what of its end is
 # still in the L2 cache at the second read is the only saving.
@@ -65,6 +66,12 @@ def reference(x: AnyArray, temperature: float, xp: ArrayModule) -> AnyArray:
 
 def torch_softmax(torch: ModuleType, x: AnyArray, temperature: float) -> Any:
     return torch.softmax(x if temperature == 1 else x / temperature, dim=0)
+
+
+def torch_steps(torch: ModuleType, x: AnyArray, temperature: float) -> Any:
+    """Maximum, exponentials and sum by the whole device."""
+    weights = torch.exp((x - x.max()) / temperature)
+    return weights / weights.sum()
 
 
 def cupy_softmax(cupy: ModuleType, x: AnyArray, temperature: float) -> Any:
@@ -116,7 +123,11 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=normalising(),
-    peers={"torch": torch_softmax, "cupy": cupy_softmax},
+    peers={
+        "torch": torch_steps,
+        "torch_softmax": Peer(torch_softmax, poor="torch.softmax gives a row to one thread block, however long it is"),
+        "cupy": cupy_softmax,
+    },
     flops=lambda n: 4 * n,
     bytes_moved=lambda n: (8 if n <= ON_CHIP else 12) * n,
     workloads={"S0": Workload(n=256), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},

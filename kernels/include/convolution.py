@@ -274,3 +274,10 @@ def on_tensor_cores(name: str, reference: Callable[..., Any], peer: Callable[...
         name, reference, peer, "on the tensor cores: operands rounded to TF32, FP32 sums", launch=launch_tf32(name),
         tolerance=normwise(1e-3), arithmetic="tensor", budgets=(),
     )  # fmt: skip
+
+
+def torch_shifts(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: int, padding: int) -> Any:
+    """A product and a sum for each tap: one kernel where it is compiled."""
+    padded, k = torch.nn.functional.pad(x, (padding,) * 4), len(taps)
+    rows, cols = padded.shape[0] - k + 1, padded.shape[1] - k + 1
+    return sum(taps[i, j] * padded[i : i + rows : stride, j : j + cols : stride] for i in range(k) for j in range(k))

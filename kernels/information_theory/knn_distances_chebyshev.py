@@ -44,13 +44,14 @@ def torch_knn(torch: ModuleType, x: AnyArray, k: int) -> Any:
     """Distances a slab at a time, coordinate by coordinate (cdist is far slower)."""
     if len(x) > 1 << 16:
         raise ValueError("a brute force of torch takes a second a call at this size")
-    return torch.cat([torch_distances(torch, x, part).kthvalue(k + 1, dim=1).values for part in x.split(1 << 14)])
+    parts = (torch_distances(torch, x, part) for part in x.split(1 << 14))
+    return torch.cat([part.topk(k + 1, dim=1, largest=False).values[:, k] for part in parts])
 
 
 def torch_distances(torch: ModuleType, x: AnyArray, part: AnyArray) -> Any:
-    most = (part[:, None, 0] - x[None, :, 0]).abs_()
+    most = (part[:, None, 0] - x[None, :, 0]).abs()
     for d in range(1, x.shape[1]):
-        torch.maximum(most, (part[:, None, d] - x[None, :, d]).abs_(), out=most)
+        most = torch.maximum(most, (part[:, None, d] - x[None, :, d]).abs())
     return most
 
 

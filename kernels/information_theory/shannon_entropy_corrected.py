@@ -30,6 +30,9 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative, whole
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
+
+from ..include.poor_ways import ONE_BLOCK
 
 # Memory-bound, but 46 registers leave half of an SM's warps to wait for it: 12 instructions and a look-up a bin.
 # `probabilities` has all warps. Tallying counts without a branch, in whole batches and with more warps, was no faster
@@ -121,7 +124,8 @@ spec = KernelSpec(
     launch=launch_of("entropy_corrected"),
     reference=reference,
     tolerance=reduction(magnitude),
-    peers={"cupy": cupy_entropy, "torch": torch_entropy},
+    peers={"cupy": Peer(cupy_entropy, poor=ONE_BLOCK), "torch": torch_entropy},
+    looked_at={"cub": "reduces once for a sum; rows of counts need three sums of one reading"},
     flops=lambda rows, cols: 4 * rows * cols,
     traffic_factor=12,  # each bin looks its logarithm up in the L1 cache; at S0 making the table is most of it
     workloads={

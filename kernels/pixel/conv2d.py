@@ -11,6 +11,7 @@ import numpy as np
 
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Rule, Size, Variant, Workload, reduction
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.peer import Peer
 
 from ..include.convolution import (
     BURSTS_OF_A_TILE,
@@ -26,6 +27,7 @@ from ..include.convolution import (
     short,
     tiles,
     torch_channels,
+    torch_shifts,
 )
 from ..include.half_convolution import correlated_halves, in_halves, torch_halves
 
@@ -97,7 +99,12 @@ spec = KernelSpec(
     launch=launch_one("conv2d"),
     reference=correlated_one,
     tolerance=reduction(magnitude=magnitude_one),
-    peers={"torch": torch_conv2d, "cupy": cupy_correlate},
+    peers={
+        "torch": torch_shifts,
+        "torch_cudnn": Peer(torch_conv2d, poor="cuDNN has no fast kernel for one channel in float32"),
+        "cupy": cupy_correlate,
+    },
+    looked_at={"cucim": "has filters of given taps, and no correlation with any taps beyond CuPy's"},
     flops=lambda k, out_rows, out_cols: 2 * k * k * out_rows * out_cols,
     workloads={
         "S0": guide,

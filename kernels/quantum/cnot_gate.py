@@ -69,7 +69,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance=exact(),
     peers={
-        "torch": torch_gate,
+        "torch": Peer(torch_gate, work="writes the whole state to another place; half of it changes"),
         "custatevec": Peer(custatevec_gate, prepares=True, work="in place, on its own copy of the state"),
     },
     peer_tolerance=exact(),

@@ -29,6 +29,9 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
+from prism_bench.peer import Peer
+
+from ..include.poor_ways import ONE_BLOCK
 
 # Bound by memory: 8 bytes an element for rows up to 8192 columns, which stay in registers; a longer one is read twice,
 # 12 bytes an element, less what of its end is still in the L2 cache.
@@ -137,7 +140,7 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=normalising(),
-    peers={"torch": torch_normalize, "cupy": cupy_normalize},
+    peers={"torch": torch_normalize, "cupy": Peer(cupy_normalize, poor=ONE_BLOCK)},
     flops=lambda rows, cols: 2 * rows * cols,
     bytes_moved=lambda rows, cols: (8 if cols <= LONGEST_ROW else 12) * rows * cols,
     workloads={"S0": Workload(cols=256), "S1": Workload(cols=64 << 20), "S2": Workload(rows=65_536, cols=4096)},
@@ -153,7 +156,7 @@ spec = KernelSpec(
         "l2": Variant(
             "by the length",
             parameters={**PARAMETERS, "norm": "l2"},
-            peers={"torch": torch_normalize, "cupy": cupy_normalize},
+            peers={"torch": torch_normalize, "cupy": Peer(cupy_normalize, poor=ONE_BLOCK)},
             edges=(),
             golden=(),
         ),

@@ -34,6 +34,9 @@ from prism_bench.arguments import Array
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import as_drawn
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
+
+from ..include.poor_ways import TIME_LOOP
 
 IN_REGISTERS, UNDERFLOW = 64, 2.0**-126  # of a sum: a product loses 2^-150, in units of gamma_p
 GUIDE = (36.445779, 2.494969, 5.930700, 4.262145, 2.410816, 2.685697, 1.003711, 0.048630, 0.232367, 0.154308)
@@ -140,6 +143,22 @@ def stable_each(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -
     return (0.95 * phi / np.abs(phi).sum(axis=1, keepdims=True)).reshape(-1)
 
 
+def torch_product(torch: ModuleType, history: AnyArray, phi: AnyArray, intercept: float, horizon: int) -> Any:
+    """One product: a forecast is linear in the last values, by powers of the companion matrix.
+
+    The last row and column of that matrix hold the intercept. Each round doubles the steps that the rows reach.
+    """
+    lags = len(phi)
+    step = torch.zeros((lags + 1, lags + 1), device=phi.device)
+    step[0, :lags], step[0, lags], step[lags, lags] = phi, intercept, 1
+    step[1:lags, : lags - 1] = torch.eye(lags - 1, device=phi.device)
+    rows = step[:1]
+    while len(rows) < horizon:
+        rows, step = torch.cat((rows, rows @ step)), step @ step
+    weights = rows[:horizon, :lags].flip(1).T
+    return torch.addmm(rows[:horizon, lags], history[:, history.shape[1] - lags :], weights)
+
+
 def torch_loop(torch: ModuleType, history: AnyArray, phi: AnyArray, intercept: float, horizon: int) -> Any:
     lags, length = len(phi), history.shape[1]
     values = torch.empty((history.shape[0], lags + horizon), device=history.device)
@@ -188,7 +207,7 @@ spec = KernelSpec(
     launch=launch_of(own=False),
     reference=reference,
     tolerance=reduction(magnitude=growth, terms=lambda lags: (lags + 2) * 2.0**-24),
-    peers={"torch": torch_loop},
+    peers={"torch": torch_product, "torch_loop": Peer(torch_loop, poor=TIME_LOOP)},
     flops=lambda series, lags, horizon: 2 * lags * horizon * series,
     bytes_moved=lambda series, lags, horizon: 4 * series * (lags + horizon) + 4 * lags,
     workloads={

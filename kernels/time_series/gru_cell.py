@@ -6,7 +6,6 @@ product and needs a second launch.
 """
 
 from collections.abc import Callable
-from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -32,6 +31,7 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
 
 # Samples and units of the tiles, and the share of the FMA rate that each keeps busy.
 TILES = {"Broad": (128, 64, 1.0), "Slim": (16, 32, 0.3)}
@@ -146,19 +146,14 @@ def sequence_reference(
     return y
 
 
-@cache
-def torch_module(torch: ModuleType, inputs: int, hidden: int) -> Any:
-    return torch.nn.GRU(inputs, hidden, device="cuda")
-
-
 def torch_sequence(
     torch: ModuleType, x: AnyArray, h: AnyArray, w_ih: AnyArray, w_hh: AnyArray, b_ih: AnyArray, b_hh: AnyArray
 ) -> Any:
-    """cuDNN's; its copy of the weights, in the order that it wants, takes a fifth of a percent of S1."""
-    module = torch_module(torch, w_ih.shape[1], w_hh.shape[1])
+    """cuDNN's, with the weights in the order that it wants."""
+    module = torch.nn.GRU(w_ih.shape[1], w_hh.shape[1], device="cuda")
     for parameter, value in zip(module.parameters(), (w_ih, w_hh, b_ih, b_hh), strict=True):
         parameter.copy_(value)
-    return module(x, h[None])[0]
+    return lambda: module(x, h[None])[0]
 
 
 def by_gate(r: int, z: int, n: int) -> Callable[..., Any]:
@@ -227,7 +222,7 @@ spec = KernelSpec(
             launch=launch_sequence,
             reference=sequence_reference,
             tolerance=normwise(1e-5),
-            peers={"torch": torch_sequence},
+            peers={"torch": Peer(torch_sequence, prepares=True)},
             flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (6 * (inputs + hidden) + 9),
             bytes_moved=lambda steps, batch, inputs, hidden: 4
             * (batch * (steps * inputs + 2 * steps * hidden) + 3 * hidden * (inputs + hidden + 2)),  # h is read again

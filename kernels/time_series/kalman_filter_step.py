@@ -151,10 +151,11 @@ def torch_step(
     covariance = (covariance + covariance.mT) / 2
     y = z - (h @ predicted[..., None])[..., 0]
     root = torch.linalg.cholesky_ex(h @ covariance @ h.mT + r).L
-    gain = torch.cholesky_solve(h @ covariance, root).mT
+    below = torch.linalg.solve_triangular(root, h @ covariance, upper=False)
+    gain = torch.linalg.solve_triangular(root.mT, below, upper=True).mT
     left = torch.eye(x.shape[1], device=x.device) - gain @ h
     joseph = left @ covariance @ left.mT + gain @ r @ gain.mT
-    energy = (y * torch.cholesky_solve(y[..., None], root)[..., 0]).sum(1)
+    energy = torch.linalg.solve_triangular(root, y[..., None], upper=False).square().sum((1, 2))
     logs = 2 * torch.log(torch.diagonal(root, dim1=1, dim2=2)).sum(1)
     likelihood = -0.5 * (energy + logs + z.shape[1] * math.log(2 * math.pi))
     return predicted + (gain @ y[..., None])[..., 0], joseph, likelihood, torch.zeros_like(likelihood).int()

@@ -16,6 +16,7 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
 from ..include.gemm_tile import TILE_RULE, on_tiles
@@ -125,20 +126,19 @@ def sequence_reference(
     return y, c
 
 
-@cache
-def torch_module(torch: ModuleType, inputs: int, hidden: int) -> Any:
-    return torch.nn.LSTM(inputs, hidden, device="cuda")
-
-
 def torch_sequence(
     torch: ModuleType, x: AnyArray, h: AnyArray, c: AnyArray, w_ih: AnyArray, w_hh: AnyArray, bias: AnyArray
 ) -> Any:
-    """cuDNN's; its copy of the weights, in the order that it wants, takes a fifth of a percent of S1."""
-    module = torch_module(torch, w_ih.shape[1], w_hh.shape[1])
+    """cuDNN's, with the weights in the order that it wants."""
+    module = torch.nn.LSTM(w_ih.shape[1], w_hh.shape[1], device="cuda")
     for parameter, value in zip(module.parameters(), (w_ih, w_hh, bias, no_bias(torch, len(bias))), strict=True):
         parameter.copy_(value)
-    y, (_, c_next) = module(x, (h[None], c[None]))
-    return y, c_next[0]
+
+    def call() -> tuple[Any, Any]:
+        y, (_, c_next) = module(x, (h[None], c[None]))
+        return y, c_next[0]
+
+    return call
 
 
 def rounding(magnitude: Callable[..., Any]) -> Tolerance:
@@ -186,7 +186,7 @@ SEQUENCE = Variant(
     launch=launch_sequence,
     reference=sequence_reference,
     tolerance=normwise(1e-5),
-    peers={"torch": torch_sequence},
+    peers={"torch": Peer(torch_sequence, prepares=True)},
     flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (8 * (inputs + hidden) + 10),
     bytes_moved=sequence_bytes,
     workloads={

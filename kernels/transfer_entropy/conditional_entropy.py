@@ -29,6 +29,9 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
+
+from ..include.poor_ways import EAGER_STEPS
 
 # Memory-bound at S2: nine instructions a cell. S1 is latency-bound: with one batch of loads a block, and one load in
 # flight for `y_last`, nothing was busy. One wave of blocks with several batches each, of eight loads, is faster in
@@ -87,8 +90,11 @@ def fields(axis: int) -> dict[str, Any]:
         "peers": {
             "torch": lambda torch, joint, marginal, unit: -unit
             * torch.nn.functional.kl_div(marginal.log().unsqueeze(axis), joint, reduction="sum"),
-            "cupy": lambda cupy, joint, marginal, unit: -unit
-            * (joint * cupy.log(joint / cupy.expand_dims(marginal, axis))).sum(),
+            "cupy": Peer(
+                lambda cupy, joint, marginal, unit: -unit
+                * (joint * cupy.log(joint / cupy.expand_dims(marginal, axis))).sum(),
+                poor=EAGER_STEPS,
+            ),
         },
     }  # fmt: skip
 

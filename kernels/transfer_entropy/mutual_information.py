@@ -29,8 +29,10 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import nonnegative
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
 
 from ..include.given_margins import ONE_OR_MORE, with_margins
+from ..include.poor_ways import ONE_BLOCK
 
 # Memory-bound at S2, for counts: about 13 instructions a cell, and a table of logarithms that costs four cache lines
 # for 32 cells. Cells that are no whole numbers below 1024 take a logarithm in double precision each, after a first pass
@@ -183,7 +185,8 @@ spec = KernelSpec(
     launch=launch_of("float"),
     reference=reference,
     tolerance=reduction(magnitude),
-    peers={"torch": torch_information, "cupy": cupy_information},
+    peers={"torch": torch_information, "cupy": Peer(cupy_information, poor=ONE_BLOCK)},
+    looked_at={"cub": "has no reduction along two axes at once, nor of logarithms of margins"},
     flops=lambda tables, bx, by: 3 * tables * bx * by,
     traffic_factor=12,  # each cell looks its logarithm up in the L1 cache; at S0 making the table is most of it
     workloads={

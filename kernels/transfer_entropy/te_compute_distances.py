@@ -5,6 +5,7 @@ from typing import Any
 
 from prism_bench import Budget, KernelSpec, Launch, Out, Size, Workload, exact
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.peer import Peer
 
 from ..include.neighbours import apart
 from ..include.te_points import (
@@ -20,6 +21,7 @@ from ..include.te_points import (
 
 # The matrix is written once; writing it and issuing the instructions take similar times.
 ROWS = 16
+MOST_OF_CDIST = 4096
 
 
 def launch(n: int, dx: int, dy: int) -> Launch:
@@ -35,6 +37,19 @@ def reference(x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, xp: ArrayM
 
 
 def torch_distances(torch: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future: AnyArray) -> Any:
+    """A coordinate at a time: one kernel where it is compiled."""
+    most = None
+    for column in (*x_past.unbind(1), y_future, *y_past.unbind(1)):
+        between = (column[:, None] - column[None]).abs()
+        most = between if most is None else torch.maximum(most, between)
+    place = torch.arange(len(y_future), device=y_future.device)
+    return torch.where(place[:, None] == place[None], float("inf"), most)
+
+
+def torch_cdist(torch: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future: AnyArray) -> Any:
+    """PyTorch's own distances; where points are many they would take most of a run's time."""
+    if len(y_future) > MOST_OF_CDIST:
+        raise ValueError(f"torch.cdist takes a second a call, or near it, for more than {MOST_OF_CDIST} points")
     joint = torch.cat((x_past, y_future[:, None], y_past), dim=1)
     return torch.cdist(joint, joint, p=float("inf")).fill_diagonal_(float("inf"))
 
@@ -47,7 +62,10 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=exact(),
-    peers={"torch": torch_distances},
+    peers={
+        "torch": torch_distances,
+        "torch_cdist": Peer(torch_cdist, poor="torch.cdist has a slow way for the maximum norm"),
+    },
     flops=lambda n, dx, dy: 2 * n * n * (1 + dx + dy),
     workloads=MATRIX_SIZES,
     edges=(*EDGES, Workload(n=36)),

@@ -7,6 +7,7 @@ from typing import Any
 from prism_bench import Budget, Golden, In, KernelSpec, Out, Size, Workload, exact, uniform
 from prism_bench.array_types import AnyArray
 from prism_bench.domain import nonnegative
+from prism_bench.peer import Peer
 
 from ..include.ksg import kth_smallest
 from ..include.te_points import MATRIX_SIZES, NEIGHBOURS, by_warps
@@ -20,6 +21,11 @@ def torch_kth(torch: ModuleType, distances: Any, k: AnyArray) -> Any:
     return torch.kthvalue(distances, k, dim=1).values
 
 
+def torch_smallest(torch: ModuleType, distances: Any, k: int) -> Any:
+    """The k smallest, of which the last is the k-th; kthvalue looks for one bit after the other."""
+    return torch.topk(distances, k, dim=1, largest=False).values[:, -1]
+
+
 spec = KernelSpec(
     entry="te_find_kth_distance<4>",
     arguments=(In("distances", "n n", fill=uniform(0, 4), domain=DISTANCES), Out("eps", "n"), Size("n")),
@@ -28,7 +34,10 @@ spec = KernelSpec(
     launch=lambda n, k: by_warps(f"te_find_kth_distance<{k}>", n),
     reference=lambda distances, k, xp: kth_smallest(distances, k, xp),
     tolerance=exact(),
-    peers={"torch": torch_kth},
+    peers={
+        "torch": torch_smallest,
+        "torch_kthvalue": Peer(torch_kth, work="finds the place of the k-th element too"),
+    },
     flops=lambda n: n * n,
     workloads=MATRIX_SIZES,
     edges=tuple(Workload(n=n, k=k) for n, k in ((2, 1), (5, 4), (33, 4), (257, 1), (100, 7))),
