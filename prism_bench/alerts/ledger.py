@@ -28,20 +28,20 @@ class Ledger:
         return [alert for alert in alone.values() if self._is_news(alert, form)]
 
     def _is_news(self, alert: Alert, form: str) -> bool:
-        told = self.entries.get(alert.fingerprint, {}).get("told", {}).get(form)
-        if told is None or told["state"] != alert.state:
+        sent = self.entries.get(alert.fingerprint, {}).get("told", {}).get(form)
+        if sent is None or sent["state"] != alert.state:
             return True
-        before = told["severity"]
+        before = sent["severity"]
         return alert.severity is not None and before is not None and alert.severity > before * WORSE
 
-    def with_told(self, alerts: Iterable[Alert], form: str, when: str) -> "Ledger":
+    def with_sent(self, alerts: Iterable[Alert], form: str, when: str) -> "Ledger":
         """Return the ledger after these were sent there."""
         entries = dict(self.entries)
         for alert in alerts:
             entry = entries.get(alert.fingerprint, {})
-            told = {**entry.get("told", {}), form: {"when": when, "state": alert.state, "severity": alert.severity}}
+            sent = {**entry.get("told", {}), form: {"when": when, "state": alert.state, "severity": alert.severity}}
             facts = {"source": alert.source, "kind": alert.kind, "subject": alert.subject, "message": alert.message}
-            entries[alert.fingerprint] = {**facts, "told": told}
+            entries[alert.fingerprint] = {**facts, "told": sent}
         return replace(self, entries=entries)
 
     def settled(self, alerts: Iterable[Alert], source: str, states: Mapping[str | None, str]) -> "Ledger":
@@ -60,7 +60,7 @@ class Ledger:
 
 def _changed(entry: Mapping[str, Any], states: Mapping[str | None, str]) -> bool:
     state = states.get(entry["subject"])
-    return state is not None and all(told["state"] != state for told in entry["told"].values())
+    return state is not None and all(sent["state"] != state for sent in entry["told"].values())
 
 
 def read(path: Path) -> Ledger:
@@ -77,8 +77,8 @@ def read(path: Path) -> Ledger:
 
 
 def _entry(plain: Mapping[str, Any]) -> dict[str, Any]:
-    told = {form: {key: one[key] for key in ("when", "state", "severity")} for form, one in plain["told"].items()}
-    return {**{key: plain[key] for key in ("source", "kind", "subject", "message")}, "told": told}
+    sent = {form: {key: one[key] for key in ("when", "state", "severity")} for form, one in plain["told"].items()}
+    return {**{key: plain[key] for key in ("source", "kind", "subject", "message")}, "told": sent}
 
 
 def write(ledger: Ledger, path: Path) -> None:

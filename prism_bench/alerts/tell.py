@@ -14,17 +14,17 @@ from prism_bench.errors import ResultsError
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a message: `told` alerts, `known` ones left out, or the `reason` why not."""
+    """What became of a message: alerts `sent`, `known` ones left out, or the `reason` why not."""
 
     place: str
-    told: int = 0
+    sent: int = 0
     known: int = 0
     reason: str | None = None
 
     def __str__(self) -> str:
         if self.reason:
             return f"alerts: {self.place}: {self.reason}"
-        return f"alerts: {self.place}: {self.told} sent, {self.known} known before"
+        return f"alerts: {self.place}: {self.sent} sent, {self.known} known before"
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def tell(
         known = len({alert.fingerprint for alert in alerts}) - len(news)
         reason = send(destination, FORMS[destination.form](occasion.heading, news)) if news else None
         if reason is None:
-            ledger = ledger.with_told(news, destination.form, datetime.now(UTC).isoformat(timespec="seconds"))
+            ledger = ledger.with_sent(news, destination.form, datetime.now(UTC).isoformat(timespec="seconds"))
         outcomes.append(_outcome(destination, len(news), known, reason))
     return outcomes + (_kept(ledger, path) if ledger != before else [])
 

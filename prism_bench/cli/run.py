@@ -69,7 +69,7 @@ def command(
         processes=processes, lanes=lanes or lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
         watching=Watching(hertz=hertz, energy=energy),
     )  # fmt: skip
-    keep = saving.Saver(_writing(output, runs, dict(chosen.told)))
+    keep = saving.Saver(_writing(output, runs, dict(chosen.facts)))
     with interrupts.held():
         with progress_bar() as report:
             record = run(found, opened.name, list(chosen.cases), settings, report, keep=keep)

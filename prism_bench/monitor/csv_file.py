@@ -39,16 +39,16 @@ class CsvFile:
     def _turn(self) -> None:
         """Put a full file aside, over the one before."""
         if self._path.is_file() and self._path.stat().st_size > self._largest:
-            with self._told():
+            with self._named():
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
             self._header = True
 
     def _write(self, text: str) -> None:
-        with self._told(), self._path.open("a") as file:
+        with self._named(), self._path.open("a") as file:
             file.write(text)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _named(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

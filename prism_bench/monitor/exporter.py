@@ -31,7 +31,7 @@ _DEVICE = ("gpu", "UUID", "device", "modelName", "Hostname")
 
 
 @dataclass(frozen=True)
-class Told:
+class Newest:
     """What the exporter serves of a run record: seconds and joules by case, and budgets by verdict.
 
     `unreadable` are the files of newer records that cannot be read.
@@ -44,10 +44,10 @@ class Told:
 
 
 class MetricsCollector:
-    """Gives Prometheus the present state whenever it asks; `told` gives the newest record's part."""
+    """Gives Prometheus the present state whenever it asks; `newest` gives the newest record's part."""
 
-    def __init__(self, sampler: Sampler | None, executions: Executions, told: Callable[[], Told] = Told) -> None:
-        self._sampler, self._executions, self._told = sampler, executions, told
+    def __init__(self, sampler: Sampler | None, executions: Executions, newest: Callable[[], Newest] = Newest) -> None:
+        self._sampler, self._executions, self._newest = sampler, executions, newest
 
     def collect(self) -> Iterator:
         """Every metric family."""
@@ -103,13 +103,18 @@ class MetricsCollector:
     def _record(self) -> Iterator[Any]:
         from prometheus_client.core import GaugeMetricFamily
 
-        told = self._told()
-        damaged = [(file, 1.0) for file in told.unreadable]
+        shown = self._newest()
+        damaged = [(file, 1.0) for file in shown.unreadable]
         families = (
-            ("prism_bench_case_seconds", "valid medians of the newest record", ("case", "metric"), told.seconds),
-            ("prism_bench_case_joules", "energy of one launch, newest record", ("case",), told.joules),
+            ("prism_bench_case_seconds", "valid medians of the newest record", ("case", "metric"), shown.seconds),
+            ("prism_bench_case_joules", "energy of one launch, newest record", ("case",), shown.joules),
             ("prism_bench_record_unreadable", "1 for each newer record that cannot be read", ("file",), damaged),
-            ("prism_bench_budget_met", "1 where the budget is met, 0 where missed", ("case", "metric"), told.budgets),
+            (
+                "prism_bench_budget_met",
+                "1 where the budget is met, 0 where missed",
+                ("case", "metric"),
+                shown.budgets,
+            ),
         )
         for name, meaning, labels, rows in families:
             family = GaugeMetricFamily(name, meaning, labels=labels)

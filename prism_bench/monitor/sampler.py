@@ -179,7 +179,7 @@ class Sampler:
         read = sum(device.cpu_seconds for device in self._devices)
         return Cost(self._beats, ended - self._started, read + xids, self._longest, xids)
 
-    def told(self) -> dict:
+    def summary(self) -> dict:
         """Return what a run record keeps of the sampler: its beat and its cost."""
         cost = self.cost()
         return {

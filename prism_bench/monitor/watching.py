@@ -26,8 +26,8 @@ class Blind:
         self._reason = reason
         self.probes: list[Probe] = []
 
-    def told(self) -> dict:
-        """As `Sampler.told`."""
+    def summary(self) -> dict:
+        """As `Sampler.summary`."""
         return {"missing": self._reason or "nobody watched"}
 
     @contextmanager

@@ -85,5 +85,5 @@ def _missing(readings: Sequence[DeviceReading], spans: Mapping[str, object]) -> 
     for reading in readings:
         found |= {name: reason for name, reason in reading.missing.items() if name in (*SPANS, "clock_reasons")}
         found |= {"neighbours": reading.missing["processes"]} if "processes" in reading.missing else {}
-    told = {*spans, *(["power_average"] if "power" in spans else [])}
-    return {name: reason for name, reason in found.items() if name not in told}
+    known = {*spans, *(["power_average"] if "power" in spans else [])}
+    return {name: reason for name, reason in found.items() if name not in known}

@@ -82,13 +82,13 @@ class ActivityCollector:
         dropped = self._dropped()
         if dropped:
             raise MeasurementInvalid(f"CUPTI dropped {dropped} records; watch fewer launches at a time")
-        work, calls = self._told(self._work), self._told(self._calls)
+        work, calls = self._outside_warm_ups(self._work), self._outside_warm_ups(self._calls)
         if not work:
             raise MeasurementInvalid("CUPTI saw no kernel, copy or set; is another profiler attached to this process?")
         facts = {"source": f"process {os.getpid()}", "tool": "cupti", "version": _version()}
         return timeline_of(work, calls, self._ranges, self._names, **facts)
 
-    def _told(self, records: Iterable[Any]) -> list[tuple[int, ...]]:
+    def _outside_warm_ups(self, records: Iterable[Any]) -> list[tuple[int, ...]]:
         """Those that do not begin in a warm-up."""
         return [one for one in records if not any(start <= one[0] <= end for start, end in self._warm_ups)]
 

@@ -47,7 +47,7 @@ def main() -> None:
         for task in _tasks(order):
             write({"begin": task})
             write({"results": [encode_case(result) for result in session.task(task)]})
-    write({"end": True, "monitor": sampler.told()} if device else {"end": True})
+    write({"end": True, "monitor": sampler.summary()} if device else {"end": True})
 
 
 def _tasks(order: MeasuringOrder) -> Iterator[str]:

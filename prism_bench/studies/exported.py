@@ -10,7 +10,7 @@ from prism_bench import store
 from prism_bench.analysis.reading import read
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError
-from prism_bench.monitor.exporter import Told
+from prism_bench.monitor.exporter import Newest
 
 _MOST_TRIED = 64  # records, the newest first, until one can be read
 
@@ -19,7 +19,7 @@ def _print(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def exported(runs: Path, folder: Path | None, report: Callable[[str], None] = _print) -> Told:
+def exported(runs: Path, folder: Path | None, report: Callable[[str], None] = _print) -> Newest:
     """Return the figures of the newest readable record, and which newer ones cannot be read; empty without a record.
 
     `folder` is the catalogue's; `report` takes lines about problems.
@@ -30,7 +30,7 @@ def exported(runs: Path, folder: Path | None, report: Callable[[str], None] = _p
         if figures:
             return replace(figures, unreadable=tuple(unreadable))
         unreadable.append(f"{path.parent.name}/{path.name}")
-    return Told(unreadable=tuple(unreadable))
+    return Newest(unreadable=tuple(unreadable))
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -43,7 +43,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=_MOST_TRIED)
-def _figures(path: Path, stamp: tuple[int, int], folder: Path | None, report: Callable[[str], None]) -> Told | None:
+def _figures(path: Path, stamp: tuple[int, int], folder: Path | None, report: Callable[[str], None]) -> Newest | None:
     """Return the figures of the record, None where it cannot be read; read it when it is new, not at every scrape."""
     catalogue = discover(folder)
     for problem in catalogue.problems:
@@ -55,7 +55,7 @@ def _figures(path: Path, stamp: tuple[int, int], folder: Path | None, report: Ca
         return None
     timed = [(case.name, one) for case in reading.cases for one in case.measurements if one.subject == "kernel"]
     valid = [(name, one) for name, one in timed if one.valid]
-    return Told(
+    return Newest(
         seconds=[(name, one.metric, one.median) for name, one in valid if one.median is not None],
         joules=[(name, one.energy.joules) for name, one in valid if one.energy and one.energy.joules is not None],
         budgets=[

@@ -87,7 +87,7 @@ def cost(uuid: str, prepared: Prepared, seconds: float = 8.0) -> dict[str, Any]:
         while perf_counter() - began < seconds:
             for once in replays:
                 once()
-        reported = sampler.told()
+        reported = sampler.summary()
         beats = asdict(sampler.cost()) | {"cpu_share": sampler.cost().share, "hertz": reported["hertz"]}
         by_call = {name: asdict(one) for name, one in sampler.probes[0].costs().items()}
         for once in replays:

@@ -43,7 +43,7 @@ def measure_pair(
     )
 
     def named(records: Records) -> Records:
-        a, b = (replace(record, tuning=dict(one.told)) for record, one in zip(records, chosen, strict=True))
+        a, b = (replace(record, tuning=dict(one.facts)) for record, one in zip(records, chosen, strict=True))
         return a, b
 
     def write(records: Records) -> list[Path]:

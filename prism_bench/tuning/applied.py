@@ -16,21 +16,21 @@ from prism_bench.tuning.launched import launched
 class Applied:
     """Configured cases.
 
-    `told` is what a run record keeps: `asked`, then `store`, `choices` by case (with the workload that each was found
+    `facts` is what a run record keeps: `asked`, then `store`, `choices` by case (with the workload that each was found
     at) and reasons by case for those that are `stale`.
     """
 
     cases: tuple[Case, ...]
-    told: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def notes(self) -> list[str]:
         """What a person should know of it."""
-        if self.told.get("unused"):
-            return [f"untuned: {self.told['unused']}"]
-        stale = self.told.get("stale", {})
-        count = len(self.told.get("choices", {}))
-        lines = [f"tuned: {count} of {len(self.cases)} cases by {self.told['store']}"] if count else []
+        if self.facts.get("unused"):
+            return [f"untuned: {self.facts['unused']}"]
+        stale = self.facts.get("stale", {})
+        count = len(self.facts.get("choices", {}))
+        lines = [f"tuned: {count} of {len(self.cases)} cases by {self.facts['store']}"] if count else []
         few = "; ".join(f"{name}: {reason}" for name, reason in list(stale.items())[:3])
         more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
         return lines + ([f"stale choices, the default is launched: {few}{more}; prism-bench tune"] if stale else [])
@@ -64,13 +64,13 @@ def applied(cases: Sequence[Case], machine: TuningMachine, folder: Path = DEFAUL
     if misfit:
         return Applied(tuple(cases), {"asked": "tuned", "store": str(path), "unused": misfit})
     found = [_one(case, kept, machine) for case in cases]
-    told = {
+    facts = {
         "asked": "tuned",
         "store": str(path),
-        "choices": {case.name: told for case, told, _ in found if told},
+        "choices": {case.name: facts for case, facts, _ in found if facts},
         "stale": {case.name: stale for case, _, stale in found if stale},
     }
-    return Applied(tuple(case for case, _, _ in found), told)
+    return Applied(tuple(case for case, _, _ in found), facts)
 
 
 def _one(case: Case, kept: KeptChoices, machine: TuningMachine) -> tuple[Case, dict[str, Any] | None, str | None]:
@@ -90,8 +90,8 @@ def _one(case: Case, kept: KeptChoices, machine: TuningMachine) -> tuple[Case, d
         return case, None, str(error)
     if configured.plan.broken(machine.device):
         return case, None, None
-    told = {"configuration": configured.configuration, "by": how, "tuned_at": dict(choice.workload)}
-    return configured, told | {"created": choice.created}, None
+    facts = {"configuration": configured.configuration, "by": how, "tuned_at": dict(choice.workload)}
+    return configured, facts | {"created": choice.created}, None
 
 
 def _configured(case: Case, choice: TuningChoice) -> Case:

@@ -30,7 +30,7 @@ class Night:
             return self.answer
 
         self.outcomes = tell(alerts, occasion, self.path, to, send)
-        return [outcome.told for outcome in self.outcomes]
+        return [outcome.sent for outcome in self.outcomes]
 
 
 @pytest.fixture

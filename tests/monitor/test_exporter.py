@@ -10,10 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families  # noqa: E40
 
 from prism_bench.errors import UsageError  # noqa: E402
 from prism_bench.monitor.executions import Executions  # noqa: E402
-from prism_bench.monitor.exporter import MetricsCollector, Told, serve  # noqa: E402
+from prism_bench.monitor.exporter import MetricsCollector, Newest, serve  # noqa: E402
 from prism_bench.monitor.watching import sampling  # noqa: E402
 
-RECORD = Told(
+RECORD = Newest(
     seconds=[("relu[n=8]", "cold_time", 2e-6)],
     joules=[("relu[n=8]", 0.25)],
     budgets=[("relu[n=8]", "registers", False)],

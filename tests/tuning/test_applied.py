@@ -36,14 +36,14 @@ def test_a_choice_configures_its_case_and_is_told(launch, tmp_path):
     found = launch(chosen())
     assert [{"block": 64}, {}] == [case.choice for case in found.cases]
     told = {"configuration": {"block": 64, "items": 1}, "by": "size class", "tuned_at": {"n": 1000}}
-    assert {"tripled[n=1000]": {**told, "created": "2026-01-02T03:04:05"}} == found.told["choices"]
+    assert {"tripled[n=1000]": {**told, "created": "2026-01-02T03:04:05"}} == found.facts["choices"]
     assert [f"tuned: 1 of 2 cases by {tmp_path / 'h200.json'}"] == found.notes
 
 
 def test_a_stale_choice_leaves_the_default_and_says_so(launch):
     found = launch(chosen(source="another"))
     assert [{}, {}] == [case.choice for case in found.cases]
-    assert {"tripled[n=1000]": "the source changed"} == found.told["stale"]
+    assert {"tripled[n=1000]": "the source changed"} == found.facts["stale"]
     assert ["stale choices, the default is launched: tripled[n=1000]: the source changed; prism-bench tune"] == (
         found.notes
     )
@@ -51,17 +51,17 @@ def test_a_stale_choice_leaves_the_default_and_says_so(launch):
 
 def test_a_changed_driver_makes_every_choice_stale(launch):
     newer = TuningMachine("h200", {**FACTS, "software": {**TOOLS, "driver": "590.0"}}, "cuda", Device())
-    assert {"tripled[n=1000]": "driver 580.1 became 590.0"} == launch(chosen(), machine=newer).told["stale"]
+    assert {"tripled[n=1000]": "driver 580.1 became 590.0"} == launch(chosen(), machine=newer).facts["stale"]
 
 
 def test_a_value_that_the_spec_has_no_longer_is_stale(launch):
     found = launch(chosen(configuration={"block": 96, "items": 1}))
-    assert "block is one of 128, 64, 256" in found.told["stale"]["tripled[n=1000]"]
+    assert "block is one of 128, 64, 256" in found.facts["stale"]["tripled[n=1000]"]
 
 
 def test_a_choice_that_breaks_a_rule_here_is_not_used(launch):
     found = launch(chosen(configuration={"block": 256, "items": 2}))
-    assert ([{}, {}], {}) == ([case.choice for case in found.cases], found.told["choices"])
+    assert ([{}, {}], {}) == ([case.choice for case in found.cases], found.facts["choices"])
 
 
 def test_another_device_s_store_is_not_used(launch):
@@ -77,7 +77,7 @@ def test_without_a_store_or_without_a_wish_everything_is_as_the_specs_say(tmp_pa
 
 
 def _parts(found):
-    return found.cases, found.told, found.notes
+    return found.cases, found.facts, found.notes
 
 
 def test_what_is_launched_is_code_and_not_words(tmp_path):

@@ -106,13 +106,13 @@ class CudaBackend(Backend):
     def _widths(self) -> dict[str, int]:
         """Return the clocks and widths that limit every rate, as a record keeps them, if the device reports them."""
         clock, memory_clock, bits = (int(self._attribute(*one)) for one in _ATTRIBUTES)
-        told = {
+        counts = {
             "memory_clock": 1000 * memory_clock,
             "memory_bus_bits": bits,
             "highest_sm_clock": 1000 * clock,
             "fp32_lanes": FP32_LANES.get(self._device.compute_capability, 0),
         }
-        return {name: number for name, number in told.items() if number}
+        return {name: number for name, number in counts.items() if number}
 
     def bounds(self) -> DeviceBounds:
         """Return the upper limits of the device's rates by its attributes."""

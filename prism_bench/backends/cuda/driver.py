@@ -31,8 +31,8 @@ def captured_nodes(stream: int, driver: Any = None) -> int | None:
     driver = driver or library()
     status, number, graph = ctypes.c_int(), ctypes.c_uint64(), ctypes.c_void_p()
     before, count, nodes = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
-    told = [ctypes.byref(one) for one in (status, number, graph, before, count)]
-    if not _asked(driver, "cuStreamGetCaptureInfo_v2", ctypes.c_void_p(stream), *told) or status.value != _CAPTURING:
+    results = [ctypes.byref(one) for one in (status, number, graph, before, count)]
+    if not _asked(driver, "cuStreamGetCaptureInfo_v2", ctypes.c_void_p(stream), *results) or status.value != _CAPTURING:
         return None
     return nodes.value if _asked(driver, "cuGraphGetNodes", graph, None, ctypes.byref(nodes)) else None
 

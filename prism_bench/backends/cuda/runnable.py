@@ -100,7 +100,7 @@ class CudaRunnable(Runnable):
             "spill_bytes": sum(one.spill_stores + one.spill_loads for one in used),
             "shared_bytes": max((one.shared_bytes for one in used), default=0),
             "launches": len(self._calls),
-            "plan": [_told(step) for step in self._steps],
+            "plan": [_step_text(step) for step in self._steps],
         }
 
     def __exit__(self, *exception: object) -> None:
@@ -206,7 +206,7 @@ class CudaRunnable(Runnable):
             call()
 
 
-def _told(step: Launch | Zero) -> str:
+def _step_text(step: Launch | Zero) -> str:
     """Return a step in short: two builds with the same steps and machine code are the same on the device."""
     if isinstance(step, Zero):
         return f"zero {step.name}"

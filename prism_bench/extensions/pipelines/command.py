@@ -113,7 +113,7 @@ def _launched(
     stages = [one.case for pipeline in pipelines(names) for one in placed(pipeline, label, catalogue)]
     found = configured(list(dict.fromkeys(stages)), backend, tuned)
     choices = {case.name: dict(case.choice) for case in found.cases if case.choice}
-    return replace(catalogue, choices=choices), dict(found.told)
+    return replace(catalogue, choices=choices), dict(found.facts)
 
 
 def _measured(

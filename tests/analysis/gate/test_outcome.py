@@ -138,7 +138,7 @@ def test_many_of_one_kind_are_one_alert():
     assert (None, "missed", 60) == (many.subject, many.kind, len(many.facts["cases"]))
     assert many.message.startswith("60 cases (softmax[n=0], softmax[n=1], softmax[n=2] and 57 more); the farthest, ")
     assert many.reproduce.endswith("--label S0 --filter softmax")
-    ledger = Ledger().with_told([many], "json", "now")
+    ledger = Ledger().with_sent([many], "json", "now")
     assert [] == ledger.news(told(61, commit="c" * 40), "json")
     assert 1 == len(ledger.news(told(80), "json"))
     assert 1 == len(ledger.news(told(60, software={"driver": "590"}), "json"))

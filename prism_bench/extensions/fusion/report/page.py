@@ -54,8 +54,8 @@ def _chains(context: SiteContext) -> list[tuple[KernelSpec, Chain]]:
 
 def _sources(context: SiteContext, kernels: Set[str]) -> Sources:
     """Return the newest record of this machine that timed a chain."""
-    told = [one for one in context.cases.values() if one.case.kernel in kernels and one.case.measurements]
-    newest = max(told, key=lambda one: one.created, default=None)
+    measured = [one for one in context.cases.values() if one.case.kernel in kernels and one.case.measurements]
+    newest = max(measured, key=lambda one: one.created, default=None)
     return Sources(newest.reading.record if newest else None, missing="no record of this machine timed a chain",
                    uncounted="'prism-bench fusion --emulate' counts it", latencies=_latencies(context),
                    counters=counters(str(context.places.profiles), context.machine))  # fmt: skip
