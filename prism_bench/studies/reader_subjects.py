@@ -7,6 +7,7 @@ must be made.
 
 import gzip
 import re
+import shutil
 import sqlite3
 import struct
 from collections import Counter
@@ -25,7 +26,6 @@ from prism_bench.profilers import ncu_csv, nsys_csv, nsys_sqlite, sanitizer, tim
 from prism_bench.profilers.chips import chips_in
 from prism_bench.profilers.timeline import Timeline
 from prism_bench.run_record import CaseResult, RunRecord
-from prism_bench.studies import small_captures
 from prism_bench.studies.bending import Bent, bend_bytes, bend_database, bend_json, bend_table
 
 Facts = dict[str, float]
@@ -33,6 +33,7 @@ Bender = Callable[[Path, Random], Bent]
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _SCALES = (1.0, 1e-9, 1e-6, 1e-3, 1e-2, 1e3, 1e6, 1e9)
 _WORK = {"CUPTI_ACTIVITY_KIND_KERNEL": 0, "CUPTI_ACTIVITY_KIND_MEMCPY": 1, "CUPTI_ACTIVITY_KIND_MEMSET": 2}
+_CAPTURES = Path(__file__).with_name("captures")  # small intact files, hand-made: nobody's captures are shipped
 
 
 @dataclass(frozen=True)
@@ -180,9 +181,29 @@ def _bend_list(path: Path, draw: Random) -> Bent:
     return draw.choice((bend_json, bend_bytes))(path.parent.parent / "benchmarks.json", draw)
 
 
-def _asv_list(folder: Path) -> Path:
-    small_captures.asv(folder)
-    return folder / "benchmarks.json"
+def captured(name: str, file: str) -> Callable[[Path], Path]:
+    """Return what copies the small captures of that name into a folder, and gives the path of `file` in it."""
+
+    def make(folder: Path) -> Path:
+        shutil.copytree(_CAPTURES / name, folder, dirs_exist_ok=True)
+        return folder / file
+
+    return make
+
+
+def nsys_export(folder: Path) -> Path:
+    """Write an SQLite export of nsys: five kernels, two copies, their calls and a range."""
+    path = folder / "export.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((_CAPTURES / "nsys_export.sql").read_text())
+    return path
+
+
+def _timeline_file(folder: Path) -> Path:
+    """Write a timeline as `ledger` keeps it."""
+    path = folder / "timeline.npz"
+    timeline_file.save(nsys_sqlite.read(nsys_export(folder)), path)
+    return path
 
 
 _TABLE, _JSON = (bend_table, bend_table, bend_bytes), (bend_json, bend_json, bend_json, bend_bytes)
@@ -201,20 +222,21 @@ def _exact(read: Callable[[Path], Facts], intact: Callable[[Path], Path]) -> Cal
 
 
 SUBJECTS = (
-    Subject("ncu, long CSV", small_captures.ncu_long, _TABLE, _ncu, numbers_in),
-    Subject("ncu, wide CSV", small_captures.ncu_wide, _TABLE, _ncu, numbers_in),
-    Subject("nsys stats, kernels", small_captures.nsys_kernels, _TABLE, _nsys_table, numbers_in),
-    Subject("nsys stats, trace", small_captures.nsys_trace, _TABLE, _nsys_trace, numbers_in),
-    Subject("nsys SQLite", small_captures.nsys_export, _EXPORT, lambda path: _timeline(nsys_sqlite.read(path)),
+    Subject("ncu, long CSV", captured("ncu_long", "ncu.csv"), _TABLE, _ncu, numbers_in),
+    Subject("ncu, wide CSV", captured("ncu_wide", "ncu.csv"), _TABLE, _ncu, numbers_in),
+    Subject("nsys stats, kernels", captured("nsys_kernels", "kernels.csv"), _TABLE, _nsys_table, numbers_in),
+    Subject("nsys stats, trace", captured("nsys_trace", "trace.csv"), _TABLE, _nsys_trace, numbers_in),
+    Subject("nsys SQLite", nsys_export, _EXPORT, lambda path: _timeline(nsys_sqlite.read(path)),
             _rows_of_export),
-    Subject("timeline", small_captures.timeline, (bend_bytes,), lambda path: _timeline(timeline_file.load(path)),
-            _exact(lambda path: _timeline(timeline_file.load(path)), small_captures.timeline)),
-    Subject("compute-sanitizer", small_captures.sanitizer_words, (bend_bytes,), _sanitizer, numbers_in),
-    Subject("table of counters", small_captures.counters, _TABLE, _counters, _anything),
-    Subject("asv, results", small_captures.asv, (*_JSON, _bend_list), _imported, numbers_in),
-    Subject("asv, list to write into", _asv_list, _JSON, _listed, _anything),
-    Subject("nvbench", small_captures.nvbench, (*_JSON, _bend_samples), _imported, numbers_in),
-    Subject("Google Benchmark", small_captures.google_benchmark, _JSON, _imported, numbers_in),
+    Subject("timeline", _timeline_file, (bend_bytes,), lambda path: _timeline(timeline_file.load(path)),
+            _exact(lambda path: _timeline(timeline_file.load(path)), _timeline_file)),
+    Subject("compute-sanitizer", captured("sanitizer_words", "words.txt"), (bend_bytes,), _sanitizer, numbers_in),
+    Subject("table of counters", captured("counters", "support.csv"), _TABLE, _counters, _anything),
+    Subject("asv, results", captured("asv", "bench-1/01234567-existing-py.json"), (*_JSON, _bend_list), _imported,
+            numbers_in),
+    Subject("asv, list to write into", captured("asv", "benchmarks.json"), _JSON, _listed, _anything),
+    Subject("nvbench", captured("nvbench", "out.json"), (*_JSON, _bend_samples), _imported, numbers_in),
+    Subject("Google Benchmark", captured("google_benchmark", "gbench.json"), _JSON, _imported, numbers_in),
 )  # fmt: skip
 
 
@@ -234,9 +256,4 @@ def sample_subjects(folder: Path) -> tuple[Subject, ...]:
 
 
 def _copied(path: Path) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        copy = folder / path.name
-        copy.write_bytes(path.read_bytes())
-        return copy
-
-    return make
+    return lambda folder: Path(shutil.copyfile(path, folder / path.name))

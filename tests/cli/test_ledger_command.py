@@ -62,7 +62,7 @@ def test_without_cupti_it_says_what_works(shell, toys, monkeypatch):
 
 
 def test_words_of_a_capture_are_no_markup(shell, tmp_path):
-    from prism_bench.studies.small_captures import nsys_export
+    from prism_bench.studies.reader_subjects import nsys_export
 
     path = nsys_export(tmp_path).rename(tmp_path / "odd [bold].sqlite")
     found = shell("ledger", "--from", path)
