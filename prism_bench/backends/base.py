@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -146,6 +146,13 @@ class Fork:
             self._flow.wait(0, end)
 
 
+class HeldBytes(NamedTuple):
+    """Device memory that this process holds: in live `arrays`, and `outside` of all arrays."""
+
+    arrays: int = 0
+    outside: int = 0
+
+
 class Backend(ABC):
     """Where cases run."""
 
@@ -165,6 +172,10 @@ class Backend(ABC):
     def answers(self) -> bool:
         """Return whether the device still works: after some errors nothing does until the process ends."""
         return True
+
+    def held_bytes(self, alone: bool) -> HeldBytes:
+        """Return the device memory that this process holds; what is outside of arrays only where it is `alone`."""
+        return HeldBytes()
 
     @abstractmethod
     def facts(self) -> dict:

@@ -5,7 +5,8 @@ The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the p
 `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `idles` (timed
 launches leave outputs as they find them), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
-time), `memory`; and `raises` (the words of an exception).
+time), `memory`; and `raises` (the words of an exception). `peers` holds the behaviours of library calls by name; theirs may
+hold two more faults: `leaks` (the bytes that each call loses) and `changes` (NumPy's error state, for good).
 PRISM_BENCH_NULL_GPU is the UUID of the GPU that it pretends to run on, for tests of what watches it.
 """
 
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.base import Backend, TimerFactories
+from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactories
 from prism_bench.backends.guard import HostGuard
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.case import Case
@@ -34,7 +35,7 @@ Behaviour = Mapping[str, Any]  # the behaviour of a case in a script; `_BEHAVIOU
 Script = Mapping[str, Behaviour]
 _BEHAVIOUR = (
     "seconds", "noise", "clock", "sass", "wrong", "nan", "unwritten", "skips", "idles", "shape", "mutates", "crash",
-    "hang", "fails", "memory", "raises",
+    "hang", "fails", "memory", "raises", "peers", "leaks", "changes",
 )  # fmt: skip
 
 
@@ -53,7 +54,9 @@ def _checked(script: object) -> Script:
     """Return the script if it is a table of behaviours that this backend knows; else raise ValueError."""
     if not isinstance(script, dict) or not all(isinstance(behaviour, dict) for behaviour in script.values()):
         raise ValueError("it holds no table of behaviours by pattern")
-    odd = sorted({word for behaviour in script.values() for word in behaviour} - set(_BEHAVIOUR))
+    peers = [_checked(behaviour["peers"]) for behaviour in script.values() if "peers" in behaviour]
+    behaviours = [behaviour for table in (script, *peers) for behaviour in table.values()]
+    odd = sorted({word for behaviour in behaviours for word in behaviour} - set(_BEHAVIOUR))
     if odd:
         raise ValueError(f"it scripts {', '.join(odd)}; known are {', '.join(_BEHAVIOUR)}")
     return script
@@ -67,6 +70,7 @@ class NullRunnable(NumpyRunnable):
         self._rng = np.random.default_rng(7)
         self._calls = 0
         self._verified = {}
+        self.leaked = 0
         super().__init__(case, inputs, special)
 
     def __call__(self) -> None:
@@ -76,6 +80,9 @@ class NullRunnable(NumpyRunnable):
             time.sleep(3600)
         if self._behaviour.get("raises"):
             raise RuntimeError(self._behaviour["raises"])
+        if self._behaviour.get("changes"):
+            np.seterr(divide="raise")
+        self.leaked += self._behaviour.get("leaks", 0)
         super().__call__()
         self._calls += 1
         self._results = {name: self._damaged(name, output) for name, output in self._results.items()}
@@ -125,7 +132,7 @@ class NullBackend(Backend):
     xp = np
 
     def __init__(self, script: Script | None = None) -> None:
-        self._script = script or {}
+        self._script, self._leaking = script or {}, list[NullRunnable]()
         self._numpy = NumpyBackend()
 
     @property
@@ -141,6 +148,18 @@ class NullBackend(Backend):
         if behaviour.get("memory"):
             raise MemoryError("wants 1 PB, scripted")
         return NullRunnable(case, inputs, self.special, behaviour)
+
+    def peers(self, case: Case) -> tuple[str, ...]:
+        return tuple(self._behaviour(case).get("peers", {}))
+
+    def prepare_peer(self, case: Case, name: str, runnable: Runnable) -> NullRunnable:
+        behaviour = self._behaviour(case)["peers"][name]
+        peer = NullRunnable(case, runnable.inputs, self.special, behaviour)
+        self._leaking += [peer] if behaviour.get("leaks") else []
+        return peer
+
+    def held_bytes(self, alone: bool) -> HeldBytes:
+        return HeldBytes(sum(peer.leaked for peer in self._leaking))
 
     def _behaviour(self, case: Case) -> Behaviour:
         return next((b for pattern, b in self._script.items() if _fits(case, _literal(pattern))), {})

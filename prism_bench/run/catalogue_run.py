@@ -15,6 +15,7 @@ from prism_bench.monitor.executions import Execution, ExecutionJournal
 from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import side_by_side, worth
 from prism_bench.run.orders import MeasuringOrder
+from prism_bench.run.peers import peers_without_time
 from prism_bench.run.places import HERE
 from prism_bench.run.record_builder import RunClock, RunSpan, combined, record_order, seconds_of
 from prism_bench.run.session import result_of
@@ -38,6 +39,7 @@ class Run(TaskDriver):
         self._journal = ExecutionJournal()
         self._done = self._total = 0
         self._spent: dict[str, float] = {}
+        self._avoided: dict[str, dict[str, str]] = {}  # by task, peers that have no time, and why
 
     def measure(self, cases: list[Case], timed: bool = True, others: Iterable[str] = ()) -> None:
         """Verify the edges of the cases' kernels (and of `others`) and the cases, time the right ones in every process.
@@ -85,6 +87,8 @@ class Run(TaskDriver):
         """Keep each result under its own name, since a task may be all edges of a kernel."""
         for result in results:
             self.results.setdefault(result.name, []).append(result)
+            if without_time := peers_without_time(result):
+                self._avoided[task] = without_time | self._avoided.get(task, {})
             if self.facts.get("uuid"):
                 self._journal.append(executions_of(result))
         self._done += 1
@@ -100,6 +104,14 @@ class Run(TaskDriver):
         for case in lost:
             result = result_of(case, death.status, f"{case.name}: {death.reason}")
             self.results.setdefault(case.name, []).append(result)
+
+    def avoid(self, death: WorkerDied, task: str) -> bool:
+        """Leave the peer out of all later processes; False where it was left out already."""
+        peers = self._avoided.setdefault(task, {})
+        if not death.peer or death.peer in peers:
+            return False
+        peers[death.peer] = death.peer_reason
+        return True
 
     def _shuffled(self, cases: Iterable[Case], process: int) -> list[str]:
         """Return the tasks of the cases: ceiling benchmarks first, since they raise the clocks; the rest shuffled."""
@@ -145,6 +157,7 @@ class Run(TaskDriver):
             "verifies": verifies,
             "tasks": tasks,
             "ahead": tasks if process == 0 and self._settings.lanes == 1 else [],
+            "avoid": {task: peers for task, peers in self._avoided.items() if not tasks or task in tasks},
         }
 
     def _written(self, cases: Iterable[CaseResult]) -> dict[str, int]:

@@ -29,9 +29,10 @@ class Progress:
 class TaskDriver:
     """Base of every run: drives tasks through worker processes and keeps the results of each case or task.
 
-    A worker that crashes or hangs costs its current task alone: another worker gets the rest. Subclasses define what
-    they do at the beginning of a task (`begin`), under which name they keep results (`keep`), and what they keep of a
-    task that died with its worker (`lose`).
+    A worker that crashes or hangs costs its current task alone: another worker gets the rest. Where a peer of the task
+    ended the worker, another worker does the task again without that peer. Subclasses define what they do at the
+    beginning of a task (`begin`), under which name they keep results (`keep`), what they keep of a task that died with
+    its worker (`lose`), and whether they can do it again without a peer (`avoid`).
     """
 
     def __init__(self, catalogue: Catalogue, backend: str, timeout: float, place: WorkerEnvironment = HERE) -> None:
@@ -67,6 +68,10 @@ class TaskDriver:
     def lose(self, death: WorkerDied, task: str) -> None:
         """Keep what is known of a task whose worker died."""
         raise NotImplementedError
+
+    def avoid(self, death: WorkerDied, task: str) -> bool:
+        """Leave out the peer that ended the worker from now on; False where the task cannot be done without it."""
+        return False
 
     def take(self, event: WorkerEvent, process: int, finished: list[str]) -> None:
         """Take one event of a worker; a task that ends with it is added to `finished`."""
@@ -109,10 +114,10 @@ class TaskDriver:
             self._bury(death, finished)
 
     def _bury(self, death: WorkerDied, finished: list[str]) -> None:
-        """Lose the task of a dead worker, unless it died between two tasks."""
+        """Lose the task of a dead worker, unless it died between two tasks, or a peer ended it that can be avoided."""
         if death.task is None:
             raise died_at_start(death, self._backend)
-        if death.task not in finished:
+        if death.task not in finished and not (death.peer and self.avoid(death, death.task)):
             finished.append(death.task)
             self.lose(death, death.task)
 

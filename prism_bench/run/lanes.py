@@ -9,7 +9,7 @@ from threading import Event, Thread
 from prism_bench.run.measuring import lacks_memory
 from prism_bench.run.places import HERE
 from prism_bench.workers.conversation import Conversation
-from prism_bench.workers.events import WorkerEvent
+from prism_bench.workers.events import JsonObject, WorkerEvent
 from prism_bench.workers.handle import WorkerEnvironment
 from prism_bench.workers.process import WorkerDied
 
@@ -86,7 +86,7 @@ def _drive(
                 break
             put({"begin": task})
             try:
-                results = worker.ask(task, timeout)
+                results = _answer(worker, task, timeout, put)
             except WorkerDied as death:
                 if death.task is None:
                     left.appendleft(task)
@@ -97,6 +97,19 @@ def _drive(
                 put({"facts": worker.facts})
                 put({"task": task, "results": results})
     put(None)
+
+
+def _answer(
+    worker: Conversation, task: str, timeout: float, put: Callable[[LaneEvent | None], None]
+) -> list[JsonObject]:
+    """Return the task's results; each peer that ends the worker is reported, and the task done again without it."""
+    while True:
+        try:
+            return worker.ask(task, timeout)
+        except WorkerDied as death:
+            if not worker.avoid(death):
+                raise
+            put(death)
 
 
 def _lacked_memory(event: WorkerEvent) -> bool:

@@ -1,4 +1,4 @@
-"""Measurement of one prepared case: its metrics, its peers, and the CPU."""
+"""Measurement of one prepared case: its metrics, those of a peer, and the CPU."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,21 +7,16 @@ from time import perf_counter
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.case import Case
-from prism_bench.errors import MeasurementInvalid, PrismBenchError
+from prism_bench.errors import MeasurementInvalid
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.measurement import Measurement, Sample
 from prism_bench.run.settings import Settings
-from prism_bench.run.stopwatch import phase
 from prism_bench.run.timed_launches import TimedLaunches
-from prism_bench.run.verification import compare_outputs
 from prism_bench.run.watcher import DeviceWatcher
-from prism_bench.tolerance import normwise
 from prism_bench.units import share_text
 
 OUT_OF_MEMORY = "out of memory"
 STICKY = ("illegal", "IllegalAddress", "launch failure", "LaunchFailed", "misaligned", "device-side assert")
-PEER_TOLERANCE = normwise(1e-3)
 WARM_UP = 3
 WARM_UP_SECONDS = 0.02  # what takes longer than this is warm after one call
 
@@ -40,41 +35,9 @@ def measure_kernel(
     return _measure(runnable, "kernel", settings, watcher, skipped=skipped, energy=spent, launches=launches)
 
 
-def measure_peers(
-    backend: Backend, runnable: Runnable, settings: Settings, watcher: DeviceWatcher, *, check: bool = True
-) -> list[Measurement]:
-    """Return every peer that can run here, on the same inputs by the same clock; a wrong peer has no time either.
-
-    `check` compares the peer's results with the reference first; later processes need not do it again.
-    """
-
-    def timed(name: str, peer: Runnable) -> list[Measurement]:
-        return _measure(peer, f"peer:{name}", settings, watcher)
-
-    return _with_peers(backend, runnable, settings, check, timed)
-
-
-def refused_peers(backend: Backend, runnable: Runnable, settings: Settings) -> list[Measurement]:
-    """Return an empty measurement with its reason for every peer that cannot run here or whose results are wrong."""
-    return _with_peers(backend, runnable, settings, True, lambda name, peer: [])
-
-
-def _with_peers(
-    backend: Backend, runnable: Runnable, settings: Settings, check: bool,
-    use: Callable[[str, Runnable], list[Measurement]],
-) -> list[Measurement]:  # fmt: skip
-    found: list[Measurement] = []
-    for name in backend.peers(runnable.case) if settings.peers else ():
-        try:
-            with phase(f"peer:{name}"), backend.prepare_peer(runnable.case, name, runnable) as peer:
-                if check:
-                    _check_peer(backend, runnable.case, peer)
-                found += use(name, peer)
-        except Exception as error:  # a library's failure is the peer's; the kernel keeps its times
-            if is_sticky(backend, error):
-                raise
-            found.append(empty("cold_time", f"peer:{name}", _first_line(error)))
-    return found
+def measure_peer(name: str, peer: Runnable, settings: Settings, watcher: DeviceWatcher) -> list[Measurement]:
+    """Return every metric that the peer `name` offers, by the same clocks as the kernel's."""
+    return _measure(peer, f"peer:{name}", settings, watcher)
 
 
 def measure_cpu(runnable: Runnable, settings: Settings) -> list[Measurement]:
@@ -165,20 +128,3 @@ def _warm_up(once: Callable[[], Sample]) -> None:
         once()
         if perf_counter() - started > WARM_UP_SECONDS:
             return
-
-
-def _check_peer(backend: Backend, case: Case, peer: Runnable) -> None:
-    peer()
-    outputs = peer.arrays([output.name for output in case.spec.outputs])
-    tolerance = case.spec.peer_tolerance or PEER_TOLERANCE
-    inputs = peer.inputs
-    for entry in compare_outputs(backend, case, inputs, outputs, 0, tolerance=tolerance):
-        if not entry["passed"]:
-            raise PrismBenchError(
-                f"its {entry['output']} differs from the reference by {entry.get('norm_error', 0):.2g}"
-            )
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__

@@ -7,7 +7,8 @@ class MeasuringOrder(TypedDict):
     """The order of a measuring worker.
 
     `process` 0 verifies, unless `verifies` decides that. The code of the tasks in `ahead` is compiled first. After an
-    order that is `open` come further tasks, one a line.
+    order that is `open` come further tasks, one a line. `avoid` names by task the peers that have no time, each with
+    its reason: they ended an earlier worker, or had no time there.
     """
 
     backend: str
@@ -19,6 +20,7 @@ class MeasuringOrder(TypedDict):
     tasks: NotRequired[list[str]]
     ahead: NotRequired[list[str]]
     open: NotRequired[bool]
+    avoid: NotRequired[dict[str, dict[str, str]]]
 
 
 class TaskOrder(TypedDict):

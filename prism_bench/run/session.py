@@ -1,6 +1,6 @@
 """Session of one measuring worker: verifies and times the cases that it gets."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from prism_bench.backends import Backend, Runnable
@@ -15,9 +15,8 @@ from prism_bench.run.measuring import (
     lacks_memory,
     measure_cpu,
     measure_kernel,
-    measure_peers,
-    refused_peers,
 )
+from prism_bench.run.peers import PeerPlan, PeerResults, PeerSpoiled, measure_peers
 from prism_bench.run.settings import Settings
 from prism_bench.run.stopwatch import CPU, KERNEL, VERIFYING, phase, running
 from prism_bench.run.timed_launches import TimedLaunches, TimedLaunchWrong
@@ -36,6 +35,8 @@ class MeasuringSession:
         """Without `verifies`, process 0 alone verifies."""
         self._verifies = process == 0 if verifies is None else verifies
         self.begun: Callable[[str], None] = lambda name: None  # gets each edge's name before it is verified
+        self.peer_begun: Callable[[str], None] = lambda name: None  # see `peers.PeerPlan.begun`
+        self.avoided: Mapping[str, Mapping[str, str]] = {}  # by task, peers that have no time, and why
         self._backend, self._catalogue, self._settings = backend, catalogue, settings
         self._process, self._timed = process, timed
         self.looking = 0.0  # seconds spent on verifying timed launches
@@ -78,6 +79,8 @@ class MeasuringSession:
         """Return the result of `work`, or how it failed; an error that makes the device useless ends the process."""
         try:
             return work()
+        except PeerSpoiled:
+            raise
         except MemoryError as error:
             return result_of(case, "skipped", f"{case.name}: {OUT_OF_MEMORY}: {error}")
         except (BackendUnavailable, CacheUnavailable) as error:
@@ -102,22 +105,26 @@ class MeasuringSession:
         if not passed(entries):
             return self._judged(runnable.case, entries)
         try:
-            measurements = self._measure(runnable) if self._timed else self._refused(runnable)
+            measurements = self._measure(runnable) if self._timed else []
         except TimedLaunchWrong as wrong:
             return self._judged(runnable.case, [*entries, wrong.entry])
-        return result_of(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
+        peers = self._peers(runnable)
+        measurements += [*peers.measurements, *self._on_cpu(runnable)]
+        result = result_of(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
+        return replace(result, peers=peers.facts)
 
     def _measure(self, runnable: Runnable) -> list[Measurement]:
         launches = self._launches(runnable)
         try:
             with phase(KERNEL):
-                measurements = measure_kernel(runnable, self._settings, self._watcher, self._process, launches)
+                return measure_kernel(runnable, self._settings, self._watcher, self._process, launches)
         finally:
             self.looking += launches.seconds
-        measurements += measure_peers(self._backend, runnable, self._settings, self._watcher, check=self._verifies)
-        on_cpu = self._process == 0 and self._backend.name == "cuda"
+
+    def _on_cpu(self, runnable: Runnable) -> list[Measurement]:
+        wanted = self._timed and self._process == 0 and self._backend.name == "cuda"
         with phase(CPU):
-            return measurements + (measure_cpu(runnable, self._settings) if on_cpu else [])
+            return measure_cpu(runnable, self._settings) if wanted else []
 
     def _launches(self, runnable: Runnable) -> TimedLaunches:
         """Return the launches that will be timed; another process verified them where this one does not."""
@@ -129,9 +136,13 @@ class MeasuringSession:
         launches.require_right()
         return launches
 
-    def _refused(self, runnable: Runnable) -> list[Measurement]:
-        """Return the peers that will have no time in the later processes, with the reason."""
-        return refused_peers(self._backend, runnable, self._settings) if self._verifies else []
+    def _peers(self, runnable: Runnable) -> PeerResults:
+        """Return the times of the peers; where nothing is timed, those that will have no time in later processes."""
+        if not self._timed and not self._verifies:
+            return PeerResults()
+        avoided = self.avoided.get(runnable.case.task, {})
+        plan = PeerPlan(self._settings, self._verifies, self._timed, avoided, self.peer_begun)
+        return measure_peers(self._backend, runnable, plan, self._watcher)
 
     def _judged(self, case: Case, entries: Sequence[Entry]) -> CaseResult:
         if passed(entries):

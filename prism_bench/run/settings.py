@@ -30,7 +30,8 @@ class Watching:
 class Settings:
     """Criteria by metric; `seeds` of verification; `processes` that measure; `timeout` in seconds for one case.
 
-    `lanes` processes verify side by side before anything is timed; with one, the first measuring process verifies.
+    `peer_timeout` is how many seconds a peer may take for each step (its set-up, its check, each metric) until it counts
+    as hung. `lanes` processes verify side by side before anything is timed; with one, the first measuring process verifies.
     Metrics of `smallest_only` are the same at every size, so S1 and S2 go without. A peer's time, which is shown as a
     ratio of two digits, needs `peer_precision` only.
     """
@@ -40,6 +41,7 @@ class Settings:
     seed: int = 0
     seeds: tuple[int, ...] = (0, 1)
     timeout: float = 180.0
+    peer_timeout: float = 60.0
     peers: bool = True
     cpu_baseline: bool = True
     criteria: dict[str, Criterion] = field(
@@ -81,10 +83,12 @@ class Settings:
 def to_plain(settings: Settings) -> dict[str, Any]:
     """Return the settings as plain values.
 
-    How a device is watched is included only where it was chosen: a worker of an older checkout does not know it.
+    How a device is watched and a peer's limit are included only where they were chosen: a worker of an older checkout
+    does not know them.
     """
-    plain = asdict(settings)
-    return plain if settings.watching != Watching() else {k: v for k, v in plain.items() if k != "watching"}
+    usual = Settings()
+    chosen = {key for key in ("watching", "peer_timeout") if getattr(settings, key) != getattr(usual, key)}
+    return {k: v for k, v in asdict(settings).items() if k not in ("watching", "peer_timeout") or k in chosen}
 
 
 def from_plain(plain: dict[str, Any]) -> Settings:

@@ -16,8 +16,9 @@ from prism_bench.catalogue import Catalogue, discover
 from prism_bench.monitor import watched
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.orders import MeasuringOrder
+from prism_bench.run.peers import PeerSpoiled
 from prism_bench.run.session import MeasuringSession
-from prism_bench.run.settings import PROTOCOL, from_plain
+from prism_bench.run.settings import PROTOCOL, Settings, from_plain
 from prism_bench.run_record import encode_case
 from prism_bench.strict_json import json_line
 from prism_bench.workers.child import end_with
@@ -44,10 +45,22 @@ def main() -> None:
             backend, catalogue, settings, process, order["timed"], verifies=verifies, sampler=sampler
         )
         session.begun = lambda case: write({"case": case})
+        session.peer_begun = lambda peer: write(_at_peer(peer, settings))
+        session.avoided = order.get("avoid", {})
         for task in _tasks(order):
             write({"begin": task})
-            write({"results": [encode_case(result) for result in session.task(task)]})
+            try:
+                results = session.task(task)
+            except PeerSpoiled as spoiled:
+                write({"spoiled": str(spoiled)})
+                os._exit(0)  # nothing of this process is of use: another one does the task again
+            write({"results": [encode_case(result) for result in results]})
     write({"end": True, "monitor": sampler.summary()} if device else {"end": True})
+
+
+def _at_peer(name: str, settings: Settings) -> WorkerEvent:
+    """Return the event of a peer's next step, which has a limit of its own; without a name, of the end of all peers."""
+    return {"peer": name, "within": settings.peer_timeout} if name else {"peer": ""}
 
 
 def _tasks(order: MeasuringOrder) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """A measuring worker that receives one task after the other; another one takes its place where it ends."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from prism_bench.strict_json import json_line
 from prism_bench.workers.events import JsonObject, WorkerEvent
-from prism_bench.workers.handle import START_SECONDS, WorkerEnvironment
-from prism_bench.workers.process import EventWorker, WorkerDied
+from prism_bench.workers.handle import WorkerEnvironment
+from prism_bench.workers.process import EventWorker, WorkerDied, WorkerPlace
 
 
 class Conversation:
@@ -15,7 +16,8 @@ class Conversation:
     """
 
     def __init__(self, order: Mapping[str, object], place: WorkerEnvironment) -> None:
-        self._order, self._place = {**order, "tasks": [], "open": True}, place
+        self._order: dict[str, Any] = {**order, "tasks": [], "open": True}
+        self._place = place
         self._process: EventWorker | None = None
         self._interrupted = False
         self.facts: JsonObject = {}
@@ -35,6 +37,15 @@ class Conversation:
             if fresh or death.task is not None or self._interrupted:
                 raise
         return self.ask(task, timeout)
+
+    def avoid(self, death: WorkerDied) -> bool:
+        """Let the next worker leave out the peer that ended the last one; False where no peer did, or this one twice."""
+        avoided: dict[str, dict[str, str]] = self._order.get("avoid", {})
+        if not death.task or not death.peer or death.peer in avoided.get(death.task, {}):
+            return False
+        peers = {**avoided.get(death.task, {}), death.peer: death.peer_reason}
+        self._order["avoid"] = {**avoided, death.task: peers}
+        return True
 
     def interrupt(self) -> None:
         """End the worker from another thread than the one that asks, which gets WorkerDied."""
@@ -57,19 +68,14 @@ class Conversation:
         return worker
 
     def _events(self, worker: EventWorker, task: str, timeout: float) -> Iterator[WorkerEvent]:
-        begun: str | None = None
-        case: str | None = None
-        limit = START_SECONDS
+        at = WorkerPlace(timeout)
         while True:
             try:
-                event = worker.receive(begun, limit)
+                event = worker.receive(at.task and task, at.limit)
             except WorkerDied as death:
-                death.case = case
-                raise
-            case = event.get("case")
+                raise at.located(death) from None
             self.facts = event.get("facts", self.facts)
-            if "begin" in event:
-                begun, limit = task, timeout
+            at.follow(event)
             yield event
 
     def _end(self) -> None:

@@ -14,6 +14,8 @@ class WorkerEvent(TypedDict, total=False):
     In the order in which they come: `facts` and `protocol` once the backend is open, `compiled` for each library that
     was compiled ahead, for each task `begin`, a `case` for each edge where the task is a kernel's edges, then `results`
     or `recorded`, and at the end `end` with `monitor` or `allocator`. `task` is added where several workers report.
+    `peer` is the peer that the worker is at from here on, empty after the last one; `within` is in how many seconds
+    the next event will come; `spoiled` is why the worker ends because of that peer.
     """
 
     facts: JsonObject
@@ -21,6 +23,9 @@ class WorkerEvent(TypedDict, total=False):
     compiled: int
     begin: str
     case: str
+    peer: str
+    within: float
+    spoiled: str
     results: list[JsonObject]
     recorded: str
     task: str

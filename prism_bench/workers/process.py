@@ -17,7 +17,8 @@ from prism_bench.workers.handle import START_SECONDS, WorkerEnvironment, WorkerP
 class WorkerDied(Exception):
     """The worker ended or was ended: `task` is what it was doing, `status` how it ended, `reason` why.
 
-    `case` is the edge that it was at, where the task is all edges of a kernel.
+    `case` is the edge that it was at, where the task is all edges of a kernel; `peer` the peer of a case. A peer that
+    made the worker end by a report of its own has the status `failed`.
     """
 
     def __init__(self, task: str | None, status: Status, reason: str) -> None:
@@ -25,6 +26,37 @@ class WorkerDied(Exception):
         self.task, self.reason = task, reason
         self.status: Status = status
         self.case: str | None = None
+        self.peer: str | None = None
+
+    @property
+    def peer_reason(self) -> str:
+        """Why the peer that the worker was at has no time."""
+        if self.status == "timed out":
+            return f"{self.reason}, so its process was ended"
+        return self.reason if self.status == "failed" else f"it crashed: {self.reason}"
+
+
+class WorkerPlace:
+    """What a worker is doing, by the events that came so far, and in how many seconds the next one has to come."""
+
+    def __init__(self, timeout: float) -> None:
+        self.task: str | None = None
+        self.limit, self._timeout = START_SECONDS, timeout
+        self._case: str | None = None
+        self._peer: str | None = None
+
+    def follow(self, event: WorkerEvent) -> None:
+        """Take an event; WorkerDied where the worker reports that a peer makes it end."""
+        if "spoiled" in event:
+            raise self.located(WorkerDied(self.task, "failed", event["spoiled"]))
+        self.task, self._case = event.get("begin", self.task), event.get("case")
+        self._peer = event.get("peer")
+        self.limit = min(self._timeout, event.get("within", self._timeout))
+
+    def located(self, death: WorkerDied) -> WorkerDied:
+        """Return the death with the edge or the peer that the worker was at."""
+        death.case, death.peer = self._case, self._peer or None
+        return death
 
 
 class EventWorker(WorkerProcess):
@@ -92,16 +124,13 @@ def work(order: Mapping[str, object], timeout: float, place: WorkerEnvironment) 
 
 
 def _events(worker: EventWorker, timeout: float) -> Iterator[WorkerEvent]:
-    task: str | None = None
-    case: str | None = None
-    limit = START_SECONDS
+    at = WorkerPlace(timeout)
     while True:
         try:
-            event = worker.receive(task, limit)
+            event = worker.receive(at.task, at.limit)
         except WorkerDied as death:
-            death.case = case
-            raise
-        task, case, limit = event.get("begin", task), event.get("case"), timeout
+            raise at.located(death) from None
+        at.follow(event)
         yield event
         if event.get("end"):
             return

@@ -1,10 +1,11 @@
 """The backend itself: one device, one stream, one harness."""
 
+import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from prism_bench.backends.base import Backend, Runnable, TimerFactories
+from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactories
 from prism_bench.backends.cuda.chip import FP32_LANES, DeviceBounds
 from prism_bench.backends.cuda.device import CudaDevice, describe, open_cupy, software
 from prism_bench.backends.cuda.flow import CudaFlow
@@ -73,6 +74,14 @@ class CudaBackend(Backend):
         except self.xp.cuda.runtime.CUDARuntimeError:
             return False
         return True
+
+    def held_bytes(self, alone: bool) -> HeldBytes:
+        pool, torch = self.xp.get_default_memory_pool(), sys.modules.get("torch")
+        live, kept = pool.used_bytes(), pool.total_bytes()
+        if torch is not None and torch.cuda.is_initialized():
+            live, kept = live + torch.cuda.memory_allocated(), kept + torch.cuda.memory_reserved()
+        free, total = self.xp.cuda.runtime.memGetInfo() if alone else (0, 0)
+        return HeldBytes(live, max(0, total - free - kept))
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> CudaRunnable:
         refusal = case.plan.refusal(self._device)

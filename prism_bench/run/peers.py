@@ -1,0 +1,212 @@
+"""Peers of one prepared case: each is set up, checked and timed alone, and costs nothing but its own cell."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from prism_bench.backends import Backend, Runnable
+from prism_bench.case import Case
+from prism_bench.errors import PrismBenchError, described
+from prism_bench.measurement import Measurement
+from prism_bench.peer import PeerFacts
+from prism_bench.run.measuring import empty, is_sticky, lacks_memory, measure_peer
+from prism_bench.run.peer_memory import HeldMemory
+from prism_bench.run.settings import Settings
+from prism_bench.run.verification import Entry, compare_outputs
+from prism_bench.run.watcher import DeviceWatcher
+from prism_bench.run_record import CaseResult
+from prism_bench.tolerance import normwise
+
+PEER_TOLERANCE = normwise(1e-3)
+LONGEST_REASON = 200  # characters
+_SUBJECT = "peer:"
+_FORMS = ("_compiled", "_autotuned")
+
+
+class PeerSpoiled(Exception):
+    """A peer left this process in a state that cannot be restored: another process does the case again without it."""
+
+
+@dataclass(frozen=True)
+class PeerPlan:
+    """How the peers of a case are treated.
+
+    `check` compares their results with the reference first; later processes need not do it again. Those in `avoided`
+    have no time, for the reason given there. `begun` gets the name of a peer before each of its steps, and an empty
+    one after the last peer.
+    """
+
+    settings: Settings
+    check: bool = True
+    timed: bool = True
+    avoided: Mapping[str, str] = field(default_factory=dict[str, str])
+    begun: Callable[[str], None] = lambda name: None
+
+
+@dataclass
+class PeerResults:
+    """The measurements of a case's peers, and by name what is known of each."""
+
+    measurements: list[Measurement] = field(default_factory=list[Measurement])
+    facts: dict[str, PeerFacts] = field(default_factory=dict[str, PeerFacts])
+
+
+def measure_peers(backend: Backend, runnable: Runnable, plan: PeerPlan, watcher: DeviceWatcher) -> PeerResults:
+    """Return the times of every peer, on the same inputs by the same clock; a peer without one has its reason.
+
+    Where the plan is not timed, peers are only checked. PeerSpoiled where a peer makes the process useless, and the
+    error itself where the device answers no more.
+    """
+    results = PeerResults()
+    names = backend.peers(runnable.case) if plan.settings.peers else ()
+    for name in names:
+        reason = plan.avoided.get(name)
+        turn = PeerTurn(backend, runnable, plan, watcher, name)
+        results.measurements += [_without_time(name, reason)] if reason else turn.take()
+        if turn.facts:
+            results.facts[name] = turn.facts
+    if names:
+        plan.begun("")
+    return results
+
+
+@dataclass
+class PeerTurn:
+    """One peer in one process, from its set-up to its end; the libraries' global state is restored after it."""
+
+    backend: Backend
+    runnable: Runnable
+    plan: PeerPlan
+    watcher: DeviceWatcher
+    name: str
+    facts: PeerFacts = field(default_factory=PeerFacts)
+
+    def take(self) -> list[Measurement]:
+        """Return the peer's measurements, or an empty one with the reason."""
+        from prism_bench.backends.cuda.library_state import LibraryState, ready
+
+        self.plan.begun(self.name)
+        try:
+            ready(self._library())
+        except Exception as error:  # it cannot be imported
+            return [_without_time(self.name, first_line(error))]
+        held, state = HeldMemory(self.backend, alone=self.plan.timed), LibraryState.now()
+        found, failure = self._used()
+        changed = state.restore()
+        if changed.lasting:
+            raise PeerSpoiled(f"it changed {changed.lasting[0]}, which could not be changed back")
+        leak = held.leak(self._use_once, lacked_memory=lacks_memory(failure or ""))
+        if leak:
+            raise PeerSpoiled(leak)
+        reason = failure or changed.reason
+        return [_without_time(self.name, reason)] if reason else found
+
+    def _used(self) -> tuple[list[Measurement], str | None]:
+        """Return the measurements of the peer, or why it has none; the error itself where the device is lost."""
+        try:
+            with self._prepared() as peer:
+                self.facts = facts_of(peer)
+                if self.plan.check:
+                    self.plan.begun(self.name)
+                    precision = _lesser_precision(self.backend, self.runnable.case, peer, self._is_strong())
+                    self.facts |= {"precision": precision} if precision else {}
+                self.plan.begun(self.name)
+                found = measure_peer(self.name, peer, self.plan.settings, self.watcher) if self.plan.timed else []
+                self.facts |= facts_of(peer)
+                return found, None
+        except Exception as error:  # a library's failure is the peer's; the kernel keeps its times
+            if is_sticky(self.backend, error):
+                raise
+            return [], first_line(error)  # the error itself would keep the peer's arrays
+
+    def _use_once(self) -> None:
+        """Set the peer up, call it and end it, and restore the libraries' state."""
+        from prism_bench.backends.cuda.library_state import LibraryState
+
+        self.plan.begun(self.name)
+        state = LibraryState.now()
+        try:
+            with self._prepared() as peer:
+                peer()
+        finally:
+            state.restore()
+
+    def _prepared(self) -> Runnable:
+        return self.backend.prepare_peer(self.runnable.case, self.name, self.runnable)
+
+    def _library(self) -> str | None:
+        """Return the name of the library that the peer asks for; None where the spec has no such peer."""
+        peers = self.runnable.case.spec.peers
+        name = next((name for name in _bases(self.name) if name in peers), None)
+        return self.runnable.case.spec.peer(name).library.name if name else None
+
+    def _is_strong(self) -> bool:
+        from prism_bench.libraries import LIBRARIES
+
+        library = self._library()
+        return library is not None and LIBRARIES[library].is_strong
+
+
+def peers_without_time(result: CaseResult) -> dict[str, str]:
+    """Return by name the peers of a result that have no time in any metric, with the reason."""
+    timed = {one.subject for one in result.measurements if one.samples}
+    cells = [one for one in result.measurements if one.subject.startswith(_SUBJECT) and one.subject not in timed]
+    return {one.subject.removeprefix(_SUBJECT): one.reason or "it has no samples" for one in reversed(cells)}
+
+
+def named(reason: str, name: str) -> str:
+    """Return the reason of an empty cell, which names the peer or its library, in at most 200 characters."""
+    library = next(iter(name.split("_")))
+    text = reason if library.lower() in reason.lower() else f"peer {name}: {reason}"
+    return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 3]}..."
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of what the error says, with its type unless it is one of this program."""
+    lines = described(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def facts_of(peer: Runnable) -> PeerFacts:
+    """Return what the peer's evidence tells of it, as a record keeps it."""
+    evidence = peer.evidence()
+    known = {key: evidence[key] for key in PeerFacts.__annotations__ if evidence.get(key) is not None}
+    return cast("PeerFacts", known)
+
+
+def _bases(name: str) -> list[str]:
+    """Return the names that a spec may have for the peer: its own, or the one whose form it is."""
+    return [name, *(name.removesuffix(form) for form in _FORMS if name.endswith(form))]
+
+
+def _without_time(name: str, reason: str) -> Measurement:
+    return empty("cold_time", f"{_SUBJECT}{name}", named(reason, name))
+
+
+def _lesser_precision(backend: Backend, case: Case, peer: Runnable, strong: bool) -> str | None:
+    """Return in words where the peer's results miss the kernel's tolerance; None where they pass it.
+
+    A PrismBenchError where they miss the peers' tolerance too, or where a `strong` library misses the kernel's.
+    """
+    peer()
+    outputs = peer.arrays([output.name for output in case.spec.outputs])
+    missed = _missed(compare_outputs(backend, case, peer.inputs, outputs, 0))
+    if missed is None:
+        return None
+    looser = case.spec.peer_tolerance or PEER_TOLERANCE
+    wrong = missed if strong else _missed(compare_outputs(backend, case, peer.inputs, outputs, 0, tolerance=looser))
+    if wrong:
+        raise PrismBenchError(_difference(wrong))
+    return _difference(missed, "the kernel is allowed ")
+
+
+def _missed(entries: list[Entry]) -> dict[str, Any] | None:
+    return next((entry for entry in entries if not entry["passed"]), None)
+
+
+def _difference(entry: Entry, allowed: str = "") -> str:
+    """Return by how much an output differs from the reference: its `y` differs from the reference by 0.1."""
+    if entry.get("error"):
+        return str(entry["error"])
+    text = f"its {entry['output']} differs from the reference by {entry.get('norm_error', 0):.2g}"
+    return f"{text}; {allowed}{entry['tolerance']}" if allowed else text
