@@ -5,8 +5,8 @@ The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the p
 `noise` (relative, 0.01), `clock` (Hz), `sass` (a hash), and faults, each true or false: `wrong`,
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `idles` (timed
 launches leave outputs as they find them), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
-time), `memory`; and `raises` (the words of an exception). `peers` holds the behaviours of library calls by name; theirs may
-hold two more faults: `leaks` (the bytes that each call loses) and `changes` (NumPy's error state, for good).
+time), `memory`; and `raises` (the words of an exception). `peers` holds the behaviours of library calls by name; these
+may hold two more faults: `leaks` (the bytes that each call loses) and `changes` (NumPy's error state, for good).
 PRISM_BENCH_NULL_GPU is the UUID of the GPU that it pretends to run on, for tests of what watches it.
 """
 

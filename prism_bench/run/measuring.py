@@ -35,9 +35,11 @@ def measure_kernel(
     return _measure(runnable, "kernel", settings, watcher, skipped=skipped, energy=spent, launches=launches)
 
 
-def measure_peer(name: str, peer: Runnable, settings: Settings, watcher: DeviceWatcher) -> list[Measurement]:
-    """Return every metric that the peer `name` offers, by the same clocks as the kernel's."""
-    return _measure(peer, f"peer:{name}", settings, watcher)
+def measure_peer(
+    name: str, peer: Runnable, settings: Settings, watcher: DeviceWatcher, step: Callable[[], None] = lambda: None
+) -> list[Measurement]:
+    """Return every metric that the peer `name` offers, by the same clocks; `step` is called before each of them."""
+    return _measure(peer, f"peer:{name}", settings, watcher, step=step)
 
 
 def measure_cpu(runnable: Runnable, settings: Settings) -> list[Measurement]:
@@ -70,12 +72,13 @@ def lacks_memory(text: str) -> bool:
 
 def _measure(
     runnable: Runnable, subject: str, settings: Settings, watcher: DeviceWatcher, *, skipped: Sequence[str] = (),
-    energy: bool = False, launches: TimedLaunches | None = None,
+    energy: bool = False, launches: TimedLaunches | None = None, step: Callable[[], None] = lambda: None,
 ) -> list[Measurement]:  # fmt: skip
     found: list[Measurement] = []
     for metric, set_up in runnable.timers().items():
         if metric in skipped:
             continue
+        step()
         try:
             once = set_up()
             found += _series(

@@ -12,6 +12,7 @@ from prism_bench.peer import PeerFacts
 from prism_bench.run.measuring import empty, is_sticky, lacks_memory, measure_peer
 from prism_bench.run.peer_memory import HeldMemory
 from prism_bench.run.settings import Settings
+from prism_bench.run.stopwatch import phase
 from prism_bench.run.verification import Entry, compare_outputs
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.run_record import CaseResult
@@ -104,20 +105,24 @@ class PeerTurn:
     def _used(self) -> tuple[list[Measurement], str | None]:
         """Return the measurements of the peer, or why it has none; the error itself where the device is lost."""
         try:
-            with self._prepared() as peer:
+            with phase(f"{_SUBJECT}{self.name}"), self._prepared() as peer:
                 self.facts = facts_of(peer)
                 if self.plan.check:
                     self.plan.begun(self.name)
                     precision = _lesser_precision(self.backend, self.runnable.case, peer, self._is_strong())
                     self.facts |= {"precision": precision} if precision else {}
-                self.plan.begun(self.name)
-                found = measure_peer(self.name, peer, self.plan.settings, self.watcher) if self.plan.timed else []
+                found = self._timed(peer) if self.plan.timed else []
                 self.facts |= facts_of(peer)
                 return found, None
         except Exception as error:  # a library's failure is the peer's; the kernel keeps its times
             if is_sticky(self.backend, error):
                 raise
             return [], first_line(error)  # the error itself would keep the peer's arrays
+
+    def _timed(self, peer: Runnable) -> list[Measurement]:
+        return measure_peer(
+            self.name, peer, self.plan.settings, self.watcher, step=lambda: self.plan.begun(self.name)
+        )
 
     def _use_once(self) -> None:
         """Set the peer up, call it and end it, and restore the libraries' state."""

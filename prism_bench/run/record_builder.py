@@ -11,6 +11,7 @@ from prism_bench import identity
 from prism_bench.catalogue import Catalogue
 from prism_bench.files import default_folder
 from prism_bench.measurement import Measurement, merged
+from prism_bench.peer import PeerFacts
 from prism_bench.run_record import CaseResult, RunRecord
 
 BUILT_IN = "built-in"  # the name of this package's catalogue in records
@@ -78,16 +79,53 @@ def record_order(case: CaseResult) -> tuple[str, ...]:
 
 
 def combined(results: Sequence[CaseResult]) -> CaseResult:
-    """Return one result of a case: the first process's facts, the samples of all, the status of the first failure."""
+    """Return one result of a case: the first process's facts, the samples of all, the status of the first failure.
+
+    A peer that has no time in one of the processes has none, and a note where its facts differ between them.
+    """
     bad = next((result for result in results if result.status != "ok"), None)
+    lost = dict(cell for result in reversed(results) for cell in _without_time(result).items())
+    notes = fact_notes([result.peers for result in results])
     groups: dict[tuple[str, str], list[Measurement]] = {}
-    for result in results:
-        for measurement in result.measurements:
+    for measurement in (one for result in results for one in result.measurements):
+        if measurement.subject not in lost:
             groups.setdefault((measurement.metric, measurement.subject), []).append(measurement)
-    measurements = () if bad else tuple(merged(parts) for parts in groups.values())
+    measurements = [*(merged(parts) for parts in groups.values()), *lost.values()]
+    noted = [replace(one, notes=(*one.notes, *notes.get(one.subject, ()))) for one in measurements]
     status, reason = (bad.status, bad.reason) if bad else ("ok", None)
-    spent = seconds_of(result.spent for result in results)
-    return replace(results[0], measurements=measurements, status=status, reason=reason, spent=spent)
+    return replace(
+        results[0], measurements=() if bad else tuple(noted), status=status, reason=reason,
+        peers=merged_facts([result.peers for result in results]),
+        spent=seconds_of(result.spent for result in results),
+    )  # fmt: skip
+
+
+def _without_time(result: CaseResult) -> dict[str, Measurement]:
+    """Return by subject the empty cell of each peer that has no time in any metric."""
+    timed = {one.subject for one in result.measurements if one.samples}
+    peers = [one for one in result.measurements if one.subject.startswith("peer:") and one.subject not in timed]
+    return {one.subject: one for one in reversed(peers)}
+
+
+def merged_facts(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, PeerFacts]:
+    """Return what all processes know of each peer; the first one's word counts where they differ."""
+    facts: dict[str, PeerFacts] = {}
+    for table in tables:
+        for name, known in table.items():
+            facts[name] = {**known, **facts.get(name, {})}
+    return facts
+
+
+def fact_notes(tables: Sequence[Mapping[str, PeerFacts]]) -> dict[str, list[str]]:
+    """Return by subject the notes on peers whose launches or version differ between the processes."""
+    notes: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for table in tables for name in table):
+        for fact in ("launches", "version"):
+            known: list[object] = [table.get(name, {}).get(fact) for table in tables]
+            values = list(dict.fromkeys(str(value) for value in known if value is not None))
+            if len(values) > 1:
+                notes.setdefault(f"peer:{name}", []).append(f"its processes differ in {fact}: {' and '.join(values)}")
+    return notes
 
 
 def seconds_of(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:

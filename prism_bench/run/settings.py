@@ -30,10 +30,10 @@ class Watching:
 class Settings:
     """Criteria by metric; `seeds` of verification; `processes` that measure; `timeout` in seconds for one case.
 
-    `peer_timeout` is how many seconds a peer may take for each step (its set-up, its check, each metric) until it counts
-    as hung. `lanes` processes verify side by side before anything is timed; with one, the first measuring process verifies.
-    Metrics of `smallest_only` are the same at every size, so S1 and S2 go without. A peer's time, which is shown as a
-    ratio of two digits, needs `peer_precision` only.
+    `peer_timeout` is how many seconds a peer may take for each step (its set-up, its check, each metric) before its
+    process is ended. `lanes` processes verify side by side before anything is timed; with one, the first measuring
+    process verifies. Metrics of `smallest_only` are the same at every size, so S1 and S2 go without. A peer's time,
+    which is shown as a ratio of two digits, needs `peer_precision` only.
     """
 
     processes: int = 3

@@ -39,7 +39,7 @@ class Conversation:
         return self.ask(task, timeout)
 
     def avoid(self, death: WorkerDied) -> bool:
-        """Let the next worker leave out the peer that ended the last one; False where no peer did, or this one twice."""
+        """Let later workers leave out the peer that ended the last one; False where no peer did, or it did so again."""
         avoided: dict[str, dict[str, str]] = self._order.get("avoid", {})
         if not death.task or not death.peer or death.peer in avoided.get(death.task, {}):
             return False

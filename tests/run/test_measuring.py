@@ -9,7 +9,8 @@ from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
 from prism_bench.measure import ClockGate, Criterion
 from prism_bench.measurement import Sample
-from prism_bench.run.measuring import measure_cpu, measure_kernel, measure_metric, measure_peers
+from prism_bench.run.measuring import measure_cpu, measure_kernel, measure_metric
+from prism_bench.run.peers import PeerPlan, measure_peers
 from prism_bench.run.settings import Settings
 from prism_bench.run.watcher import DeviceWatcher
 
@@ -36,7 +37,8 @@ def peers(offered, name="null", **settings):
     backend = Library({"*": {"seconds": 1e-6}})
     backend.offered, backend.name = offered, name
     with backend.prepare(CASE, CASE.inputs(0)) as runnable:
-        return measure_peers(backend, runnable, replace(SETTINGS, **settings), DeviceWatcher())
+        plan = PeerPlan(replace(SETTINGS, **settings))
+        return measure_peers(backend, runnable, plan, DeviceWatcher()).measurements
 
 
 def test_a_right_peer_is_timed_by_the_same_metrics():
@@ -50,16 +52,17 @@ def test_a_right_peer_is_timed_by_the_same_metrics():
 def test_a_wrong_peer_has_no_time_and_a_reason():
     wrong = peers(2)[-1]
     assert ("peer:wrong", (), False) == (wrong.subject, wrong.processes, wrong.valid)
-    assert wrong.reason.startswith("its y differs from the reference by ")
+    assert wrong.reason.startswith("peer wrong: its y differs from the reference by ")
 
 
 def test_a_failing_peer_has_an_empty_cell_with_the_first_line_of_its_reason():
     broken = peers(3)[-1]
-    assert ("peer:broken", (), "no library here") == (broken.subject, broken.processes, broken.reason)
+    reason = "peer broken: ImportError: no library here"
+    assert ("peer:broken", (), reason) == (broken.subject, broken.processes, broken.reason)
 
 
 def test_a_peer_that_spoils_the_device_ends_the_process():
-    assert "cudaErrorIllegalAddress" == peers(4)[-1].reason
+    assert "peer sticky: RuntimeError: cudaErrorIllegalAddress" == peers(4)[-1].reason
     with pytest.raises(RuntimeError, match="IllegalAddress"):
         peers(4, name="cuda")
 

@@ -1,0 +1,172 @@
+"""Global state of the libraries around a peer: remembered before it, compared and restored after it."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from prism_bench.backends.cuda.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS, GlobalFlag, first_change
+from prism_bench.errors import BackendUnavailable
+from prism_bench.libraries import LIBRARIES
+
+FLAGS = (*ATTRIBUTES, *FUNCTIONS, *OTHERS)
+CONFIGURATIONS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+_PASSES = 3  # a flag that shows another one's value may change it when it is written
+_MOST_NAMES = 3
+_UNREADABLE = object()
+
+
+@dataclass(frozen=True)
+class StateChange:
+    """Flags that a peer changed, as reasons name them; those in `lasting` could not be restored."""
+
+    names: Sequence[str] = ()
+    lasting: Sequence[str] = ()
+
+    @property
+    def reason(self) -> str | None:
+        """Why the peer has no time; None where it changed nothing that counts."""
+        if not self.names:
+            return None
+        more = len(self.names) - _MOST_NAMES
+        listed = " and ".join([*self.names[:_MOST_NAMES], *([f"{more} more"] if more > 0 else [])])
+        return f"it changed {listed} and left {'it' if len(self.names) == 1 else 'them'} so"
+
+
+@dataclass(frozen=True)
+class _Change:
+    flag: GlobalFlag
+    before: Any
+    now: Any
+
+    @property
+    def name(self) -> str:
+        return self.flag.name + (self.flag.detail(self.before, self.now) if self.now is not _UNREADABLE else "")
+
+
+class LibraryState:
+    """The values of all flags of those libraries that are loaded."""
+
+    def __init__(self, values: Sequence[tuple[GlobalFlag, Any]]) -> None:
+        self._values = values
+
+    @classmethod
+    def now(cls) -> "LibraryState":
+        """Return the current state."""
+        values = [(flag, _value(flag)) for flag in loaded_flags()]
+        return cls([(flag, value) for flag, value in values if value is not _UNREADABLE])
+
+    def restore(self) -> StateChange:
+        """Restore what has changed, and return what that was."""
+        changed = first = self._changes()
+        for _ in range(_PASSES):
+            for change in changed:
+                _write(change.flag, change.before)
+            changed = self._changes() if changed else []
+        names = {change.flag.name for change in first}
+        findings = [change for change in first if not change.flag.quiet and change.flag.after not in names]
+        return StateChange([one.name for one in findings], [one.name for one in changed if not one.flag.quiet])
+
+    def _changes(self) -> list[_Change]:
+        pairs = [_Change(flag, before, _value(flag)) for flag, before in self._values]
+        return [pair for pair in pairs if not _same(pair.before, pair.now)]
+
+
+def ready(name: str | None) -> None:
+    """Import a library of the registry and set it up as peers find it: no TF32, no gradients, the current stream.
+
+    BackendUnavailable where it is not installed. Without a name nothing happens.
+    """
+    if name is None:
+        return
+    library = LIBRARIES[name]
+    if not library.is_installed():
+        raise BackendUnavailable(library.why_absent)
+    import_module(library.arrays)
+    import_module(library.module)
+    if library.arrays == "torch":
+        _ready_torch(sys.modules["torch"])
+
+
+def loaded_flags() -> Iterator[GlobalFlag]:
+    """Yield the flags of the libraries that are loaded, in the order in which they are restored."""
+    yield from (flag for flag in FLAGS if flag.module in sys.modules)
+    for name in CONFIGURATIONS:
+        if name in sys.modules:
+            yield from _configuration(sys.modules[name])
+    if "jax" in sys.modules:
+        yield from _jax_flags(sys.modules["jax"])
+    if "triton.knobs" in sys.modules:
+        yield from _triton_knobs(sys.modules["triton.knobs"])
+
+
+def _ready_torch(torch: ModuleType) -> None:
+    for name in CONFIGURATIONS:
+        import_module(name)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.set_grad_enabled(False)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None:
+        torch.cuda.set_stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
+
+
+def _configuration(module: Any) -> Iterator[GlobalFlag]:
+    """Yield each key of a configuration of torch's compilers; an alias is the key of another one."""
+    for key, entry in module._config.items():
+        if getattr(entry, "alias", None) is None:
+            yield _key_of(module, key)
+
+
+def _key_of(module: Any, key: str) -> GlobalFlag:
+    def read() -> Any:
+        value = getattr(module, key)
+        return deepcopy(value) if isinstance(value, list | dict | set) else value
+
+    return GlobalFlag(f"{module.__name__}.{key}", module.__name__, read, lambda value: setattr(module, key, value))
+
+
+def _jax_flags(jax: Any) -> Iterator[GlobalFlag]:
+    def flag(key: str) -> GlobalFlag:
+        read, write = lambda: jax.config.values[key], lambda value: jax.config.update(key, value)
+        return GlobalFlag(f"jax.config.{key}", "jax", read, write)
+
+    yield from map(flag, jax.config.values)
+
+
+def _triton_knobs(knobs: Any) -> Iterator[GlobalFlag]:
+    """Yield each group of Triton's knobs; what is set there by a program is in the attributes of the group."""
+
+    def flag(name: str, group: Any) -> GlobalFlag:
+        def write(values: dict[str, Any]) -> None:
+            vars(group).clear()
+            vars(group).update(values)
+
+        return GlobalFlag(f"triton.knobs.{name}", "triton", lambda: dict(vars(group)), write, detail=first_change)
+
+    yield from (flag(name, group) for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs))
+
+
+def _value(flag: GlobalFlag) -> Any:
+    """Return the flag's value; `_UNREADABLE` where this version has no such flag, or cannot tell its value."""
+    try:
+        return flag.read()
+    except Exception:  # a library may raise anything here, and what it raises is part of its state
+        return _UNREADABLE
+
+
+def _write(flag: GlobalFlag, value: Any) -> None:
+    try:
+        flag.write(value)
+    except Exception:  # what could not be restored is noticed when it is read again
+        return
+
+
+def _same(before: Any, now: Any) -> bool:
+    try:
+        return before is now or bool(before == now)
+    except Exception:  # values without a truth of their equality, such as arrays
+        return False
