@@ -144,7 +144,9 @@ class NullBackend(Backend):
         return facts | ({"uuid": os.environ[GPU]} if os.environ.get(GPU) else {})
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> NullRunnable:
-        behaviour = self._behaviour(case)
+        return self._prepared(case, inputs, self._behaviour(case))
+
+    def _prepared(self, case: Case, inputs: Mapping[str, InputArray], behaviour: Behaviour) -> NullRunnable:
         if behaviour.get("memory"):
             raise MemoryError("wants 1 PB, scripted")
         return NullRunnable(case, inputs, self.special, behaviour)
@@ -154,7 +156,7 @@ class NullBackend(Backend):
 
     def prepare_peer(self, case: Case, name: str, runnable: Runnable) -> NullRunnable:
         behaviour = self._behaviour(case)["peers"][name]
-        peer = NullRunnable(case, runnable.inputs, self.special, behaviour)
+        peer = self._prepared(case, runnable.inputs, behaviour)
         self._leaking += [peer] if behaviour.get("leaks") else []
         return peer
 
