@@ -88,7 +88,7 @@ class PeerTurn:
 
         self.plan.begun(self.name)
         try:
-            ready(self._library())
+            ready(self.library())
         except Exception as error:  # it cannot be imported
             return [_without_time(self.name, first_line(error))]
         held, state = HeldMemory(self.backend, alone=self.plan.timed), LibraryState.now()
@@ -109,7 +109,7 @@ class PeerTurn:
                 self.facts = facts_of(peer)
                 if self.plan.check:
                     self.plan.begun(self.name)
-                    precision = _lesser_precision(self.backend, self.runnable.case, peer, self._is_strong())
+                    precision = _lesser_precision(self.backend, self.runnable.case, peer, self.is_strong())
                     self.facts |= {"precision": precision} if precision else {}
                 found = self._timed(peer) if self.plan.timed else []
                 self.facts |= facts_of(peer)
@@ -139,16 +139,17 @@ class PeerTurn:
     def _prepared(self) -> Runnable:
         return self.backend.prepare_peer(self.runnable.case, self.name, self.runnable)
 
-    def _library(self) -> str | None:
+    def library(self) -> str | None:
         """Return the name of the library that the peer asks for; None where the spec has no such peer."""
         peers = self.runnable.case.spec.peers
         name = next((name for name in _bases(self.name) if name in peers), None)
         return self.runnable.case.spec.peer(name).library.name if name else None
 
-    def _is_strong(self) -> bool:
+    def is_strong(self) -> bool:
+        """Return whether the library is one of the strong ones, whose results pass the kernel's own tolerance."""
         from prism_bench.libraries import LIBRARIES
 
-        library = self._library()
+        library = self.library()
         return library is not None and LIBRARIES[library].is_strong
 
 

@@ -1,14 +1,33 @@
 """A bad peer costs its own cell, with the reason, whatever it does to its process; the others keep their times."""
 
-import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from prism_bench.backends.base import HeldBytes
 from prism_bench.backends.null import NullBackend
-from prism_bench.run.peers import LONGEST_REASON, PeerPlan, PeerSpoiled, measure_peers, named
+from prism_bench.catalogue import discover
+from prism_bench.libraries import LIBRARIES
+from prism_bench.measurement import Measurement
+from prism_bench.peer import PeerFacts
+from prism_bench.run.catalogue_run import Run
+from prism_bench.run.peer_memory import HeldMemory
+from prism_bench.run.peers import (
+    LONGEST_REASON,
+    PeerPlan,
+    PeerSpoiled,
+    PeerTurn,
+    measure_peers,
+    named,
+    peers_without_time,
+)
+from prism_bench.run.record_builder import combined
+from prism_bench.run.session import result_of
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.workers.process import WorkerDied
+from tests.run.conftest import TOYS
 from tests.run.test_measuring import CASE, SETTINGS
 
 GOOD = {"seconds": 2e-6}
@@ -55,3 +74,183 @@ def test_a_bad_peer_costs_its_cell_and_nothing_else(cells, monkeypatch, lanes, b
     assert found["peer:bad"].reason.startswith(reason)
     assert 1 == len([one for one in result.measurements if one.subject == "peer:bad"])
     assert 2 == len(result.verification)
+
+
+def taken(peers, backend=NullBackend, **plan):
+    """The results of the planted peers in this process."""
+    backend = backend({"*": {"peers": peers}})
+    with backend.prepare(CASE, CASE.inputs(0)) as runnable:
+        return measure_peers(backend, runnable, PeerPlan(SETTINGS, **plan), DeviceWatcher())
+
+
+def test_what_a_peer_changed_is_restored_before_the_next_one():
+    with np.errstate(divide="warn"):
+        results = taken({"bad": {"changes": True}, "good": GOOD})
+        assert "warn" == np.geterr()["divide"]
+    assert [False, True] == [one.valid for one in results.measurements if one.metric == "cold_time"]
+
+
+def test_what_a_peer_changed_before_it_raised_is_restored_and_the_error_is_the_reason():
+    with np.errstate(divide="warn"):
+        (cell,) = taken({"bad": {"changes": True, "wrong": True}}).measurements
+        assert "warn" == np.geterr()["divide"]
+    assert cell.reason.startswith("peer bad: its y differs")
+
+
+def test_a_leak_ends_the_process_with_the_bytes():
+    with pytest.raises(PeerSpoiled, match=r"it leaks: 6.00 MB of device memory are still held"):
+        taken({"bad": {"leaks": 2_000_000}})
+
+
+def test_a_workspace_that_is_kept_once_is_no_leak(monkeypatch):
+    held = iter([0, 64, 64, 64, 64, 64, 64, 64])
+    monkeypatch.setattr(NullBackend, "held_bytes", lambda self, alone: HeldBytes(next(held) << 20))
+    assert all(one.valid for one in taken({"good": GOOD}).measurements)
+
+
+def test_memory_outside_of_arrays_counts_from_what_the_driver_loads(monkeypatch):
+    monkeypatch.setattr(NullBackend, "held_bytes", lambda self, alone: HeldBytes(0, next(held) << 20))
+    held = iter([0, 30])
+    assert all(one.valid for one in taken({"good": GOOD}).measurements)
+    held = iter(range(0, 400, 40))
+    with pytest.raises(PeerSpoiled, match="it leaks"):
+        taken({"good": GOOD})
+
+
+@pytest.mark.parametrize(("held", "leaks"), [(200, False), (300, True)])
+def test_a_peer_that_lacked_memory_leaks_where_it_keeps_more_than_a_workspace(monkeypatch, held, leaks):
+    kept = HeldMemory(NullBackend(), alone=True)
+    monkeypatch.setattr(NullBackend, "held_bytes", lambda self, alone: HeldBytes(held << 20))
+    assert leaks is (kept.leak(lambda: pytest.fail("it is not used again"), lacked_memory=True) is not None)
+
+
+def test_an_avoided_peer_is_not_touched_and_has_its_reason():
+    results = taken({"bad": {"crash": True}}, avoided={"bad": "it crashed: killed by signal 6"})
+    (cell,) = results.measurements
+    assert ("peer bad: it crashed: killed by signal 6", ()) == (cell.reason, cell.processes)
+    assert {} == results.facts
+
+
+def test_each_step_of_a_peer_is_announced_and_the_end_of_all():
+    steps = []
+    taken({"a": GOOD, "b": GOOD}, begun=steps.append)
+    assert ["a", "b", ""] == list(dict.fromkeys(steps))
+    assert 4 == steps.count("a")  # its set-up, its check, and two metrics
+    steps.clear()
+    taken({}, begun=steps.append)
+    assert [] == steps
+
+
+def test_peers_that_are_only_checked_have_no_times():
+    results = taken({"good": GOOD, "bad": {"wrong": True}}, timed=False)
+    assert ["peer:bad"] == [one.subject for one in results.measurements]
+
+
+class Rough(NullBackend):
+    """Peers whose results are off by a relative error."""
+
+    off = 0.0
+    library = "torch"
+
+    def prepare_peer(self, case, name, runnable):
+        peer = super().prepare_peer(case, name, runnable)
+        exact = peer.arrays
+        peer.arrays = lambda names: {key: value * (1 + self.off) for key, value in exact(names).items()}
+        peer.evidence = lambda: {"library": self.library, "version": "1.2", "launches": 3, "sass": "abc"}
+        return peer
+
+
+def rough(off, monkeypatch, strong=False):
+    monkeypatch.setattr(Rough, "off", off)
+    monkeypatch.setattr("prism_bench.run.peers.PeerTurn.is_strong", lambda self: strong)
+    results = taken({"good": GOOD}, Rough)
+    return results.measurements, results.facts["good"]
+
+
+def test_a_peer_within_the_kernels_tolerance_has_no_remark(monkeypatch):
+    measurements, facts = rough(0.0, monkeypatch)
+    assert ({"library": "torch", "version": "1.2", "launches": 3}, True) == (facts, measurements[0].valid)
+
+
+def test_a_peer_that_passes_the_looser_tolerance_only_keeps_its_time_and_says_how_imprecise_it_is(monkeypatch):
+    measurements, facts = rough(5e-4, monkeypatch)
+    assert measurements[0].valid
+    assert "its y differs from the reference by 0.0005; the kernel is allowed " in facts["precision"]
+
+
+def test_a_peer_of_a_strong_library_must_pass_the_kernels_tolerance(monkeypatch):
+    measurements, facts = rough(5e-4, monkeypatch, strong=True)
+    assert ("peer good: its y differs from the reference by 0.0005", False) == (
+        measurements[0].reason, measurements[0].valid
+    )  # fmt: skip
+    assert "precision" not in facts
+
+
+def test_the_libraries_of_the_extra_are_strong_and_torch_is_not():
+    assert {"torch": False, "cupy": False} == {name: LIBRARIES[name].is_strong for name in ("torch", "cupy")}
+
+
+def test_a_library_that_is_not_installed_is_named(monkeypatch):
+    absent = replace(LIBRARIES["torch"], module="no_such_module")
+    monkeypatch.setattr("prism_bench.backends.cuda.library_state.LIBRARIES", {"torch": absent})
+    monkeypatch.setattr("prism_bench.run.peers.PeerTurn.library", lambda self: "torch")
+    (cell,) = taken({"torch": GOOD}).measurements
+    assert "torch is not installed (pip install 'prism-bench[peers]')" == cell.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "library"), [("torch", "torch"), ("torch_compiled", "torch"), ("torch_autotuned", "torch"), ("x", None)]
+)
+def test_the_library_of_a_form_is_that_of_its_peer(name, library):
+    case = replace(CASE, spec=replace(CASE.spec, peers={"torch": lambda x, torch: 2 * x}))
+    turn = PeerTurn(NullBackend(), SimpleNamespace(case=case), PeerPlan(SETTINGS), DeviceWatcher(), name)
+    assert library == turn.library()
+
+
+def test_a_reason_names_its_peer_once_and_stays_short():
+    assert "peer torch_compiled: it hangs" == named("it hangs", "torch_compiled")
+    assert "it changed torch.set_default_dtype" == named("it changed torch.set_default_dtype", "torch_compiled")
+    assert LONGEST_REASON == len(named("x" * 1000, "torch"))
+
+
+def cell(subject, *processes, metric="cold_time", reason=None):
+    return Measurement(metric, subject, processes, valid=not reason, reason=reason)
+
+
+def result(*measurements, **facts):
+    case = result_of(CASE, "ok", None, measurements=measurements)
+    return replace(case, peers={"torch": PeerFacts(**facts)} if facts else {})
+
+
+def test_a_peer_without_a_time_in_one_process_has_none():
+    timed = result(cell("kernel", (1.0,)), cell("peer:torch", (2.0,)), cell("peer:torch", (3.0,), metric="hot_time"))
+    lost = result(cell("kernel", (1.0,)), cell("peer:torch", reason="torch raised"))
+    whole = combined([timed, lost, timed])
+    assert 3 == len(whole.measurement("cold_time").processes)
+    assert [("cold_time", (), "torch raised")] == [
+        (one.metric, one.processes, one.reason) for one in whole.measurements if one.subject == "peer:torch"
+    ]
+
+
+def test_a_metric_that_one_process_lacks_costs_that_process_alone():
+    once = result(cell("peer:torch", (2.0,)), cell("peer:torch", metric="hot_time", reason="no graph"))
+    assert {} == peers_without_time(once)
+    assert 2 == len(combined([once, once]).measurement("cold_time", "peer:torch").processes)
+
+
+def test_the_facts_of_all_processes_become_one_and_their_differences_a_note():
+    first = result(cell("peer:torch", (2.0,)), library="torch", launches=3, precision="less")
+    other = result(cell("peer:torch", (2.0,)), library="torch", launches=5, version="2.11")
+    whole = combined([first, other])
+    assert {"library": "torch", "launches": 3, "precision": "less", "version": "2.11"} == whole.peers["torch"]
+    assert ("its processes differ in launches: 3 and 5",) == whole.measurement("cold_time", "peer:torch").notes
+
+
+def test_a_peer_that_ends_its_worker_twice_ends_the_case():
+    run = Run(discover(TOYS), "null", SETTINGS)
+    death = WorkerDied("double[n=1000]", "crashed", "the process ended (exit status 3)")
+    death.peer = "bad"
+    assert [True, False] == [run.avoid(death, SCENE), run.avoid(death, SCENE)]
+    run.results.clear()
+    run.follow([death], 0, finished := [])
+    assert ([SCENE], "crashed") == (finished, run.results[SCENE][0].status)
