@@ -11,6 +11,8 @@ from prism_bench.libraries import LIBRARIES, Library
 Form = Literal["library", "eager", "compiled", "autotuned"]
 PeerKind = Literal["library kernel", "compiled", "eager chain"]
 
+AUTOTUNED_LABELS = ("S1", "S2")  # at S0 the launch overhead decides, and an autotuned form takes seconds to compile
+
 
 @dataclass(frozen=True)
 class Peer:
@@ -48,6 +50,7 @@ class PeerFacts(TypedDict, total=False):
     """What a run record tells of a peer beside its times.
 
     `calls` counts the library's operators in one call, `launches` the work items that one call enqueues on the device.
+    `breaks` counts the places where a compiled peer's graph broke, so that Python ran between its parts.
     `precision` says where its results are less precise than the kernel's tolerance allows.
     """
 
@@ -57,6 +60,7 @@ class PeerFacts(TypedDict, total=False):
     kind: PeerKind
     calls: int
     launches: int
+    breaks: int
     poor: str
     work: str
     precision: str

@@ -39,7 +39,6 @@ from ..include.gaussian import divergence, likelihood_size, log_likelihood, spre
 from ..include.gemv import launches as products
 from ..include.gemv import splits as product_splits
 from ..include.map_arrays import MOST_BLOCKS, NUMBERS, ROUNDING, launch_map, sum_launch
-from ..include.torch_peers import compiled
 from ..include.xla_peers import by_xla
 
 # Memory-bound by J, which is most of the bytes at S1: there fusion saves little but launches, at S0 all but one launch.
@@ -281,7 +280,6 @@ def jax_chain(
 
 PEERS = {
     "torch": torch_chain,
-    "torch_compiled": compiled(torch_chain),
     "jax": Peer(by_xla(jax_chain), prepares=True),
 }
 IN_DOUBLE = {name: peer for name, peer in PEERS.items() if name != "jax"}  # which has float64 only on request

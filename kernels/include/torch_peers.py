@@ -1,35 +1,35 @@
-"""Forms of a PyTorch peer: as torch.compile makes it, and with TF32 operands. Each asks for what the peer asks for."""
+"""Forms of a PyTorch peer that a spec names: with TF32 operands. It asks for what the peer asks for."""
 
-from collections.abc import Callable
-from functools import cache, partial
-from inspect import signature
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
 from types import ModuleType
 from typing import Any
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled when it is first called in a process: the strongest call that a user gets without writing a kernel."""
-
-    @cache
-    def made(torch: ModuleType) -> Any:
-        return torch.compile(partial(function, torch), dynamic=False)
-
-    def peer(torch: ModuleType, **given: Any) -> Any:
-        return made(torch)(**given)
-
-    peer.__signature__ = signature(function)
-    return peer
-
-
 def in_tf32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """With products of float32 matrices in TF32, which PyTorch does only on request."""
+    """With products of float32 matrices in TF32, which PyTorch does only on request.
 
+    What compiles the peer finds the function as `__wrapped__`, and what it runs within as `surroundings`: a compiled
+    graph cannot set the flag itself.
+    """
+
+    @wraps(function)
     def peer(torch: ModuleType, **given: Any) -> Any:
-        torch.backends.cuda.matmul.allow_tf32 = True
-        try:
-            return function(torch, **given)
-        finally:
-            torch.backends.cuda.matmul.allow_tf32 = False
+        with tf32_allowed(torch):
+            return function(torch=torch, **given)
 
-    peer.__signature__ = signature(function)
+    peer.surroundings = tf32_allowed
     return peer
+
+
+@contextmanager
+def tf32_allowed(torch: ModuleType) -> Generator[None]:
+    """Allow TF32 in products; afterwards the flag is as it was."""
+    products = torch.backends.cuda.matmul
+    before = products.allow_tf32
+    products.allow_tf32 = True
+    try:
+        yield
+    finally:
+        products.allow_tf32 = before

@@ -50,7 +50,6 @@ program = FusionProgram(
         ),
     ),
     peers={"torch": torch_gemv_sum},
-    compiled=("torch",),
     by_hand=ByHand("fused_gemv_operations<{}>"),
     replaces=("gemv", "axpby", "reduce_sum"),
 )

@@ -46,7 +46,6 @@ program = FusionProgram(
         Workload(batch=129, inputs=9, outputs=132, tile="Medium"),
     ),
     peers={"torch": torch_linear},
-    compiled=("torch",),
     within=1e-3,
     by_hand=ByHand(
         "fused_matmul_bias_activation<{tile}, {width}, {activation}>",

@@ -47,7 +47,6 @@ from ..include.loss_steps import gradient_size, reference, step_size, total_size
 from ..include.row_products import row_blocks, row_template
 from ..include.row_sums import MOST_BLOCKS
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
-from ..include.torch_peers import compiled
 
 # The FMA rate limits it in FP32; on the tensor cores the product and the rest of the traffic take similar times.
 # Separate launches move six times the bytes of the fused form, which matters in half precision. The best of PyTorch's
@@ -199,7 +198,7 @@ def torch_chain(
     return gradient, steps, steps.sum()
 
 
-PEERS = {"torch": torch_chain, "torch_compiled": compiled(torch_chain)}
+PEERS = {"torch": torch_chain}
 
 
 def bytes_moved(element: int) -> Callable[..., Any]:

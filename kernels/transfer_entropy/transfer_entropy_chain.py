@@ -27,7 +27,6 @@ from ..include.te_points import (
     radii,
     terms_within,
 )
-from ..include.torch_peers import compiled
 from ..include.xla_peers import by_xla
 
 PAIR_COUNTS = (("y", "{dy}", ("y_future", "y_past")), ("xz", "{dx}, {dy}", ("x_past", "y_past")),
@@ -141,7 +140,6 @@ spec = KernelSpec(
     tolerance=absolute(1e-5),
     peers={
         "torch": torch_chain,
-        "torch_compiled": compiled(torch_chain),
         "jax": Peer(by_xla(jax_chain), prepares=True),
     },
     flops=lambda n, dx, dy: n * n * (4 * (1 + dx + dy) + 9),

@@ -61,6 +61,10 @@ class Runnable(AbstractContextManager):
         """Return a timer of a graph with `times` calls: seconds of one call. None if there are no graphs."""
         return None
 
+    def confirm(self) -> None:
+        """Raise MeasurementInvalid where calls after the timing are not those that were timed."""
+        return
+
     def evidence(self) -> dict:
         """Return what is known of the code: code hash, registers, spills, shared memory, launches."""
         return {}

@@ -16,6 +16,7 @@ from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import side_by_side, worth
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import peers_without_time
+from prism_bench.run.peers_ahead import ahead_tasks, compile_peers
 from prism_bench.run.places import HERE
 from prism_bench.run.record_builder import RunClock, RunSpan, combined, record_order, seconds_of
 from prism_bench.run.session import result_of
@@ -53,6 +54,9 @@ class Run(TaskDriver):
         if self._settings.lanes > 1:
             with self.stage(COMPILING):
                 self._compile_ahead([*edges, *(case.task for case in cases)])
+        if timed and self._settings.peers and self._backend == "cuda":
+            with self.stage(COMPILING):
+                self._compile_peers(cases)
         with self.stage(UNTIMED):
             self._work(0, edges, timed=False)
             if apart:
@@ -137,6 +141,13 @@ class Run(TaskDriver):
         order["ahead"] = tasks
         with suppress(BackendUnavailable):  # what it did not compile is compiled when needed; the next one reports why
             self.send(order, 0)
+
+    def _compile_peers(self, cases: list[Case]) -> None:
+        """Let several processes compile the peers of the cases before any of them is verified or timed."""
+        tasks = ahead_tasks(cases)
+        order = self._order_for(0, [], timed=False, verifies=False)
+        for done, task in enumerate(compile_peers(order, tasks) if tasks else ()):
+            self._report(Progress(0, done, len(tasks), f"compiling {task}"))
 
     def _work(self, process: int, tasks: list[str], timed: bool, verifies: bool = True) -> None:
         """Send the tasks to one process, or to several where nothing is timed."""

@@ -13,6 +13,7 @@ from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.inspection import Inspector
 from prism_bench.backends.cuda.peer import CallableTimers, CudaPeer
 from prism_bench.backends.cuda.runnable import CudaRunnable
+from prism_bench.backends.cuda.torch_case import peer_names
 from prism_bench.case import Case
 from prism_bench.errors import BackendUnavailable
 from prism_bench.files import writable_cache
@@ -99,7 +100,7 @@ class CudaBackend(Backend):
         return CudaFlow(self.xp, self._stream)
 
     def peers(self, case: Case) -> tuple[str, ...]:
-        return tuple(case.spec.peers)
+        return peer_names(case)
 
     def prepare_peer(self, case: Case, name: str, runnable: Runnable) -> CudaPeer:
         return CudaPeer(self.xp, self.harness, case, name, runnable)

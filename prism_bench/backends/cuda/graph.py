@@ -7,9 +7,12 @@ from prism_bench.backends.cuda.driver import captured_nodes
 from prism_bench.errors import MeasurementInvalid
 
 
-def captured(stream: Any, call: Callable[[], object], times: int = 1) -> Callable[[], None]:
+def captured(
+    stream: Any, call: Callable[[], object], times: int = 1, counts: list[int | None] | None = None
+) -> Callable[[], None]:
     """Return a function that replays what `times` calls of `call` enqueue on the CuPy stream.
 
+    How many nodes the graph had before and after each call is added to `counts`.
     A call that raises ends the capture too: a stream left in it would record what comes next and run none of it.
     """
     stream.synchronize()
@@ -18,6 +21,8 @@ def captured(stream: Any, call: Callable[[], object], times: int = 1) -> Callabl
         nodes = nodes_of_calls(stream.ptr, call, times)
     finally:
         graph = stream.end_capture()
+    if counts is not None:
+        counts += nodes
     refuse_idle_calls(nodes)
     graph.upload(stream)
     return lambda: graph.launch(stream)
@@ -33,6 +38,13 @@ def nodes_of_calls(stream: int, call: Callable[[], object], times: int) -> list[
         call()
         nodes.append(captured_nodes(stream))
     return nodes
+
+
+def work_items(nodes: Sequence[int | None]) -> int | None:
+    """Return how many nodes a call adds to a graph; None where the driver does not report it, or calls differ."""
+    known = [count for count in nodes if count is not None]
+    added = {after - before for before, after in zip(known, known[1:], strict=False)}
+    return added.pop() if len(added) == 1 else None
 
 
 def refuse_idle_calls(nodes: Sequence[int | None]) -> None:

@@ -6,16 +6,21 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from prism_bench import byname
 from prism_bench.backends.base import Runnable, TimerFactories
-from prism_bench.backends.cuda.graph import captured, nodes_of_calls, refuse_idle_calls
+from prism_bench.backends.cuda.graph import captured, nodes_of_calls, refuse_idle_calls, work_items
 from prism_bench.backends.cuda.harness import Harness
 from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
+from prism_bench.backends.cuda.torch_case import named_peer, prepared_call
+from prism_bench.backends.cuda.torch_forms import CompiledCall
+from prism_bench.backends.cuda.torch_trace import operators_of
 from prism_bench.case import Case
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.inputs import InputArray
 from prism_bench.libraries import ArrayPackage
-from prism_bench.peer import Form, PeerFacts
+from prism_bench.peer import Form, PeerFacts, PeerKind
+
+EAGER = ("torch", "cupy")  # array packages, whose peers may be chains of calls; the other libraries offer kernels
+CUPY_KERNEL = 2  # work items that one operator of CuPy may have: it may clear its result first, or reduce in two steps
 
 
 class CallableTimers:
@@ -23,6 +28,19 @@ class CallableTimers:
 
     def __init__(self, harness: Harness, call: Callable[[], object], library: ArrayPackage) -> None:
         self._harness, self._call, self._library = harness, call, library
+        self._refusal = ""
+        self._nodes: list[int | None] = []  # of the graph captured last
+
+    def launches(self) -> int | None:
+        """Return how many work items one call enqueues on the device, found by capturing one in a CUDA graph.
+
+        None where that is not possible, or the driver does not count.
+        """
+        try:
+            self._capture(1)
+        except MeasurementInvalid:
+            return None
+        return work_items(self._nodes)
 
     def timers(self) -> TimerFactories:
         """Factories by metric, as a runnable offers them."""
@@ -32,12 +50,17 @@ class CallableTimers:
         }
 
     def _capture(self, launches: int) -> Callable[[], object]:
+        """Return a replay of so many calls; MeasurementInvalid, later ones at once, where there is none."""
+        if self._refusal:
+            raise MeasurementInvalid(self._refusal)
         try:
             return self._torch_graph(launches) if self._library == "torch" else self._cupy_graph(launches)
-        except MeasurementInvalid:
+        except MeasurementInvalid as error:
+            self._refusal = str(error)
             raise
         except Exception as error:  # each library has its own way to say that a call cannot be captured
-            raise MeasurementInvalid(f"the call cannot be captured in a CUDA graph ({str(error)[:120]})") from error
+            self._refusal = f"the call cannot be captured in a CUDA graph ({str(error)[:120]})"
+            raise MeasurementInvalid(self._refusal) from error
 
     def _torch_graph(self, launches: int) -> Callable[[], object]:
         import torch
@@ -47,12 +70,13 @@ class CallableTimers:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The CUDA Graph is empty")  # an idle call is refused below
             with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
-                nodes = nodes_of_calls(self._harness.stream.ptr, self._call, launches)
-        refuse_idle_calls(nodes)
+                self._nodes = nodes_of_calls(self._harness.stream.ptr, self._call, launches)
+        refuse_idle_calls(self._nodes)
         return graph.replay
 
     def _cupy_graph(self, launches: int) -> Callable[[], object]:
-        return captured(self._harness.stream, self._call, launches)
+        self._nodes = []
+        return captured(self._harness.stream, self._call, launches, self._nodes)
 
 
 def torch_stream(stream: Any) -> Any:
@@ -67,14 +91,18 @@ class CudaPeer(Runnable):
 
     def __init__(self, cupy: ModuleType, harness: Harness, case: Case, name: str, runnable: Runnable) -> None:
         self._cupy, self._harness, self.case, self.inputs = cupy, harness, case, runnable.inputs
-        self._peer = case.spec.peer(name)
+        self._peer, form = named_peer(case, name)
         self._library = self._peer.library
         if not self._library.is_installed():
             raise BackendUnavailable(self._library.why_absent)
         runnable.restore()  # what the kernel changes in place, it has changed by now
         arrays = runnable.arrays(array.name for array in case.spec.inputs)
-        self._offered = {**case.axes, **self._adopt(arrays), self._library.name: self._module()}
-        self._call = self._prepared()
+        offered = {**case.axes, **self._adopt(arrays), self._library.name: self._module()}
+        self._eager = prepared_call(self._peer, offered, f"{case.spec.name}: peer {self._library.name}")
+        self._compiled = CompiledCall(import_module("torch"), self._eager, form).__enter__() if form else None
+        self._call: Callable[[], object] = self._compiled or self._eager
+        self._clocks = CallableTimers(harness, self._call, self._library.arrays)
+        self._facts = self._known(form)
         self._result = None
 
     def __call__(self) -> None:
@@ -90,31 +118,68 @@ class CudaPeer(Runnable):
         return {name: self._cupy.asarray(result) for name, result in zip(outputs, results, strict=False)}
 
     def timers(self) -> TimerFactories:
-        return CallableTimers(self._harness, self._call, self._library.arrays).timers()
+        """Count what one call enqueues, then offer the clocks."""
+        self._facts |= self._counts()
+        return self._clocks.timers()
+
+    def confirm(self) -> None:
+        """Raise MeasurementInvalid where a call after the timing is not what it was before: its form has no time."""
+        if self._compiled:
+            self._compiled.require_same()
+        before, after = self._facts.get("launches"), self._clocks.launches() if "launches" in self._facts else None
+        if before != after:
+            raise MeasurementInvalid(f"a call launched {before} kernels before it was timed, and {after} afterwards")
 
     def evidence(self) -> dict[str, Any]:
         """Return the peer's facts, as `PeerFacts`."""
-        found = PeerFacts(library=self._library.name, version=self._library.installed_version(), form=self._form())
-        if self._peer.poor:
-            found["poor"] = self._peer.poor
-        if self._peer.work:
-            found["work"] = self._peer.work
-        return dict(found)
+        return dict(self._facts)
 
     def __exit__(self, *exception: object) -> None:
-        self._result, self._offered, self._call = None, {}, _closed
+        if self._compiled:
+            self._compiled.__exit__(*exception)
+        self._result, self._eager, self._call, self._compiled = None, _closed, _closed, None
+        self._clocks = CallableTimers(self._harness, _closed, self._library.arrays)
         if self._library.arrays == "torch":
             import_module("torch").cuda.empty_cache()
         self._cupy.get_default_memory_pool().free_all_blocks()
 
-    def _form(self) -> Form:
-        return "eager" if self._library.name in ("torch", "cupy") else "library"
+    def _known(self, form: str | None) -> PeerFacts:
+        """Return the facts that are known before the first call."""
+        facts = PeerFacts(library=self._library.name, version=self._library.installed_version(), form=self._form(form))
+        if self._compiled and self._compiled.breaks:
+            facts["breaks"] = self._compiled.breaks
+        if self._peer.poor:
+            facts["poor"] = self._peer.poor
+        if self._peer.work:
+            facts["work"] = self._peer.work
+        return facts
 
-    def _prepared(self) -> Callable[[], object]:
-        """Return the call to time, with the names that it asks for bound; set up if the peer prepares itself."""
-        where = f"{self.case.spec.name}: peer {self._library.name}"
-        make = byname.call if self._peer.prepares else byname.bind
-        return make(self._peer.call, self._offered, where)
+    def _form(self, form: str | None) -> Form:
+        if form:
+            return "autotuned" if form == "autotuned" else "compiled"
+        return "eager" if self._library.name in EAGER else "library"
+
+    def _counts(self) -> PeerFacts:
+        """Return how many operators and work items one call has, and which kind of peer this makes it."""
+        facts = PeerFacts()
+        if self._library.name == "torch" and not self._compiled:
+            facts["calls"] = operators_of(import_module("torch"), self._eager).calls
+        self._call()  # a first call may load what a capture could not
+        launches = self._clocks.launches()
+        if launches is not None:
+            facts["launches"] = launches
+        facts["kind"] = self._kind(facts.get("calls"), launches)
+        return facts
+
+    def _kind(self, calls: int | None, launches: int | None) -> PeerKind:
+        """Return the kind; CuPy does not report its operators, so that of its calls the work items decide."""
+        if self._compiled or self._library.arrays == "jax":
+            return "compiled"
+        if self._library.name == "torch":
+            return "library kernel" if calls is not None and calls <= 1 else "eager chain"
+        if self._library.name == "cupy":
+            return "library kernel" if launches is not None and launches <= CUPY_KERNEL else "eager chain"
+        return "library kernel"
 
     def _adopt(self, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the device arrays as arrays of the library's array package; no copies are made."""

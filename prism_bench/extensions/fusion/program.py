@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from prism_bench.errors import SpecError
 from prism_bench.extensions.fusion.expression import SharedName
 from prism_bench.extensions.fusion.stages import Nearest, Stage, Within
 from prism_bench.inputs import Fill
 from prism_bench.kernel import Golden
+from prism_bench.peer import Peer
 from prism_bench.workload import Workload
 
 NUMBERS = ("float32", "float64")
@@ -54,7 +56,7 @@ class FusionProgram:
     """What one fused kernel computes. Stages name inputs, scalars and each other, in any order; `outputs` name stages.
 
     `scalars` are parameters with their defaults. `numbers` are the types that it comes in: float32 and float64.
-    `peers` are the library calls to time; those named in `compiled` are timed as torch.compile makes them too.
+    `peers` are the library calls to time.
     `within` is how far an output may be from float64 on unrounded inputs, normwise: `prism-bench precision` chooses by
     it.
     """
@@ -67,8 +69,7 @@ class FusionProgram:
     scalars: Mapping[str, float] = field(default_factory=dict)
     numbers: tuple[str, ...] = ("float32",)
     golden: tuple[Golden, ...] = ()
-    peers: Mapping[str, Callable[..., object]] = field(default_factory=dict)
-    compiled: tuple[str, ...] = ()
+    peers: Mapping[str, Peer | Callable[..., Any]] = field(default_factory=dict)
     forms: Mapping[str, ProgramForm] = field(default_factory=dict)
     within: float | None = None
     by_hand: ByHand | None = None

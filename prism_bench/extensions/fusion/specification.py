@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from prism_bench.extensions.fusion.work import operations
 from prism_bench.files import GENERATED
 from prism_bench.inputs import Fill
 from prism_bench.kernel import Chain, KernelSpec, Rule, Variant
+from prism_bench.peer import Peer, as_peer
 from prism_bench.tolerance import Tolerance, normwise, product, reduction
 
 FLOAT = "float32"
@@ -96,7 +97,7 @@ class FusedSpec:
             parameters=self._parameters(),
             derived=main.code.host.derived(FLOAT, self.includes),
             rules=((self._shared("gemm_tile", "TILE_RULE"),) if self.product else ()) + tuple(self._rules()),
-            peers=self._peers(),
+            peers=self.program.peers,
             workloads=program.workloads,
             edges=program.edges,
             golden=program.golden,
@@ -177,14 +178,6 @@ class FusedSpec:
         for width in (width for name in plan.clouds for width in plan.axes[name][1:]):
             found.append(Rule(f"{width} from 1 to 8", Asking((width,), lambda extent: 1 <= extent <= 8)))
         return [*found, *([_one_of("reduce", plan.chosen.hows)] if plan.chosen else [])]
-
-    def _peers(self) -> dict[str, Callable[..., object]]:
-        """Return the library calls, and what torch.compile makes of some of them."""
-        peers = dict(self.program.peers)
-        compiled = {
-            f"{peer}_compiled": self._shared("torch_peers", "compiled")(peers[peer]) for peer in self.program.compiled
-        }
-        return peers | compiled
 
     def _budgets(self) -> tuple[Budget, ...]:
         if self.plan.scans:
@@ -271,12 +264,15 @@ class FusedSpec:
             "only_labels": tuple(labels),
         }
 
-    def _tensor_peers(self, precision: str) -> dict[str, Callable[..., object]]:
+    def _tensor_peers(self, precision: str) -> Mapping[str, Peer | Callable[..., Any]]:
         """Return the peers with operands of that precision; PyTorch takes no matrices of bits."""
+        peers = self.program.peers
         if precision in AS_BITS:
             return {}
-        in_tf32 = self._shared("torch_peers", "in_tf32") if precision == "tf32" else None
-        return {name: in_tf32(peer) if in_tf32 else peer for name, peer in self._peers().items()}
+        if precision != "tf32":
+            return peers
+        in_tf32, of_torch = self._shared("torch_peers", "in_tf32"), {n: as_peer(one) for n, one in peers.items()}
+        return {n: replace(one, call=in_tf32(one.call)) for n, one in of_torch.items() if one.library.name == "torch"}
 
 
 def _one_of(parameter: str, known: tuple[str, ...]) -> Rule:

@@ -1,0 +1,74 @@
+"""Forms of a case's torch peers: which there are, found without running anything on the device."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from prism_bench import byname
+from prism_bench.backends.cuda.torch_forms import MODES
+from prism_bench.backends.cuda.torch_trace import Operators, operators_of
+from prism_bench.case import Case
+from prism_bench.peer import AUTOTUNED_LABELS, Peer
+
+
+def peer_names(case: Case) -> tuple[str, ...]:
+    """Return the names of the case's peers; each torch peer is followed by its compiled forms.
+
+    The autotuned form is one of S1 and S2 where the peer has a product, a norm or attention.
+    """
+    names: list[str] = []
+    for name in case.spec.peers:
+        peer = case.spec.peer(name)
+        names += [name, *(f"{name}_{form}" for form in _forms(case, name, peer))]
+    return tuple(dict.fromkeys(names))
+
+
+def named_peer(case: Case, name: str) -> tuple[Peer, str | None]:
+    """Return the peer of the spec that has this name or is compiled under it, and the form; LookupError without one."""
+    if name in case.spec.peers:
+        return case.spec.peer(name), None
+    for form in MODES:
+        base = name.removesuffix(f"_{form}")
+        if base != name and base in case.spec.peers:
+            return case.spec.peer(base), form
+    raise LookupError(f"{case.name} has no peer called {name}")
+
+
+def _forms(case: Case, name: str, peer: Peer) -> list[str]:
+    if peer.library.name != "torch" or not peer.library.is_installed():
+        return []
+    if case.label not in AUTOTUNED_LABELS:
+        return ["compiled"]
+    operators = _operators(case, name)
+    return list(MODES) if operators and operators.gains_by_autotuning else ["compiled"]
+
+
+@lru_cache(maxsize=64)  # asked for again by each process that measures the case, and for each of its steps
+def _operators(case: Case, name: str) -> Operators | None:
+    """Return the operators of a peer for tensors that are only shapes; None where they depend on values."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    torch, peer = import_module("torch"), case.spec.peer(name)
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+            offered = {**case.axes, **empty_tensors(torch, case), "torch": torch}
+            call = prepared_call(peer, offered, f"{case.spec.name}: peer {name}")
+            return operators_of(torch, call)
+    except Exception:  # whatever it is, it is raised again where the peer is timed, and reported there
+        return None
+
+
+def empty_tensors(torch: ModuleType, case: Case, device: str = "cuda") -> dict[str, Any]:
+    """Return tensors like the case's inputs on the device, with any values; within a fake mode, shapes alone."""
+    return {
+        array.name: torch.empty(case.sizes.shape(array.name), dtype=getattr(torch, str(array.dtype)), device=device)
+        for array in case.spec.inputs
+    }
+
+
+def prepared_call(peer: Peer, offered: Mapping[str, Any], where: str) -> Callable[[], object]:
+    """Return the call to time, with the names that it asks for bound; set up if the peer prepares itself."""
+    make = byname.call if peer.prepares else byname.bind
+    return make(peer.call, offered, where)

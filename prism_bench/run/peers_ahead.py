@@ -1,0 +1,46 @@
+"""Compiled forms of torch peers, made ahead by several processes, so that the processes that time only load them."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from prism_bench.case import Case
+from prism_bench.libraries import LIBRARIES
+from prism_bench.peer import AUTOTUNED_LABELS
+from prism_bench.run.lanes import side_by_side
+from prism_bench.run.places import worker_of
+from prism_bench.workers.process import WorkerDied
+
+WORKER = "prism_bench.run.peers_worker"
+MOST_PROCESSES = 12
+WORTH_A_PROCESS = 4  # tasks: one takes a second or more, as does a start
+SECONDS = 120.0  # for one form; what takes longer is compiled again where it is timed, and reported there
+_AUTOTUNED, _COMPILED = "autotuned", "compiled"
+
+
+def ahead_tasks(cases: Sequence[Case]) -> list[str]:
+    """Return what to compile for the cases, `form case` each: the autotuned forms first, since they take longest."""
+    of_torch = [case for case in cases if _has_torch_peer(case)]
+    autotuned = [f"{_AUTOTUNED} {case.task}" for case in of_torch if case.label in AUTOTUNED_LABELS]
+    return autotuned + [f"{_COMPILED} {case.task}" for case in of_torch]
+
+
+def compile_peers(order: Mapping[str, object], tasks: Sequence[str]) -> Iterator[str]:
+    """Yield each task as it begins, while several processes compile.
+
+    What fails, takes too long or ends its process is left to the process that times it, which reports why.
+    """
+    processes = max(1, min(MOST_PROCESSES, (os.cpu_count() or 1) - 2, -(-len(tasks) // WORTH_A_PROCESS)))
+    for event in side_by_side(order, tasks, processes, SECONDS, worker_of(WORKER)):
+        if not isinstance(event, WorkerDied) and "begin" in event:
+            yield event["begin"]
+
+
+def task_parts(task: str) -> tuple[str, str]:
+    """Return the form and the case's task of a task of `ahead_tasks`."""
+    form, _, case = task.partition(" ")
+    return form, case
+
+
+def _has_torch_peer(case: Case) -> bool:
+    peers = (case.spec.peer(name) for name in case.spec.peers)
+    return LIBRARIES["torch"].is_installed() and any(peer.library.name == "torch" for peer in peers)

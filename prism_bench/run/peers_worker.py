@@ -1,0 +1,51 @@
+"""Worker that compiles torch peers: reads its order and then tasks, one a line, and answers each when it is compiled.
+
+Its messages are those of the measuring worker, without results. A form is prepared exactly as it is where it is timed,
+on the case's own inputs, so that Inductor finds there what was compiled here.
+"""
+
+import json
+import sys
+from contextlib import suppress
+
+from prism_bench.backends import Backend, open_backend
+from prism_bench.case import Case
+from prism_bench.catalogue import discover
+from prism_bench.run.measuring import is_sticky
+from prism_bench.run.orders import MeasuringOrder
+from prism_bench.run.peers_ahead import task_parts
+from prism_bench.run.worker import private_output
+from prism_bench.workers.child import end_with
+
+
+def main() -> None:
+    """Work through the tasks on standard input."""
+    end_with(sys.stdin.fileno())
+    order: MeasuringOrder = json.loads(sys.stdin.readline())
+    write = private_output()
+    backend, catalogue = open_backend(order["backend"]), discover(order["catalogue"])
+    for line in iter(sys.stdin.readline, ""):
+        task = line.strip()
+        write({"begin": task})
+        form, name = task_parts(task)
+        compile_case(backend, catalogue.anywhere(name), form)
+        write({"results": []})
+
+
+def compile_case(backend: Backend, case: Case, form: str) -> None:
+    """Compile that form of the case's torch peers; one that fails is reported where it is timed."""
+    names = [name for name in backend.peers(case) if name.endswith(f"_{form}")]
+    if not names:
+        return
+    try:
+        with backend.prepare(case, case.inputs(0)) as runnable:
+            for name in names:
+                with suppress(Exception), backend.prepare_peer(case, name, runnable):
+                    pass
+    except Exception as error:
+        if is_sticky(backend, error):
+            raise
+
+
+if __name__ == "__main__":
+    main()
