@@ -12,6 +12,14 @@ def time_text(seconds: float | None) -> str:
     return _small(seconds, "s")
 
 
+def duration_text(seconds: float) -> str:
+    """Return a text such as `40 s`, `21 min` or `1 h 5 min`, rounded to the last unit."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 def energy_text(joules: float | None) -> str:
     """Return a text such as `12.3 mJ`, a dash for None."""
     return _small(joules, "J")

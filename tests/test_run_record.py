@@ -96,3 +96,21 @@ def test_a_record_with_odd_numbers_is_written_and_they_are_not_believed(odd, tmp
     assert not found.cases[0].measurement("cold_time").valid
     assert 1e-6 == pytest.approx(found.cases[0].measurement("hot_time").median)
     assert found == store.read(store.save(found, tmp_path / "again.json.gz"))
+
+
+def test_the_seconds_that_a_run_spent_survive_and_a_record_of_before_has_none():
+    case = case_result("softmax", spent={"untimed": 0.25, "peer:torch": 1.5})
+    record = record_of(case, spent={"compiling": 2.0, "timed": 30.0})
+    again = decode(json.loads(json.dumps(encode(record))), "here")
+    assert (record.spent, case.spent) == (again.spent, again.cases[0].spent)
+    assert "spent" not in encode(record_of(case_result("softmax")))
+
+
+@pytest.mark.parametrize("odd", [-1.0, 1e12, "long", None, [1.0], {}])
+def test_damaged_seconds_are_refused(odd):
+    plain = encode(record_of(case_result("softmax")))
+    with pytest.raises(ResultsError, match="here: damaged run record .spent"):
+        decode({**plain, "spent": {"timed": odd}}, "here")
+    plain["cases"][0]["spent"] = {"kernel": odd}
+    with pytest.raises(ResultsError, match=r"here: damaged run record .cases\[0\]\.spent"):
+        decode(plain, "here")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prism_bench.units import bytes_text, energy_text, rate_text, ratio_text, share_text, time_text
+from prism_bench.units import bytes_text, duration_text, energy_text, rate_text, ratio_text, share_text, time_text
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,14 @@ from prism_bench.units import bytes_text, energy_text, rate_text, ratio_text, sh
 )
 def test_times(seconds, text):
     assert time_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (89.4, "89 s"), (90, "2 min"), (1260, "21 min"), (3590, "1 h 0 min"), (3900, "1 h 5 min")],
+)
+def test_durations(seconds, text):
+    assert duration_text(seconds) == text
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError
 from prism_bench.monitor.sampler import HERTZ
 from prism_bench.options import pairs
+from prism_bench.options.announcement import RunPlan, announce
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.options.tuned import TunedOption, configured
@@ -58,7 +59,7 @@ def command(
 
     Labels are S0, S1 and S2 on a GPU, else S0.
     """
-    from prism_bench.run import Settings, Watching, lanes_for, run, share
+    from prism_bench.run import Settings, Watching, lanes_for, run, share, with_ceilings
 
     opened = options.choose_backend(backend, quiet=json)
     found = options.open_catalogue(catalogue)
@@ -70,8 +71,10 @@ def command(
         watching=Watching(hertz=hertz, energy=energy),
     )  # fmt: skip
     keep = saving.Saver(_writing(output, runs, dict(chosen.facts)))
+    planned = RunPlan(with_ceilings(found, opened.name, chosen.cases), len(chosen.cases), settings)
+    expected = announce(planned, opened, runs, quiet=json)
     with interrupts.held():
-        with progress_bar() as report:
+        with progress_bar(expected) as report:
             record = run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
         raise SystemExit(_finish(record, keep, found, json))
 

@@ -9,34 +9,45 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from prism_bench import options
+from prism_bench.units import duration_text
 
 if TYPE_CHECKING:
+    from prism_bench.run import Forecast
     from prism_bench.run import Progress as Event
 
 LINE_SECONDS = 60.0
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[["Event"], None]]:
-    """Yield a function that shows the progress events of a run."""
-    console = options.err()
+def progress_bar(expected: "Forecast | None" = None) -> Iterator[Callable[["Event"], None]]:
+    """Yield a function that shows the progress events of a run; with a forecast, the time that is left by it."""
+    console, left = options.err(), _time_left(expected) if expected else None
     if not console.is_terminal:
-        yield _lines(console)
+        yield _lines(console, left)
         return
+    rest = TextColumn("{task.fields[left]}") if left else TimeRemainingColumn()
     columns = (
         TextColumn("process {task.fields[process]}"), BarColumn(bar_width=30), MofNCompleteColumn(),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.description}", markup=False),
+        TimeElapsedColumn(), TextColumn("left"), rest, TextColumn("{task.description}", markup=False),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True) as bar:
-        job = bar.add_task("starting", total=None, process=1)
+        job = bar.add_task("starting", total=None, process=1, left="")
 
         def report(event: "Event") -> None:
-            bar.update(job, description=event.task, total=event.total, completed=event.done, process=event.process + 1)
+            words = left(event) if left else ""
+            bar.update(job, description=event.task, total=event.total, completed=event.done,
+                       process=event.process + 1, left=words)  # fmt: skip
 
         yield report
 
 
-def _lines(console: Console) -> Callable[["Event"], None]:
+def _time_left(expected: "Forecast") -> Callable[["Event"], str]:
+    """Return a function that returns in words how much time is left."""
+    began = time.monotonic()
+    return lambda event: duration_text(expected.left(event.done, time.monotonic() - began))
+
+
+def _lines(console: Console, left: Callable[["Event"], str] | None) -> Callable[["Event"], None]:
     """Return a function that prints the progress once in LINE_SECONDS, so that a log shows how far a job was."""
     began = printed = time.monotonic()
 
@@ -45,7 +56,9 @@ def _lines(console: Console) -> Callable[["Event"], None]:
         now = time.monotonic()
         if now - printed >= LINE_SECONDS:
             printed = now
-            text = f"{now - began:.0f} s: process {event.process + 1}, {event.done} of {event.total}: {event.task}"
+            rest = f", about {left(event)} left" if left else ""
+            where = f"process {event.process + 1}, {event.done} of {event.total}{rest}"
+            text = f"{now - began:.0f} s: {where}: {event.task}"
             console.print(text, highlight=False, soft_wrap=True)
 
     return report

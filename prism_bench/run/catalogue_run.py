@@ -208,10 +208,9 @@ def run(
             keep(driven.record(clock.span(complete=False)))
 
     driven = Run(catalogue, backend, settings, reported)
-    ceilings = ceiling_cases(catalogue) if timed and backend == "cuda" else []
     try:
         with interrupts.allowed():
-            driven.measure(list(dict.fromkeys([*ceilings, *cases])), timed, others)
+            driven.measure(with_ceilings(catalogue, backend, cases) if timed else cases, timed, others)
     except KeyboardInterrupt:
         complete = False
     except BackendUnavailable:
@@ -223,6 +222,11 @@ def run(
             keep(driven.record(clock.span(complete=False)))
         raise
     return driven.record(clock.span(complete))
+
+
+def with_ceilings(catalogue: Catalogue, backend: str, cases: Iterable[Case]) -> list[Case]:
+    """Return every case that a timed run measures, each once: on a device the ceiling benchmarks come first."""
+    return list(dict.fromkeys([*(ceiling_cases(catalogue) if backend == "cuda" else ()), *cases]))
 
 
 def ceiling_cases(catalogue: Catalogue) -> list[Case]:

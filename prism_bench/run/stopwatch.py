@@ -35,9 +35,10 @@ class Stopwatch:
         self._open.pop()
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds of each phase until now."""
+        """Return the seconds of each phase until now, those left out that took none."""
         self._settle()
-        return {name: round(seconds, _DIGITS) for name, seconds in self._seconds.items()}
+        rounded = {name: round(seconds, _DIGITS) for name, seconds in self._seconds.items()}
+        return {name: seconds for name, seconds in rounded.items() if seconds}
 
     def _settle(self) -> None:
         now, name = self._clock(), self._open[-1] if self._timed else UNTIMED

@@ -1,0 +1,139 @@
+"""Costs of cases: how many seconds of a run each of them takes, by an earlier record or by the criteria alone."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from prism_bench.case import Case
+from prism_bench.run.settings import Settings
+from prism_bench.run.stopwatch import COMPILING, TIMED, UNTIMED
+from prism_bench.run_record import CaseResult, RunRecord
+
+# Most series are precise before their time is over: a run of 745 cases on an H200 (2026-11-22) took, all in all, this
+# share of the limits of its cold and hot times.
+LIMIT_SHARE = 0.6
+_PEER = "peer:"
+
+
+@dataclass(frozen=True)
+class CaseCosts:
+    """Seconds by case: `untimed` to verify it, `timed` in each process that times it; `edges` to verify a kernel's.
+
+    `labels` are those of the cases. `compiling` is that of the whole run, `start` that of each process. Verification in
+    several processes side by side takes `shared` of the sum of their seconds.
+    """
+
+    edges: Mapping[str, float]
+    untimed: Mapping[str, float]
+    timed: Mapping[str, float]
+    labels: Mapping[str, str]
+    compiling: float = 0.0
+    start: float = 0.0
+    shared: float = 1.0
+
+    def verifying(self, cases: Iterable[Case]) -> float:
+        """Return the seconds that verification of the cases takes in one process."""
+        return sum(self._of(self.untimed, case) for case in cases)
+
+    def timing(self, cases: Iterable[Case]) -> float:
+        """Return the seconds that one process needs to time the cases."""
+        return self.start + sum(self._of(self.timed, case) for case in cases)
+
+    def verifying_edges(self, kernels: Iterable[str]) -> float:
+        """Return the seconds of the kernels' edges in one process; an unknown kernel counts as the mean of all."""
+        mean = _mean(self.edges.values())
+        return sum(self.edges.get(kernel, mean) for kernel in kernels)
+
+    def _of(self, table: Mapping[str, float], case: Case) -> float:
+        """Return the case's seconds; an unknown one counts as the mean of its label, else of all."""
+        if case.name in table:
+            return table[case.name]
+        alike = [seconds for name, seconds in table.items() if self.labels[name] == case.label]
+        return _mean(alike or table.values())
+
+
+def recorded_costs(record: RunRecord, peers: bool) -> CaseCosts:
+    """Return what the record's cases took, with or without its peers.
+
+    A record without `spent` gives its duration, spread evenly over all that it verified and measured.
+    """
+    processes = max(1, int(record.protocol.get("processes") or 1))
+    kept = any(case.spent for case in record.cases)
+    ledger = _Spent() if kept else _Spread(record.duration / max(1, sum(map(_counted, record.cases))))
+    timed = [case for case in record.cases if not case.is_edge]
+    costs = CaseCosts(
+        edges=_by_kernel((case, ledger.untimed(case)) for case in record.cases if case.is_edge),
+        untimed={case.name: ledger.untimed(case) for case in timed},
+        timed={case.name: ledger.timed(case, peers) / processes for case in timed},
+        labels={case.name: case.label for case in timed},
+    )
+    return _with_stages(costs, record, processes) if record.spent else costs
+
+
+def rough_costs(cases: Sequence[Case], settings: Settings, backend: str) -> CaseCosts:
+    """Return a rough estimate: a share of the criteria's limits for every metric of the kernels and their peers."""
+    metrics = ("cold_time", "hot_time") if backend == "cuda" else ("wall_time",)
+    timed: dict[str, float] = {}
+    for case in cases:
+        peers = [f"{_PEER}{name}" for name in case.spec.peers] if settings.peers and backend == "cuda" else []
+        limits = [settings.criterion(metric, subject).seconds for metric in metrics for subject in ("kernel", *peers)]
+        timed[case.name] = LIMIT_SHARE * sum(limits)
+    return CaseCosts({}, {}, timed, {case.name: case.label for case in cases})
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """Reads the seconds that a record keeps by case and phase."""
+
+    def untimed(self, case: CaseResult) -> float:
+        return case.spent.get(UNTIMED, 0.0)
+
+    def timed(self, case: CaseResult, peers: bool) -> float:
+        return sum(s for name, s in case.spent.items() if name != UNTIMED and (peers or not name.startswith(_PEER)))
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Spreads the duration of a record over the outputs that it verified and the series that it measured."""
+
+    unit: float  # seconds of one output or series
+
+    def untimed(self, case: CaseResult) -> float:
+        return self.unit * len(case.verification)
+
+    def timed(self, case: CaseResult, peers: bool) -> float:
+        return self.unit * _series(case, peers)
+
+
+def _counted(case: CaseResult) -> int:
+    return len(case.verification) + _series(case, peers=True)
+
+
+def _series(case: CaseResult, peers: bool) -> int:
+    """Return how many series of samples the case has; the host's launch cost comes with another one."""
+    counted = [one for one in case.measurements if one.metric != "launch_time"]
+    return sum(len(one.processes) for one in counted if peers or not one.subject.startswith(_PEER))
+
+
+def _with_stages(costs: CaseCosts, record: RunRecord, processes: int) -> CaseCosts:
+    """Return the costs with what the stages of the record took next to its cases."""
+    side_by_side = sum(case.spent.get(UNTIMED, 0.0) for case in record.cases)
+    one_by_one = sum(_Spent().timed(case, True) for case in record.cases)
+    return replace(
+        costs,
+        compiling=record.spent.get(COMPILING, 0.0),
+        start=max(0.0, record.spent.get(TIMED, 0.0) - one_by_one) / processes,
+        shared=record.spent.get(UNTIMED, 0.0) / side_by_side if side_by_side else 1.0,
+    )
+
+
+def _by_kernel(seconds: Iterable[tuple[CaseResult, float]]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for case, one in seconds:
+        kernel = f"{case.kernel}:{case.variant}" if case.variant else case.kernel
+        total[kernel] = total.get(kernel, 0.0) + one
+    return total
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found) if found else 0.0
