@@ -71,10 +71,9 @@ def command(
         watching=Watching(hertz=hertz, energy=energy),
     )  # fmt: skip
     keep = saving.Saver(_writing(output, runs, dict(chosen.facts)))
-    planned = RunPlan(with_ceilings(found, opened.name, chosen.cases), len(chosen.cases), settings)
-    expected = announce(planned, opened, runs, quiet=json)
+    plan = RunPlan(with_ceilings(found, opened.name, chosen.cases), len(chosen.cases), settings)
     with interrupts.held():
-        with progress_bar(expected) as report:
+        with progress_bar(announce(plan, opened, runs, quiet=json)) as report:
             record = run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
         raise SystemExit(_finish(record, keep, found, json))
 
