@@ -1,7 +1,8 @@
 """Peers by XLA: a function of jax.numpy, compiled ahead by jax.jit for the case's arrays.
 
-XLA works on streams of its own. Through DLPack its stream first waits for the timed one, and the timed one then for
-its results, so that events on the timed stream are around all of its work. The set-up refuses an XLA that runs ahead.
+XLA works on other streams than ours. Through DLPack its stream first waits for the timed one, and the timed one then
+for its results, so that events on the timed stream are around all of its work. The set-up refuses an XLA that runs
+ahead.
 """
 
 from collections.abc import Callable, Mapping

@@ -99,7 +99,7 @@ spec = KernelSpec(
     ),
     reference=reference,
     tolerance={"re": unit_terms, "im": unit_terms, "r": unit_terms, "psi": reduction(per_r)},
-    # CUB's reductions have no pair of sums for floats without a type of their own; XLA makes both in one pass.
+    # cuda.compute would need a type for pairs of sums, which is compiled by one more package; XLA sums both at once.
     peers={
         "torch": torch_order,
         "cupy": Peer(cupy_order, poor=EAGER_STEPS),
