@@ -11,7 +11,8 @@ def with_cases(record: RunRecord, names: Sequence[str]) -> RunRecord:
     """Return the record with the cases that the names choose; all of them without names.
 
     A name is a kernel, `kernel:variant`, or a case in full. Kernels that measure the machine stay, since their ceilings
-    are part of every other result. A UsageError for a name that no case has.
+    are part of every other result. The times of the run's stages are left out. A UsageError for a name that no case
+    has.
     """
     if not names:
         return record
@@ -19,7 +20,7 @@ def with_cases(record: RunRecord, names: Sequence[str]) -> RunRecord:
         if not any(name in _names(case) for case in record.cases):
             raise unknown("kernel or case", name, _all_names(record.cases))
     chosen = [case for case in record.cases if case.ceiling or set(names) & set(_names(case))]
-    return replace(record, cases=tuple(chosen))
+    return replace(record, cases=tuple(chosen), spent={})
 
 
 def _names(case: CaseResult) -> tuple[str, str, str]:

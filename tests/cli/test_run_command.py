@@ -150,3 +150,11 @@ def test_json_is_strict_whatever_the_kernel_did(run, script, fault):
     if fault == "unwritten":
         errors = {(one["derived"]["error"], one["derived"].get("error_reason")) for one in plain["cases"]}
         assert (None, "infinite") in errors
+
+
+def test_the_record_tells_where_the_time_went(shell, run):
+    assert "time of the run: " in run("triple").out
+    (path,) = Path("reports/runs").glob("*/*")
+    spent = shell("show", str(path), "--json").json["time_spent"]
+    assert sum(spent.values()) <= only_record().duration + 0.1
+    assert {"verification", "kernels", "starts and waiting"} <= spent.keys()

@@ -9,6 +9,7 @@ from prism_bench.analysis.conditions import conditions, words
 from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import implementation
+from prism_bench.analysis.time_spent import time_spent
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import is_bandwidth
 from prism_bench.report.cells import UNSTABLE_MARK, Cell, Column
@@ -18,7 +19,7 @@ from prism_bench.report.peers import UNSTABLE_MEANING
 from prism_bench.report.terminal.case_table import CaseRow, CaseTable, case_table
 from prism_bench.report.terminal.peers import headline_view, peer_tables
 from prism_bench.run_record import RunRecord
-from prism_bench.units import rate_text, time_text
+from prism_bench.units import duration_text, rate_text, time_text
 
 _STYLES = {"good": "green", "bad": "bold red", "warn": "yellow", "muted": "dim"}
 _GRAVITY_STYLES = {"bad": "bold red", "untrusted": "bold red", "note": "yellow"}
@@ -38,7 +39,7 @@ def summary_view(
     reading = read(record, catalogue, must_be_held=must_be_held)
     table = case_table(reading)
     parts: list[RenderableType] = [_title(reading), *_parts(record), _limits(reading), *_conditions(record)]
-    parts += [*_tiles(reading), *headline_view(reading.against_peers)]
+    parts += [*_time(record), *_tiles(reading), *headline_view(reading.against_peers)]
     parts += [_Fitting(table)] if table.rows else []
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in enumerate(table.notes, 1)]
     parts += _legend(table)
@@ -88,6 +89,13 @@ def _conditions(record: RunRecord) -> list[Text]:
     seen = conditions(record)
     pairs = words(seen) if seen else ()
     return [Text(", ".join(f"{name} {value}" for name, value in pairs), style="dim")] if seen else []
+
+
+def _time(record: RunRecord) -> list[Text]:
+    """Return where the time of the run went; nothing where the record does not keep it."""
+    known = [(phase, seconds) for phase, seconds in time_spent(record).items() if seconds >= 0.5]
+    spent = ", ".join(f"{phase} {duration_text(seconds)}" for phase, seconds in known)
+    return [Text(f"time of the run: {spent}", style="dim")] if spent else []
 
 
 class _Fitting:

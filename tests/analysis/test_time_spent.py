@@ -1,0 +1,34 @@
+"""Where the time of a run went: every second once, whatever the forms of the peers are."""
+
+from dataclasses import replace
+
+from prism_bench.analysis.choice import with_cases
+from prism_bench.analysis.time_spent import time_spent
+from tests.report.synthetic import case_result, record_of
+
+SPENT = {
+    "untimed": 9.0, "preparing": 1.0, "verifying": 0.5, "kernel": 3.0, "cpu": 0.25, "peer:torch": 2.0,
+    "peer:torch_compiled": 4.0, "peer:torch_autotuned": 5.0, "peer:quack": 1.5,
+}  # fmt: skip
+CASE = case_result("softmax", spent=SPENT, peers={"quack": {"form": "library"}})
+RECORD = record_of(CASE, spent={"compiling": 6.0, "untimed": 7.0, "timed": 20.0}, duration=40.0)
+
+
+def test_every_second_counts_once_and_verification_by_the_wall_clock():
+    found = time_spent(RECORD)
+    assert {
+        "compilation ahead": 6.0, "verification": 7.5, "preparation": 1.0, "kernels": 3.0, "cpu": 0.25,
+        "peers eager": 2.0, "peers compiled": 4.0, "peers autotuned": 5.0, "peers library": 1.5,
+        "starts and waiting": 9.75,
+    } == found  # fmt: skip
+    assert 40.0 == sum(found.values())
+    assert sorted(found.values(), reverse=True) == list(found.values())
+
+
+def test_a_merged_record_has_the_seconds_of_all_parts():
+    parts = ({"uuid": "a", "duration": 40.0, "kernels": []}, {"uuid": "b", "duration": 38.0, "kernels": []})
+    assert 78.0 == sum(time_spent(replace(RECORD, parts=parts)).values())
+
+
+def test_nothing_is_known_of_an_older_record_or_of_some_of_the_cases():
+    assert {} == time_spent(record_of(CASE)) == time_spent(with_cases(RECORD, ["softmax"]))
