@@ -17,6 +17,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Peer,
     Rule,
     Size,
     Tune,
@@ -29,7 +30,7 @@ from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
 
-from ..include import tensor_tile
+from ..include import lt_products, tensor_tile
 from ..include.gemm_tile import TILE_RULE, TILES, on_tiles
 from ..include.torch_peers import in_tf32
 
@@ -59,6 +60,10 @@ def torch_product(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
     return torch.mm(a, b)
 
 
+def nvmath_tf32(nvmath: ModuleType, a: AnyArray, b: AnyArray) -> Any:
+    return lt_products.product(nvmath, a, b, form=lt_products.Form(tf32=True))
+
+
 def reference(a: AnyArray, b: AnyArray) -> AnyArray:
     with np.errstate(invalid="ignore"):  # infinities may meet
         return a @ b
@@ -85,7 +90,12 @@ spec = KernelSpec(
     tune=Tune(tile=("auto", *TILES)),
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda k: k),
-    peers={"torch": torch_product, "cupy": lambda cupy, a, b: cupy.matmul(a, b)},
+    peers={
+        "torch": torch_product,
+        "cupy": lambda cupy, a, b: cupy.matmul(a, b),
+        "nvmath": Peer(lambda nvmath, a, b: lt_products.product(nvmath, a, b), prepares=True),
+    },
+    looked_at={"quack": "operands of 16 and 8 bits only"},
     flops=lambda m, n, k: 2 * m * n * k,
     workloads={
         "S0": Workload(m=256, n=256, k=256),
@@ -126,7 +136,8 @@ spec = KernelSpec(
             ),
             arithmetic="tensor",
             tolerance=normwise(1e-3),
-            peers={"torch": in_tf32(torch_product)},
+            peers={"torch": in_tf32(torch_product), "nvmath": Peer(nvmath_tf32, prepares=True)},
+            looked_at={"quack": "operands of 16 and 8 bits only"},
             peer_tolerance=normwise(1e-3),
             edges=(
                 *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),

@@ -17,6 +17,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Peer,
     Rule,
     Scalar,
     Scratch,
@@ -29,6 +30,8 @@ from prism_bench import (
 )
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
+
+from ..include.strong_peers import liger_softmax, quack_softmax
 
 LONGEST_PART = 8192
 BLOCKS = (32, 64, 128, 256)
@@ -92,7 +95,11 @@ spec = KernelSpec(
     ),
     reference=reference,
     tolerance=normalising(),
-    peers={"torch": torch_softmax},
+    peers={
+        "torch": torch_softmax,
+        "quack": Peer(quack_softmax, prepares=True),
+        "liger": Peer(liger_softmax, prepares=True),
+    },
     flops=lambda rows, cols: 4 * rows * cols,
     aliases=("la_softmax",),
     workloads={

@@ -19,8 +19,9 @@ from ..include.attention import (
     launcher,
     operations,
 )
-from ..include.attention_forms import DERIVED, PARAMETERS, forms, goldens
+from ..include.attention_forms import DERIVED, LOOKED_AT, PARAMETERS, forms, goldens
 from ..include.bfloat import wide
+from ..include.strong_peers import attention_peers
 
 
 def reference(
@@ -54,6 +55,7 @@ def torch_attention(
 
 
 SHAPE = "batch heads length width"
+STRONG = attention_peers(lambda x, heads: x, lambda o: o)
 
 
 def sized(batch: int, heads: int, length: int, width: int, **more: Any) -> Workload:
@@ -69,7 +71,8 @@ spec = KernelSpec(
     launch=launcher("fused_attention_softmax"),
     reference=reference,
     tolerance=normwise(1e-3),
-    peers={"torch": torch_attention},
+    peers={"torch": torch_attention, **STRONG},
+    looked_at=LOOKED_AT,
     flops=operations,
     arithmetic="tensor",
     workloads={
@@ -91,6 +94,6 @@ spec = KernelSpec(
         Workload(batch=1, heads=1, length=77, width=80, shape="2x32"),
     ),
     golden=goldens(sized),
-    variants=forms("fused_attention_softmax", SHAPE, sized, torch_attention),
+    variants=forms("fused_attention_softmax", SHAPE, sized, torch_attention, STRONG),
     budgets=(Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),
 )  # fmt: skip

@@ -4,12 +4,13 @@ Memory-bound: a tap costs few operations for a pixel's bytes. The variant `chann
 with bias, dilation and groups; its operations limit it.
 """
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from prism_bench import Budget, Golden, KernelSpec, Workload, reduction
+from prism_bench import Budget, Golden, KernelSpec, Variant, Workload, reduction
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.peer import Peer
 
@@ -28,6 +29,7 @@ from ..include.convolution import (
     torch_tf32,
 )
 from ..include.half_convolution import correlated_halves, in_halves, torch_halves
+from ..include.strong_peers import ready
 
 
 def reference(
@@ -116,11 +118,73 @@ def torch_shifts_relu(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: in
     return torch.relu(torch_shifts(torch, x, taps, stride, padding))
 
 
+def cudnn_relu(
+    torch: ModuleType,
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+) -> Callable[[], Any]:
+    """cuDNN's convolution with bias and ReLU in one call, by its fastest algorithm."""
+    return one_call(torch, (x, taps, bias), (stride, padding, dilation, groups), tf32=False)
+
+
+def cudnn_relu_tf32(
+    torch: ModuleType,
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+) -> Callable[[], Any]:
+    return one_call(torch, (x, taps, bias), (stride, padding, dilation, groups), tf32=True)
+
+
+def cudnn_relu_halves(
+    torch: ModuleType,
+    x: AnyArray,
+    taps: AnyArray,
+    bias: AnyArray,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
+) -> Callable[[], Any]:
+    views = (x.permute(0, 3, 1, 2), taps.permute(0, 3, 1, 2), bias)
+    call = one_call(torch, views, (stride, padding, dilation, groups), tf32=False)
+    return lambda: call().permute(0, 2, 3, 1)
+
+
+def one_call(
+    torch: ModuleType, arrays: tuple[AnyArray, AnyArray, AnyArray | None], sizes: tuple[int, ...], tf32: bool
+) -> Callable[[], Any]:
+    """Return the call after cuDNN has tried its algorithms; `sizes` are stride, padding, dilation and groups."""
+    *sides, groups = sizes
+    pairs = [(side, side) for side in sides]
+
+    def call() -> Any:
+        with torch.backends.cudnn.flags(enabled=True, benchmark=True, allow_tf32=tf32):
+            return torch.cudnn_convolution_relu(*arrays, *pairs, groups)
+
+    return ready(call)
+
+
 def spotted(rows: int, cols: int) -> AnyArray:
     """Two pixels that are not finite."""
     x = np.random.default_rng(3).normal(size=(rows, cols))
     x[4, 5], x[9, 30] = np.nan, np.inf
     return x
+
+
+def with_cudnn(variant: Variant, call: Callable[..., Any]) -> Variant:
+    """Return the variant with cuDNN's fused call as a peer too."""
+    peers = {**variant.changes["peers"], "torch_cudnn": Peer(call, prepares=True)}
+    return Variant(variant.meaning, **{**variant.changes, "peers": peers})
 
 
 spec = KernelSpec(
@@ -156,8 +220,12 @@ spec = KernelSpec(
     ),
     budgets=(Budget("bandwidth_share", at_least=0.85, label="S1"),),
     variants={
-        "channels": channels("fused_conv_relu_channels", reference_channels, torch_channels_relu),
-        "tf32": on_tensor_cores("fused_conv_relu_tf32", reference_channels, torch_tf32_relu),
-        "half": in_halves("fused_conv_relu_half", reference_halves, torch_halves_relu),
+        "channels": with_cudnn(
+            channels("fused_conv_relu_channels", reference_channels, torch_channels_relu), cudnn_relu
+        ),
+        "tf32": with_cudnn(
+            on_tensor_cores("fused_conv_relu_tf32", reference_channels, torch_tf32_relu), cudnn_relu_tf32
+        ),
+        "half": with_cudnn(in_halves("fused_conv_relu_half", reference_halves, torch_halves_relu), cudnn_relu_halves),
     },
 )  # fmt: skip

@@ -128,6 +128,11 @@ spec = KernelSpec(
         "torch_softmax": Peer(torch_softmax, poor="torch.softmax gives a row to one thread block, however long it is"),
         "cupy": cupy_softmax,
     },
+    looked_at={
+        "quack": "a row has to fit into the shared memory of a cluster",
+        "liger": "one block a row, of 65,536 columns at most",
+        "flashinfer": "a softmax of rows of logits; not tried on one row of 64 M",
+    },
     flops=lambda n: 4 * n,
     bytes_moved=lambda n: (8 if n <= ON_CHIP else 12) * n,
     workloads={"S0": Workload(n=256), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},

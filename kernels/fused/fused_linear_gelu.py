@@ -16,6 +16,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Peer,
     Rule,
     Size,
     Variant,
@@ -26,7 +27,9 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 
+from ..include import lt_products
 from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.strong_peers import quack_gemm
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, on_warpgroups
 
 ACTIVATIONS = {"none": "Gelu", "tanh": "GeluTanh"}
@@ -74,6 +77,17 @@ def torch_linear(torch: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, la
     return torch.nn.functional.gelu(torch.addmm(bias.to(x.dtype), x, weights(w, layout)), approximate=approximate)
 
 
+def nvmath_linear(nvmath: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str) -> Any:
+    return lt_products.product(nvmath, x, weights(w, layout), bias, lt_products.Form(epilogue="gelu"))
+
+
+def quack_linear(quack: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str) -> Any:
+    return quack_gemm(quack, x, weights(w, layout), "gelu_tanh_approx", bias)
+
+
+TANH = "its GELU is the tanh form, up to 5e-4 away"
+NVMATH = Peer(nvmath_linear, prepares=True, work=TANH)
+
 # The form on the tensor cores.
 HALF = {
     "arguments": (
@@ -107,7 +121,8 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda inputs: inputs + 8),
-    peers={"torch": torch_linear},
+    peers={"torch": torch_linear, "nvmath": NVMATH},
+    looked_at={"quack": "operands of 16 and 8 bits only"},
     flops=lambda batch, inputs, outputs: 2 * batch * inputs * outputs + 9 * batch * outputs,
     workloads={
         "S0": Workload(batch=32, inputs=64, outputs=128),
@@ -137,7 +152,11 @@ spec = KernelSpec(
         "half": Variant(
             "tensor cores, half operands, FP32 sums and bias",
             **HALF,
-            peers={"torch": torch_linear},
+            peers={
+                "torch": torch_linear,
+                "nvmath": NVMATH,
+                "quack": Peer(quack_linear, prepares=True, work=TANH),
+            },
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
                 Workload(batch=136, inputs=40, outputs=264, tile="Wide"),
@@ -159,7 +178,7 @@ spec = KernelSpec(
         "tanh": Variant(
             "the tanh form",
             parameters={"tile": "auto", "layout": "in_out", "approximate": "tanh"},
-            peers={"torch": torch_linear},
+            peers={"torch": torch_linear, "nvmath": Peer(nvmath_linear, prepares=True)},
             only_labels=("S0", "S1"),
         ),
     },

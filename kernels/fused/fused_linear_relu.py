@@ -16,6 +16,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Peer,
     Rule,
     Size,
     Variant,
@@ -26,7 +27,9 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 
+from ..include import lt_products
 from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.strong_peers import quack_gemm
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required
 
 
@@ -59,6 +62,16 @@ def torch_linear(torch: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, la
     return torch.relu_(torch.addmm(bias.to(x.dtype), x, weights(w, layout)))
 
 
+def nvmath_linear(nvmath: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str) -> Any:
+    return lt_products.product(nvmath, x, weights(w, layout), bias, lt_products.Form(epilogue="relu"))
+
+
+def quack_linear(quack: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str) -> Any:
+    return quack_gemm(quack, x, weights(w, layout), "relu", bias)
+
+
+NVMATH = Peer(nvmath_linear, prepares=True)
+
 spec = KernelSpec(
     entry="fused_linear_relu",
     arguments=(
@@ -77,7 +90,8 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda inputs: inputs + 1),
-    peers={"torch": torch_linear},
+    peers={"torch": torch_linear, "nvmath": NVMATH},
+    looked_at={"quack": "operands of 16 and 8 bits only"},
     flops=lambda batch, inputs, outputs: 2 * batch * inputs * outputs + 2 * batch * outputs,
     workloads={
         "S0": Workload(batch=32, inputs=64, outputs=128),
@@ -114,7 +128,7 @@ spec = KernelSpec(
             launch=tensor_launch,
             arithmetic="tensor",
             tolerance=normwise(1e-3),
-            peers={"torch": torch_linear},
+            peers={"torch": torch_linear, "nvmath": NVMATH, "quack": Peer(quack_linear, prepares=True)},
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
                 *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Wide", "Warpgroups")),

@@ -8,6 +8,7 @@ off, B is rounded.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Peer,
     Size,
     Variant,
     Workload,
@@ -29,9 +31,11 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 
+from ..include import lt_products
 from ..include.bfloat import wide
 from ..include.fused_product import ELEMENTS
 from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.strong_peers import on_bfloats, quack_gemm
 from ..include.tensor_tile import (
     TENSOR_RULE,
     WARPGROUPS,
@@ -41,6 +45,8 @@ from ..include.tensor_tile import (
     warpgroup_tiles,
 )
 from ..include.torch_peers import in_tf32
+
+RELU = lt_products.Form(epilogue="relu")
 
 
 def launch(m: int, n: int, tile: str, device: Device) -> Launch:
@@ -67,6 +73,27 @@ def torch_bfloat(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
     return torch_product(torch, a.view(torch.bfloat16), b.view(torch.bfloat16)).float()
 
 
+def nvmath_product(nvmath: ModuleType, a: AnyArray, b: AnyArray) -> Any:
+    return lt_products.product(nvmath, a, b, form=RELU)
+
+
+def nvmath_tf32(nvmath: ModuleType, a: AnyArray, b: AnyArray) -> Any:
+    return lt_products.product(nvmath, a, b, form=replace(RELU, tf32=True))
+
+
+def quack_product(quack: ModuleType, a: AnyArray, b: AnyArray) -> Any:
+    return quack_gemm(quack, a, b, "relu")
+
+
+NVMATH, QUACK = Peer(nvmath_product, prepares=True), Peer(quack_product, prepares=True)
+# By precision of the operands.
+STRONG = {
+    "float16": {"nvmath": NVMATH, "quack": QUACK},
+    "bfloat16": {"nvmath": on_bfloats(NVMATH, "ab", widened=False), "quack": on_bfloats(QUACK, "ab", widened=False)},
+    "tf32": {"nvmath": Peer(nvmath_tf32, prepares=True)},
+}
+
+
 def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> Variant:
     """The same product with operands of that precision on the tensor cores."""
     element, dtype, fill, bound = ELEMENTS[precision]
@@ -79,7 +106,7 @@ def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> 
         "arithmetic": "tensor",
         "tolerance": normwise(bound),
         "peer_tolerance": normwise(bound),
-        "peers": {"torch": peer},
+        "peers": {"torch": peer} | STRONG[precision],
         "edges": (
             *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
             *(Workload(m=136, n=264, k=40, tile=tile) for tile in ("Wide", *warpgroup_tiles(element))),
@@ -125,7 +152,8 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda k: k),
-    peers={"torch": torch_product},
+    peers={"torch": torch_product, "nvmath": NVMATH},
+    looked_at={"quack": "operands of 16 and 8 bits only"},
     flops=lambda m, n, k: 2 * m * n * k + m * n,
     workloads={
         "S0": Workload(m=256, n=256, k=256),

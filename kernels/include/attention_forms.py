@@ -3,7 +3,7 @@
 `sized(batch, heads, length, width, **more)` is the kernel's workload of those sizes, `shape` that of its q, k and v.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from math import sqrt
 from types import ModuleType
@@ -11,13 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import Budget, Golden, Variant, Workload, normwise
+from prism_bench import Budget, Golden, Peer, Variant, Workload, normwise
 from prism_bench.array_types import AnyArray
 
 from .attention import arguments, launcher, launcher_fp32, row_closed
 from .bfloat import BFLOATS
+from .strong_peers import on_bfloats
 from .tensor_tile import WARPGROUPS
 
+# Why nothing but PyTorch is a peer of attention in FP32.
+NO_FLOATS = {
+    "flash_attn": "operands of 16 and 8 bits only",
+    "flashinfer": "operands of 16 and 8 bits only",
+    "quack": "no attention",
+    "liger": "no attention of this form",
+}
+# And of attention with 16-bit operands: flash-attn-4 and cuDNN's stand for these too.
+LOOKED_AT = {
+    "flashinfer": "not tried: its prefill follows FlashAttention 2 and 3, whose successor is flash-attn-4",
+    "quack": "no attention",
+    "liger": "no attention of this form",
+}
 PARAMETERS = {"causal": 0, "masked": 0, "scaling": None, "shape": None}
 DERIVED = {
     "mask_extent": lambda length, masked: length if masked else 0,
@@ -78,8 +92,11 @@ def of_bfloats(peer: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def forms(entry: str, shape: str, sized: Callable[..., Any], peer: Callable[..., Any]) -> dict[str, Variant]:
-    """The variants that differ in instruction or precision."""
+def forms(
+    entry: str, shape: str, sized: Callable[..., Any], peer: Callable[..., Any], strong: Mapping[str, Peer]
+) -> dict[str, Variant]:
+    """The variants that differ in instruction or precision; `strong` are the peers that take 16-bit operands only."""
+    bfloats = {name: on_bfloats(one, "qkv") for name, one in strong.items()}
     return {
         "wgmma": Variant(
             "warpgroup instructions (wgmma), compute capability 9.0 only",
@@ -89,7 +106,7 @@ def forms(entry: str, shape: str, sized: Callable[..., Any], peer: Callable[...,
         "bfloat16": Variant(
             "bfloat16 operands, FP32 output",
             arguments=arguments(shape, "uint16", "float32", BFLOATS), launch=launcher(entry, "BfloatHead"),
-            tolerance=normwise(1e-2), peer_tolerance=normwise(1e-2), peers={"torch": of_bfloats(peer)},
+            tolerance=normwise(1e-2), peer_tolerance=normwise(1e-2), peers={"torch": of_bfloats(peer)} | bfloats,
             only_labels=("S0", "S1"), golden=(), budgets=(Budget("peer_ratio", at_least=0.5, label="S1"),),
             edges=(
                 sized(2, 2, 70, 40, causal=1), sized(1, 1, 129, 9, masked=1), sized(1, 3, 131, 128),
@@ -100,7 +117,7 @@ def forms(entry: str, shape: str, sized: Callable[..., Any], peer: Callable[...,
         "float32": Variant(
             "FP32 throughout, on the ordinary cores",
             arguments=arguments(shape, "float32"), launch=launcher_fp32(f"{entry}_fp32"), arithmetic="fp32",
-            tolerance=normwise(1e-5), peers={"torch": peer}, only_labels=("S0", "S1"),
+            tolerance=normwise(1e-5), peers={"torch": peer}, looked_at=NO_FLOATS, only_labels=("S0", "S1"),
             budgets=(Budget("peer_ratio", at_least=0.8, label="S1"),),
         ),
     }  # fmt: skip

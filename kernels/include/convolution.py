@@ -260,8 +260,9 @@ def channels(
         "edges": EDGES,
         "golden": (),
         "traffic_factor": None,
+        "peers": {"torch": peer},
     }
-    return Variant(note, reference=reference, peers={"torch": peer}, **fields | changes)
+    return Variant(note, reference=reference, **fields | changes)
 
 
 def on_tensor_cores(name: str, reference: Callable[..., Any], peer: Callable[..., Any]) -> Variant:

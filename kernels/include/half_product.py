@@ -3,9 +3,11 @@
 from types import ModuleType
 from typing import Any
 
-from prism_bench import In, Out, Rule, Size, Workload
+from prism_bench import In, Out, Peer, Rule, Size, Workload
 from prism_bench.array_types import AnyArray
 
+from . import lt_products
+from .strong_peers import quack_gemm
 from .tensor_tile import Operands
 
 LAYOUTS = ("nn", "nt", "tn", "tt")  # for A and B in turn whether it is stored transposed
@@ -58,7 +60,20 @@ def cupy_product(cupy: ModuleType, a: AnyArray, b: AnyArray, layout: str) -> Any
     return cupy.matmul(stored(a, layout[0]), stored(b, layout[1]))
 
 
-PEERS = {"torch": torch_product, "cupy": cupy_product}
+def nvmath_product(nvmath: ModuleType, a: AnyArray, b: AnyArray, layout: str) -> Any:
+    return lt_products.product(nvmath, stored(a, layout[0]), stored(b, layout[1]))
+
+
+def quack_product(quack: ModuleType, a: AnyArray, b: AnyArray, layout: str) -> Any:
+    return quack_gemm(quack, stored(a, layout[0]), stored(b, layout[1]))
+
+
+PEERS = {
+    "torch": torch_product,
+    "cupy": cupy_product,
+    "nvmath": Peer(nvmath_product, prepares=True),
+    "quack": Peer(quack_product, prepares=True),
+}
 
 
 def flops(m: int, n: int, k: int) -> int:

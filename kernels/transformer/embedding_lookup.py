@@ -16,6 +16,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Peer,
     Rule,
     Size,
     Variant,
@@ -26,6 +27,8 @@ from prism_bench import (
 )
 from prism_bench.arguments import Array
 from prism_bench.array_types import AnyArray, ArrayModule
+
+from ..include.strong_peers import liger_embedding
 
 # Bound by memory: 8 bytes an element at the copy rate, as long as few rows repeat while they are in the L2 cache.
 
@@ -115,7 +118,11 @@ spec = KernelSpec(
     launch=launch_of("embedding_lookup"),
     reference=reference,
     tolerance=exact(),
-    peers={"torch": torch_embedding, "cupy": lambda cupy, id, table: cupy.take(table, id, axis=0)},
+    peers={
+        "torch": torch_embedding,
+        "cupy": lambda cupy, id, table: cupy.take(table, id, axis=0),
+        "liger": Peer(liger_embedding, prepares=True),
+    },
     bytes_moved=traffic,
     workloads={
         "S0": Workload(tokens=1024, vocabulary=32_000, cols=512),
@@ -134,7 +141,7 @@ spec = KernelSpec(
             "64-bit ids",
             arguments=(ids_of("int64"), table, out, *sizes),
             launch=launch_of("embedding_lookup", "long long"),
-            peers={"torch": torch_embedding},
+            peers={"torch": torch_embedding, "liger": Peer(liger_embedding, prepares=True)},
             bytes_moved=lambda tokens, cols: traffic(tokens, cols, id_bytes=8),
             golden=(
                 Golden(

@@ -5,7 +5,7 @@ Rows up to 16,384 columns are read once and stay in registers; longer ones are r
 
 import numpy as np
 
-from prism_bench import Budget, KernelSpec, Launch, Rule, Variant, normalising
+from prism_bench import Budget, KernelSpec, Launch, Peer, Rule, Variant, normalising
 from prism_bench.array_types import AnyArray
 
 from ..include.layer_norm import (
@@ -19,6 +19,7 @@ from ..include.layer_norm import (
     normalised,
     torch_layer_norm,
 )
+from ..include.strong_peers import liger_layer_norm, quack_layer_norm
 
 
 def launch(batch: int, length: int, cols: int, block: int) -> Launch:
@@ -38,7 +39,12 @@ spec = KernelSpec(
     tune=ROWS_TUNE,
     reference=normalised,
     tolerance=normalising(),
-    peers={"torch": torch_layer_norm},
+    peers={
+        "torch": torch_layer_norm,
+        "quack": Peer(quack_layer_norm, prepares=True),
+        "liger": Peer(liger_layer_norm, prepares=True, work="it stores mean and deviation of every row too"),
+    },
+    looked_at={"flashinfer": "layer norm of bfloat16 rows only"},
     flops=lambda batch, length, cols: 8 * batch * length * cols,
     workloads=WORKLOADS,
     edges=EDGES,

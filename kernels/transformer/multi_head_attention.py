@@ -20,8 +20,9 @@ from ..include.attention import (
     operations,
     weights_of,
 )
-from ..include.attention_forms import DERIVED, PARAMETERS, closed, forms, goldens
+from ..include.attention_forms import DERIVED, LOOKED_AT, PARAMETERS, closed, forms, goldens
 from ..include.bfloat import wide
+from ..include.strong_peers import attention_peers
 
 
 def reference(
@@ -107,6 +108,9 @@ def torch_with_weights(
 
 
 SHAPE = "batch length model"
+STRONG = attention_peers(
+    lambda x, heads: x.unflatten(2, (heads, -1)).transpose(1, 2), lambda o: o.transpose(1, 2).flatten(2)
+)
 
 
 def sized(batch: int, heads: int, length: int, width: int, **more: Any) -> Workload:
@@ -134,7 +138,8 @@ spec = KernelSpec(
     launch=launcher("multi_head_attention"),
     reference=reference,
     tolerance=normwise(1e-3),
-    peers={"torch": torch_attention},
+    peers={"torch": torch_attention, **STRONG},
+    looked_at=LOOKED_AT,
     flops=operations,
     arithmetic="tensor",
     workloads={
@@ -155,7 +160,7 @@ spec = KernelSpec(
     ),
     golden=goldens(sized),
     variants={
-        **forms("multi_head_attention", SHAPE, sized, torch_attention),
+        **forms("multi_head_attention", SHAPE, sized, torch_attention, STRONG),
         "weights": Variant(
             "gives the weights too, [batch, heads, length, length]",
             entry="multi_head_attention_weights",
@@ -164,6 +169,7 @@ spec = KernelSpec(
             reference=reference_with_weights,
             flops=lambda batch, heads, length, width: batch * heads * length * length * (6 * width + 6),
             peers={"torch": torch_with_weights},
+            looked_at={"flash_attn": "gives no weights: they are never in memory"},
             workloads={
                 "S0": Workload(batch=1, heads=8, length=128, model=512),
                 "S1": Workload(batch=1, heads=16, length=4096, model=1024),

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Peer,
     Rule,
     Scalar,
     Scratch,
@@ -26,6 +28,8 @@ from prism_bench import (
     reduction,
 )
 from prism_bench.array_types import AnyArray, ArrayModule
+
+from ..include.strong_peers import ready
 
 # Bound by memory: 8 bytes an element at the copy rate. A first launch tabulates cosines and sines in double precision
 # (length x dim / 2 of them, some microseconds); the table stays in the caches.
@@ -94,11 +98,28 @@ def torch_rope(torch: ModuleType, x: AnyArray, length: int, dim: int, base: floa
     return turned(x, (angle.cos().float(), angle.sin().float()), dim, layout, torch)
 
 
+def quack_rope(
+    quack: ModuleType, x: AnyArray, length: int, dim: int, base: float, offset: int, layout: str
+) -> Callable[[], Any]:
+    """Rotary positions with cosines and sines that are made in the set-up."""
+    torch, rotary = import_module("torch"), import_module(f"{quack.__name__}.rotary")
+    place = {"device": x.device, "dtype": torch.float64}
+    angle = torch.outer(offset + torch.arange(length, **place), base ** (-torch.arange(0, dim, 2, **place) / dim))
+    cosine, sine = angle.cos().float(), angle.sin().float()
+    return ready(lambda: rotary.apply_rotary(x, cosine, sine, interleaved=layout == "interleaved"))
+
+
 HEADS = "batch length heads dim"
 SIZES = (
     Scratch("table", "length dim"), Scalar("base", "float64"), Scalar("offset", "int64"), Size("length"), Size("heads"),
     Size("dim"), Size("groups"), Size("parts"),
 )  # fmt: skip
+
+STRONG = {"quack": Peer(quack_rope, prepares=True, work="cosines and sines are made beforehand")}
+LOOKED_AT = {
+    "flashinfer": "operands of 16 bits only",
+    "liger": "turns queries and keys together, in place, in halves only",
+}
 
 TURNED = [(3 * np.cos(m) + 2 * np.sin(m), 3 * np.sin(m) - 2 * np.cos(m)) for m in range(3)]
 by_hand = Golden(
@@ -134,7 +155,8 @@ spec = KernelSpec(
     launch=launch_of("rope_encoding", ("x", "y")),
     reference=reference,
     tolerance=reduction(magnitude=pair_size, terms=5e-7, underflows=2),
-    peers={"torch": torch_rope},
+    peers={"torch": torch_rope, **STRONG},
+    looked_at=LOOKED_AT,
     flops=lambda batch, length, heads, dim: 3 * batch * length * heads * dim,
     workloads={
         "S0": Workload(batch=1, length=128, heads=8, dim=64),
@@ -156,7 +178,8 @@ spec = KernelSpec(
         "halves": Variant(
             "pairs half a head apart",
             parameters={"base": 10_000.0, "offset": 0, "layout": "halves"},
-            peers={"torch": torch_rope},
+            peers={"torch": torch_rope, **STRONG},
+            looked_at=LOOKED_AT,
             edges=(),
             golden=(),
             only_labels=("S0", "S1"),

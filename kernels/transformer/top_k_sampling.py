@@ -4,8 +4,9 @@ Ties go to the lower index, a NaN counts as -inf, temperature 0 leaves the large
 With top_p only the fewest best of at least that share remain. A row without a logit above -inf draws -1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +19,7 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
+    Peer,
     Rule,
     Scalar,
     Size,
@@ -30,6 +32,7 @@ from prism_bench.domain import real
 from prism_bench.inputs import Fill
 
 from ..include.philox import uniforms
+from ..include.strong_peers import ready
 
 # Memory-bound: each logit is read once. Testing each logit for itself, with the bar as low as the first 4096 left it,
 # was bound by instruction issue. Now a thread tests its largest, and those that pass are walked bit by bit (at S2 some
@@ -82,11 +85,23 @@ def torch_uniforms(torch: ModuleType, rows: int, seed: int) -> Any:
 
 def torch_top_k(torch: ModuleType, logits: AnyArray, k: int, temperature: float, seed: int) -> Any:
     """The draw by the same random numbers, which are made beforehand and cost the peer nothing."""
-    z, index = torch.topk(logits, k)
+    return sampled(torch, *torch.topk(logits, k), temperature, seed)
+
+
+def sampled(torch: ModuleType, z: AnyArray, index: AnyArray, temperature: float, seed: int) -> Any:
+    """Return indices, probabilities and drawn tokens of the k best logits `z`."""
     p = torch.softmax(z / temperature, dim=1)
-    drawn = torch_uniforms(torch, len(logits), seed)[:, None]
-    chosen = torch.searchsorted(p.double().cumsum(dim=1), drawn, right=True).clamp(max=k - 1)
+    drawn = torch_uniforms(torch, len(z), seed)[:, None]
+    chosen = torch.searchsorted(p.double().cumsum(dim=1), drawn, right=True).clamp(max=z.shape[1] - 1)
     return index.int(), p, index.gather(1, chosen)[:, 0].int()
+
+
+def flashinfer_top_k(
+    flashinfer: ModuleType, logits: AnyArray, k: int, temperature: float, seed: int
+) -> Callable[[], Any]:
+    """FlashInfer's selection; probabilities and the draw as PyTorch's peer does them."""
+    torch = import_module("torch")
+    return ready(lambda: sampled(torch, *flashinfer.top_k(logits, k, sorted=True), temperature, seed))
 
 
 def few_values(rows: int, vocabulary: int) -> AnyArray:
@@ -120,7 +135,8 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance={"index": exact(), "p": normalising(), "token": exact()},
-    peers={"torch": torch_top_k},
+    peers={"torch": torch_top_k, "flashinfer": Peer(flashinfer_top_k, prepares=True)},
+    looked_at={"quack": "its top-k takes rows of at most 4096 columns, their number and k powers of two"},
     workloads={
         "S0": Workload(rows=1, vocabulary=1024, k=50),
         "S1": Workload(rows=2048, vocabulary=128_256, k=50),

@@ -1,0 +1,110 @@
+"""Peers of the strongest libraries for networks. Each is a set-up: it compiles, and returns the call to time."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from prism_bench import Peer
+from prism_bench.array_types import AnyArray
+
+NO_MASK = "takes no mask that is added to the scores"
+
+
+def ready(call: Callable[[], Any]) -> Callable[[], Any]:
+    """Return the call after its first run, which compiles."""
+    call()
+    return call
+
+
+def attention_peers(by_heads: Callable[..., AnyArray], joined: Callable[[AnyArray], AnyArray]) -> dict[str, Peer]:
+    """Return the peers of attention with 16-bit operands.
+
+    Parameters
+    ----------
+    by_heads : callable
+        Makes a view [batch, heads, length, width] of one operand; asks for it and for `heads`.
+    joined : callable
+        Turns such an output into the shape of the kernel's.
+    """
+
+    def cudnn(
+        torch: ModuleType, q: AnyArray, k: AnyArray, v: AnyArray, heads: int, scale: float, causal: int, masked: int
+    ) -> Any:
+        if masked:
+            raise ValueError(f"cuDNN's attention is a peer without a mask only: {NO_MASK} here")
+        names = import_module("torch.nn.attention")
+        views = [by_heads(x, heads) for x in (q, k, v)]
+        attend = torch.nn.functional.scaled_dot_product_attention
+
+        def call() -> Any:
+            with names.sdpa_kernel(names.SDPBackend.CUDNN_ATTENTION):
+                return joined(attend(*views, is_causal=bool(causal), scale=scale))
+
+        return ready(call)
+
+    def flash(
+        flash_attn: ModuleType, q: AnyArray, k: AnyArray, v: AnyArray, heads: int, scale: float, causal: int,
+        masked: int,
+    ) -> Any:  # fmt: skip
+        if masked:
+            raise ValueError(f"flash-attn-4 {NO_MASK}")
+        views = [by_heads(x, heads).transpose(1, 2) for x in (q, k, v)]
+        attend = flash_attn.flash_attn_func
+        options = {"softmax_scale": scale, "causal": bool(causal)}
+        return ready(lambda: joined(attend(*views, **options)[0].transpose(1, 2)))
+
+    return {"torch_cudnn": Peer(cudnn, prepares=True), "flash_attn": Peer(flash, prepares=True)}
+
+
+def on_bfloats(peer: Peer, names: Sequence[str], *, widened: bool = True) -> Peer:
+    """Return the peer for operands that travel as bits of bfloat16; `widened` turns its result into FP32."""
+
+    @wraps(peer.call)
+    def call(**given: Any) -> Any:
+        torch = import_module("torch")
+        timed = peer.call(**given | {name: given[name].view(torch.bfloat16) for name in names})
+        return (lambda: timed().float()) if widened else timed
+
+    return Peer(call, peer.prepares, peer.poor, peer.work)
+
+
+def quack_softmax(quack: ModuleType, x: AnyArray, temperature: float) -> Any:
+    refuse_temperature(temperature)
+    return ready(lambda: quack.softmax(x))
+
+
+def liger_softmax(liger: ModuleType, x: AnyArray, temperature: float) -> Any:
+    refuse_temperature(temperature)
+    return ready(lambda: liger.LigerSoftmaxFunction.apply(x))
+
+
+def refuse_temperature(temperature: float) -> None:
+    """Raise a ValueError for what a softmax without a temperature cannot do."""
+    if temperature != 1:
+        raise ValueError("this softmax has no temperature")
+
+
+def quack_layer_norm(quack: ModuleType, x: AnyArray, gamma: AnyArray, beta: AnyArray, eps: float, cols: int) -> Any:
+    forward = import_module(f"{quack.__name__}.rmsnorm").layernorm_fwd
+    rows = x.view(-1, cols)
+    return ready(lambda: forward(rows, gamma, beta, eps=eps).view(x.shape))
+
+
+def liger_layer_norm(liger: ModuleType, x: AnyArray, gamma: AnyArray, beta: AnyArray, eps: float) -> Any:
+    return ready(lambda: liger.LigerLayerNormFunction.apply(x, gamma, beta, eps))
+
+
+def liger_embedding(liger: ModuleType, id: AnyArray, table: AnyArray) -> Any:
+    return ready(lambda: liger.LigerEmbeddingFunction.apply(table, id))
+
+
+def quack_gemm(quack: ModuleType, a: AnyArray, b: AnyArray, activation: str | None = None, bias: Any = None) -> Any:
+    """Return a product of 16-bit operands with FP32 results, in quack's default tile."""
+    gemm = import_module(f"{quack.__name__}.gemm_interface")
+    kind = import_module("torch").float32
+    if activation is None and bias is None:
+        return ready(lambda: gemm.gemm(a, b, out_dtype=kind, tuned=False))
+    options = {"bias": bias, "activation": activation, "postact_dtype": kind, "store_preact": False, "tuned": False}
+    return ready(lambda: gemm.gemm_act(a, b, **options)[1])
