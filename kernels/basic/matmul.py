@@ -17,7 +17,6 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
-    Peer,
     Rule,
     Size,
     Tune,
@@ -29,6 +28,7 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
+from prism_bench.peer import Peer
 
 from ..include import lt_products, tensor_tile
 from ..include.gemm_tile import TILE_RULE, TILES, on_tiles

@@ -17,7 +17,6 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
-    Peer,
     Rule,
     Scalar,
     Scratch,
@@ -30,6 +29,7 @@ from prism_bench import (
 )
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 
 from ..include.strong_peers import liger_softmax, quack_softmax
 

@@ -120,9 +120,9 @@ def torch_shifts_relu(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: in
 
 def cudnn_relu(
     torch: ModuleType,
-    x: AnyArray,
-    taps: AnyArray,
-    bias: AnyArray,
+    x: Any,
+    taps: Any,
+    bias: Any,
     stride: int,
     padding: int,
     dilation: int,
@@ -134,9 +134,9 @@ def cudnn_relu(
 
 def cudnn_relu_tf32(
     torch: ModuleType,
-    x: AnyArray,
-    taps: AnyArray,
-    bias: AnyArray,
+    x: Any,
+    taps: Any,
+    bias: Any,
     stride: int,
     padding: int,
     dilation: int,
@@ -147,9 +147,9 @@ def cudnn_relu_tf32(
 
 def cudnn_relu_halves(
     torch: ModuleType,
-    x: AnyArray,
-    taps: AnyArray,
-    bias: AnyArray,
+    x: Any,
+    taps: Any,
+    bias: Any,
     stride: int,
     padding: int,
     dilation: int,
@@ -160,9 +160,7 @@ def cudnn_relu_halves(
     return lambda: call().permute(0, 2, 3, 1)
 
 
-def one_call(
-    torch: ModuleType, arrays: tuple[AnyArray, AnyArray, AnyArray | None], sizes: tuple[int, ...], tf32: bool
-) -> Callable[[], Any]:
+def one_call(torch: ModuleType, arrays: tuple[Any, Any, Any], sizes: tuple[int, ...], tf32: bool) -> Callable[[], Any]:
     """Return the call after cuDNN has tried its algorithms; `sizes` are stride, padding, dilation and groups."""
     *sides, groups = sizes
     pairs = [(side, side) for side in sides]

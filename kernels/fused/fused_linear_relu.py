@@ -16,7 +16,6 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
-    Peer,
     Rule,
     Size,
     Variant,
@@ -26,6 +25,7 @@ from prism_bench import (
 )
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 
 from ..include import lt_products
 from ..include.gemm_tile import TILE_RULE, on_tiles

@@ -21,7 +21,6 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
-    Peer,
     Size,
     Variant,
     Workload,
@@ -30,6 +29,7 @@ from prism_bench import (
 )
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 
 from ..include import lt_products
 from ..include.bfloat import wide

@@ -3,8 +3,9 @@
 from types import ModuleType
 from typing import Any
 
-from prism_bench import In, Out, Peer, Rule, Size, Workload
+from prism_bench import In, Out, Rule, Size, Workload
 from prism_bench.array_types import AnyArray
+from prism_bench.peer import Peer
 
 from . import lt_products
 from .strong_peers import quack_gemm

@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from prism_bench.array_types import AnyArray
-
 Epilogue = Literal["", "relu", "gelu"]  # GELU in the tanh form
 
 ALGORITHMS = 32  # asked of the heuristic, which ranks them
@@ -31,8 +29,8 @@ class Form:
 
 
 def product(
-    nvmath: ModuleType, a: AnyArray, b: AnyArray, bias: AnyArray | None = None, form: Form | None = None
-) -> Callable[[], AnyArray]:
+    nvmath: ModuleType, a: Any, b: Any, bias: Any | None = None, form: Form | None = None
+) -> Callable[[], Any]:
     """Return a call that computes epilogue(a b + bias) in FP32 by the fastest algorithm.
 
     Parameters
@@ -62,7 +60,7 @@ class LtProduct:
     cuBLASLt counts in columns: the row-major [m, n] result is its [n, m] matrix, from the operands in reverse.
     """
 
-    def __init__(self, nvmath: ModuleType, a: AnyArray, b: AnyArray, bias: AnyArray | None, form: Form) -> None:
+    def __init__(self, nvmath: ModuleType, a: Any, b: Any, bias: Any | None, form: Form) -> None:
         self._lt = _bindings("cublasLt")
         self._torch = import_module("torch")
         self._kept = (b, a, bias)
@@ -77,7 +75,7 @@ class LtProduct:
         self._algorithm: Any = None
         weakref.finalize(self, self._plan.close)
 
-    def __call__(self) -> AnyArray:
+    def __call__(self) -> Any:
         """Enqueue the product on the current stream."""
         self._enqueue(self._algorithm)
         return self._out
@@ -142,7 +140,7 @@ class _Plan:
         kept = np.array([WORKSPACE], lt.get_matmul_preference_attribute_dtype(attribute))
         lt.matmul_preference_set_attribute(self.preference, attribute, kept.ctypes.data, kept.nbytes)
 
-    def layout(self, matrix: AnyArray) -> int:
+    def layout(self, matrix: Any) -> int:
         """Return the layout of memory whose columns, or rows, are contiguous."""
         name = {"float32": "CUDA_R_32F", "float16": "CUDA_R_16F", "bfloat16": "CUDA_R_16BF"}
         rows, cols = matrix.shape if _by_columns(matrix) else reversed(matrix.shape)
@@ -152,12 +150,12 @@ class _Plan:
         self._layouts.append(made)
         return made
 
-    def transpose(self, first: AnyArray, second: AnyArray) -> None:
+    def transpose(self, first: Any, second: Any) -> None:
         """Turn over the operands whose rows are contiguous."""
         for name, matrix in (("TRANSA", first), ("TRANSB", second)):
             self._set(name, 0 if _by_columns(matrix) else 1)
 
-    def epilogue(self, bias: AnyArray | None) -> None:
+    def epilogue(self, bias: Any | None) -> None:
         """Set what follows the product."""
         names = [self._form.epilogue.upper(), "BIAS" if bias is not None else ""]
         self._set("EPILOGUE", self._lt.Epilogue["_".join(filter(None, names)) or "DEFAULT"])
@@ -177,7 +175,7 @@ class _Plan:
         self._lt.matmul_desc_set_attribute(self.descriptor, attribute, kept.ctypes.data, kept.nbytes)
 
 
-def _by_columns(matrix: AnyArray) -> bool:
+def _by_columns(matrix: Any) -> bool:
     return matrix.stride(0) == 1
 
 

@@ -1,13 +1,12 @@
 """Peers of the strongest libraries for networks. Each is a set-up: it compiles, and returns the call to time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from prism_bench import Peer
-from prism_bench.array_types import AnyArray
+from prism_bench.peer import Peer
 
 NO_MASK = "takes no mask that is added to the scores"
 
@@ -18,7 +17,30 @@ def ready(call: Callable[[], Any]) -> Callable[[], Any]:
     return call
 
 
-def attention_peers(by_heads: Callable[..., AnyArray], joined: Callable[[AnyArray], AnyArray]) -> dict[str, Peer]:
+def fastest(calls: Iterable[Callable[[], Any]]) -> Callable[[], Any]:
+    """Return the call that takes the least device time, each timed after one run; those that raise are left out."""
+    torch = import_module("torch")
+    times: list[tuple[float, Callable[[], Any]]] = []
+    failures: list[Exception] = []
+    for call in calls:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        try:
+            call()
+        except Exception as error:  # a library refuses what it does not offer here in its own ways
+            failures.append(error)
+            continue
+        begin.record()
+        for _ in range(3):
+            call()
+        end.record()
+        end.synchronize()
+        times.append((begin.elapsed_time(end), call))
+    if not times:
+        raise failures[0]
+    return min(times, key=lambda one: one[0])[1]
+
+
+def attention_peers(by_heads: Callable[..., Any], joined: Callable[[Any], Any]) -> dict[str, Peer]:
     """Return the peers of attention with 16-bit operands.
 
     Parameters
@@ -30,7 +52,7 @@ def attention_peers(by_heads: Callable[..., AnyArray], joined: Callable[[AnyArra
     """
 
     def cudnn(
-        torch: ModuleType, q: AnyArray, k: AnyArray, v: AnyArray, heads: int, scale: float, causal: int, masked: int
+        torch: ModuleType, q: Any, k: Any, v: Any, heads: int, scale: float, causal: int, masked: int
     ) -> Any:
         if masked:
             raise ValueError(f"cuDNN's attention is a peer without a mask only: {NO_MASK} here")
@@ -45,7 +67,7 @@ def attention_peers(by_heads: Callable[..., AnyArray], joined: Callable[[AnyArra
         return ready(call)
 
     def flash(
-        flash_attn: ModuleType, q: AnyArray, k: AnyArray, v: AnyArray, heads: int, scale: float, causal: int,
+        flash_attn: ModuleType, q: Any, k: Any, v: Any, heads: int, scale: float, causal: int,
         masked: int,
     ) -> Any:  # fmt: skip
         if masked:
@@ -70,12 +92,12 @@ def on_bfloats(peer: Peer, names: Sequence[str], *, widened: bool = True) -> Pee
     return Peer(call, peer.prepares, peer.poor, peer.work)
 
 
-def quack_softmax(quack: ModuleType, x: AnyArray, temperature: float) -> Any:
+def quack_softmax(quack: ModuleType, x: Any, temperature: float) -> Any:
     refuse_temperature(temperature)
     return ready(lambda: quack.softmax(x))
 
 
-def liger_softmax(liger: ModuleType, x: AnyArray, temperature: float) -> Any:
+def liger_softmax(liger: ModuleType, x: Any, temperature: float) -> Any:
     refuse_temperature(temperature)
     return ready(lambda: liger.LigerSoftmaxFunction.apply(x))
 
@@ -86,21 +108,21 @@ def refuse_temperature(temperature: float) -> None:
         raise ValueError("this softmax has no temperature")
 
 
-def quack_layer_norm(quack: ModuleType, x: AnyArray, gamma: AnyArray, beta: AnyArray, eps: float, cols: int) -> Any:
+def quack_layer_norm(quack: ModuleType, x: Any, gamma: Any, beta: Any, eps: float, cols: int) -> Any:
     forward = import_module(f"{quack.__name__}.rmsnorm").layernorm_fwd
     rows = x.view(-1, cols)
     return ready(lambda: forward(rows, gamma, beta, eps=eps).view(x.shape))
 
 
-def liger_layer_norm(liger: ModuleType, x: AnyArray, gamma: AnyArray, beta: AnyArray, eps: float) -> Any:
+def liger_layer_norm(liger: ModuleType, x: Any, gamma: Any, beta: Any, eps: float) -> Any:
     return ready(lambda: liger.LigerLayerNormFunction.apply(x, gamma, beta, eps))
 
 
-def liger_embedding(liger: ModuleType, id: AnyArray, table: AnyArray) -> Any:
+def liger_embedding(liger: ModuleType, id: Any, table: Any) -> Any:
     return ready(lambda: liger.LigerEmbeddingFunction.apply(table, id))
 
 
-def quack_gemm(quack: ModuleType, a: AnyArray, b: AnyArray, activation: str | None = None, bias: Any = None) -> Any:
+def quack_gemm(quack: ModuleType, a: Any, b: Any, activation: str | None = None, bias: Any = None) -> Any:
     """Return a product of 16-bit operands with FP32 results, in quack's default tile."""
     gemm = import_module(f"{quack.__name__}.gemm_interface")
     kind = import_module("torch").float32

@@ -16,7 +16,6 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
-    Peer,
     Rule,
     Size,
     Variant,
@@ -27,6 +26,7 @@ from prism_bench import (
 )
 from prism_bench.arguments import Array
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.peer import Peer
 
 from ..include.strong_peers import liger_embedding
 

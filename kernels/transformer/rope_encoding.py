@@ -18,7 +18,6 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
-    Peer,
     Rule,
     Scalar,
     Scratch,
@@ -28,6 +27,7 @@ from prism_bench import (
     reduction,
 )
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.peer import Peer
 
 from ..include.strong_peers import ready
 
@@ -99,7 +99,7 @@ def torch_rope(torch: ModuleType, x: AnyArray, length: int, dim: int, base: floa
 
 
 def quack_rope(
-    quack: ModuleType, x: AnyArray, length: int, dim: int, base: float, offset: int, layout: str
+    quack: ModuleType, x: Any, length: int, dim: int, base: float, offset: int, layout: str
 ) -> Callable[[], Any]:
     """Rotary positions with cosines and sines that are made in the set-up."""
     torch, rotary = import_module("torch"), import_module(f"{quack.__name__}.rotary")

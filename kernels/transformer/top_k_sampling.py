@@ -19,7 +19,6 @@ from prism_bench import (
     KernelSpec,
     Launch,
     Out,
-    Peer,
     Rule,
     Scalar,
     Size,
@@ -30,9 +29,10 @@ from prism_bench import (
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
+from prism_bench.peer import Peer
 
 from ..include.philox import uniforms
-from ..include.strong_peers import ready
+from ..include.strong_peers import fastest, ready
 
 # Memory-bound: each logit is read once. Testing each logit for itself, with the bar as low as the first 4096 left it,
 # was bound by instruction issue. Now a thread tests its largest, and those that pass are walked bit by bit (at S2 some
@@ -85,11 +85,12 @@ def torch_uniforms(torch: ModuleType, rows: int, seed: int) -> Any:
 
 def torch_top_k(torch: ModuleType, logits: AnyArray, k: int, temperature: float, seed: int) -> Any:
     """The draw by the same random numbers, which are made beforehand and cost the peer nothing."""
-    return sampled(torch, *torch.topk(logits, k), temperature, seed)
+    return sampled(torch, torch.topk(logits, k), temperature, seed)
 
 
-def sampled(torch: ModuleType, z: AnyArray, index: AnyArray, temperature: float, seed: int) -> Any:
-    """Return indices, probabilities and drawn tokens of the k best logits `z`."""
+def sampled(torch: ModuleType, selected: tuple[Any, Any], temperature: float, seed: int) -> Any:
+    """Return indices, probabilities and drawn tokens of the k best logits, which come with their indices."""
+    z, index = selected
     p = torch.softmax(z / temperature, dim=1)
     drawn = torch_uniforms(torch, len(z), seed)[:, None]
     chosen = torch.searchsorted(p.double().cumsum(dim=1), drawn, right=True).clamp(max=z.shape[1] - 1)
@@ -97,11 +98,23 @@ def sampled(torch: ModuleType, z: AnyArray, index: AnyArray, temperature: float,
 
 
 def flashinfer_top_k(
-    flashinfer: ModuleType, logits: AnyArray, k: int, temperature: float, seed: int
+    flashinfer: ModuleType, logits: Any, k: int, temperature: float, seed: int
 ) -> Callable[[], Any]:
-    """FlashInfer's selection; probabilities and the draw as PyTorch's peer does them."""
+    """FlashInfer's selection in the fastest of its modes; probabilities and the draw as PyTorch's peer does them."""
     torch = import_module("torch")
-    return ready(lambda: sampled(torch, *flashinfer.top_k(logits, k, sorted=True), temperature, seed))
+
+    def sorted_afterwards() -> Any:
+        z, index = flashinfer.top_k(logits, k)
+        z, order = torch.sort(z, dim=1, descending=True)
+        return z, index.gather(1, order)
+
+    selections = (
+        lambda: flashinfer.top_k(logits, k, sorted=True),
+        lambda: flashinfer.top_k(logits, k, sorted=True, deterministic=True),
+        sorted_afterwards,
+    )
+    chosen = fastest(selections)
+    return ready(lambda: sampled(torch, chosen(), temperature, seed))
 
 
 def few_values(rows: int, vocabulary: int) -> AnyArray:
