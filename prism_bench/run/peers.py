@@ -112,6 +112,7 @@ class PeerTurn:
                     precision = _lesser_precision(self.backend, self.runnable.case, peer, self.is_strong())
                     self.facts |= {"precision": precision} if precision else {}
                 found = self._timed(peer) if self.plan.timed else []
+                peer.confirm()
                 self.facts |= facts_of(peer)
                 return found, None
         except Exception as error:  # a library's failure is the peer's; the kernel keeps its times

@@ -9,6 +9,7 @@ import pytest
 from prism_bench.backends.base import HeldBytes
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
+from prism_bench.errors import MeasurementInvalid
 from prism_bench.libraries import LIBRARIES
 from prism_bench.measurement import Measurement
 from prism_bench.peer import PeerFacts
@@ -144,6 +145,27 @@ def test_each_step_of_a_peer_is_announced_and_the_end_of_all():
 def test_peers_that_are_only_checked_have_no_times():
     results = taken({"good": GOOD, "bad": {"wrong": True}}, timed=False)
     assert ["peer:bad"] == [one.subject for one in results.measurements]
+
+
+class Unsteady(NullBackend):
+    """A peer whose calls after the timing are not those before."""
+
+    def prepare_peer(self, case, name, runnable):
+        def confirm():
+            raise MeasurementInvalid("torch.compile compiled it again while it was timed")
+
+        peer = super().prepare_peer(case, name, runnable)
+        peer.confirm = confirm if name == "torch_compiled" else peer.confirm
+        return peer
+
+
+def test_a_peer_that_was_not_as_named_throughout_has_no_time_in_any_metric():
+    cells = taken({"torch_compiled": GOOD, "torch": GOOD}, Unsteady).measurements
+    bad = [one for one in cells if one.subject == "peer:torch_compiled"]
+    assert [(False, (), "torch.compile compiled it again while it was timed")] == [
+        (one.valid, one.samples, one.reason.removeprefix("peer torch_compiled: ")) for one in bad
+    ]
+    assert all(one.samples for one in cells if one.subject == "peer:torch")
 
 
 class Rough(NullBackend):
