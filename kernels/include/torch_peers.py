@@ -19,7 +19,7 @@ def in_tf32(function: Callable[..., Any]) -> Callable[..., Any]:
         with tf32_allowed(torch):
             return function(torch=torch, **given)
 
-    peer.surroundings = tf32_allowed
+    vars(peer)["surroundings"] = tf32_allowed
     return peer
 
 
