@@ -5,6 +5,7 @@ for its results, so that events on the timed stream are around all of its work. 
 ahead.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -21,12 +22,14 @@ extern "C" __global__ void spin(long long nanoseconds) {
 }
 """
 LEAST_WAIT = 2e-3  # seconds
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
 def by_xla(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the set-up of a peer from a function that asks for `jax` first, then for arrays and numbers."""
 
     def prepare(jax: ModuleType, **given: Any) -> Callable[[], Any]:
+        open_backend(jax)
         arrays = {name: value for name, value in given.items() if hasattr(value, "__dlpack__")}
         numbers = {name: value for name, value in given.items() if name not in arrays}
         executable = jax.jit(partial(function, jax, **numbers)).lower(**adopted(jax, arrays)).compile()
@@ -36,6 +39,18 @@ def by_xla(function: Callable[..., Any]) -> Callable[..., Any]:
 
     prepare.__signature__ = signature(function)  # pyright: ignore[reportFunctionMemberAccess] - read by inspect
     return prepare
+
+
+def open_backend(jax: ModuleType) -> None:
+    """Open XLA's backend without the three quarters of the device's memory that it would take at once."""
+    before = os.environ.get(PREALLOCATE)
+    os.environ[PREALLOCATE] = "false"
+    try:
+        jax.devices()
+    finally:
+        del os.environ[PREALLOCATE]
+        if before is not None:
+            os.environ[PREALLOCATE] = before
 
 
 def adopted(jax: ModuleType, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,18 +47,6 @@ def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
     return turned
 
 
-def torch_in_place(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
-    """The changing half times the factor; the first call gives what is verified."""
-    state, factor = psi.clone(), complex(math.cos(phi), math.sin(phi))
-    upper = torch.view_as_complex(state).view(-1, 2, 1 << qubit)[:, 1]
-
-    def call() -> Any:
-        upper.mul_(factor)
-        return state
-
-    return call
-
-
 def custatevec_gate(custatevec: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
     diagonal = (1, complex(math.cos(phi), math.sin(phi)))
     return custatevec_peers.Register(custatevec, psi.copy()).permuted((0, 1), diagonal, qubit)
@@ -97,7 +85,6 @@ spec = KernelSpec(
     tolerance=elementwise(),
     peers={
         "torch": Peer(torch_gate, work="writes the whole state to another place; half of it changes"),
-        "torch_in_place": Peer(torch_in_place, prepares=True, work="in place, on its own copy of the state"),
         "custatevec": Peer(custatevec_gate, prepares=True, work="in place, on its own copy of the state"),
     },
     flops=lambda states: 3 * states,

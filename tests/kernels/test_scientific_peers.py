@@ -1,6 +1,7 @@
 """Set-ups of peers by CUB, cuStateVec, cuCIM, cuVS and XLA, with stand-ins for the libraries and for CuPy."""
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ CATALOGUE = discover()
 SPECS = {case.kernel: case.spec for case in CATALOGUE.cases()}
 PEERS = [(kernel, name, spec.peer(name)) for kernel, spec in SPECS.items() for name in spec.peers]
 LONGEST_TEXT = 160
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 
 
 def included(name: str) -> Any:
@@ -210,6 +212,7 @@ class Xla:
     def __init__(self, ready: bool) -> None:
         self.log: list[str] = []
         self._ready = ready
+        self.devices = lambda: self.log.append(f"devices {os.environ[PREALLOCATE]}")
         self.dlpack = SimpleNamespace(from_dlpack=self._adopted)
         self.tree_util = SimpleNamespace(tree_leaves=lambda tree: [SimpleNamespace(is_ready=lambda: ready)])
 
@@ -244,6 +247,18 @@ def test_xla_compiles_once_and_waits_for_the_stream_in_every_call(cupy: Any) -> 
 def test_xla_that_does_not_wait_for_the_stream_is_refused(cupy: Any) -> None:
     with pytest.raises(RuntimeError, match="does not wait for the timed stream"):
         included("xla_peers").by_xla(scaled)(Xla(ready=True), x=np.ones(3), factor=2.0)
+
+
+@pytest.mark.parametrize("before", [None, "true"])
+def test_xla_takes_no_memory_ahead_and_leaves_the_environment(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    monkeypatch.delenv(PREALLOCATE, raising=False)
+    if before:
+        monkeypatch.setenv(PREALLOCATE, before)
+    jax = Xla(ready=False)
+    included("xla_peers").by_xla(scaled)(jax, x=np.ones(3), factor=2.0)
+    assert ("devices false", before) == (jax.log[0], os.environ.get(PREALLOCATE))
 
 
 def test_an_xla_peer_asks_for_what_its_function_asks_for() -> None:

@@ -173,7 +173,7 @@ class CudaPeer(Runnable):
 
     def _kind(self, calls: int | None, launches: int | None) -> PeerKind:
         """Return the kind; CuPy does not report its operators, so that of its calls the work items decide."""
-        if self._compiled or self._library.arrays == "jax":
+        if self._compiled or self._library.name == "jax":
             return "compiled"
         if self._library.name == "torch":
             return "library kernel" if calls is not None and calls <= 1 else "eager chain"
