@@ -51,8 +51,5 @@ class Budget:
             return "expired"
         if value is None or value != value:
             return "unmeasured"
-        kept = {self._keeps(end) for end in interval or (value,)}
+        kept = {(end <= self.limit if self.at_most is not None else end >= self.limit) for end in interval or (value,)}
         return "undecided" if len(kept) > 1 else "met" if kept == {True} else "missed"
-
-    def _keeps(self, value: float) -> bool:
-        return value <= self.limit if self.at_most is not None else value >= self.limit

@@ -80,14 +80,11 @@ class InputArray:
         out = xp.empty(self.shape, self.dtype)
         flat, block = out.reshape(-1), xp.asarray(self.block)
         for index, rotation in enumerate(self.rotations):
-            _lay(flat[index * BLOCK : (index + 1) * BLOCK], block, rotation)
+            part = flat[index * BLOCK : (index + 1) * BLOCK]
+            head = min(part.size, block.size - rotation)
+            part[:head] = block[rotation : rotation + head]
+            part[head:] = block[: part.size - head]
         return out
-
-
-def _lay(part: AnyArray, block: AnyArray, rotation: int) -> None:
-    head = min(part.size, block.size - rotation)
-    part[:head] = block[rotation : rotation + head]
-    part[head:] = block[: part.size - head]
 
 
 def draw(

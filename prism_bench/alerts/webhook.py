@@ -102,7 +102,7 @@ def _send(destination: Destination, body: Any, timeout: float) -> _Answer:
     try:
         data = json_text(body).encode()
         request = urllib.request.Request(destination.url, data, headers, method="POST")
-        with _opener().open(request, timeout=timeout):
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout):
             return None, False, None
     except urllib.error.HTTPError as error:
         with error:
@@ -132,7 +132,3 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(_NoRedirect)

@@ -18,7 +18,7 @@ def with_cases(record: RunRecord, names: Sequence[str]) -> RunRecord:
         return record
     for name in names:
         if not any(name in _names(case) for case in record.cases):
-            raise unknown("kernel or case", name, _all_names(record.cases))
+            raise unknown("kernel or case", name, {name for case in record.cases for name in _names(case)})
     chosen = [case for case in record.cases if case.ceiling or set(names) & set(_names(case))]
     return replace(record, cases=tuple(chosen), spent={})
 
@@ -26,7 +26,3 @@ def with_cases(record: RunRecord, names: Sequence[str]) -> RunRecord:
 def _names(case: CaseResult) -> tuple[str, str, str]:
     kernel = case.name.partition("[")[0]
     return case.name, kernel, kernel.partition(":")[0]
-
-
-def _all_names(cases: Iterable[CaseResult]) -> set[str]:
-    return {name for case in cases for name in _names(case)}

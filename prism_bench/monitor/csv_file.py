@@ -27,7 +27,10 @@ class CsvFile:
 
     def add(self, status: dict) -> None:
         """Write the devices of one moment, as `export.status` returns them; raise a ResultsError on failure."""
-        self._turn()
+        if self._path.is_file() and self._path.stat().st_size > self._largest:
+            with self._named():
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+            self._header = True
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if self._header:
@@ -35,13 +38,6 @@ class CsvFile:
         writer.writerows(_row(status["timestamp"], device) for device in status["devices"])
         self._write(text.getvalue())
         self._header = False
-
-    def _turn(self) -> None:
-        """Put a full file aside, over the one before."""
-        if self._path.is_file() and self._path.stat().st_size > self._largest:
-            with self._named():
-                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
-            self._header = True
 
     def _write(self, text: str) -> None:
         with self._named(), self._path.open("a") as file:

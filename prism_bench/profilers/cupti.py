@@ -79,7 +79,9 @@ class ActivityCollector:
         """Return what was seen. MeasurementInvalid where CUPTI dropped records, or saw no work at all."""
         if self._failure:
             raise self._failure
-        dropped = self._dropped()
+        count = ctypes.c_size_t()
+        self._api.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
+        dropped = count.value
         if dropped:
             raise MeasurementInvalid(f"CUPTI dropped {dropped} records; watch fewer launches at a time")
         work, calls = self._outside_warm_ups(self._work), self._outside_warm_ups(self._calls)
@@ -91,11 +93,6 @@ class ActivityCollector:
     def _outside_warm_ups(self, records: Iterable[Any]) -> list[tuple[int, ...]]:
         """Those that do not begin in a warm-up."""
         return [one for one in records if not any(start <= one[0] <= end for start, end in self._warm_ups)]
-
-    def _dropped(self) -> int:
-        count = ctypes.c_size_t()
-        self._api.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
-        return count.value
 
     def _take(self, records: Iterable[Any]) -> None:
         """Handle a callback of CUPTI, which swallows exceptions: keep the first one until the timeline is read."""

@@ -41,7 +41,13 @@ def parse(text: str, origin: str) -> list[ProfiledLaunch]:
     except csv.Error as error:
         raise ResultsError(f"{origin}: the table is cut or no CSV ({error})") from error
     wide = "Metric Name" not in header
-    _refuse_columns(header, _NEEDED if wide else _NEEDED_LONG, origin)
+    needed = _NEEDED if wide else _NEEDED_LONG
+    missing = [name for name in needed if name not in header]
+    if missing:
+        raise ResultsError(f"{origin}: the table has no column '{missing[0]}'; it is cut, or no table of ncu")
+    twice = [name for name, count in Counter(header).items() if count > 1 and not _is_range(name)]
+    if twice:
+        raise ResultsError(f"{origin}: the table has two columns {twice[0]!r:.80}")
     launches = _wide(header, body, origin) if wide else _long(header, body, origin)
     if not launches:
         raise ResultsError(f"{origin}: the table of kernels is empty: nothing was profiled")
@@ -97,16 +103,6 @@ def _long(header: Sequence[str], body: Sequence[list[str]], origin: str) -> list
 
 def _is_launch(row: Sequence[str]) -> bool:
     return bool(row) and row[0].isascii() and row[0].isdigit()
-
-
-def _refuse_columns(header: Sequence[str], needed: Iterable[str], origin: str) -> None:
-    """Require that each column that is read is there once."""
-    missing = [name for name in needed if name not in header]
-    if missing:
-        raise ResultsError(f"{origin}: the table has no column '{missing[0]}'; it is cut, or no table of ncu")
-    twice = [name for name, count in Counter(header).items() if count > 1 and not _is_range(name)]
-    if twice:
-        raise ResultsError(f"{origin}: the table has two columns {twice[0]!r:.80}")
 
 
 def _refuse_cut(rows: Sequence[Sequence[str]], least: int, most: int, origin: str) -> None:

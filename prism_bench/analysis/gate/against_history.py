@@ -28,7 +28,8 @@ def trend_part(
     left its level: the part has a reason and no check.
     """
     problems = tuple(GateCheck(None, None, "left out", "note", problem.reason) for problem in history.problems)
-    own = _own(history, record)
+    machine = record.machine.get("id")
+    own = [facts for facts in history.records if (facts.machine, facts.backend) == (machine, record.backend)]
     if len(own) < ENOUGH:
         count = "1 record" if len(own) == 1 else f"{len(own)} records"
         return GatePart(NAME, problems, f"{count} of this machine and backend: a step needs {ENOUGH}")
@@ -58,12 +59,6 @@ def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | Non
 def _texts(history: History, column: str, rows: NDArray[numpy.intp]) -> list[str]:
     known, places = categories(history, column), codes(history, column)
     return [known[int(place)] for place in places[rows]]
-
-
-def _own(history: History, record: RunRecord) -> list[Facts]:
-    """Return the records of the machine and the backend."""
-    machine = record.machine.get("id")
-    return [facts for facts in history.records if (facts.machine, facts.backend) == (machine, record.backend)]
 
 
 def _recent(shift: Shift) -> bool:
