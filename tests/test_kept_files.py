@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.alerts import ledger
-from prism_bench.analysis.compare import noise_file
+from prism_bench.analysis.compare import noise
 from prism_bench.analysis.gate.baselines import read_baseline
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
@@ -33,7 +33,7 @@ def plain_of(pattern: str) -> dict:
 
 
 FILES = {
-    "noise": (noise_file.read_noise, "noise/*.json"), "choices": (kept.read_kept, "tuning/nvidia-h200.json"),
+    "noise": (noise.read_noise, "noise/*.json"), "choices": (kept.read_kept, "tuning/nvidia-h200.json"),
     "policies": (measured.read_measured, "tuning/*-policies.json"),
     "alerts": (ledger.read, None),
 }  # fmt: skip
@@ -78,7 +78,7 @@ HOSTILE = ["../../x", "/etc/x", "..", "", "a/b", "a\0b", "a\nb", "x" * 300]
 
 @pytest.mark.parametrize("machine", HOSTILE, ids=repr)
 def test_a_machines_name_is_one_part_of_a_path(machine, tmp_path):
-    for path_for in (noise_file.path_for, kept.path_for, measured.path_for):
+    for path_for in (noise.path_for, kept.path_for, measured.path_for):
         path = path_for(machine, tmp_path)
         assert tmp_path == path.parent
         path.write_bytes(b"")

@@ -1,6 +1,6 @@
 """A part of a record: some of its cases, with the kernels that measure the machine."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from prism_bench.errors import unknown

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from prism_bench.analysis.conditions import noted
+from prism_bench.analysis.gate.baselines import Slowdown
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.gate.degraded import Slowdown
 from prism_bench.analysis.rivals import COMPILED, Rival, clock_of, peers
 from prism_bench.measurement import Measurement
 from prism_bench.metric import DERIVED, ELSEWHERE, MEASURED

@@ -7,8 +7,8 @@ from statistics import median
 import pandas
 
 from prism_bench.analysis.findings import Finding, findings
+from prism_bench.analysis.gate.baselines import Slowdown, slowdowns
 from prism_bench.analysis.gate.budgets import BudgetVerdict, absent, budget_verdicts
-from prism_bench.analysis.gate.degraded import Slowdown, slowdowns
 from prism_bench.analysis.gate.promises import Promises, promises_for, promises_or_reason
 from prism_bench.analysis.headline import HeadlineRow, headline_rows
 from prism_bench.analysis.summary import SummaryRow, limits_of, number, rows_of, summary

@@ -12,7 +12,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.options import pairs
 
 if TYPE_CHECKING:
-    from prism_bench.analysis.gate.outcome import Gate
+    from prism_bench.analysis.gate.checks import Gate
 
 NAME = "check"
 RENAMED = {"--told": "--alert-state"}
@@ -63,11 +63,11 @@ def command(
 def _gate(source: Path, catalogue: Catalogue, runs: Path, noise: Path) -> "Gate":
     """Return what the gate finds in the record."""
     from prism_bench import store
-    from prism_bench.analysis.compare.noise_file import stored_noise
+    from prism_bench.analysis.compare.noise import stored_noise
     from prism_bench.analysis.gate.against_baseline import baseline_part
     from prism_bench.analysis.gate.against_history import trend_part
     from prism_bench.analysis.gate.against_last import last_part, once
-    from prism_bench.analysis.gate.outcome import gate
+    from prism_bench.analysis.gate.checks import gate
     from prism_bench.analysis.reading import read
     from prism_bench.analysis.trend.choice import kept_floors
 

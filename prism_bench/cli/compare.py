@@ -96,7 +96,7 @@ def _rules(least: float | None, *, control: bool) -> "VerdictRules":
 
 def _looks(processes: int | None, most: int | None) -> tuple[int, ...]:
     """Return after how many pairs of processes the cases are judged: the exact number given, else as needed."""
-    from prism_bench.analysis.compare.sequential import MOST, START, looks_of
+    from prism_bench.analysis.compare.verdict import MOST, START, looks_of
 
     start = processes or START
     most = most or (MOST if processes is None else start)
@@ -143,7 +143,7 @@ class _Judge:
     ) -> "RecordComparison":
         """Return the comparison; `key` names what is paired, the case's name without one."""
         from prism_bench.analysis.compare.comparison import by_name, compare
-        from prism_bench.analysis.compare.noise_file import stored_noise
+        from prism_bench.analysis.compare.noise import stored_noise
 
         floors = stored_noise(b.machine["id"], self.noise)
         return compare(a, b, floors, self.rules, metric=self.metric, key=key or by_name, names=self.names)

@@ -32,8 +32,7 @@ def command(
 
     Both sides are measured in turn, case by case; compare, trend and check use the noise floors.
     """
-    from prism_bench.analysis.compare.noise import Noise, noise_of
-    from prism_bench.analysis.compare.noise_file import keep_noise
+    from prism_bench.analysis.compare.noise import Noise, keep_noise, noise_of
     from prism_bench.report.terminal.noise import noise_json, noise_view
     from prism_bench.run.sides import Choice, of_itself
     from prism_bench.studies.pairs import PairEffort

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.analysis.compare.sequential import MOST, START
+from prism_bench.analysis.compare.verdict import MOST, START
 from prism_bench.options.progress import progress_bar
 from prism_bench.options.tuned import configured
 

@@ -19,8 +19,7 @@ from pathlib import Path
 
 from prism_bench import store
 from prism_bench.analysis.compare.comparison import compare
-from prism_bench.analysis.compare.noise import noise_of
-from prism_bench.analysis.compare.noise_file import keep_noise
+from prism_bench.analysis.compare.noise import keep_noise, noise_of
 from prism_bench.backends import open_backend
 from prism_bench.case import Device
 from prism_bench.catalogue import discover

@@ -6,9 +6,8 @@ from functools import cached_property
 from pathlib import Path
 
 from prism_bench import identity, store
-from prism_bench.analysis.bounds.counters import newest_counted
 from prism_bench.analysis.bounds.ledger import ledger
-from prism_bench.analysis.bounds.profile_table import csv_text, newest_rows
+from prism_bench.analysis.bounds.profile_table import csv_text, newest_counted, newest_rows
 from prism_bench.analysis.bounds.traced_profile import profiles
 from prism_bench.backends import Backend
 from prism_bench.case import Case

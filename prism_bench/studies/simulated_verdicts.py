@@ -12,8 +12,16 @@ import numpy as np
 from prism_bench.analysis.compare.control import control_of
 from prism_bench.analysis.compare.estimate import Spread, pooled
 from prism_bench.analysis.compare.medians import Medians, medians_of_rows
-from prism_bench.analysis.compare.sequential import following, looks_of
-from prism_bench.analysis.compare.verdict import RULES, Judgement, MachineShift, Pair, VerdictRules, judged
+from prism_bench.analysis.compare.verdict import (
+    RULES,
+    Judgement,
+    MachineShift,
+    Pair,
+    VerdictRules,
+    following,
+    judged,
+    looks_of,
+)
 from prism_bench.studies.noise_forms import Floats, Form
 
 SAMPLES, WITHIN = 20, 0.02

@@ -10,7 +10,7 @@ from typing import Any
 
 from prism_bench import identity, interrupts
 from prism_bench.analysis.compare.estimate import Spread
-from prism_bench.analysis.compare.noise_file import stored_noise
+from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.tuning import Decided, Searched, decided
 from prism_bench.case import Case, Device, edges_task
 from prism_bench.errors import BackendUnavailable

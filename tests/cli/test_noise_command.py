@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.compare.noise_file import read_noise
+from prism_bench.analysis.compare.noise import read_noise
 from prism_bench.options import pairs
 from prism_bench.saving import Saver
 from tests.analysis.measured_pairs import case

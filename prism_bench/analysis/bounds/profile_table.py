@@ -1,16 +1,47 @@
-"""Table of metrics: one row per profiled case, with its bound and whether its DRAM bytes are what they must be."""
+"""Table of metrics: one row per profiled case, with its bound and whether its DRAM bytes are what they must be.
+
+Newest counters of every case, from whichever record of a profiler has them.
+"""
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 from prism_bench.analysis.bounds.bound import bound_of, check_bytes, dram_bytes, empty_duration, peak_rates, value
-from prism_bench.analysis.bounds.counters import Counted
 from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.summary import cache_bytes
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.units import rate_text, share_text
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A case as a record of counters has it, and that record with the name of its file."""
+
+    case: CaseResult
+    record: RunRecord
+    file: str
+
+    @property
+    def rank(self) -> tuple[bool, bool, str]:
+        """Greater is better: counted at all, more than DRAM bytes alone, newer."""
+        profile = self.case.profile
+        return bool(profile.get("values")), profile.get("set") != "traffic", self.record.created
+
+
+def newest_counted(records: Iterable[tuple[Path, RunRecord]]) -> dict[str, Counted]:
+    """Return the best of each case by name; a case without counters is as the newest record has it."""
+    found: dict[str, Counted] = {}
+    for path, record in records:
+        for case in record.cases:
+            one = Counted(case, record, path.name)
+            if case.name not in found or one.rank > found[case.name].rank:
+                found[case.name] = one
+    return found
+
 
 ProfileRow = dict[str, float | str | None]
 SAME_PEAK = 0.03

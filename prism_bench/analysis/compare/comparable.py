@@ -1,6 +1,8 @@
 """Rule for which records may be compared: the same backend, device and protocol, and nothing less.
 
 Comparisons, the gate and the trend share the rule: where `value_settings` differ, the times differ for that reason.
+Driver and toolkit may differ: they are the environment of the machine code, in which identical code may rightly take
+another time.
 """
 
 from collections.abc import Mapping
@@ -67,3 +69,20 @@ def _software(a: RunRecord, b: RunRecord) -> list[str]:
 
 def _cut_short(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
     return [f"{name} was cut short" for name, record in zip(names, (a, b), strict=True) if not record.complete]
+
+
+# Software between machine code and its time; NumPy and compilers do not once the code is the same.
+SOFTWARE = ("driver", "runtime", "cuda", "cupy", "nvrtc")
+
+
+def software_changes(a: RunRecord, b: RunRecord) -> str | None:
+    """Return the versions of driver and toolkit that differ, in words; None where none does."""
+    names = [name for name in dict.fromkeys([*a.software, *b.software]) if name.startswith(SOFTWARE)]
+    pairs = [(name, a.software.get(name, "none"), b.software.get(name, "none")) for name in names]
+    return ", ".join(f"{name} {one} -> {other}" for name, one, other in pairs if one != other) or None
+
+
+def is_other_unit(a: RunRecord, b: RunRecord, kernel: str) -> bool:
+    """Return whether two devices measured the kernel; one that a record does not name is no other one."""
+    units = a.unit_of(kernel), b.unit_of(kernel)
+    return all(units) and units[0] != units[1]

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from prism_bench.analysis.compare.comparable import require_comparable
+from prism_bench.analysis.compare.comparable import is_other_unit, require_comparable, software_changes
 from prism_bench.analysis.compare.control import Control, control_findings, control_of, with_changed
-from prism_bench.analysis.compare.environment import is_other_unit, software_changes
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.compare.verdict import (
     CHANGED,

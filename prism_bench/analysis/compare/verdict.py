@@ -10,6 +10,12 @@ A change is called only where all of this holds, in time and, where samples carr
 
 `same` needs the whole interval within `most`, some of it within `least`, and states within how much. All else is
 inconclusive.
+
+Undecided cases get more processes, in a sequential design. Each look judges every case at its number of processes, and
+all p-values are multiplied by the number of looks that there may be (Bonferroni over the looks). At whichever look a
+case was stopped, its product is at least the smallest of all of them, which is a p-value; so the control of false
+discoveries over the suite holds for the whole procedure. The interval behind "same" is as sure over all looks as a
+single one's.
 """
 
 from collections.abc import Sequence
@@ -218,3 +224,19 @@ def _withheld(one: _Evidence, confirmed: bool, word: str, size: str) -> str | No
         why = f"processes of one side differ by {level} here, and {few} a side do not exclude that"
         return f"{size} {word}, but {why}: {NEEDED} do, or a noise floor"
     return None
+
+
+START, MOST = 5, 15  # pairs of processes
+
+
+def looks_of(start: int, most: int) -> tuple[int, ...]:
+    """Return after how many pairs of processes the cases are judged: each time half as many again, at least two."""
+    looks = [start]
+    while looks[-1] < most:
+        looks.append(min(most, looks[-1] + max(2, looks[-1] // 2)))
+    return tuple(looks)
+
+
+def following(judgement: Judgement) -> bool:
+    """Return whether more processes may decide the case."""
+    return judgement.verdict == "inconclusive"

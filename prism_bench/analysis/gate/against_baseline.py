@@ -9,10 +9,8 @@ from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison, compare, comparison_findings
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.findings import metric_words
-from prism_bench.analysis.gate.baselines import Baseline
-from prism_bench.analysis.gate.checks import WELL, CheckGravity, GateCheck, of_finding
-from prism_bench.analysis.gate.degraded import Slowdown
-from prism_bench.analysis.gate.outcome import GatePart
+from prism_bench.analysis.gate.baselines import Baseline, Slowdown
+from prism_bench.analysis.gate.checks import WELL, CheckGravity, GateCheck, GatePart, of_finding
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
 from prism_bench.run_record import RunRecord

@@ -3,8 +3,7 @@
 import numpy
 from numpy.typing import NDArray
 
-from prism_bench.analysis.gate.checks import WELL, GateCheck, of_finding
-from prism_bench.analysis.gate.outcome import GatePart
+from prism_bench.analysis.gate.checks import WELL, GateCheck, GatePart, of_finding
 from prism_bench.analysis.trend import Floors, Trend, trend
 from prism_bench.analysis.trend.choice import chosen
 from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
@@ -12,7 +11,7 @@ from prism_bench.analysis.trend.series import categories, codes
 from prism_bench.analysis.trend.shifts import RECENT, Shift, shifts
 from prism_bench.run_record import RunRecord
 from prism_bench.store import History
-from prism_bench.store.points import Facts, utc
+from prism_bench.store.points import utc
 
 NAME = "trend"
 _IN_THE_SOURCES = ("code", "unexplained")  # causes that two commits, compared today, may show again

@@ -14,8 +14,7 @@ from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.findings import metric_words, value_text
 from prism_bench.analysis.gate.against_baseline import compared_checks
-from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.outcome import GatePart
+from prism_bench.analysis.gate.checks import GateCheck, GatePart
 from prism_bench.analysis.reading import Reading
 from prism_bench.errors import ResultsError
 from prism_bench.measure.limits import valid_median

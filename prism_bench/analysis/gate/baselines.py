@@ -1,24 +1,27 @@
 """Baseline of a device: medians of one record by case and metric, in TOML next to its budgets.
 
-device, backend, protocol      what a record must share to be held against it
-record, created, commit        origin of the figures
-[seconds.<metric>]             "case" = median in seconds
+    device, backend, protocol      what a record must share to be held against it
+    record, created, commit        origin of the figures
+    [seconds.<metric>]             "case" = median in seconds
+
+Kernels that take much longer than it are degraded: a rule of thumb that needs neither error bars nor a second process.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from prism_bench.analysis.compare.comparable import device_of
 from prism_bench.analysis.gate.toml_table import TomlTable, read_table
+from prism_bench.analysis.rivals import clock_of
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.files import write_atomically
 from prism_bench.measure.limits import valid_median
 from prism_bench.metric import MEASURED
-from prism_bench.run_record import RunRecord
+from prism_bench.run_record import CaseResult, RunRecord
 
 KEPT = ("cold_time", "hot_time", "end_to_end_time", "wall_time")  # times of a kernel; none of what the host did
 
@@ -93,3 +96,42 @@ def known_case(name: str, catalogue: Catalogue, where: str) -> str:
         return catalogue.case(name).name
     except UsageError as error:
         raise ResultsError(f"{where}: {error}") from None
+
+
+FACTOR = 1.5  # half as long again: no noise, control or number of processes makes that a matter of chance
+
+
+@dataclass(frozen=True)
+class Slowdown:
+    """A case's median over the baseline's: `ratio`, None where one of them is missing, and the `limit` of the rule."""
+
+    case: str
+    metric: str
+    ratio: float | None
+    limit: float
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the rule is kept; None where the ratio is unknown."""
+        return None if self.ratio is None else self.ratio <= self.limit
+
+
+def slowdowns(record: RunRecord, factor: float = FACTOR, baseline: Baseline | None = None) -> list[Slowdown]:
+    """Compare every case with the baseline, metric by metric; a case without a baseline has one unknown ratio."""
+    before: dict[str, dict[str, float]] = {}
+    for (name, metric), seconds in baseline.seconds.items() if baseline else ():
+        before.setdefault(name, {})[metric] = seconds
+    return [
+        slowdown
+        for case in record.cases
+        if not case.is_edge
+        for slowdown in _of_case(case, before.get(case.name) or {clock_of(case): 0.0}, factor)
+    ]
+
+
+def _of_case(case: CaseResult, before: Mapping[str, float], factor: float) -> Iterator[Slowdown]:
+    """Yield the ratio of the case's median to each of the baseline's."""
+    for metric, seconds in before.items():
+        one = case.measurement(metric)
+        median = one.median if one and one.valid and one.samples else None
+        yield Slowdown(case.name, metric, median / seconds if seconds and median is not None else None, factor)

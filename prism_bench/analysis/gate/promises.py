@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import cast
 
 from prism_bench.analysis.compare.comparable import device_of
-from prism_bench.analysis.gate.baselines import Baseline, known_case, read_baseline
-from prism_bench.analysis.gate.degraded import FACTOR
+from prism_bench.analysis.gate.baselines import FACTOR, Baseline, known_case, read_baseline
 from prism_bench.analysis.gate.toml_table import TomlTable, read_table
 from prism_bench.analysis.summary import COLUMNS, TEXT
 from prism_bench.budget import Budget

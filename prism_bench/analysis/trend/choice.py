@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy
 
-from prism_bench.analysis.compare.noise_file import path_for, read_noise
+from prism_bench.analysis.compare.noise import path_for, read_noise
 from prism_bench.analysis.trend.series import categories
 from prism_bench.errors import unknown
 from prism_bench.store import History

@@ -9,7 +9,7 @@ from functools import cache
 from statistics import fmean, stdev
 
 from prism_bench.analysis.findings import Finding, metric_words
-from prism_bench.analysis.gate.degraded import FACTOR
+from prism_bench.analysis.gate.baselines import FACTOR
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.gate.toml_table import TomlTable
 from prism_bench.analysis.reading import Reading

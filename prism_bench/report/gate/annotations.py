@@ -7,9 +7,8 @@ https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.outcome import Gate
-from prism_bench.analysis.gate.reproduce import command
+from prism_bench.analysis.gate.alerts import command
+from prism_bench.analysis.gate.checks import Gate, GateCheck
 from prism_bench.catalogue import Catalogue
 from prism_bench.report.gate.words import answers, headline, title
 

@@ -10,7 +10,7 @@ from prism_bench import alerts
 from prism_bench.alerts import Alert, Destination, Occasion
 from prism_bench.analysis.gate.alerts import alerts as alerts_of
 from prism_bench.analysis.gate.alerts import failing, failure, occasion
-from prism_bench.analysis.gate.outcome import Gate
+from prism_bench.analysis.gate.checks import Gate
 from prism_bench.errors import PrismBenchError
 from prism_bench.files import path_part
 from prism_bench.report.gate.words import headline

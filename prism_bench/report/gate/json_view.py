@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.outcome import Gate, GatePart
-from prism_bench.analysis.gate.reproduce import command
+from prism_bench.analysis.gate.alerts import command
+from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.report.gate.words import headline
 
 

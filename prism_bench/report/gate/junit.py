@@ -8,9 +8,8 @@ import re
 from collections import Counter
 from xml.etree import ElementTree as Xml
 
-from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.outcome import Gate, GatePart
-from prism_bench.analysis.gate.reproduce import command
+from prism_bench.analysis.gate.alerts import command
+from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 
 # What XML 1.0 cannot hold, not even escaped (section 2.2).
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -7,9 +7,8 @@ characters: rows that do not fit are counted, never dropped in silence.
 import re
 from collections.abc import Iterator, Sequence
 
-from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.outcome import Gate, GatePart
-from prism_bench.analysis.gate.reproduce import command
+from prism_bench.analysis.gate.alerts import command
+from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from prism_bench.report.gate.words import answers, headline, origin, title
 from prism_bench.units import ratio_text
 

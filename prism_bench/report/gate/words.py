@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from prism_bench.analysis.gate.outcome import Gate, GatePart
+from prism_bench.analysis.gate.checks import Gate, GatePart
 from prism_bench.report.machine import machine_name
 
 _SENTENCES = {0: "All well", 1: "Something is bad", 2: "Nothing could be judged", 3: "Something cannot be trusted"}

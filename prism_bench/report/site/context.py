@@ -6,12 +6,11 @@ from functools import cached_property
 from pathlib import Path
 
 from prism_bench.analysis.compare.comparison import RecordComparison
-from prism_bench.analysis.compare.noise import Noise
-from prism_bench.analysis.compare.noise_file import stored_noise
+from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.gate.against_baseline import baseline_part
 from prism_bench.analysis.gate.against_history import trend_part
 from prism_bench.analysis.gate.against_last import last_part, once
-from prism_bench.analysis.gate.outcome import Gate, GatePart, gate
+from prism_bench.analysis.gate.checks import Gate, GatePart, gate
 from prism_bench.analysis.reading import Reading
 from prism_bench.analysis.trend import Breakpoint, CaseSeries, Step, Trend, trend
 from prism_bench.analysis.trend.choice import chosen, kept_floors

@@ -5,7 +5,7 @@ from typing import Any
 
 from prism_bench import store
 from prism_bench.analysis.bounds.bound import bound_of, check_bytes, empty_duration
-from prism_bench.analysis.bounds.counters import Counted, newest_counted
+from prism_bench.analysis.bounds.profile_table import Counted, newest_counted
 from prism_bench.analysis.summary import cache_bytes
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.shown import ShownCase

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prism_bench.analysis.compare.noise_file import stored_noise
+from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.report.site.newest import NewestRecord
 from prism_bench.report.site.places import Places
 from prism_bench.report.site.series_data import Data, nights_data, noise_data

@@ -7,9 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.outcome import Gate
-from prism_bench.analysis.gate.reproduce import command
+from prism_bench.analysis.gate.alerts import command
+from prism_bench.analysis.gate.checks import Gate, GateCheck
 from prism_bench.report.gate.words import answers, headline, origin, title
 
 _STYLES = {"bad": "bold red", "untrusted": "bold red", "note": "yellow", "well": "green"}

@@ -10,7 +10,7 @@ from prism_bench import store
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.control import ENOUGH, control_of, shift_words
 from prism_bench.analysis.compare.medians import Medians
-from prism_bench.analysis.compare.noise_file import stored_noise
+from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.verdict import Pair
 
 REPORTS = Path(__file__).parent.parent.parent.parent / "reports"

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from prism_bench.analysis.compare.noise import Floor, Noise
-from prism_bench.analysis.compare.noise_file import keep_noise, path_for, read_noise, stored_noise, write_noise
+from prism_bench.analysis.compare.noise import Floor, Noise, keep_noise, path_for, read_noise, stored_noise, write_noise
 from prism_bench.errors import ResultsError
 
 FLOOR = Floor(2e-5, 0.01, 0.002, 10, 6, 0.03, 0, 20, "2026-11-20T22:14:05", "7471611d")

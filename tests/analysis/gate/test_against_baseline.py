@@ -8,9 +8,8 @@ import pytest
 from prism_bench import store
 from prism_bench.analysis.findings import findings
 from prism_bench.analysis.gate.against_baseline import baseline_part
-from prism_bench.analysis.gate.baselines import baseline_of
-from prism_bench.analysis.gate.degraded import slowdowns
-from prism_bench.analysis.gate.outcome import gate
+from prism_bench.analysis.gate.baselines import baseline_of, slowdowns
+from prism_bench.analysis.gate.checks import gate
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.errors import ResultsError

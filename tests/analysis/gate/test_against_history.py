@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.analysis.gate.against_history import ENOUGH, trend_part
 from prism_bench.analysis.gate.alerts import alerts
-from prism_bench.analysis.gate.outcome import gate
+from prism_bench.analysis.gate.checks import gate
 from prism_bench.analysis.reading import read
 from prism_bench.analysis.trend.shifts import RECENT
 from prism_bench.store.history import HistoryProblem

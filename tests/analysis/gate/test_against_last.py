@@ -6,8 +6,7 @@ import pytest
 
 from prism_bench import store
 from prism_bench.analysis.gate.against_last import last_part, once
-from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.outcome import GatePart, gate
+from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate
 from prism_bench.analysis.reading import read
 from tests.analysis.gate.test_outcome import PATH
 from tests.report.synthetic import MACHINE, PROTOCOL, case_result, measurement, record_of

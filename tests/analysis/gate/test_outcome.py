@@ -9,8 +9,7 @@ import pytest
 
 from prism_bench.alerts.ledger import Ledger
 from prism_bench.analysis.gate.alerts import MANY, alerts, occasion
-from prism_bench.analysis.gate.checks import GateCheck, of_budgets, of_run, states
-from prism_bench.analysis.gate.outcome import GatePart, gate
+from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate, of_budgets, of_run, states
 from prism_bench.analysis.gate.promises import Promises
 from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget

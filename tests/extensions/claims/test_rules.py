@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.analysis.findings import findings
-from prism_bench.analysis.gate.baselines import Baseline
-from prism_bench.analysis.gate.degraded import slowdowns
+from prism_bench.analysis.gate.baselines import Baseline, slowdowns
 from prism_bench.analysis.gate.promises import promises_for
 from prism_bench.catalogue import discover
 from prism_bench.errors import ResultsError

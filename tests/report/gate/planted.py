@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.outcome import Gate, GatePart
+from prism_bench.analysis.gate.checks import Gate, GateCheck, GatePart
 from tests.report.synthetic import case_result, record_of
 
 CASE = "softmax[n=100]"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.gate.outcome import GatePart
+from prism_bench.analysis.gate.checks import GatePart
 from prism_bench.catalogue import discover
 from prism_bench.report.gate.annotations import lines
 from tests.report.gate.planted import AWKWARD, BAD, MET, NOTE, gate_of, many

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from xml.etree import ElementTree as Xml
 
-from prism_bench.analysis.gate.outcome import GatePart
+from prism_bench.analysis.gate.checks import GatePart
 from prism_bench.report.gate.junit import document
 from tests.report.gate.planted import AWKWARD, BAD, DOUBT, MET, NOTE, gate_of
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from prism_bench.analysis.gate.outcome import GatePart
+from prism_bench.analysis.gate.checks import GatePart
 from prism_bench.report.gate.markdown import MARK, document
 from tests.report.gate.planted import AWKWARD, BAD, DOUBT, MET, NOTE, OK, gate_of, many
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from rich.console import Console
 
-from prism_bench.analysis.gate.outcome import GatePart
+from prism_bench.analysis.gate.checks import GatePart
 from prism_bench.report.gate import json_view
 from prism_bench.report.terminal.gate import view
 from tests.report.gate.planted import BAD, DOUBT, MET, NOTE, gate_of, many

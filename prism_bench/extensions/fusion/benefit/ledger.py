@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from prism_bench.analysis.bounds.counters import Counted
+from prism_bench.analysis.bounds.profile_table import Counted
 from prism_bench.analysis.summary import cache_bytes, limits_of
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue

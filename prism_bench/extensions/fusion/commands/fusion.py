@@ -10,7 +10,7 @@ from prism_bench import options
 from prism_bench.options.limits import CASE_SECONDS, limited
 
 if TYPE_CHECKING:
-    from prism_bench.analysis.bounds.counters import Counted
+    from prism_bench.analysis.bounds.profile_table import Counted
     from prism_bench.extensions.fusion.benefit import ChainLedger
     from prism_bench.kernel import Chain, KernelSpec
     from prism_bench.run_record import RunRecord
@@ -94,7 +94,7 @@ def _record(chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: P
 def _counters(path: Path | None) -> "Mapping[str, Counted]":
     """Return those of the record that is named, or the newest of every case."""
     from prism_bench import store
-    from prism_bench.analysis.bounds.counters import newest_counted
+    from prism_bench.analysis.bounds.profile_table import newest_counted
 
     return newest_counted([(path, store.read(path))] if path else store.readable(PROFILES))
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prism_bench.analysis.bounds.roofline import roofs
+from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.reproduce import command
 from prism_bench.analysis.peer_rows import peer_rows
 from prism_bench.analysis.summary import number
 from prism_bench.analysis.trend import Step

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from prism_bench.analysis.findings import metric_words
+from prism_bench.analysis.gate.alerts import command
 from prism_bench.analysis.gate.checks import GateCheck
-from prism_bench.analysis.gate.reproduce import command
 from prism_bench.analysis.headline import HeadlineRow
 from prism_bench.report.gate.words import answers, title
 from prism_bench.report.gate.words import headline as gate_headline
