@@ -59,7 +59,8 @@ LIBRARIES: Mapping[str, Library] = {
         Library("flashinfer", "flashinfer", "flashinfer-python", "torch"),
         Library("liger", "liger_kernel.ops", "liger-kernel", "torch"),
         Library("nvmath", "nvmath", "nvmath-python", "torch"),
-        Library("quack", "quack", "quack-kernels", "torch"),
+        # Its products raise Dynamo's recompile limit when they are imported: before a peer's state is remembered.
+        Library("quack", "quack.gemm_interface", "quack-kernels", "torch"),
         Library("cub", "cuda.compute", "cuda-cccl", "cupy"),
         Library("cucim", "cucim", "cucim-cu13", "cupy"),
         Library("custatevec", "cuquantum", "custatevec-cu13", "cupy"),

@@ -94,7 +94,8 @@ def on_bfloats(peer: Peer, names: Sequence[str], *, widened: bool = True) -> Pee
 
 def quack_softmax(quack: ModuleType, x: Any, temperature: float) -> Any:
     refuse_temperature(temperature)
-    return ready(lambda: quack.softmax(x))
+    softmax = import_module("quack.softmax").softmax
+    return ready(lambda: softmax(x))
 
 
 def liger_softmax(liger: ModuleType, x: Any, temperature: float) -> Any:
@@ -109,7 +110,7 @@ def refuse_temperature(temperature: float) -> None:
 
 
 def quack_layer_norm(quack: ModuleType, x: Any, gamma: Any, beta: Any, eps: float, cols: int) -> Any:
-    forward = import_module(f"{quack.__name__}.rmsnorm").layernorm_fwd
+    forward = import_module("quack.rmsnorm").layernorm_fwd
     rows = x.view(-1, cols)
     return ready(lambda: forward(rows, gamma, beta, eps=eps).view(x.shape))
 
@@ -124,9 +125,8 @@ def liger_embedding(liger: ModuleType, id: Any, table: Any) -> Any:
 
 def quack_gemm(quack: ModuleType, a: Any, b: Any, activation: str | None = None, bias: Any = None) -> Any:
     """Return a product of 16-bit operands with FP32 results, in quack's default tile."""
-    gemm = import_module(f"{quack.__name__}.gemm_interface")
     kind = import_module("torch").float32
     if activation is None and bias is None:
-        return ready(lambda: gemm.gemm(a, b, out_dtype=kind, tuned=False))
+        return ready(lambda: quack.gemm(a, b, out_dtype=kind, tuned=False))
     options = {"bias": bias, "activation": activation, "postact_dtype": kind, "store_preact": False, "tuned": False}
-    return ready(lambda: gemm.gemm_act(a, b, **options)[1])
+    return ready(lambda: quack.gemm_act(a, b, **options)[1])

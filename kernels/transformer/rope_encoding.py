@@ -102,7 +102,7 @@ def quack_rope(
     quack: ModuleType, x: Any, length: int, dim: int, base: float, offset: int, layout: str
 ) -> Callable[[], Any]:
     """Rotary positions with cosines and sines that are made in the set-up."""
-    torch, rotary = import_module("torch"), import_module(f"{quack.__name__}.rotary")
+    torch, rotary = import_module("torch"), import_module("quack.rotary")
     place = {"device": x.device, "dtype": torch.float64}
     angle = torch.outer(offset + torch.arange(length, **place), base ** (-torch.arange(0, dim, 2, **place) / dim))
     cosine, sine = angle.cos().float(), angle.sin().float()
