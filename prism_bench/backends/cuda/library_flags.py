@@ -29,7 +29,8 @@ class GlobalFlag:
     """One global value of the library `module`, under the `name` that a reason gives it.
 
     `quiet` ones are restored and are no finding: random states, and what compilers change. `after` names a flag that
-    shows the same value in another way: a reason names this one only where that one is unchanged.
+    shows the same value in another way: a reason names this one only where that one is unchanged. `paths` are the
+    dotted names by which the flag is read and written, where these are all it takes.
     """
 
     name: str
@@ -39,6 +40,7 @@ class GlobalFlag:
     quiet: bool = False
     after: str | None = None
     detail: Callable[[Any, Any], str] = lambda before, now: ""
+    paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def attribute(path: str, after: str | None = None) -> GlobalFlag:
     owner, _, name = path.rpartition(".")
     return GlobalFlag(
         path, path.partition(".")[0], lambda: lookup(path), lambda value: setattr(lookup(owner), name, value),
-        after=after,
+        after=after, paths=(path,),
     )  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def functions(getter: str, setter: str, *arguments: Any, after: str | None = Non
     inside = ", ".join(map(repr, arguments))
     return GlobalFlag(
         f"{getter}({inside})", getter.partition(".")[0], lambda: lookup(getter)(*arguments),
-        lambda value: lookup(setter)(*arguments, value), after=after,
+        lambda value: lookup(setter)(*arguments, value), after=after, paths=(getter, setter),
     )  # fmt: skip
 
 
