@@ -21,7 +21,6 @@ from prism_bench.tolerance import normwise
 PEER_TOLERANCE = normwise(1e-3)
 LONGEST_REASON = 200  # characters
 _SUBJECT = "peer:"
-_FORMS = ("_compiled", "_autotuned")
 
 
 class PeerSpoiled(Exception):
@@ -142,9 +141,12 @@ class PeerTurn:
 
     def library(self) -> str | None:
         """Return the name of the library that the peer asks for; None where the spec has no such peer."""
-        peers = self.runnable.case.spec.peers
-        name = next((name for name in _bases(self.name) if name in peers), None)
-        return self.runnable.case.spec.peer(name).library.name if name else None
+        from prism_bench.backends.cuda.torch_case import named_peer
+
+        try:
+            return named_peer(self.runnable.case, self.name)[0].library.name
+        except LookupError:
+            return None
 
     def is_strong(self) -> bool:
         """Return whether the library is one of the strong ones, whose results pass the kernel's own tolerance."""
@@ -179,11 +181,6 @@ def facts_of(peer: Runnable) -> PeerFacts:
     evidence = peer.evidence()
     known = {key: evidence[key] for key in PeerFacts.__annotations__ if evidence.get(key) is not None}
     return cast("PeerFacts", known)
-
-
-def _bases(name: str) -> list[str]:
-    """Return the names that a spec may have for the peer: its own, or the one whose form it is."""
-    return [name, *(name.removesuffix(form) for form in _FORMS if name.endswith(form))]
 
 
 def _without_time(name: str, reason: str) -> Measurement:
