@@ -10,7 +10,8 @@ import pytest
 
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
-from prism_bench.errors import BackendUnavailable
+from prism_bench.errors import BackendUnavailable, ResultsError
+from prism_bench.report.terminal.readme import BEGIN, END, RECORDS, newest, part_of, with_part
 from prism_bench.run.verification import passed, verify
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,3 +70,24 @@ def test_the_printed_table_is_what_the_command_prints():
     rows = [" ".join(line.split()) for line in table.splitlines()]
     assert len(rows) > 3
     assert [] == [row for row in rows if not any(line.startswith(row) for line in printed)]
+
+
+def test_the_part_about_a_record_is_what_the_newest_committed_one_gives():
+    """After a new record is committed, `scripts/readme` writes the part anew."""
+    listed = subprocess.run(["git", "ls-files", RECORDS], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    part = part_of(Path(max(listed.stdout.split())))
+    assert with_part(README.read_text(), part) == README.read_text()
+
+
+def test_a_part_needs_its_marks_once():
+    assert with_part(f"a\n{BEGIN}\nold\n{END}\nb", "new \\1") == "a\nnew \\1\nb"
+    for text in ("", BEGIN, END + BEGIN, f"{BEGIN}{END}{BEGIN}{END}"):
+        with pytest.raises(ResultsError, match="once"):
+            with_part(text, "new")
+
+
+def test_a_folder_without_a_record_is_an_error(tmp_path):
+    with pytest.raises(ResultsError, match="holds no record"):
+        newest(tmp_path)

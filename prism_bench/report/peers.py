@@ -1,5 +1,6 @@
 """Words for peers and for the headline by class, shared by the terminal, the site and the README."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -31,10 +32,13 @@ def mean_text(row: HeadlineRow) -> str:
 
 
 def case_text(raced: RacedCase) -> str:
-    """Return `matmul S1, torch_compiled~`; the mark is that of an unstable peer."""
-    mark = UNSTABLE_MARK if raced["unstable"] else ""
-    poor = " (poor way)" if raced["poor"] else ""
-    return f"{raced['implementation']} {raced['label']}, {raced['peer']}{mark}{poor}"
+    """Return `matmul S1, torch_compiled~`."""
+    return f"{raced['implementation']} {raced['label']}, {peer_text(raced)}"
+
+
+def peer_text(raced: RacedCase) -> str:
+    """Return the peer's name, with the mark of an unstable one and whether it is a poor way."""
+    return f"{raced['peer']}{UNSTABLE_MARK if raced['unstable'] else ''}{' (poor way)' if raced['poor'] else ''}"
 
 
 def has_unstable(rows: Sequence[HeadlineRow]) -> bool:
@@ -55,7 +59,7 @@ class HeadlineText:
     rows: tuple[HeadlineRow, ...]
     notes: tuple[str, ...]
     large: tuple[str, ...]
-    large_title: str = f"Above {LARGE:.0f}x, by name; they are counted in the table"
+    large_title: str = f"Above {LARGE:.0f}x, by name and counted in the table"
 
 
 def headline_text(rows: Sequence[HeadlineRow], *, brief: bool = False) -> HeadlineText:
@@ -74,10 +78,12 @@ def headline_text(rows: Sequence[HeadlineRow], *, brief: bool = False) -> Headli
 
 
 def _large(rows: Sequence[HeadlineRow]) -> tuple[str, ...]:
-    """Return each ratio above `LARGE` once, as `image_segmentation S1, torch 77.0x`, the largest first."""
+    """Return the ratios above `LARGE`, as `image_segmentation, torch: S2 77.5x, S1 77.0x`, the largest first."""
     found = {(one["case"], one["peer"]): one for row in rows if row["peers"] != BEST for one in row["large"]}
-    ordered = sorted(found.values(), key=lambda one: -one["ratio"])
-    return tuple(f"{case_text(one)} {times_text(one['ratio'])}" for one in ordered)
+    ratios: dict[str, list[str]] = defaultdict(list)
+    for one in sorted(found.values(), key=lambda one: -one["ratio"]):
+        ratios[f"{one['implementation']}, {peer_text(one)}"].append(f"{one['label']} {times_text(one['ratio'])}")
+    return tuple(f"{name}: {', '.join(each)}" for name, each in ratios.items())
 
 
 def how_text(row: PeerRow) -> str:

@@ -53,7 +53,7 @@ def test_the_headline_is_by_class_of_peer_and_never_one_mean():
     assert "best of all 12 - 6 0.40x" in flat(text)
     assert "0.93x softmax S1, torch_compiled~" in flat(text)
     assert "te_compute_distances" not in text[text.index("Above 20x") : text.index("kernel ", text.index("Above 20x"))]
-    assert "knn_distances_chebyshev S2, cdist (poor way) 80.0x" in flat(text)
+    assert "knn_distances_chebyshev, cdist (poor way): S1 80.0x, S2 80.0x, S0 80.0x" in flat(text)
     assert "~ marks an unstable peer" in text and "At S0 launch overhead is compared." in text
 
 

@@ -96,7 +96,7 @@ def test_peers_are_compared_by_class_and_listed_for_each_case(tmp_path):
     assert "S1 and S2 library kernel 8 2.38x 4 0.40x matmul S1 torch_tf32" in overview.text
     assert "S2 best of all 6 – 3 0.40x" in speedup.text and "S2 best of all 6 –" not in overview.text
     assert "torch_compiled, unstable: 930 µs to 4.60 ms" in speedup.text
-    assert "knn_distances_chebyshev S2, cdist (poor way) 80.0x" in speedup.text
+    assert "knn_distances_chebyshev, cdist (poor way): S1 80.0x" in speedup.text
     assert "poor way: cdist(p=inf) has no fast kernel (not counted)" in kernel.text
     assert json.loads((site / "index.json").read_text())["against_peers"][0]["peers"] == "library kernel"
 

@@ -1,0 +1,102 @@
+"""The part of README.md that shows a record: some lines of its table, and its headline by class of peer.
+
+    scripts/readme [RECORD]
+
+writes the part anew, from the newest record of the machine that the README is about. A test compares the two.
+"""
+
+import argparse
+import io
+import re
+import textwrap
+from pathlib import Path
+
+from rich.console import Console
+
+from prism_bench import store
+from prism_bench.analysis.headline import HeadlineRow
+from prism_bench.analysis.reading import read
+from prism_bench.catalogue import discover
+from prism_bench.errors import ResultsError
+from prism_bench.files import write_atomically
+from prism_bench.report.cells import times_text
+from prism_bench.report.machine import machine_name
+from prism_bench.report.peers import case_text, headline_text, labels_text, mean_text
+from prism_bench.report.terminal.record import summary_view
+from prism_bench.run_record import RunRecord
+
+ROOT = Path(__file__).resolve().parents[3]
+RECORDS = Path("reports/runs/nvidia-h200")
+BEGIN, END = "<!-- scripts/readme writes the lines from here -->", "<!-- to here -->"
+LINES = (("layer_norm", "S1"), ("matmul", "S1"), ("softmax", "S1"), ("vector_add", "S1"))
+WIDTH = 160  # of what `show` prints into a file
+_PART = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+
+
+def newest(folder: Path = ROOT / RECORDS) -> Path:
+    """Return the newest record of the machine that the README is about; a ResultsError where there is none."""
+    found = max(folder.glob("*.json.gz"), default=None)
+    if found is None:
+        raise ResultsError(f"{folder} holds no record")
+    return found
+
+
+def with_part(text: str, part: str) -> str:
+    """Return the README with a new part; a ResultsError where it does not have the marks around it once."""
+    if len(_PART.findall(text)) != 1:
+        raise ResultsError(f"README.md has to have {BEGIN!r} once, and {END!r} after it")
+    return _PART.sub(lambda _: part, text)
+
+
+def part_of(path: Path) -> str:
+    """Return the part about the record at `path`, a path below the repository."""
+    record = store.read(ROOT / path)
+    sections = [
+        f"Some lines of what it prints, from a committed record of one {machine_name(record)}\n"
+        f"(`prism-bench show {path.as_posix()}`):",
+        "```\n" + "\n".join(_table(record)) + "\n```",
+        *_headline(record),
+    ]
+    return "\n".join([BEGIN, "\n\n".join(sections), END])
+
+
+def _table(record: RunRecord) -> list[str]:
+    """Return the header and the chosen lines as `show` prints them, up to the column of peers."""
+    console = Console(width=WIDTH, file=io.StringIO(), color_system=None, record=True)
+    console.print(summary_view(record, discover(), must_be_held=False))
+    lines = console.export_text().splitlines()
+    header = next(line for line in lines if re.match(r"kernel +label .* verdict", line))
+    chosen = [line for line in lines if tuple(line.split()[:2]) in LINES]
+    end, label = header.index(" peer ") + len(" peer "), header.index(" label")
+    name = max(len(kernel) for kernel, _ in LINES)
+    return [f"{line[:name]} {line[label:end]}".rstrip() for line in (header, *chosen)]
+
+
+def _headline(record: RunRecord) -> list[str]:
+    """Return the headline as Markdown: the table by class, what it means, and the large ratios by name."""
+    text = headline_text(read(record).against_peers, brief=True)
+    table = ["| workloads | class of peer | cases | mean | below 1.00 | worst |", "|---|---|---|---|---|---|"]
+    table += [_markdown(row) for row in text.rows]
+    large = [f"{text.large_title}: {'; '.join(text.large)}."] if text.large else []
+    return ["\n".join(table), *(textwrap.fill(words, 120) for words in (" ".join(text.notes), *large))]
+
+
+def _markdown(row: HeadlineRow) -> str:
+    worst = f"{times_text(row['worst']['ratio'])} {case_text(row['worst'])}"
+    cells = (labels_text(row), row["peers"], row["cases"], mean_text(row), row["below"], worst)
+    return f"| {' | '.join(str(cell).replace('~', chr(92) + '~') for cell in cells)} |"
+
+
+def main() -> None:
+    """Write the part anew and print which record it is about."""
+    parser = argparse.ArgumentParser(prog="readme", description="Write the part of README.md that shows a record.")
+    parser.add_argument("record", nargs="?", type=Path, help=f"the record (default: the newest in {RECORDS})")
+    chosen: Path | None = parser.parse_args().record
+    path = (chosen or newest()).resolve().relative_to(ROOT)
+    readme = ROOT / "README.md"
+    write_atomically(readme, with_part(readme.read_text("utf-8"), part_of(path)).encode())
+    print(f"README.md: {path}")
+
+
+if __name__ == "__main__":
+    main()
