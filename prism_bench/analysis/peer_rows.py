@@ -30,6 +30,7 @@ class PeerRow(TypedDict):
     form: Form | None
     calls: int | None
     launches: int | None
+    breaks: int | None
     poor: str | None
     work: str | None
     precision: str | None
@@ -61,6 +62,6 @@ def _row(case: CaseResult, name: str, rival: rivals.Rival | None, counts: bool) 
         "reason": None if rival else (found.reason if found else None) or "the record gives no reason",
         "notes": list(found.notes) if found else [],
         "library": facts.get("library"), "version": facts.get("version"), "form": facts.get("form"),
-        "calls": facts.get("calls"), "launches": facts.get("launches"),
+        "calls": facts.get("calls"), "launches": facts.get("launches"), "breaks": facts.get("breaks"),
         "poor": facts.get("poor"), "work": facts.get("work"), "precision": facts.get("precision"),
     }  # fmt: skip

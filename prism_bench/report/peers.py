@@ -94,6 +94,7 @@ def how_text(row: PeerRow) -> str:
 def _called(row: PeerRow) -> str:
     library = " ".join(str(one) for one in (row["library"], row["version"]) if one)
     counts = [_count(row["calls"], "call"), _count(row["launches"], "launch", "launches")]
+    counts += [_count(row["breaks"], "graph break")] if row["breaks"] else []
     return ", ".join(filter(None, [library, row["form"], *counts]))
 
 

@@ -8,7 +8,7 @@ FACTS = {
     "cupy": {"library": "cupy", "version": "14.2.0", "form": "library", "kind": "library kernel", "calls": 1,
              "launches": 1},
     "torch": {**TORCH, "form": "eager", "kind": "eager chain", "calls": 5, "launches": 6},
-    "torch_compiled": {**TORCH, "form": "compiled", "kind": "compiled", "calls": 5, "launches": 2},
+    "torch_compiled": {**TORCH, "form": "compiled", "kind": "compiled", "launches": 2, "breaks": 1},
     "torch_tf32": {**TORCH, "form": "eager", "kind": "library kernel", "calls": 1, "launches": 1,
                    "precision": "products in TF32"},
     "quack": {"library": "quack", "version": "0.6.5", "form": "library", "kind": "library kernel", "calls": 1,

@@ -81,6 +81,8 @@ def test_the_catalogue_names_what_nobody_measured(tmp_path):
     assert "unmeasured" == next(row["state"] for row in rows if row["kernel"] == "digamma")
     assert "No record of this machine has timed it" in read(site, "kernels/digamma").text
     assert "__global__" in read(site, "kernels/digamma").text
+    looked_at = CATALOGUE.kernels["conv2d"].looked_at
+    assert looked_at and all(reason in read(site, "kernels/conv2d").text for reason in looked_at.values())
 
 
 def test_a_kernel_tells_its_step_its_accuracy_and_how_to_see_it_again(site):
@@ -180,7 +182,7 @@ def test_a_gap_points_at_its_reason(tmp_path):
 
 def test_budgets_of_the_catalogue_are_judged(tmp_path):
     spec = SimpleNamespace(
-        budgets=(Budget("cold_time", at_most=1e-9),), variants={}, family="basic", source=None, chains=()
+        looked_at={}, budgets=(Budget("cold_time", at_most=1e-9),), variants={}, family="basic", source=None, chains=()
     )
     catalogue = SimpleNamespace(kernels={"k": spec}, folder=tmp_path, cases=list)
     site = site_of(tmp_path, record_of(case_result("k", times={"cold_time": 1e-5})), catalogue=catalogue)
