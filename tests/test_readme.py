@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from docs.readme import BEGIN, END, RECORDS, newest, part_of, with_part
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, ResultsError
-from prism_bench.report.terminal.readme import BEGIN, END, RECORDS, newest, part_of, with_part
 from prism_bench.run.verification import passed, verify
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,14 +6,11 @@ writes the part anew, from the newest record of the machine that the README is a
 """
 
 import argparse
-import io
 import re
 import textwrap
 from pathlib import Path
 
-from rich.console import Console
-
-from prism_bench import store
+from prism_bench import options, store
 from prism_bench.analysis.headline import HeadlineRow
 from prism_bench.analysis.reading import read
 from prism_bench.catalogue import discover
@@ -25,7 +22,7 @@ from prism_bench.report.peers import case_text, headline_text, labels_text, mean
 from prism_bench.report.terminal.record import summary_view
 from prism_bench.run_record import RunRecord
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[1]
 RECORDS = Path("reports/runs/nvidia-h200")
 BEGIN, END = "<!-- scripts/readme writes the lines from here -->", "<!-- to here -->"
 LINES = (("layer_norm", "S1"), ("matmul", "S1"), ("softmax", "S1"), ("vector_add", "S1"))
@@ -62,9 +59,10 @@ def part_of(path: Path) -> str:
 
 def _table(record: RunRecord) -> list[str]:
     """Return the header and the chosen lines as `show` prints them, up to the column of peers."""
-    console = Console(width=WIDTH, file=io.StringIO(), color_system=None, record=True)
-    console.print(summary_view(record, discover(), must_be_held=False))
-    lines = console.export_text().splitlines()
+    console = options.plain_console(width=WIDTH)
+    with console.capture() as captured:
+        console.print(summary_view(record, discover(), must_be_held=False))
+    lines = re.sub(r"\x1b\[[\d;]*m", "", captured.get()).splitlines()
     header = next(line for line in lines if re.match(r"kernel +label .* verdict", line))
     chosen = [line for line in lines if tuple(line.split()[:2]) in LINES]
     end, label = header.index(" peer ") + len(" peer "), header.index(" label")
