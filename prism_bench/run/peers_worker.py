@@ -6,7 +6,6 @@ on the case's own inputs, so that Inductor finds there what was compiled here.
 
 import json
 import sys
-from contextlib import suppress
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.case import Case
@@ -33,18 +32,18 @@ def main() -> None:
 
 
 def compile_case(backend: Backend, case: Case, form: str) -> None:
-    """Compile that form of the case's torch peers; one that fails is reported where it is timed."""
-    names = [name for name in backend.peers(case) if name.endswith(f"_{form}")]
-    if not names:
-        return
-    try:
-        with backend.prepare(case, case.inputs(0)) as runnable:
-            for name in names:
-                with suppress(Exception), backend.prepare_peer(case, name, runnable):
+    """Compile that form of the case's torch peers; one that fails is reported where it is timed.
+
+    An error after which the device answers no more ends this process, so that another one goes on.
+    """
+    for name in backend.peers(case):
+        if name.endswith(f"_{form}"):
+            try:
+                with backend.prepare(case, case.inputs(0)) as runnable, backend.prepare_peer(case, name, runnable):
                     pass
-    except Exception as error:
-        if is_sticky(backend, error):
-            raise
+            except Exception as error:
+                if is_sticky(backend, error):
+                    raise
 
 
 if __name__ == "__main__":

@@ -1,0 +1,128 @@
+"""Compiled peers made ahead: what is compiled, in which order, and that nothing that fails there costs a case."""
+
+from dataclasses import replace
+
+import pytest
+
+from prism_bench.backends.numpy_reference import NumpyBackend
+from prism_bench.case import Case
+from prism_bench.catalogue import discover
+from prism_bench.run import catalogue_run, peers_ahead
+from prism_bench.run.catalogue_run import Run
+from prism_bench.run.peers_ahead import ahead_tasks, compile_peers, task_parts
+from prism_bench.run.peers_worker import compile_case
+from prism_bench.run.settings import Settings
+from prism_bench.workers.process import WorkerDied
+from tests.run.conftest import TOYS
+
+CATALOGUE = discover(TOYS)
+CASE = CATALOGUE.anywhere("double[n=1000]")
+
+
+def with_peers(label, **peers):
+    return Case(replace(CASE.spec, peers=peers), CASE.workload, label)
+
+
+@pytest.fixture
+def _torch(monkeypatch):
+    monkeypatch.setattr("prism_bench.libraries.Library.is_installed", lambda self: True)
+
+
+@pytest.mark.usefixtures("_torch")
+def test_torch_peers_are_compiled_the_autotuned_forms_of_large_cases_first():
+    small, large = (with_peers(label, torch=lambda torch, x: x) for label in ("S0", "S2"))
+    other = with_peers("S1", cupy=lambda cupy, x: x)
+    tasks = ahead_tasks([small, other, CASE, large])
+    assert [("autotuned", CASE.task), ("compiled", CASE.task), ("compiled", CASE.task)] == [*map(task_parts, tasks)]
+
+
+def test_without_torch_there_is_nothing_to_compile(monkeypatch):
+    monkeypatch.setattr("prism_bench.libraries.Library.is_installed", lambda self: False)
+    assert [] == ahead_tasks([with_peers("S1", torch=lambda torch, x: x)])
+
+
+@pytest.mark.parametrize(("cores", "tasks", "processes"), [(16, 100, 12), (8, 100, 6), (1, 9, 1), (16, 5, 2)])
+def test_as_many_processes_as_there_are_cores_or_work_for(monkeypatch, cores, tasks, processes):
+    started = []
+
+    def lanes(order, tasks, lanes, timeout, place):
+        started.append((lanes, timeout, place.program))
+        yield {"begin": tasks[0]}
+        yield WorkerDied(tasks[0], "timed out", "no answer within 120 s")
+        yield {"task": tasks[1], "results": []}
+        yield {"begin": tasks[1]}
+
+    monkeypatch.setattr(peers_ahead, "side_by_side", lanes)
+    monkeypatch.setattr(peers_ahead.os, "cpu_count", lambda: cores)
+    names = [f"compiled {number}" for number in range(tasks)]
+    assert names[:2] == list(compile_peers({}, names))
+    assert [(processes, 120.0, "prism_bench.run.peers_worker")] == started
+
+
+def driven(monkeypatch, timed=True, backend="cuda", **settings):
+    """The tasks that a run compiles ahead, and the progress that it reports."""
+    compiled, seen = [], []
+    monkeypatch.setattr(catalogue_run, "ahead_tasks", lambda cases: [f"compiled {case.task}" for case in cases])
+    monkeypatch.setattr(catalogue_run, "compile_peers", lambda order, tasks: compiled.extend(tasks) or iter(tasks))
+    monkeypatch.setattr(Run, "_work", lambda self, *arguments, **named: None)
+    Run(CATALOGUE, backend, Settings(**settings), seen.append).measure([CASE], timed)
+    return compiled, [(event.done, event.total, event.task) for event in seen]
+
+
+def test_a_run_compiles_before_anything_else_and_reports_it(monkeypatch):
+    task = f"compiled {CASE.task}"
+    assert ([task], [(0, 1, f"compiling {task}")]) == driven(monkeypatch)
+
+
+@pytest.mark.parametrize("given", [{"peers": False}, {"timed": False}, {"backend": "null"}], ids=str)
+def test_who_times_no_peers_compiles_none(monkeypatch, given):
+    assert ([], []) == driven(monkeypatch, **given)
+
+
+class Compiling(NumpyBackend):
+    """A backend whose peers are prepared, well or badly."""
+
+    name = "cuda"
+
+    def __init__(self, answering=True, fails=None):
+        self.prepared, self._answering, self._fails = [], answering, fails
+
+    def answers(self):
+        return self._answering
+
+    def peers(self, case):
+        return ("torch", "torch_compiled", "torch_autotuned", "cupy", "other_compiled")
+
+    def prepare(self, case, inputs):
+        if self._fails == "kernel":
+            raise MemoryError("wants 1 PB")
+        return super().prepare(case, inputs)
+
+    def prepare_peer(self, case, name, runnable):
+        self.prepared.append(name)
+        if self._fails == name:
+            raise RuntimeError("no such operator")
+        return runnable
+
+
+def test_every_form_of_that_kind_is_prepared_as_it_will_be_timed():
+    backend = Compiling()
+    compile_case(backend, CASE, "compiled")
+    assert ["torch_compiled", "other_compiled"] == backend.prepared
+
+
+def test_a_form_that_fails_is_left_to_its_cell():
+    backend = Compiling(fails="torch_compiled")
+    compile_case(backend, CASE, "compiled")
+    assert ["torch_compiled", "other_compiled"] == backend.prepared
+
+
+def test_a_case_that_cannot_be_prepared_is_left_to_its_result():
+    backend = Compiling(fails="kernel")
+    compile_case(backend, CASE, "compiled")
+    assert [] == backend.prepared
+
+
+def test_a_process_whose_device_is_lost_ends_so_that_another_one_goes_on():
+    with pytest.raises(RuntimeError):
+        compile_case(Compiling(answering=False, fails="torch_autotuned"), CASE, "autotuned")
