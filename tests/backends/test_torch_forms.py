@@ -6,7 +6,8 @@ from functools import partial
 
 import pytest
 
-from prism_bench.backends.cuda.torch_forms import CompiledCall, cache_variables
+from prism_bench.backends.cuda.torch_cache import cache_variables
+from prism_bench.backends.cuda.torch_forms import CompiledCall
 from prism_bench.errors import MeasurementInvalid
 
 
@@ -141,10 +142,3 @@ def test_a_peer_s_flags_are_set_around_the_compiled_call(torch):
         assert [True, False] == inside
         assert [2.0] * 3 == call().tolist()
     assert [True, False] * 2 == inside
-
-
-def test_the_cache_is_ours_and_that_of_one_version(monkeypatch, tmp_path):
-    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
-    found = cache_variables(type("Torch", (), {"__version__": "2.11.0+cu130"}))
-    folder = str(tmp_path / "inductor" / "2.11.0+cu130")
-    assert {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": f"{folder}/triton"} == found

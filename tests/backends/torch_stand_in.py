@@ -15,6 +15,13 @@ class RecompileError(Exception):
     """Something would be compiled again."""
 
 
+class Benchmarker:
+    """Times what Inductor chooses from."""
+
+    def benchmark_gpu(self, call, repeats=1):
+        return [call() for _ in range(repeats)]
+
+
 class StandIn:
     """Compiles by `how`: "whole", "in parts", "eager" (nothing, silently), "fails", or "again" from the third call."""
 
@@ -69,7 +76,8 @@ def install(monkeypatch, how="whole"):
     torch._dynamo, torch.compile = dynamo, stand_in.compile
     modules = {"torch": torch, "torch._dynamo": dynamo, "torch._dynamo.config": config, "torch._dynamo.exc": errors,
                "torch._dynamo.utils": SimpleNamespace(counters=stand_in.counters),
-               "torch._inductor.config": config}  # fmt: skip
+               "torch._inductor.config": config,
+               "torch._inductor.runtime.benchmarking": SimpleNamespace(benchmarker=Benchmarker())}  # fmt: skip
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     return stand_in

@@ -1,19 +1,16 @@
 """Forms of a torch peer: its eager calls, and what torch.compile makes of them, with proof that this is what ran."""
 
-import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
+from prism_bench.backends.cuda.torch_cache import shared_cache
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.files import writable_cache
 
 MODES: Mapping[str, str | None] = {"compiled": None, "autotuned": "max-autotune-no-cudagraphs"}
-_CACHES = {"TORCHINDUCTOR_CACHE_DIR": "", "TRITON_CACHE_DIR": "triton"}  # variable: the folder below inductor's
 
 
 def form_names(peer: str) -> dict[str, str]:
@@ -108,19 +105,13 @@ def configured(torch: ModuleType) -> Generator[None]:
     Dynamo raises where it would fall back to eager. Inductor compiles in this process, into our own cache, which the
     processes that compiled ahead have filled: a pool of compilers would take the cores from what is measured.
     """
-    with _variables(cache_variables(torch)):
+    with shared_cache(torch):
         dynamo, inductor = import_module("torch._dynamo"), import_module("torch._inductor.config")
         with dynamo.config.patch(fail_on_recompile_limit_hit=True), inductor.patch(compile_threads=1):
             try:
                 yield
             finally:
                 dynamo.reset()
-
-
-def cache_variables(torch: ModuleType) -> dict[str, str]:
-    """Return the environment variables that lead Inductor and Triton to our cache, one for each version of torch."""
-    folder = Path(writable_cache("inductor")) / str(torch.__version__)
-    return {name: str(folder / below) for name, below in _CACHES.items()}
 
 
 def surroundings(function: Callable[..., object]) -> Callable[[ModuleType], AbstractContextManager[object]]:
@@ -131,20 +122,6 @@ def surroundings(function: Callable[..., object]) -> Callable[[ModuleType], Abst
 def inner(function: Callable[..., object]) -> Callable[..., object]:
     """Return what of a peer is compiled: the function within its surroundings."""
     return getattr(function, "__wrapped__", function) if hasattr(function, "surroundings") else function
-
-
-@contextmanager
-def _variables(values: Mapping[str, str]) -> Generator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _closed(**arguments: object) -> object:

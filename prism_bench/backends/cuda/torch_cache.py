@@ -1,0 +1,68 @@
+"""Inductor's and Triton's caches below ours, and their benchmarks one at a time, for all processes of this machine."""
+
+import fcntl
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from prism_bench.files import writable_cache
+
+_BELOW = {"TORCHINDUCTOR_CACHE_DIR": "", "TRITON_CACHE_DIR": "triton"}  # variable: the folder below that of a version
+_LOCK = "benchmark.lock"
+
+
+def cache_variables(torch: ModuleType) -> dict[str, str]:
+    """Return the environment variables that lead Inductor and Triton to our cache, one for each version of torch."""
+    folder = _folder(torch)
+    return {name: str(folder / below) for name, below in _BELOW.items()}
+
+
+@contextmanager
+def shared_cache(torch: ModuleType) -> Generator[None]:
+    """Let Inductor and Triton use our cache; afterwards the environment and the benchmarks are as before.
+
+    Both time the configurations that they choose from. The processes that compile ahead share one device, so each of
+    these benchmarks waits for the lock: what another process runs meanwhile would decide in place of the code.
+    """
+    with _variables(cache_variables(torch)), _one_benchmark_at_a_time(_folder(torch) / _LOCK):
+        yield
+
+
+def _folder(torch: ModuleType) -> Path:
+    return writable_cache("inductor") / str(torch.__version__)
+
+
+@contextmanager
+def _variables(values: Mapping[str, str]) -> Generator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _one_benchmark_at_a_time(file: Path) -> Generator[None]:
+    kind: Any = type(import_module("torch._inductor.runtime.benchmarking").benchmarker)
+    original: Callable[..., Any] = kind.benchmark_gpu
+
+    def alone(*arguments: Any, **named: Any) -> Any:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return original(*arguments, **named)
+
+    kind.benchmark_gpu = alone
+    try:
+        yield
+    finally:
+        kind.benchmark_gpu = original

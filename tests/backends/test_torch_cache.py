@@ -1,0 +1,52 @@
+"""Cache of compiled peers: ours, that of one version of torch, and one benchmark at a time on this machine."""
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from prism_bench.backends.cuda.torch_cache import cache_variables, shared_cache
+from tests.backends.torch_stand_in import Benchmarker, install
+
+
+@pytest.fixture
+def torch(monkeypatch, tmp_path):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
+    install(monkeypatch)
+    return sys.modules["torch"]
+
+
+def test_the_cache_is_ours_and_that_of_one_version(torch, tmp_path):
+    folder = str(tmp_path / "inductor" / "2.11.0")
+    assert {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": f"{folder}/triton"} == {
+        name: value.rstrip("/") for name, value in cache_variables(torch).items()
+    }
+
+
+def test_the_environment_is_left_as_found(torch, monkeypatch):
+    monkeypatch.setenv("TRITON_CACHE_DIR", "mine")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    with pytest.raises(RuntimeError), shared_cache(torch):
+        assert cache_variables(torch).items() <= os.environ.items()
+        raise RuntimeError
+    assert ("mine", None) == (os.environ["TRITON_CACHE_DIR"], os.environ.get("TORCHINDUCTOR_CACHE_DIR"))
+
+
+def test_a_benchmark_has_the_device_of_all_processes_to_itself(torch):
+    original, free = Benchmarker.benchmark_gpu, []
+    lock = Path(cache_variables(torch)["TORCHINDUCTOR_CACHE_DIR"]) / "benchmark.lock"
+
+    def call():
+        with lock.open("w") as file, pytest.raises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return 3
+
+    with shared_cache(torch):
+        assert [3, 3] == Benchmarker().benchmark_gpu(call, repeats=2)
+        with lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free.append(True)
+    assert [True] == free
+    assert original is Benchmarker.benchmark_gpu
