@@ -42,6 +42,7 @@ spec = KernelSpec(
     reference=lambda mu, gradient, kappa: mu + kappa * gradient,
     tolerance=tolerance("float32"),
     peers={"torch": lambda torch, mu, gradient, kappa: torch.add(mu, gradient, alpha=kappa)},
+    looked_at={"cub": "a transform would be compiled from an expression in the spec, as the compiled torch peer is"},
     flops=lambda n: 2 * n,
     workloads=STATES,
     edges=edges("n"),

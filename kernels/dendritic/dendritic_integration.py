@@ -200,6 +200,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance=reduction(magnitude=spread, terms=REDUCTION),
     peers={"torch": torch_sigmoid},
+    looked_at={"cub": "would sum products of segments, and leave the branches' function to another pass"},
     flops=lambda neurons, dendrites, inputs: 2 * neurons * dendrites * inputs + 6 * neurons * dendrites,
     workloads={
         "S0": Workload(neurons=10, dendrites=8, inputs=16),

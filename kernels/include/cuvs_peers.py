@@ -21,3 +21,23 @@ def nearest_neighbours(
         return distances, indices
 
     return search
+
+
+def pairwise_distances(cuvs: ModuleType, points: AnyArray, metric: str = "chebyshev") -> Callable[[], AnyArray]:
+    """Return a call that gives the distances between all points, infinite from a point to itself."""
+    cupy, distance = import_module("cupy"), import_module("cuvs.distance")
+    resources = import_module("cuvs.common").Resources(stream=cupy.cuda.get_current_stream().ptr)
+    result = cupy.empty((len(points), len(points)), "float32")
+
+    def call() -> AnyArray:
+        distance.pairwise_distance(points, points, out=result, metric=metric, resources=resources)
+        cupy.fill_diagonal(result, float("inf"))
+        return result
+
+    return call
+
+
+def joined(*parts: AnyArray) -> AnyArray:
+    """Return points whose coordinates are those of the parts, side by side; a series has one coordinate."""
+    cupy = import_module("cupy")
+    return cupy.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)

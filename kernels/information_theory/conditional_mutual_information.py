@@ -190,6 +190,7 @@ spec = KernelSpec(
     launch=launch,
     reference=estimate,
     tolerance=absolute(1e-4),
+    looked_at={"cuvs": "gives the nearest neighbours; it does not count those within each point's radius"},
     flops=lambda n, dx, dy, dz: n * n * (4 * (dx + dy + dz) + 9),
     bytes_moved=lambda n, dx, dy, dz: 3 * 4 * n * (dx + dy + dz) + 4 * n + 4,
     traffic_factor=None,

@@ -111,6 +111,7 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance=absolute(1e-4),
+    looked_at={"cuvs": "gives the nearest neighbours; it does not count those within each point's radius"},
     flops=lambda n, dx, dy: n * n * (4 * (dx + dy) + 5),
     bytes_moved=lambda n, dx, dy: 3 * 4 * n * (dx + dy) + 4 * n + 4,
     traffic_factor=None,

@@ -206,6 +206,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance={"v_next": PRECISE, "spikes": exact(), "held_next": exact()},
     peers={"torch": torch_step},
+    looked_at={"cub": "a transform would be compiled from an expression in the spec, as the compiled torch peer is"},
     flops=lambda n: 6 * n,
     workloads={"S0": Workload(n=1000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=(

@@ -77,6 +77,7 @@ spec = KernelSpec(
     launch=fused_launch("fused_conv_entropy_segment"),
     reference=reference,
     tolerance=TOLERANCE,
+    looked_at={"cucim": "has the entropy of windows; the convolution and the vote would be CuPy's"},
     flops=flops,
     traffic_factor=16,  # a pixel is read for k columns; strips of few rows read as many again above and below them
     workloads=WORKLOADS,

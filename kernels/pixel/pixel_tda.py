@@ -200,6 +200,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance=exact(),
     peers={"cupy": lambda cupy, x, threshold, connectivity: reference(x, threshold, connectivity, cupy)},
+    looked_at={"cucim": "its `label` waits for the device to count the labels, as CuPy's does, and has no holes"},
     flops=lambda pixels: 20 * pixels,
     traffic_factor=6.0,
     bytes_moved=lambda pixels: 8 * pixels + 24,

@@ -212,6 +212,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance=reduction(magnitude=growth, terms=lambda lags: (lags + 2) * 2.0**-24),
     peers={"torch": torch_product, "torch_loop": Peer(torch_loop, poor=TIME_LOOP)},
+    looked_at={"cub": "its scans take associative operators: products of companion matrices, not of numbers"},
     flops=lambda series, lags, horizon: 2 * lags * horizon * series,
     bytes_moved=lambda series, lags, horizon: 4 * series * (lags + horizon) + 4 * lags,
     workloads={

@@ -124,6 +124,7 @@ spec = KernelSpec(
     },
     rules=(Rule("units to be nats or bits", lambda units: units in ("nats", "bits")),),
     tune=Tune(rows=(32, 16, 8)),
+    looked_at={"cub": "reads a marginal for every cell only by an iterator written for it"},
     flops=lambda ys, cells: 3 * ys * cells,
     workloads={"S0": Workload(ys=4, cells=64), "S1": Workload(ys=256, cells=65_536),
                "S2": Workload(ys=512, cells=262_144)},

@@ -1,8 +1,11 @@
 """Radii of embedded points, distances and selection in one launch: no matrix of distances is ever written."""
 
+
 from prism_bench import KernelSpec, Launch, Out, Size, Workload, exact
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 
+from ..include.te_peers import radii_of
 from ..include.te_points import (
     DIMENSIONS,
     EDGES,
@@ -25,6 +28,12 @@ def launch(n: int, dx: int, dy: int, k: int, device: Device) -> Launch:
     return by_warps(f"fused_distance_kth<{dx}, {dy}, {k}, {own}>", n, own)
 
 
+def cuvs_radii(cuvs: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, k: int) -> Any:
+    """A search for k + 1 neighbours: each point is its own nearest."""
+    search = cuvs_peers.nearest_neighbours(cuvs, cuvs_peers.joined(x_past, y_future, y_past), k + 1)
+    return lambda: search()[0][:, k]
+
+
 spec = KernelSpec(
     entry="fused_distance_kth<2, 2, 4, 1>",
     arguments=(X_PAST, Y_PAST, Y_FUTURE, Out("eps", "n"), Size("n")),
@@ -33,6 +42,10 @@ spec = KernelSpec(
     launch=launch,
     reference=radii,
     tolerance=exact(),
+    peers={
+        "torch": lambda torch, x_past, y_past, y_future, k: radii_of(torch, k, x_past, y_future, y_past),
+        "cuvs": Peer(cuvs_radii, prepares=True, work="gives indices too; the coordinates are joined beforehand"),
+    },
     flops=lambda n, dx, dy: n * n * (2 * (1 + dx + dy) + 1),
     traffic_factor=None,
     workloads=SIZES,

@@ -39,6 +39,7 @@ spec = KernelSpec(
         terms_within(x_past, y_past, y_future, eps, k, xp, special).mean()
     ),
     tolerance=absolute(1e-5),
+    looked_at={"cuvs": "gives the nearest neighbours; it does not count those within each point's radius"},
     flops=lambda n, dx, dy: n * n * (2 * (1 + dx + dy) + 8),
     traffic_factor=None,
     workloads=SIZES,

@@ -7,6 +7,7 @@ from prism_bench import Budget, KernelSpec, Launch, Out, Size, Workload, exact
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.peer import Peer
 
+from ..include import cuvs_peers
 from ..include.neighbours import apart
 from ..include.te_points import (
     DIMENSIONS,
@@ -22,6 +23,7 @@ from ..include.te_points import (
 # The matrix is written once; writing it and issuing the instructions take similar times.
 ROWS = 16
 MOST_OF_CDIST = 4096
+JOINED = "the coordinates are joined beforehand"
 
 
 def launch(n: int, dx: int, dy: int) -> Launch:
@@ -54,6 +56,10 @@ def torch_cdist(torch: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future:
     return torch.cdist(joint, joint, p=float("inf")).fill_diagonal_(float("inf"))
 
 
+def cuvs_distances(cuvs: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future: AnyArray) -> Any:
+    return cuvs_peers.pairwise_distances(cuvs, cuvs_peers.joined(x_past, y_future, y_past))
+
+
 spec = KernelSpec(
     entry="te_compute_distances<2, 2, 16, 4>",
     arguments=(X_PAST, Y_PAST, Y_FUTURE, Out("distances", "n n"), Size("n")),
@@ -64,6 +70,7 @@ spec = KernelSpec(
     tolerance=exact(),
     peers={
         "torch": torch_distances,
+        "cuvs": Peer(cuvs_distances, prepares=True, work=JOINED),
         "torch_cdist": Peer(torch_cdist, poor="torch.cdist has a slow way for the maximum norm"),
     },
     flops=lambda n, dx, dy: 2 * n * n * (1 + dx + dy),

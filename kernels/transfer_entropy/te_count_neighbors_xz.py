@@ -2,6 +2,7 @@
 
 from prism_bench import KernelSpec, Out, Size, exact
 
+from ..include.te_peers import counts_within
 from ..include.te_points import (
     DIMENSIONS,
     EDGES,
@@ -25,6 +26,8 @@ spec = KernelSpec(
     launch=lambda n, dx, dy: by_warps(f"te_count_neighbors_xz<{dx}, {dy}>", n),
     reference=lambda x_past, y_past, eps, xp: nearer([xp.concatenate((x_past, y_past), axis=1)], eps, xp)[0],
     tolerance=exact(),
+    peers={"torch": lambda torch, eps, x_past, y_past: counts_within(torch, eps, x_past, y_past)},
+    looked_at={"cuvs": "gives the nearest neighbours; it does not count those within each point's radius"},
     flops=lambda n, dx, dy: n * n * (2 * (dx + dy) + 1),
     traffic_factor=None,
     workloads=SIZES,

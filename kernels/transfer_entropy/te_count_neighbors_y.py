@@ -2,6 +2,7 @@
 
 from prism_bench import KernelSpec, Out, Size, exact
 
+from ..include.te_peers import counts_within
 from ..include.te_points import (
     DIMENSIONS,
     EDGES,
@@ -28,6 +29,8 @@ spec = KernelSpec(
         [xp.concatenate((as_column(y_future), y_past), axis=1)], eps, xp
     )[0],
     tolerance=exact(),
+    peers={"torch": lambda torch, eps, y_future, y_past: counts_within(torch, eps, y_future, y_past)},
+    looked_at={"cuvs": "gives the nearest neighbours; it does not count those within each point's radius"},
     flops=lambda n, dy: n * n * (2 * (1 + dy) + 1),
     traffic_factor=None,
     workloads=SIZES,

@@ -2,6 +2,7 @@
 
 from prism_bench import KernelSpec, Out, Size, exact
 
+from ..include.te_peers import counts_within
 from ..include.te_points import (
     DIMENSIONS,
     EDGES,
@@ -24,6 +25,8 @@ spec = KernelSpec(
     launch=lambda n, dy: by_warps(f"te_count_neighbors_z<{dy}>", n),
     reference=lambda y_past, eps, xp: nearer([y_past], eps, xp)[0],
     tolerance=exact(),
+    peers={"torch": lambda torch, eps, y_past: counts_within(torch, eps, y_past)},
+    looked_at={"cuvs": "gives the nearest neighbours; it does not count those within each point's radius"},
     flops=lambda n, dy: n * n * (2 * dy + 1),
     traffic_factor=None,
     workloads=SIZES,

@@ -38,6 +38,10 @@ spec = KernelSpec(
         "torch": torch_smallest,
         "torch_kthvalue": Peer(torch_kth, work="finds the place of the k-th element too"),
     },
+    looked_at={
+        "cub": "cuda.compute has no selection of the smallest; sorting rows would do far more",
+        "cuvs": "selects neighbours from points; its selection from a matrix is in C++ alone",
+    },
     flops=lambda n: n * n,
     workloads=MATRIX_SIZES,
     edges=tuple(Workload(n=n, k=k) for n, k in ((2, 1), (5, 4), (33, 4), (257, 1), (100, 7))),
