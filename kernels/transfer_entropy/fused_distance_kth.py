@@ -1,10 +1,14 @@
 """Radii of embedded points, distances and selection in one launch: no matrix of distances is ever written."""
 
+from types import ModuleType
+from typing import Any
 
 from prism_bench import KernelSpec, Launch, Out, Size, Workload, exact
+from prism_bench.array_types import AnyArray
 from prism_bench.case import Device
 from prism_bench.peer import Peer
 
+from ..include import cuvs_peers
 from ..include.te_peers import radii_of
 from ..include.te_points import (
     DIMENSIONS,
