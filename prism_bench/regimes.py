@@ -73,26 +73,14 @@ class Regime:
     suits: Callable[[Domain, DType], bool]
 
 
-def _zeros(usual: Usual) -> Floats:
-    return np.zeros(usual.values.size)
-
-
 def _one_nonzero(usual: Usual) -> Floats:
     values, place = np.zeros(usual.values.size), usual.place
     values[place] = usual.values[place] or min(1.0, usual.high)
     return values
 
 
-def _all_equal(usual: Usual) -> Floats:
-    return np.full(usual.values.size, usual.values[usual.place])
-
-
 def _ties(usual: Usual) -> Floats:
     return usual.rng.choice(usual.values[:: -(-usual.values.size // DISTINCT)], usual.values.size)
-
-
-def _tiny(usual: Usual) -> Floats:
-    return usual.values / usual.most
 
 
 def _huge(usual: Usual) -> Floats:
@@ -117,10 +105,6 @@ def _wide(usual: Usual) -> Floats:
     return usual.signs() * usual.most ** usual.rng.uniform(-1, 1, usual.values.size)
 
 
-def _bounds(usual: Usual) -> Floats:
-    return usual.rng.choice([usual.low, usual.high], usual.values.size)
-
-
 def _is_float(domain: Domain, dtype: DType) -> bool:
     return dtype.kind == "f" and not domain.whole
 
@@ -143,17 +127,13 @@ def _is_bounded(domain: Domain, dtype: DType) -> bool:
     return domain.low != -np.inf and domain.high != np.inf
 
 
-def _any(domain: Domain, dtype: DType) -> bool:
-    return True
-
-
 REGIMES = (
-    Regime("zeros", _zeros, _has_zero),
+    Regime("zeros", lambda usual: np.zeros(usual.values.size), _has_zero),
     Regime("one nonzero", _one_nonzero, _has_zero),
-    Regime("all equal", _all_equal, _any),
-    Regime("ties", _ties, _any),
-    Regime("bounds", _bounds, _is_bounded),
-    Regime("tiny", _tiny, _from_zero),
+    Regime("all equal", lambda usual: np.full(usual.values.size, usual.values[usual.place]), lambda d, t: True),
+    Regime("ties", _ties, lambda d, t: True),
+    Regime("bounds", lambda usual: usual.rng.choice([usual.low, usual.high], usual.values.size), _is_bounded),
+    Regime("tiny", lambda usual: usual.values / usual.most, _from_zero),
     Regime("huge", _huge, _from_zero),
     Regime("subnormal", _subnormal, _from_zero),
     Regime("wide", _wide, _from_zero),

@@ -159,7 +159,7 @@ def compare(
         max_error=max(part.max_error for part in parts),
         max_relative=worst.error / abs(worst.expected) if abs(worst.expected) > 0 else worst.error,
         norm_error=norm,
-        place=_unravel(worst.worst, actual.shape),
+        place=tuple(map(int, np.unravel_index(worst.worst, actual.shape))),
         actual=worst.actual,
         expected=worst.expected,
     )
@@ -290,11 +290,3 @@ def _norm_error(parts: list[_PieceResult]) -> float:
     scale = sum(part.squared_size for part in parts) ** 0.5
     total = sum(part.squared_error for part in parts) ** 0.5
     return total / scale if scale > 0 else total
-
-
-def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    place: list[int] = []
-    for extent in reversed(shape):
-        place.append(flat % extent)
-        flat //= extent
-    return tuple(reversed(place))

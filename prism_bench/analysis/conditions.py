@@ -1,5 +1,6 @@
 """Conditions of a run: the state of the device over all of it, from the evidence of its measurements."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -35,15 +36,13 @@ def conditions(record: RunRecord) -> Conditions | None:
     seen = [evidence for one in measurements for evidence in one.evidence]
     if not seen:
         return None
-    reasons: dict[str, int] = {}
-    for word in (word for evidence in seen for word in evidence.reasons):
-        reasons[word] = reasons.get(word, 0) + 1
+    reasons = Counter(word for evidence in seen for word in evidence.reasons)
     costs: list[float] = [one["cpu_share"] for one in record.monitor if one.get("cpu_share") is not None]
     return Conditions(
         windows=len(seen),
         readings=sum(evidence.readings for evidence in seen),
         spans=_spans(seen),
-        reasons=dict(sorted(reasons.items(), key=lambda item: -item[1])),
+        reasons=dict(reasons.most_common()),
         neighbours=tuple(dict.fromkeys(name for evidence in seen for name in evidence.neighbours)),
         cost=max(costs, default=None),
     )
@@ -51,10 +50,7 @@ def conditions(record: RunRecord) -> Conditions | None:
 
 def noted(record: RunRecord) -> dict[str, int]:
     """Return the notes of measurements, with how many have each."""
-    found: dict[str, int] = {}
-    for note in (note for case in record.cases for one in case.measurements for note in one.notes):
-        found[note] = found.get(note, 0) + 1
-    return found
+    return Counter(note for case in record.cases for one in case.measurements for note in one.notes)
 
 
 def _spans(seen: list[Evidence]) -> dict[str, Span]:

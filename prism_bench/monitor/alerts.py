@@ -147,12 +147,10 @@ def configured(path: Path | None) -> dict[str, AlertRule]:
         if not isinstance(table, dict):
             raise UsageError(f"{path}: '{name}' is a table, [{name}], and not {table!r}")
         changed = _changed(RULES[name], table, path)
-        rules = {**rules, name: changed} if table.get("enabled", True) else _without(rules, name)
+        rules[name] = changed
+        if not table.get("enabled", True):
+            del rules[name]
     return rules
-
-
-def _without(rules: Mapping[str, AlertRule], name: str) -> dict[str, AlertRule]:
-    return {key: rule for key, rule in rules.items() if key != name}
 
 
 def _changed(rule: AlertRule, table: Mapping[str, Any], path: Path) -> AlertRule:

@@ -56,7 +56,10 @@ class Call:
         forever = self._asked(pynvml)
         self._costs.append((thread_time() - cpu, perf_counter() - wall))
         self._count += 1
-        self._last, self._due = now, _NEVER if forever else now + self._pause()
+        pause = self.period
+        if self.share is not None:
+            pause = max(pause, min(self.cost().cpu / self.share, self.longest))
+        self._last, self._due = now, _NEVER if forever else now + pause
 
     def cost(self) -> CallCost:
         """Return what it has taken so far."""
@@ -73,8 +76,3 @@ class Call:
         self.values = {name: value for name, value in found.items() if not isinstance(value, str)}
         self.missing = {name: value for name, value in found.items() if isinstance(value, str)}
         return False
-
-    def _pause(self) -> float:
-        if self.share is None:
-            return self.period
-        return max(self.period, min(self.cost().cpu / self.share, self.longest))

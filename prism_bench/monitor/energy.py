@@ -69,7 +69,9 @@ def energy_per_launch(
             found = found or _between(edges, 1)
             if found and _is_within(found, patience.worst):
                 return found
-            return Energy(reason=_too_short(edges, now - began))
+            times = {0: "did not move", 1: "moved once"}.get(len(edges), f"moved {len(edges)} times")
+            reason = f"the energy counter {times} in {now - began:.2g} s of repetition, too coarse for one launch"
+            return Energy(reason=reason)
     return Energy(reason="the kernel could not be repeated")
 
 
@@ -95,9 +97,3 @@ def _is_within(found: Energy, share: float) -> bool:
     if found.joules is None or found.uncertainty is None:
         return False
     return found.uncertainty <= share * found.joules
-
-
-def _too_short(edges: Sequence[_Edge], seconds: float) -> str:
-    times = "once" if len(edges) == 1 else f"{len(edges)} times"
-    moved = f"moved {times}" if edges else "did not move"
-    return f"the energy counter {moved} in {seconds:.2g} s of repetition, too coarse for one launch"

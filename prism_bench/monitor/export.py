@@ -17,13 +17,14 @@ Megabytes are 10^6 bytes; rates are shares from 0 to 1 unless the name has perce
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from statistics import fmean
 from typing import Any
 
 from prism_bench.errors import unknown
 from prism_bench.monitor.alerts import AlertWatch
 from prism_bench.monitor.executions import Executions, KernelStatistics
-from prism_bench.monitor.quantities import QUANTITIES, reasons_in
+from prism_bench.monitor.quantities import HARMFUL, QUANTITIES, reasons_in
 from prism_bench.monitor.reading import DeviceReading
 from prism_bench.monitor.sampler import Sampler
 
@@ -132,12 +133,11 @@ def alert_values(sampler: Sampler, place: int, before: dict) -> dict:
     used, total, errors = values["memory_used"], values["memory_total"], values["ecc_uncorrected"]
     if errors is not None:
         before.setdefault("ecc_uncorrected", errors)
-    held = {"hw slowdown", "sw thermal", "hw thermal", "power brake"}
     return {
         "utilization": values["utilization"],
         "memory_share": used / total if used is not None and total else None,
         "temperature": values["temperature"],
-        "throttled": None if shown["reasons"] is None else float(bool(held & set(shown["reasons"]))),
+        "throttled": None if shown["reasons"] is None else float(bool(set(HARMFUL) & set(shown["reasons"]))),
         "new_xids": float(len([1 for uuid, _ in sampler.xids(0.0, float("inf")) if uuid == shown["uuid"]])),
         "new_uncorrected": None if errors is None else errors - before["ecc_uncorrected"],
         "lost": float(lost),
@@ -195,20 +195,8 @@ def _exact(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.12g}")
 
 
-def _mega(count: float | None) -> float | None:
-    return _scaled(count, 1e-6)
-
-
-def _percent(share: float | None) -> float | None:
-    return _scaled(share, 100)
-
-
-def _milli(seconds: float | None) -> float | None:
-    return _scaled(seconds, 1e3)
-
-
-def _micro(seconds: float | None) -> float | None:
-    return _scaled(seconds, 1e6)
+_mega, _percent = partial(_scaled, factor=1e-6), partial(_scaled, factor=100)
+_milli, _micro = partial(_scaled, factor=1e3), partial(_scaled, factor=1e6)
 
 
 def headline(shown: Sequence[dict]) -> str:

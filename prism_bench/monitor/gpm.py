@@ -39,9 +39,7 @@ class Gpm:
         for place, number in enumerate(METRICS.values()):
             asked.metrics[place].metricId = number
         nvml.nvmlGpmMetricsGet(asked)
-        return {name: self._value(asked.metrics[place]) for place, name in enumerate(METRICS)}
-
-    def _value(self, metric: Any) -> float | str:
-        if metric.nvmlReturn != self._pynvml.NVML_SUCCESS:
-            return str(self._pynvml.NVMLError(metric.nvmlReturn))
-        return metric.value / 100
+        return {
+            name: one.value / 100 if one.nvmlReturn == nvml.NVML_SUCCESS else str(nvml.NVMLError(one.nvmlReturn))
+            for name, one in zip(METRICS, asked.metrics, strict=False)
+        }

@@ -1,5 +1,6 @@
 """From the readings that fell into a window to its evidence."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
@@ -53,10 +54,7 @@ def _span(readings: Sequence[DeviceReading], name: str) -> tuple[float, float, f
 def _reasons(readings: Sequence[DeviceReading]) -> dict[str, float]:
     """Return the share of the readings in which each reason was given; a clock at its highest has none."""
     known = [reading for reading in readings if "clock_reasons" in reading.values]
-    counts: dict[str, int] = {}
-    for reading in known:
-        for word in reasons_in(reading.values["clock_reasons"]):
-            counts[word] = counts.get(word, 0) + 1
+    counts = Counter(word for reading in known for word in reasons_in(reading.values["clock_reasons"]))
     return {word: count / len(known) for word, count in counts.items()}
 
 

@@ -7,7 +7,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,12 @@ def parse(text: str, origin: str) -> StatsTable:
             f"{origin}: a row has not the {len(header)} fields of the header; the table is cut or has words in it"
         )
     mark = numbers.decimal_mark((cell for row in rows for cell in row), origin)
-    found = (_row(columns, row, mark, f"{origin}: row {number}") for number, row in enumerate(rows, 1))
-    return StatsTable(_kind(header), tuple(found))
+    found = tuple(
+        {name: _cell(name, unit, cell, mark, f"{origin}: row {number}: {name}")
+         for (name, unit), cell in zip(columns, row, strict=True)}
+        for number, row in enumerate(rows, 1)
+    )  # fmt: skip
+    return StatsTable(_kind(header), found)
 
 
 def timeline(table: StatsTable, origin: str) -> Timeline:
@@ -132,13 +136,6 @@ def _kind(header: Iterable[str]) -> str:
     if "Operation" in titles or "Operations" in titles:
         return "sizes" if not any(title.startswith("Time") for title in titles) else "transfers"
     return "calls" if titles & {"Num Calls", "Calls"} else "kernels"
-
-
-def _row(columns: Sequence[tuple[str, str]], cells: Sequence[str], mark: str, place: str) -> dict[str, float | str]:
-    return {
-        name: _cell(name, unit, cell, mark, f"{place}: {name}")
-        for (name, unit), cell in zip(columns, cells, strict=True)
-    }
 
 
 def _cell(name: str, unit: str, cell: str, mark: str, place: str) -> float | str:

@@ -22,27 +22,24 @@ def value_settings(protocol: Mapping[str, object]) -> dict[str, object]:
 
 def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
     """Return what a reader should know about the pair; a ResultsError names place and rule where they differ."""
+    settings = value_settings(a.protocol), value_settings(b.protocol)
     for word, one, other in (
         ("backend", a.backend, b.backend),
         ("device", device_of(a), device_of(b)),
-        *_protocols(a, b),
+        *((f"protocol's {key}", settings[0].get(key), settings[1].get(key)) for key in {**settings[0], **settings[1]}),
     ):
         if one != other:
             raise ResultsError(
                 f"{names[1]}: its {word} is {other!r}, that of {names[0]} is {one!r}; "
                 "only records of one backend, device and protocol can be compared"
             )
-    return [*_units(a, b), *_software(a, b), *_cut_short(a, b, names)]
+    cut_short = [f"{name} was cut short" for name, record in zip(names, (a, b), strict=True) if not record.complete]
+    return [*_units(a, b), *_software(a, b), *cut_short]
 
 
 def device_of(record: RunRecord) -> str:
     """Return the device's name; the machine's where the record knows no device."""
     return str(record.machine.get("device") or record.machine.get("id"))
-
-
-def _protocols(a: RunRecord, b: RunRecord) -> list[tuple[str, object, object]]:
-    one, other = value_settings(a.protocol), value_settings(b.protocol)
-    return [(f"protocol's {key}", one.get(key), other.get(key)) for key in dict.fromkeys([*one, *other])]
 
 
 def _units(a: RunRecord, b: RunRecord) -> list[str]:
@@ -65,10 +62,6 @@ def _software(a: RunRecord, b: RunRecord) -> list[str]:
     names = [name for name in dict.fromkeys([*a.software, *b.software]) if a.software.get(name) != b.software.get(name)]
     pairs = [f"{name} {a.software.get(name, 'none')} -> {b.software.get(name, 'none')}" for name in names]
     return [f"software differs: {', '.join(pairs)}"] if pairs else []
-
-
-def _cut_short(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
-    return [f"{name} was cut short" for name, record in zip(names, (a, b), strict=True) if not record.complete]
 
 
 # Software between machine code and its time; NumPy and compilers do not once the code is the same.

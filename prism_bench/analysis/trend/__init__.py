@@ -5,6 +5,7 @@ For a gate: `steps(store.read_history("reports/runs"), floors)` gives every conf
 `age` is 3 then, and it is news.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log, log1p
@@ -57,13 +58,12 @@ def trend(
     every = list(series_of(history) if known is None else known)
     causes = Causes(history, every)
     found: list[Step] = []
-    aside: dict[str, int] = {}
+    aside: Counter[str] = Counter()
     for series in every:
         key = series.key
         floor = max(smallest, (floors or {}).get((key.machine, key.backend, key.case, key.metric), 0.0))
         found += _steps(series, floor, causes, history)
-        for reason, count in series.aside.items():
-            aside[reason] = aside.get(reason, 0) + count
+        aside.update(series.aside)
     found.sort(key=lambda step: (step.since, step.key.machine, step.key.case))
     return Trend(tuple(found), tuple(breakpoints(history.records)), len(every), aside)
 

@@ -21,7 +21,7 @@ from scipy.special import bdtrc
 
 from prism_bench.analysis.trend.close import Proposal, proposals
 from prism_bench.analysis.trend.runs import Floats, Runs, Scatter
-from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, WINDOW, LevelRun, Walk
+from prism_bench.analysis.trend.walk import CONFIRMED, SETTLED, WINDOW, Walk
 
 CHANCE = 0.003  # of such runs anywhere in a series that stays as it is
 PRIOR = 2.0  # strays that are added to those seen, and to those not: a short past has not seen everything yet
@@ -64,14 +64,12 @@ def _recut(series: Runs, changes: list[int], proposal: Proposal, floor: float) -
 def _found(series: Runs, floor: float) -> list[int]:
     """Return the changes, each as it was found first."""
     walk, starts = Walk(series, floor, SIGMAS), [0]
-    while run := _first(walk, series, starts, floor):
+    while True:
+        runs = walk.runs(starts[-1])
+        run = next((run for run in runs if _is_new(series, [*starts, run.began], run.ended, floor)), None)
+        if run is None:
+            return starts[1:]
         starts.append(run.began)
-    return starts[1:]
-
-
-def _first(walk: Walk, series: Runs, starts: list[int], floor: float) -> LevelRun | None:
-    runs = walk.runs(starts[-1])
-    return next((run for run in runs if _is_new(series, [*starts, run.began], run.ended, floor)), None)
 
 
 def _is_new(series: Runs, bounds: Sequence[int], ended: int, floor: float) -> bool:

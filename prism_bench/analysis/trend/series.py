@@ -1,5 +1,6 @@
 """Series of points: one case's metric over the runs of a machine, without what evidence shows cannot be trusted."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,10 +92,7 @@ def _grouped(history: History) -> tuple[dict[str, NDArray[Any]], list[Ints]]:
 def _series(
     key: Key, columns: Mapping[str, NDArray[Any]], trusted: NDArray[numpy.bool_], doubts: Sequence[str]
 ) -> CaseSeries:
-    aside: dict[str, int] = {}
-    for place in columns["doubt"][~trusted].tolist():
-        doubt = doubts[int(place)]
-        aside[doubt] = aside.get(doubt, 0) + 1
+    aside = Counter(doubts[int(place)] for place in columns["doubt"][~trusted].tolist())
     visits = visiting(columns["clock"][trusted])
     if visits.any():
         aside["the device ran at another clock than in the runs around"] = int(visits.sum())
