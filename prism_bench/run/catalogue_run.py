@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from threading import Event, Thread
 
 from prism_bench import interrupts
 from prism_bench.case import Case, edges_task
@@ -54,12 +55,11 @@ class Run(TaskDriver):
         if self._settings.lanes > 1:
             with self.stage(COMPILING):
                 self._compile_ahead([*edges, *(case.task for case in cases)])
-        if timed and self._settings.peers and self._backend == "cuda":
-            with self.stage(COMPILING):
-                self._compile_peers(cases)
-        with self.stage(UNTIMED):
+        raced = cases if timed and self._settings.peers and self._backend == "cuda" else []
+        with self._peers_compiling(raced), self.stage(UNTIMED):
             self._work(0, edges, timed=False)
-            if apart:
+        if apart:
+            with self.stage(UNTIMED):
                 self.go_through(cases, 0, timed=False)
         with self.stage(TIMED if timed else UNTIMED):
             for process in range(processes):
@@ -142,12 +142,31 @@ class Run(TaskDriver):
         with suppress(BackendUnavailable):  # what it did not compile is compiled when needed; the next one reports why
             self.send(order, 0)
 
-    def _compile_peers(self, cases: list[Case]) -> None:
-        """Let several processes compile the peers of the cases before any of them is verified or timed."""
+    @contextmanager
+    def _peers_compiling(self, cases: list[Case]) -> Generator[None]:
+        """Let several processes compile the peers of the cases during the `with` block; at its end, wait for the rest.
+
+        Peers are neither verified nor timed within. An error there ends the compilation with the next event.
+        """
+        ended = Event()
         tasks = ahead_tasks(cases)
         order = self._order_for(0, [], timed=False, verifies=False)
-        for done, task in enumerate(compile_peers(order, tasks) if tasks else ()):
-            self._report(Progress(0, done, len(tasks), f"compiling {task}"))
+
+        def compile_all() -> None:
+            for _ in compile_peers(order, tasks) if tasks else ():
+                if ended.is_set():
+                    break
+
+        compiling = Thread(target=compile_all, daemon=True)
+        compiling.start()
+        try:
+            yield
+            if compiling.is_alive():
+                self._report(Progress(0, self._done, self._total, "compiling peers"))
+            with self.stage(COMPILING):
+                compiling.join()
+        finally:
+            ended.set()
 
     def _work(self, process: int, tasks: list[str], timed: bool, verifies: bool = True) -> None:
         """Send the tasks to one process, or to several where nothing is timed."""

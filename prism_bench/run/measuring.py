@@ -36,10 +36,15 @@ def measure_kernel(
 
 
 def measure_peer(
-    name: str, peer: Runnable, settings: Settings, watcher: DeviceWatcher, step: Callable[[], None] = lambda: None
-) -> list[Measurement]:
-    """Return every metric that the peer `name` offers, by the same clocks; `step` is called before each of them."""
-    return _measure(peer, f"peer:{name}", settings, watcher, step=step)
+    name: str, peer: Runnable, settings: Settings, watcher: DeviceWatcher, *, process: int = 0,
+    step: Callable[[], None] = lambda: None,
+) -> list[Measurement]:  # fmt: skip
+    """Return the metrics that the peer `name` offers and this process measures, by the kernel's clocks.
+
+    `step` is called before each of them.
+    """
+    skipped = settings.left_out_of_peers(process)
+    return _measure(peer, f"peer:{name}", settings, watcher, skipped=skipped, step=step)
 
 
 def measure_cpu(runnable: Runnable, settings: Settings) -> list[Measurement]:

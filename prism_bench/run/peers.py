@@ -39,6 +39,7 @@ class PeerPlan:
     settings: Settings
     check: bool = True
     timed: bool = True
+    process: int = 0
     avoided: Mapping[str, str] = field(default_factory=dict[str, str])
     begun: Callable[[str], None] = lambda name: None
 
@@ -121,8 +122,9 @@ class PeerTurn:
 
     def _timed(self, peer: Runnable) -> list[Measurement]:
         return measure_peer(
-            self.name, peer, self.plan.settings, self.watcher, step=lambda: self.plan.begun(self.name)
-        )
+            self.name, peer, self.plan.settings, self.watcher,
+            process=self.plan.process, step=lambda: self.plan.begun(self.name),
+        )  # fmt: skip
 
     def _use_once(self) -> None:
         """Set the peer up, call it and end it, and restore the libraries' state."""

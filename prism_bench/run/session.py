@@ -138,10 +138,11 @@ class MeasuringSession:
 
     def _peers(self, runnable: Runnable) -> PeerResults:
         """Return the times of the peers; where nothing is timed, those that will have no time in later processes."""
-        if not self._timed and not self._verifies:
+        is_needed = self._process < self._settings.peer_processes if self._timed else self._verifies
+        if not is_needed:
             return PeerResults()
         avoided = self.avoided.get(runnable.case.task, {})
-        plan = PeerPlan(self._settings, self._verifies, self._timed, avoided, self.peer_begun)
+        plan = PeerPlan(self._settings, self._verifies, self._timed, self._process, avoided, self.peer_begun)
         return measure_peers(self._backend, runnable, plan, self._watcher)
 
     def _judged(self, case: Case, entries: Sequence[Entry]) -> CaseResult:

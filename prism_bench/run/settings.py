@@ -9,6 +9,8 @@ from prism_bench.monitor import Rules
 from prism_bench.monitor.sampler import HERTZ
 
 KEPT = ("processes", "seed", "seeds", "criteria")  # in a record
+_LATER = ("watching", "peer_timeout", "peer_processes", "peer_first_process_only")  # than the first version
+_TUPLES = ("seeds", "first_process_only", "smallest_only", "peer_first_process_only")
 PROTOCOL = 1  # raise it when the same kernel on the same machine would get other times
 
 
@@ -33,7 +35,9 @@ class Settings:
     `peer_timeout` is how many seconds a peer may take for each step (its set-up, its check, each metric) before its
     process is ended. `lanes` processes verify side by side before anything is timed; with one, the first measuring
     process verifies. Metrics of `smallest_only` are the same at every size, so S1 and S2 go without. A peer's time,
-    which is shown as a ratio of two digits, needs `peer_precision` only.
+    which is shown as a ratio of two digits, needs `peer_precision` only, in the first `peer_processes`: two show
+    whether it is unstable. Peers are compared by their cold times, so the first process alone measures their metrics of
+    `peer_first_process_only`.
     """
 
     processes: int = 3
@@ -56,6 +60,8 @@ class Settings:
     first_process_only: tuple[str, ...] = ("first_call_time",)
     smallest_only: tuple[str, ...] = ("first_call_time",)
     peer_precision: float = 0.01
+    peer_processes: int = 2
+    peer_first_process_only: tuple[str, ...] = ("hot_time",)
     watching: Watching = field(default_factory=Watching)
 
     def seeds_of(self, case: Case) -> tuple[int, ...]:
@@ -66,6 +72,10 @@ class Settings:
         """Return the metrics that this process does not measure of the case."""
         large = case.label in ("S1", "S2")
         return (self.first_process_only if process else ()) + (self.smallest_only if large else ())
+
+    def left_out_of_peers(self, process: int) -> tuple[str, ...]:
+        """Return the metrics of peers that this process does not measure."""
+        return self.peer_first_process_only if process else ()
 
     def criterion(self, metric: str, subject: str) -> Criterion:
         """Return when a metric of the kernel, a peer or the CPU has enough samples."""
@@ -83,12 +93,11 @@ class Settings:
 def to_plain(settings: Settings) -> dict[str, Any]:
     """Return the settings as plain values.
 
-    How a device is watched and a peer's limit are included only where they were chosen: a worker of an older checkout
-    does not know them.
+    What a worker of an older checkout does not know is included only where it was chosen.
     """
     usual = Settings()
-    chosen = {key for key in ("watching", "peer_timeout") if getattr(settings, key) != getattr(usual, key)}
-    return {k: v for k, v in asdict(settings).items() if k not in ("watching", "peer_timeout") or k in chosen}
+    chosen = {key for key in _LATER if getattr(settings, key) != getattr(usual, key)}
+    return {key: value for key, value in asdict(settings).items() if key not in _LATER or key in chosen}
 
 
 def from_plain(plain: dict[str, Any]) -> Settings:
@@ -99,5 +108,5 @@ def from_plain(plain: dict[str, Any]) -> Settings:
         labels, rules = tuple(watching["energy_labels"]), Rules(**watching["rules"])
         plain["watching"] = Watching(**{**watching, "energy_labels": labels, "rules": rules})
     criteria = {metric: Criterion(**values) for metric, values in plain["criteria"].items()}
-    lists = {key: tuple(plain[key]) for key in ("seeds", "first_process_only", "smallest_only") if key in plain}
+    lists = {key: tuple(plain[key]) for key in _TUPLES if key in plain}
     return Settings(**{**plain, **lists, "criteria": criteria})

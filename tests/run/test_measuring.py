@@ -109,3 +109,11 @@ def test_the_hosts_launch_cost_stays_valid_where_the_clock_was_throttled():
     cold, launch = measure_metric("cold_time", "kernel", lambda: Sample(1e-6, 1e9, 5e-6), THREE, gate)
     assert (False, True) == (cold.valid, launch.valid)
     assert ("launch_time", (5e-6,) * 3, None) == (launch.metric, launch.samples, launch.reason)
+
+
+def test_later_processes_measure_the_cold_time_of_a_peer_alone():
+    backend = Library({"*": {"seconds": 1e-6}})
+    backend.offered = 1
+    with backend.prepare(CASE, CASE.inputs(0)) as runnable:
+        found = measure_peers(backend, runnable, PeerPlan(SETTINGS, process=1), DeviceWatcher()).measurements
+    assert ["cold_time", "launch_time"] == [one.metric for one in found]

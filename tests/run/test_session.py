@@ -160,3 +160,9 @@ def test_a_kernel_that_is_idle_once_it_is_timed_is_wrong_and_has_no_times(proces
     assert "of cold_time, though it was right when it was verified" in found.reason
     assert [True] * (2 - 2 * process) + [False] == [entry["passed"] for entry in found.verification]
     assert ("cold_time", 1) == (found.verification[-1]["metric"], found.verification[-1]["sample"])
+
+
+@pytest.mark.parametrize(("process", "subjects"), [(0, 2), (1, 2), (2, 1)])
+def test_two_processes_time_the_peers(process, subjects):
+    found = result({"peers": {"library": {"seconds": 1e-6}}}, process=process)
+    assert subjects == len({one.subject for one in found.measurements})
