@@ -16,6 +16,7 @@ from prism_bench.run_record import CaseResult
 from prism_bench.units import time_text
 
 UNSTABLE = 0.05  # how far the medians of a peer's processes may be apart: the largest over the smallest, less 1
+UNSTABLE_MARK = "~"  # next to the figures of an unstable peer
 PeerClass = PeerKind | Literal["not recorded"]
 COMPILED: PeerKind = "compiled"
 NOT_RECORDED: PeerClass = "not recorded"

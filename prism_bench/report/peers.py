@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from prism_bench.analysis.headline import BEST, LARGE, HeadlineRow, RacedCase
 from prism_bench.analysis.peer_rows import PeerRow
-from prism_bench.analysis.rivals import NOT_RECORDED, UNSTABLE
-from prism_bench.report.cells import UNSTABLE_MARK, times_text
+from prism_bench.analysis.rivals import NOT_RECORDED, UNSTABLE, UNSTABLE_MARK
+from prism_bench.report.cells import times_text
 from prism_bench.units import time_text
 
 MEANING = (

@@ -8,11 +8,12 @@ from rich.text import Text
 from prism_bench.analysis.conditions import conditions, words
 from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.reading import Reading, read
+from prism_bench.analysis.rivals import UNSTABLE_MARK
 from prism_bench.analysis.summary import implementation
 from prism_bench.analysis.time_spent import time_spent
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import is_bandwidth
-from prism_bench.report.cells import UNSTABLE_MARK, Cell, Column
+from prism_bench.report.cells import Cell, Column
 from prism_bench.report.headline import headline, tiles
 from prism_bench.report.machine import devices_text, machine_name
 from prism_bench.report.peers import UNSTABLE_MEANING

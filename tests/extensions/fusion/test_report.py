@@ -16,6 +16,7 @@ from prism_bench.extensions.fusion.report.chart import fusion_picture
 from prism_bench.extensions.fusion.report.json_view import fusion_json
 from prism_bench.extensions.fusion.report.terminal import fusion_view
 from prism_bench.extensions.fusion.report.words import Footnotes, percent, ratio_words, signed, verdict
+from prism_bench.measurement import Measurement
 from tests.extensions.fusion.benefit.toy_chain import (
     APART,
     BEFORE_TIMES,
@@ -74,6 +75,13 @@ def test_the_library_call_is_named():
     times = BEFORE_TIMES | {"cold_time@peer:torch": 10e-6}
     assert "library: torch 10.0 us, cold" in shown(toy_ledger(record(result(times=times))))
     assert "library: [" in shown(toy_ledger())
+
+
+def test_of_an_unstable_library_call_the_fastest_process_counts():
+    known = result(times=BEFORE_TIMES | {"cold_time@peer:torch": 10e-6})
+    apart = Measurement("cold_time", "peer:torch", ((20e-6,) * 3, (8e-6,) * 3))
+    kept = [apart if one.subject == "peer:torch" else one for one in known.measurements]
+    assert "library: torch~ 8.00 us, cold" in shown(toy_ledger(record(replace(known, measurements=tuple(kept)))))
 
 
 def test_the_head_says_where_figures_come_from():

@@ -11,12 +11,12 @@ bytes that differ fit there.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from prism_bench.analysis.compare.estimate import estimate
 from prism_bench.analysis.compare.medians import medians
-from prism_bench.analysis.rivals import peers
+from prism_bench.analysis.rivals import UNSTABLE_MARK, fastest_process, peers
 from prism_bench.extensions.fusion.benefit.figure import Figure, absent
 from prism_bench.measure.limits import Limits
 from prism_bench.measurement import Measurement
@@ -103,10 +103,17 @@ def _timed(result: CaseResult, metric: str) -> Timed:
 
 
 def library(result: CaseResult | None, missing: str) -> Timed:
-    """Return the fastest library call that was timed with the baseline's `result`, by the cold clock."""
+    """Return the fastest library call that was timed with the baseline's `result`, by the cold clock.
+
+    Of an unstable one the fastest process counts, and its name has the mark of an unstable peer.
+    """
     if result is None:
         return Timed(reason=missing)
-    best = next((result.measurement("cold_time", f"peer:{peer.name}") for peer in peers(result)), None)
+    peer = next(iter(peers(result)), None)
+    best = result.measurement("cold_time", f"peer:{peer.name}") if peer else None
+    if peer and best and peer.unstable:
+        fastest = tuple(tuple(process) for process in fastest_process(best.processes))
+        best = replace(best, subject=f"{best.subject}{UNSTABLE_MARK}", processes=fastest)
     reasons = [one.reason for one in result.measurements if one.subject.startswith("peer:") and one.reason]
     return Timed(best) if best else Timed(reason=next(iter(reasons), "no library call was timed with it"))
 
