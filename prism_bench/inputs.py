@@ -5,6 +5,7 @@ amount: the distribution is the block's, no two blocks are alike, and a device c
 the host never holds gigabytes and both sides hold the same bits.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK = 1 << 20
+MOST_BLOCKS = 24  # that are kept: at most 8 MiB each
 
 Draw = Callable[[np.random.Generator, int, Mapping[str, Any]], Any]
 
@@ -26,22 +28,26 @@ Draw = Callable[[np.random.Generator, int, Mapping[str, Any]], Any]
 class Fill:
     """Source of an array's values: `draw(rng, count, axes)` returns `count` of them.
 
-    `domain` holds all values that the fill may draw, and those that a kernel filled so has to take as well.
+    `domain` holds all values that the fill may draw, and those that a kernel filled so has to take as well. With
+    `is_common`, fills of the same `meaning` draw the same values from the same generator, whatever the axes are.
     """
 
     draw: Draw
     meaning: str
     domain: Domain | None = None
+    is_common: bool = False
 
 
 def normal(mean: float = 0.0, deviation: float = 1.0) -> Fill:
     """Return a fill of normally distributed values."""
-    return Fill(lambda rng, count, axes: rng.normal(mean, deviation, count), f"normal({mean}, {deviation})", real())
+    meaning = f"normal({mean}, {deviation})"
+    return Fill(lambda rng, count, axes: rng.normal(mean, deviation, count), meaning, real(), is_common=True)
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> Fill:
     """Return a fill of uniformly distributed values in [low, high)."""
-    return Fill(lambda rng, count, axes: rng.uniform(low, high, count), f"uniform({low}, {high})", interval(low, high))
+    meaning, domain = f"uniform({low}, {high})", interval(low, high)
+    return Fill(lambda rng, count, axes: rng.uniform(low, high, count), meaning, domain, is_common=True)
 
 
 def integers(low: int | str, high: int | str) -> Fill:
@@ -92,10 +98,38 @@ def draw(
 ) -> InputArray:
     """Return an input of `shape` and `dtype` drawn from `fill`."""
     count = int(np.prod(shape, dtype=np.int64))
-    block = np.asarray(fill.draw(rng, min(count, BLOCK), axes)).astype(dtype).reshape(-1)
+    block = _kept_block(fill, dtype, rng, axes) if count >= BLOCK else _block(fill, count, dtype, rng, axes)
     repeats = -(-count // BLOCK)
     rotations = (0, *(int(r) for r in rng.integers(0, BLOCK, max(0, repeats - 1))))[:repeats]
     return InputArray(block, rotations, shape)
+
+
+def _block(
+    fill: Fill, count: int, dtype: str, rng: np.random.Generator, axes: Mapping[str, Any]
+) -> "NDArray[Any]":
+    return np.asarray(fill.draw(rng, count, axes)).astype(dtype).reshape(-1)
+
+
+def _kept_block(fill: Fill, dtype: str, rng: np.random.Generator, axes: Mapping[str, Any]) -> "NDArray[Any]":
+    """Return a whole block; those of common fills are kept, since most large cases begin with the same ones.
+
+    The generator goes on behind the block, whether it was drawn or kept.
+    """
+    if not fill.is_common:
+        return _block(fill, BLOCK, dtype, rng, axes)
+    key = fill.meaning, str(dtype), repr(rng.bit_generator.state)
+    if key not in _KEPT:
+        block = _block(fill, BLOCK, dtype, rng, axes)
+        block.flags.writeable = False  # several inputs share it
+        _KEPT[key] = block, rng.bit_generator.state
+        if len(_KEPT) > MOST_BLOCKS:
+            _KEPT.popitem(last=False)
+    _KEPT.move_to_end(key)
+    block, rng.bit_generator.state = _KEPT[key]
+    return block
+
+
+_KEPT: "OrderedDict[tuple[str, str, str], tuple[NDArray[Any], Any]]" = OrderedDict()
 
 
 def given(array: object, dtype: str) -> InputArray:

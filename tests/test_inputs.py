@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from prism_bench.inputs import BLOCK, constant, draw, given, integers, normal, uniform
+from prism_bench import inputs
+from prism_bench.inputs import BLOCK, MOST_BLOCKS, Fill, constant, draw, given, integers, normal, uniform
 
 SIZES = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7)
 
@@ -105,3 +106,30 @@ def test_given_data_may_be_empty():
 def test_given_data_larger_than_a_block_are_refused():
     with pytest.raises(ValueError, match="1048576 values at most"):
         given(np.zeros(BLOCK + 1), "float32")
+
+
+@pytest.mark.parametrize("count", [BLOCK, 3 * BLOCK + 7])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_kept_block_gives_the_bits_that_drawing_gives(monkeypatch, count, dtype):
+    own = Fill(normal().draw, "another meaning")
+    monkeypatch.setattr(inputs, "_KEPT", type(inputs._KEPT)())
+    first, again = drawn(count, dtype=dtype), drawn(count, dtype=dtype)
+    assert first.block is again.block
+    assert drawn(count, own, dtype=dtype).block is not first.block
+    assert drawn(count, own, dtype=dtype).on(np).tobytes() == again.on(np).tobytes()
+    with pytest.raises(ValueError, match="read-only"):
+        first.block[0] = 0
+
+
+def test_another_seed_meaning_or_type_has_another_block(monkeypatch):
+    monkeypatch.setattr(inputs, "_KEPT", type(inputs._KEPT)())
+    others = [drawn(BLOCK), drawn(BLOCK, seed=1), drawn(BLOCK, normal(1.0)), drawn(BLOCK, dtype="float64")]
+    assert 4 == len({one.block.tobytes() for one in others}) == len(inputs._KEPT)
+
+
+def test_few_blocks_are_kept(monkeypatch):
+    monkeypatch.setattr(inputs, "_KEPT", type(inputs._KEPT)())
+    blocks = [drawn(BLOCK, uniform(0, 1), seed=seed, dtype="float16").block for seed in range(MOST_BLOCKS + 2)]
+    assert MOST_BLOCKS == len(inputs._KEPT)
+    assert drawn(BLOCK, uniform(0, 1), seed=MOST_BLOCKS + 1, dtype="float16").block is blocks[-1]
+    assert drawn(BLOCK, uniform(0, 1), seed=0, dtype="float16").block is not blocks[0]
