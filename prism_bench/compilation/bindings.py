@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from prism_bench.errors import BackendUnavailable
 
@@ -16,20 +16,23 @@ MISSING = (
 Compilation = tuple[bytes | None, dict[str, str], str]
 
 
-class Bindings(Protocol):
+class Bindings:
     """What both ways to NVRTC offer."""
 
     def version(self) -> tuple[int, ...]:
         """Return the version of NVRTC."""
-        ...
+        raise NotImplementedError
 
     def compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """Compile to machine code."""
-        ...
+        """Compile to machine code: (cubin, mangled names, log); the cubin is None where the compiler refused."""
+        return self._compile(text, name, entries, flags, "CUBIN")
 
     def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """Compile to PTX."""
-        ...
+        """Return the same with PTX, as text in bytes, in the cubin's place."""
+        return self._compile(text, name, entries, flags, "PTX")
+
+    def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
+        raise NotImplementedError
 
 
 @cache
@@ -46,7 +49,7 @@ def load() -> Bindings:
     raise BackendUnavailable(MISSING)
 
 
-class _CupyBindings:
+class _CupyBindings(Bindings):
     def __init__(self) -> None:
         from cupy.cuda import nvrtc
 
@@ -55,16 +58,6 @@ class _CupyBindings:
 
     def version(self) -> tuple[int, ...]:
         return tuple(self._nvrtc.getVersion())
-
-    def compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """(cubin, mangled names, log); the cubin is None where the compiler refused."""
-        cubin, lowered, log = self._compile(text, name, entries, flags, "getCUBIN")
-        # CuPy takes the last byte for a text's end: drivers do not mind that it is gone, nvdisasm does.
-        return cubin and cubin + b"\0", lowered, log
-
-    def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """Return the same with PTX, as text in bytes, in the cubin's place."""
-        return self._compile(text, name, entries, flags, "getPTX")
 
     def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
         nvrtc = self._nvrtc
@@ -77,16 +70,15 @@ class _CupyBindings:
             except nvrtc.NVRTCError:
                 return None, {}, nvrtc.getProgramLog(program)
             lowered = {entry: nvrtc.getLoweredName(program, entry) for entry in entries}
-            return _as_bytes(getattr(nvrtc, result)(program)), lowered, nvrtc.getProgramLog(program)
+            found: str | bytes = getattr(nvrtc, f"get{result}")(program)
+            compiled = found.encode() if isinstance(found, str) else bytes(found)
+            # CuPy takes the last byte for a text's end: drivers do not mind that it is gone, nvdisasm does.
+            return compiled + b"\0" * (result == "CUBIN"), lowered, nvrtc.getProgramLog(program)
         finally:
             nvrtc.destroyProgram(program)
 
 
-def _as_bytes(found: str | bytes) -> bytes:
-    return found.encode() if isinstance(found, str) else bytes(found)
-
-
-class _CudaBindings:
+class _CudaBindings(Bindings):
     def __init__(self) -> None:
         from cuda.bindings import nvrtc  # pyright: ignore[reportAttributeAccessIssue]  # a compiled module without stubs
 
@@ -95,14 +87,6 @@ class _CudaBindings:
 
     def version(self) -> tuple[int, ...]:
         return tuple(self._checked(self._nvrtc.nvrtcVersion()))
-
-    def compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """(cubin, mangled names, log); the cubin is None where the compiler refused."""
-        return self._compile(text, name, entries, flags, "CUBIN")
-
-    def ptx(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str]) -> Compilation:
-        """Return the same with PTX, as text in bytes, in the cubin's place."""
-        return self._compile(text, name, entries, flags, "PTX")
 
     def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
         nvrtc = self._nvrtc

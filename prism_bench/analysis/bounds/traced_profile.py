@@ -5,21 +5,18 @@ from prism_bench.profilers.metrics import LOGICAL
 from prism_bench.run_record import JsonTable
 
 
-def profiles(ledger: LaunchLedger, repeats: int = 1, passes: int = 1) -> dict[str, JsonTable]:
+def profiles(ledger: LaunchLedger, repeats: int = 1) -> dict[str, JsonTable]:
     """Return the profile part by case, from the ledger's range of its name, with `repeats` calls."""
-    return {row.name: _profile(row, ledger, repeats, passes) for row in ledger.ranges if row.name is not None}
-
-
-def _profile(row: LedgerRow, ledger: LaunchLedger, repeats: int, passes: int) -> JsonTable:
+    reason = f"{ledger.tool} traces and counts no hardware events; the tool ncu does"
+    facts: JsonTable = {
+        "tool": ledger.tool, "version": ledger.version, "set": "traced", "clock_control": "none",
+        "cache_control": "none", "passes": 1, "kernels": [],
+    }  # fmt: skip
+    uncounted = {name: {"value": None, "unit": metric.unit, "reason": reason} for name, metric in LOGICAL.items()}
     return {
-        "tool": ledger.tool,
-        "version": ledger.version,
-        "set": "traced",
-        "clock_control": "none",
-        "cache_control": "none",
-        "passes": passes,
-        "kernels": [],
-        "values": _uncounted(ledger.tool) | _traced(row, ledger.tool, repeats),
+        row.name: {**facts, "values": uncounted | _traced(row, ledger.tool, repeats)}
+        for row in ledger.ranges
+        if row.name is not None
     }
 
 
@@ -35,8 +32,3 @@ def _traced(row: LedgerRow, tool: str, repeats: int) -> JsonTable:
     }
     source = f"activity records of {tool}"
     return {name: {"value": number, "unit": unit, "source": source} for name, (number, unit) in counted.items()}
-
-
-def _uncounted(tool: str) -> JsonTable:
-    reason = f"{tool} traces and counts no hardware events; the tool ncu does"
-    return {name: {"value": None, "unit": metric.unit, "reason": reason} for name, metric in LOGICAL.items()}

@@ -1,7 +1,6 @@
 """Noise floor: by how much a build differs from itself, measured A/A, so that no such difference is called a change.
 
-Floors are kept in `reports/noise/<machine>.json`, case by case, so that measuring a few cases again leaves the others
-alone:
+They are kept in `reports/noise/<machine>.json`, case by case, so that measuring a few again leaves the others alone:
 
     schema, machine, device, backend     where the noise was measured
     protocol                             version of the measuring protocol

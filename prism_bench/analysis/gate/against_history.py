@@ -1,7 +1,6 @@
 """Gate check against all records of the machine: cases that left their level and are not back."""
 
 import numpy
-from numpy.typing import NDArray
 
 from prism_bench.analysis.gate.checks import WELL, GateCheck, GatePart, of_finding
 from prism_bench.analysis.trend import Floors, Trend, trend
@@ -52,12 +51,7 @@ def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | Non
         return None
     trusted = numpy.array([doubt == "" for doubt in categories(history, "doubt")], bool)[codes(history, "doubt")]
     rows = numpy.flatnonzero(trusted & (history.points["record"].to_numpy() == places[-1]))
-    return set(zip(*(_texts(history, name, rows) for name in ("case", "metric", "subject")), strict=True))
-
-
-def _texts(history: History, column: str, rows: NDArray[numpy.intp]) -> list[str]:
-    known, places = categories(history, column), codes(history, column)
-    return [known[int(place)] for place in places[rows]]
+    return set(history.points[["case", "metric", "subject"]].iloc[rows].itertuples(index=False, name=None))
 
 
 def _recent(shift: Shift) -> bool:

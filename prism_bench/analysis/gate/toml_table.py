@@ -85,16 +85,8 @@ class TomlTable:
             raise ResultsError(f"{self.where}: '{key}' is {value}; it must be a number from 0 upwards")
         return value
 
-    @overload
-    def known_word(self, key: str, known: Collection[str]) -> str: ...
-
-    @overload
-    def known_word(self, key: str, known: Collection[str], default: _Default) -> str | _Default: ...
-
-    def known_word(self, key: str, known: Collection[str], default: _Default | _Required = _REQUIRED) -> str | _Default:
+    def known_word(self, key: str, known: Collection[str]) -> str:
         """Return a word among `known`."""
-        if key not in self._data and not isinstance(default, _Required):
-            return self.take(key, str, default)
         word = self.take(key, str)
         if word not in known:
             raise ResultsError(f"{self.where}: {key} '{word}' is unknown{_near(word, known)}")
