@@ -14,7 +14,8 @@ from prism_bench.saving import Saver
 
 if TYPE_CHECKING:
     from prism_bench.run_record import RunRecord
-    from prism_bench.studies.profile_job import ProfileJob, ProfileOptions
+    from prism_bench.studies.profile_job import ProfileJob
+    from prism_bench.studies.profiling import ProfilePlan
 
 NAME = "profile"
 RENAMED = {**options.TIME_LIMIT, "--case-seconds": "--timeout", "--metric": "--counter"}
@@ -59,7 +60,8 @@ def command(
 
     Label S1 by default; the command line of the tool is printed. Cases that were never profiled, or long ago, go first.
     """
-    from prism_bench.studies.profile_job import ProfileJob, ProfileOptions
+    from prism_bench.studies.profile_job import ProfileJob
+    from prism_bench.studies.profiling import ProfilePlan
 
     if tool not in TOOLS:
         raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")
@@ -71,9 +73,9 @@ def command(
     opened = options.choose_backend(backend, quiet=json)
     listed = found.cases(options.patterns(cases, filter), options.chosen_labels(label, ("S1",)))
     job = ProfileJob(opened, found, list(configured(listed, opened, tuned).cases), reports)
-    counting = (chosen, tuple(counter or ()), clock_control, verify)
+    plan = ProfilePlan(reports, chosen, tuple(counter or ()), clock_control, time_limit or 600.0, timeout, verify)
     with interrupts.held():
-        record = _profiled(job, tool, ProfileOptions(*counting, time_limit or 600.0, timeout), quiet=json)
+        record = _profiled(job, tool, plan, quiet=json)
         raise SystemExit(_finish(job, record, into, json))
 
 
@@ -85,16 +87,17 @@ def _finish(job: "ProfileJob", record: "RunRecord", into: Path | None, json: boo
     return merge.exit_code(save.exit_code(_show(record, json, kept)))
 
 
-def _profiled(job: "ProfileJob", tool: str, wanted: "ProfileOptions", quiet: bool) -> "RunRecord":
+def _profiled(job: "ProfileJob", tool: str, plan: "ProfilePlan", quiet: bool) -> "RunRecord":
     """Return the record of the chosen tool; `auto` goes on with CUPTI where ncu is not allowed to count."""
     from prism_bench.profilers.failures import ProfilerFailed
+    from prism_bench.studies.profile_job import CLOSED
 
     if tool in ("auto", "ncu"):
         try:
             with options.err().status("profiling") as status:
-                record = job.counted(wanted, status.update)
+                record = job.counted(plan, status.update)
         except ProfilerFailed as error:
-            if tool == "ncu" or not job.may_be_traced(error):
+            if tool == "ncu" or error.failure.name not in CLOSED:
                 raise
             options.remark(f"{error} Going on with cupti.")
             tool = "cupti"
@@ -104,7 +107,7 @@ def _profiled(job: "ProfileJob", tool: str, wanted: "ProfileOptions", quiet: boo
                 options.line(f"command: {command}")
             return record
     with options.err().status(f"tracing with {tool}"):
-        return job.traced(tool, wanted.seconds)
+        return job.traced(tool, plan.seconds)
 
 
 def _show(record: "RunRecord", json: bool, kept: list[Path], emulated: dict[str, float] | None = None) -> int:

@@ -99,9 +99,7 @@ def split(cases: Iterable[Case]) -> tuple[list[Case], dict[str, str]]:
     return runs, {case.name: reason for case, reason in reasons.items() if reason is not None}
 
 
-def _line(
-    kernel: str, cases: list[Case], compared: Callable[[Case], Iterable[Difference]]
-) -> dict[str, object]:
+def _line(kernel: str, cases: list[Case], compared: Callable[[Case], Iterable[Difference]]) -> dict[str, object]:
     name, _, variant = kernel.partition(":")
     emulated, lacking = split(cases)
     line: dict[str, object] = {"kernel": name, "variant": variant, "cases": len(emulated or cases)}

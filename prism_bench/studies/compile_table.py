@@ -1,17 +1,18 @@
 """Every kernel through the compiler for several architectures, without a device; what each entry takes, as a table."""
 
 import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
+
+import msgspec
 
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import compile_source, nvrtc_version
 from prism_bench.errors import CompilationFailed, ResultsError, UsageError
-from prism_bench.files import write_atomically
 from prism_bench.run.ahead import on_all_cores
+from prism_bench.studies.csv_table import write_table as write_csv
 
 LaunchedEntries = dict[Path, dict[tuple[str, ...], set[str]]]  # by source and compiler options
 ARCHITECTURES = ("80", "90", "100", "120")
@@ -153,26 +154,20 @@ def read_table(path: Path) -> list[CompileRow]:
     try:
         with path.open(newline="") as file:
             return [_read_row(line) for line in csv.DictReader(file)]
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, ValueError, msgspec.ValidationError) as error:
         raise ResultsError(f"{path}: not a table of compiled resources ({error})") from error
 
 
 def _read_row(line: Mapping[str, str]) -> CompileRow:
     if set(line) != {field.name for field in fields(CompileRow)}:
         raise ValueError(f"its columns are {', '.join(map(str, line))}")
-    return CompileRow(
-        line["kernel"], line["entry"], line["architecture"], int(line["registers"]), int(line["stack_bytes"]),
-        int(line["spill_bytes"]), int(line["shared_bytes"]), int(line["barriers"]),
-    )  # fmt: skip
+    return msgspec.convert(line, CompileRow, strict=False)
 
 
 def write_table(path: Path, rows: Iterable[CompileRow]) -> None:
     """Write the rows as CSV, sorted, so that a change is a readable difference."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(CompileRow)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in sorted(rows, key=lambda row: row.key))
-    write_atomically(path, text.getvalue().encode())
+    columns = [field.name for field in fields(CompileRow)]
+    write_csv(sorted(rows, key=lambda row: row.key), path, columns)
 
 
 def merged_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow], known: Iterable[str]) -> list[CompileRow]:

@@ -5,13 +5,13 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
 from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_rows
+from prism_bench.studies.csv_table import write_table
 
 # The tests that plant a kernel or a callable, and hold what must become of it.
 TESTS = (
@@ -22,7 +22,7 @@ TESTS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Planted:
     """One test of a planted kernel or callable: `what` it holds, `of` which one, and the `outcome`.
 
@@ -58,11 +58,6 @@ def _complaints(case: ElementTree.Element) -> Iterator[tuple[str, str]]:
             yield outcome, " ".join(one.get("message", "").split())[:200]
 
 
-def write_table(found: Iterable[Planted], path: Path) -> None:
-    """Write one line per test, sorted by what it holds."""
-    write_rows(Planted, sorted(map(astuple, found)), path)
-
-
 def main() -> int:
     """Run the tests on this device and write the table; return 1 where one got another answer than it must, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -73,7 +68,7 @@ def main() -> int:
         command = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", f"--junitxml={report}", *TESTS]
         subprocess.run(command, cwd=REPOSITORY, check=False)
         found = outcomes(report)
-    write_table(found, chosen.output)
+    write_table(sorted(found), chosen.output)
     counts = {word: sum(one.outcome == word for one in found) for word in ("as expected", "otherwise", "skipped")}
     print(f"{', '.join(f'{count} {word}' for word, count in counts.items())}; {chosen.output}")
     return int(counts["otherwise"] > 0)

@@ -15,7 +15,7 @@ from prism_bench.interrupts import allowed, held
 from prism_bench.saving import Due, Saver
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.backend_agreement import COLUMNS, FAILED, NOT_EMULATED, NOTHING, kernels, recorded_row, row
-from prism_bench.studies.csv_table import write_mappings
+from prism_bench.studies.csv_table import write_table
 from prism_bench.workers.child import end_with_parent
 
 AgreementLine = dict[str, object]
@@ -73,7 +73,7 @@ def write(lines: Iterable[AgreementLine], output: Path) -> int:
     """Write the table as far as it got; return how many lines disagree, without kernels that are not emulated."""
     kept: list[AgreementLine] = []
     differing, due = 0, Due()
-    save: Saver[list[AgreementLine], None] = Saver(lambda rows: write_mappings(COLUMNS, rows, output))
+    save: Saver[list[AgreementLine], None] = Saver(lambda rows: write_table(rows, output, COLUMNS))
     try:
         with allowed():
             for line in lines:

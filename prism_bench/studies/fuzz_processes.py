@@ -7,7 +7,7 @@ core takes about half an hour for 10,000 records. Ends with 1 where an answer wa
 import argparse
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -15,10 +15,25 @@ from pathlib import Path
 from prism_bench import store
 from prism_bench.strict_json import json_text
 from prism_bench.studies import REPOSITORY
+from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.exported import exported
 from prism_bench.studies.fuzz_bench import asking, bench_in
-from prism_bench.studies.fuzz_table import write_table
 from prism_bench.studies.record_fuzz import Findings, fuzz
+
+COLUMNS = ("of", "name", "asked", "refused", "ended_with_0", "ended_with_1", "ended_with_3", "tracebacks", "wrong")
+
+
+def table(findings: Findings) -> Iterator[dict[str, object]]:
+    """Yield a line for each kind of damage, where `asked` counts records, and for each command."""
+    lines = [
+        ("damage", kind, count, findings.refused[kind], "", "", "") for kind, count in sorted(findings.records.items())
+    ]
+    lines += [("command", name, count, *(findings.codes[name, code] for code in (2, 0, 1, 3)))
+              for name, count in findings.asked.items()]  # fmt: skip
+    for line in lines:
+        place = ("command", "damage").index(line[0])
+        odd = [sum(one[place] == line[1] for one in found) for found in (findings.crashes, findings.wrong)]
+        yield dict(zip(COLUMNS, (*line, *odd), strict=True))
 
 
 def main(command_line: Callable[[], None]) -> int:
@@ -41,7 +56,7 @@ def main(command_line: Callable[[], None]) -> int:
             found.add(one)
         pool.close()
         pool.join()
-    write_table(found, chosen.output.resolve())
+    write_table(table(found), chosen.output.resolve(), COLUMNS)
     for one in [*found.crashes[:20], *found.wrong[:20]]:
         print(*one, sep="\n  ", end="\n\n")
     print(f"{sum(found.records.values())} damaged records, {sum(found.asked.values())} questions: "

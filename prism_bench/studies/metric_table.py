@@ -94,7 +94,7 @@ def main() -> None:
         {"metric": name, **{headers[chip]: columns[chip].get(name, "") for chip in titles}}
         for name in sorted({*known_names(chosen.table), *chosen.names})
     ]
-    chosen.table.write_text(table_text(["metric", *headers.values()], rows))
+    chosen.table.write_text(table_text(rows, ["metric", *headers.values()]))
     print(f"{chosen.table}: {len(titles)} chips; {chosen.library.name} knows {len(present)}")
 
 

@@ -32,7 +32,7 @@ from prism_bench.run.interleave import Build, interleaved, pair_settings
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.saving import Saver
 from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_mappings
+from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.dealt import FLOORS, dealt_rows, summary
 from prism_bench.studies.planted import plant
 
@@ -196,7 +196,7 @@ def judge(chosen: argparse.Namespace) -> None:
 def judge_same(records: Mapping[str, RunRecord], folder: Path, chosen: argparse.Namespace) -> None:
     """Judge pairs dealt from the processes of one build, and keep its noise floors where they are wanted."""
     rows = list(dealt_rows(records["same-a"], records["same-b"], chosen.pairs, chosen.seed))
-    write(rows, folder / "same.csv")
+    write_table(rows, folder / "same.csv")
     for floor in FLOORS:
         print(summary(rows, floor))
     if chosen.noise:
@@ -206,15 +206,10 @@ def judge_same(records: Mapping[str, RunRecord], folder: Path, chosen: argparse.
 def judge_planted(records: Mapping[str, RunRecord], folder: Path) -> None:
     """Count the planted slowdowns that were called slower."""
     rows = list(planted_rows(records))
-    write(rows, folder / "planted.csv")
+    write_table(rows, folder / "planted.csv")
     counted = [row for row in rows if row["counts"] == "yes"]
     found = sum(row["verdict"] == "slower" for row in counted)
     print(f"planted: {found} of {len(counted)} cases above 5 us with a noise floor below 3 % called slower; {folder}")
-
-
-def write(rows: Sequence[Mapping[str, str]], path: Path) -> None:
-    """Write rows that all have the columns of the first."""
-    write_mappings(list(rows[0]) if rows else [], rows, path)
 
 
 def main() -> None:

@@ -15,26 +15,13 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.files import write_atomically
 from prism_bench.profilers import ncu_csv, ncu_report
-from prism_bench.profilers.failures import ProfilerFailed
 from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run_record import RunRecord
 from prism_bench.saving import Saver
 from prism_bench.studies import profiling, tracing
 
-# Where ncu cannot count at all, the tracer still can; any other failure is for the user to see.
-_CLOSED = ("not_installed", "permission", "library_not_loaded", "driver_mismatch", "device_not_supported")
-
-
-@dataclass(frozen=True)
-class ProfileOptions:
-    """What to count and how long, as in `profiling.ProfilePlan`."""
-
-    chosen: str = "core"
-    extra: tuple[str, ...] = ()
-    clock_control: str = "none"
-    verify: bool = True
-    seconds: float = 600.0
-    case_seconds: float = 60.0
+# Failures of ncu with which counters are closed to us, and only a tracer can work; others are for the user to see.
+CLOSED = ("not_installed", "permission", "library_not_loaded", "driver_mismatch", "device_not_supported")
 
 
 @dataclass(frozen=True)
@@ -51,22 +38,14 @@ class ProfileJob:
         """The place of the record, for every version of it."""
         return store.RecordPlace(self.reports)
 
-    def counted(self, wanted: ProfileOptions, report: Callable[[str], object]) -> RunRecord:
+    def counted(self, plan: profiling.ProfilePlan, report: Callable[[str], object]) -> RunRecord:
         """Return what ncu counted; ProfilerFailed where it counted nothing at all. `report` takes the progress."""
-        plan = profiling.ProfilePlan(
-            self.reports / "captures", chosen=wanted.chosen, extra=wanted.extra, clock_control=wanted.clock_control,
-            seconds=wanted.seconds, case_seconds=wanted.case_seconds, verify=wanted.verify,
-            tried=self._last_tried(wanted.chosen),
-        )  # fmt: skip
+        plan = replace(plan, folder=self.reports / "captures", tried=self._last_tried(plan.chosen))
 
         def show(progress: tuple[int, str]) -> None:
             report(f"{progress[0]} of {len(self.cases)} profiled, {progress[1]}")
 
         return profiling.profile(self.catalogue, self.backend, list(self.cases), plan, show, keep=Saver(self.keep))
-
-    def may_be_traced(self, error: ProfilerFailed) -> bool:
-        """Return whether counters are closed to us here, so that only a tracer can work."""
-        return error.failure.name in _CLOSED
 
     def traced(self, tool: str, seconds: float) -> RunRecord:
         """Return the launches, gaps and copies that nsys or CUPTI traced."""

@@ -14,7 +14,7 @@ from time import perf_counter
 
 from prism_bench.errors import PrismBenchError
 from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_mappings
+from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.reader_subjects import Facts, Subject, sample_subjects, subjects
 
 SEED, FILES = 17, 10_000
@@ -127,6 +127,6 @@ def main() -> int:
     for one in bad:
         print(f"{one.subject}: {one.outcome}: {one.words:.600}")
     rows = table(found)
-    write_mappings(list(rows[0]), rows, chosen.output)
+    write_table(rows, chosen.output)
     print(f"{rows[-1]}, peak memory {peak_megabytes()} MB; {chosen.output}")
     return 1 if bad else 0

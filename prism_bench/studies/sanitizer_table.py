@@ -6,9 +6,8 @@ error, 2 when a check could not work, 3 when the time was over before the end.
 
 import argparse
 import sys
-from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, fields
+from dataclasses import fields
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.profilers.sanitizer import CHECKS
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_mappings
+from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.sanitizer_sweep import SanitizerSweep, cores, sweep
 
 
@@ -54,8 +53,7 @@ def write(swept: SanitizerSweep, path: Path) -> None:
     for place, rows in ((path, swept.rows), (path.with_suffix(".findings.csv"), swept.findings)):
         place.unlink(missing_ok=True)
         if rows:
-            plain: list[Mapping[str, object]] = [asdict(row) for row in rows]
-            write_mappings([field.name for field in fields(rows[0])], plain, place)
+            write_table(rows, place)
 
 
 def checked_edges(chosen: argparse.Namespace) -> int:

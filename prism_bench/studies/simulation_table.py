@@ -13,7 +13,7 @@ import numpy as np
 
 from prism_bench.analysis.compare.verdict import CHANGED, RULES, VerdictRules
 from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_mappings
+from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.noise_forms import FORMS, Form
 from prism_bench.studies.simulated_verdicts import Design, Suite, generated, judged_suite
 
@@ -111,8 +111,7 @@ def _share(count: Counter[str], some: str, of: str, digits: int = 4) -> str:
 
 def written(path: Path, table: Iterable[Mapping[str, str]]) -> Path:
     """Write the table to `path`; returns it."""
-    lines = list(table)
-    write_mappings(list(lines[0]), lines, path)
+    write_table(table, path)
     return path
 
 
@@ -128,9 +127,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=REPOSITORY / "reports" / "judgement" / "simulated.csv")
     chosen = parser.parse_args()
     table = rows(SimulationEffort(chosen.cases, chosen.pairs, chosen.planted_pairs, chosen.seed, chosen.jobs))
-    print(written(chosen.output, map(_printed, table)))
-
-
-def _printed(line: dict[str, str]) -> dict[str, str]:
-    print(*line.values(), sep=",", flush=True)
-    return line
+    lines = []
+    for line in table:
+        print(*line.values(), sep=",", flush=True)
+        lines.append(line)
+    print(written(chosen.output, lines))

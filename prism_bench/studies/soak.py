@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from random import Random
 
@@ -21,7 +21,7 @@ from prism_bench import store
 from prism_bench.errors import ResultsError
 from prism_bench.saving import INTERVAL
 from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_mappings
+from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.soak_job import results_of
 from prism_bench.temporaries import ENDING
 from prism_bench.workers.child import environment
@@ -94,16 +94,13 @@ class _SoakProcess:
         children = _below(self.process.pid)
         numbers = [signal.SIGKILL] if how == "kill" else [signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGINT]
         for number, gap in zip(numbers, (*GAPS, 0.0), strict=False):
-            self._send(number, group=how != "kill")
+            if self.process.poll() is None:
+                (os.kill if how == "kill" else os.killpg)(self.process.pid, number)
             if how != "kill":
                 time.sleep(gap)
         self.process.wait(PATIENCE)
         _until(lambda: not any(map(_runs, children)))
         return [child for child in children if _runs(child)]
-
-    def _send(self, number: int, group: bool) -> None:
-        if self.process.poll() is None:
-            (os.killpg if group else os.kill)(self.process.pid, number)
 
     def complaint(self, how: str) -> str:
         """Return what is wrong with how it ended; ask once."""
@@ -226,12 +223,6 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def table(trials: Sequence[SoakTrial]) -> Iterator[dict[str, object]]:
-    """Yield the trials as rows of the table."""
-    for trial in trials:
-        yield asdict(trial)
-
-
 def summary(trials: Sequence[SoakTrial]) -> str:
     """Return in one line what the trials found."""
     kinds = {how: sum(one.how == how for one in trials) for how in ("kill", "burst")}
@@ -258,6 +249,6 @@ def main() -> int:
         for trial in soak(plan, (chosen.folder or Path(folder)) / "runs"):
             trials.append(trial)
             print(*vars(trial).values(), sep=",", flush=True)
-    write_mappings(COLUMNS, table(trials), chosen.output)
+    write_table(trials, chosen.output, COLUMNS)
     print(summary(trials))
     return 1 if any(trial.wrong for trial in trials) else 0

@@ -3,7 +3,7 @@
 import argparse
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -14,7 +14,7 @@ from prism_bench.run.session import MeasuringSession
 from prism_bench.run.settings import Settings
 from prism_bench.run_record import CaseResult
 from prism_bench.studies import REPOSITORY
-from prism_bench.studies.csv_table import write_rows
+from prism_bench.studies.csv_table import write_table
 
 MOST_SHARE = 0.02
 
@@ -31,6 +31,10 @@ class CaseCost:
     seconds: float
     looking: float
     invalid: str
+
+    def rounded(self) -> "CaseCost":
+        """Return the same with seconds to the microsecond."""
+        return replace(self, seconds=round(self.seconds, 6), looking=round(self.looking, 6))
 
 
 def costs(session: MeasuringSession, cases: Iterable[Case], limit: float) -> Iterator[CaseCost]:
@@ -55,15 +59,6 @@ def share(found: Iterable[CaseCost]) -> float:
     """Return the share of all time that looking took; 0 where nothing was measured."""
     pairs = [(one.looking, one.seconds) for one in found]
     return sum(looking for looking, _ in pairs) / max(sum(seconds for _, seconds in pairs), 1e-9)
-
-
-def write_table(found: Iterable[CaseCost], path: Path) -> None:
-    """Write one line per case, seconds to the microsecond."""
-    write_rows(CaseCost, map(_rounded, found), path)
-
-
-def _rounded(one: CaseCost) -> list[object]:
-    return [round(value, 6) if isinstance(value, float) else value for value in astuple(one)]
 
 
 def options() -> argparse.Namespace:
@@ -95,5 +90,5 @@ def main() -> int:
     seconds = sum(one.seconds for one in found)
     print(f"{len(found)} cases in {seconds:.1f} s, {share(found):.2%} of it to look at launches")
     if chosen.output:
-        write_table(found, chosen.output)
+        write_table((one.rounded() for one in found), chosen.output)
     return int(share(found) > MOST_SHARE)

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from prism_bench.studies import REPOSITORY, planted_causes, trends
-from prism_bench.studies.csv_table import write_mappings
+from prism_bench.studies.csv_table import write_table
 
 
 def kept(path: Path, names: Collection[str]) -> list[dict[str, str]]:
@@ -50,6 +50,6 @@ def main() -> None:
         if planted_causes.DETECTOR in names:
             rows += pool.map(planted_causes.row, planted_causes.cells(chosen.histories))
     rows += [*kept(chosen.output, names), *why]
-    write_mappings(trends.COLUMNS, rows, chosen.output)
+    write_table(rows, chosen.output, trends.COLUMNS)
     for line in rows:
         print(*(line.get(name, "") for name in trends.COLUMNS), sep="  ")

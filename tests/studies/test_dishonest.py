@@ -3,7 +3,8 @@
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.studies.dishonest import TESTS, Planted, outcomes, write_table
+from prism_bench.studies.csv_table import write_table
+from prism_bench.studies.dishonest import TESTS, Planted, outcomes
 from tests.test_architecture import HOUSE
 
 REPORT = """<testsuites><testsuite>
@@ -21,7 +22,7 @@ def test_each_test_is_a_line(tmp_path):
         Planted("a lie is caught", "counts", "otherwise", "assert 'ok' == 'wrong'"),
         Planted("compiled", "", "skipped", "torch is missing"),
     ] == found
-    write_table(found, tmp_path / "folder" / "table.csv")
+    write_table(sorted(found), tmp_path / "folder" / "table.csv")
     assert "what,of,outcome,reason" == (tmp_path / "folder" / "table.csv").read_text().splitlines()[0]
 
 

@@ -13,9 +13,10 @@ from prism_bench.store.points import points_in
 from prism_bench.store.records import text_at
 from prism_bench.strict_json import json_text
 from prism_bench.studies import record_fuzz
+from prism_bench.studies.csv_table import table_text
 from prism_bench.studies.exported import exported
 from prism_bench.studies.fuzz_bench import asking, bench_in
-from prism_bench.studies.fuzz_table import write_table
+from prism_bench.studies.fuzz_processes import table
 from prism_bench.studies.record_fuzz import Answer, fuzz
 from prism_bench.studies.record_mutations import mutations
 
@@ -74,13 +75,12 @@ def test_both_readers_refuse_and_read_the_same(bench):
     assert 30 < sum(outcomes) < 270
 
 
-def test_no_command_ends_in_a_traceback_or_says_something_wrong(bench, ask, tmp_path):
+def test_no_command_ends_in_a_traceback_or_says_something_wrong(bench, ask):
     found = fuzz(bench, ask, seed=1, count=20, rotating=4)
     assert ([], []) == (found.crashes, found.wrong)
     assert (20, 160) == (sum(found.records.values()), sum(found.asked.values()))
     assert 0 < sum(found.refused.values()) < 20
-    write_table(found, tmp_path / "table.csv")
-    assert "command,show --json,20," in (tmp_path / "table.csv").read_text()
+    assert "command,show --json,20," in table_text(table(found))
 
 
 def planted(ask, words, answer):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from prism_bench.store import save
-from prism_bench.studies.soak import COLUMNS, Noted, Plan, SoakTrial, found_of, soak, summary, table
+from prism_bench.studies.csv_table import table_text
+from prism_bench.studies.soak import COLUMNS, Noted, Plan, SoakTrial, found_of, soak, summary
 from prism_bench.studies.soak_job import results_of
 from tests.report.synthetic import gpu_record
 
@@ -41,5 +42,6 @@ def test_a_record_that_cannot_be_read_is_noticed(tmp_path):
 def test_the_table_has_a_row_for_each_trial():
     one = SoakTrial(0, "kill", 1.5, 3, 6, 6, 2, 1, 0, "")
     other = replace(one, number=1, unsaved=4, wrong="child 7 goes on")
-    assert [COLUMNS, COLUMNS] == [tuple(row) for row in table([one, other])]
+    header, *rows = table_text([one, other], COLUMNS).splitlines()
+    assert (",".join(COLUMNS), 2) == (header, len(rows))
     assert "2 kills and 0 bursts of signals: 1 with anything wrong; 6 saves; at most 4 tasks" in summary([one, other])
