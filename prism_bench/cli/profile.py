@@ -14,8 +14,7 @@ from prism_bench.saving import Saver
 
 if TYPE_CHECKING:
     from prism_bench.run_record import RunRecord
-    from prism_bench.studies.profile_job import ProfileJob
-    from prism_bench.studies.profiling import ProfilePlan
+    from prism_bench.studies.profile_job import ProfileJob, ProfilePlan
 
 NAME = "profile"
 RENAMED = {**options.TIME_LIMIT, "--case-seconds": "--timeout", "--metric": "--counter"}
@@ -60,8 +59,7 @@ def command(
 
     Label S1 by default; the command line of the tool is printed. Cases that were never profiled, or long ago, go first.
     """
-    from prism_bench.studies.profile_job import ProfileJob
-    from prism_bench.studies.profiling import ProfilePlan
+    from prism_bench.studies.profile_job import ProfileJob, ProfilePlan
 
     if tool not in TOOLS:
         raise UsageError(f"--tool is '{tool}'; it is one of {', '.join(TOOLS)}")

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import msgspec
-
 from prism_bench.case import Case, Device
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import compile_source, nvrtc_version
@@ -154,14 +152,15 @@ def read_table(path: Path) -> list[CompileRow]:
     try:
         with path.open(newline="") as file:
             return [_read_row(line) for line in csv.DictReader(file)]
-    except (OSError, ValueError, msgspec.ValidationError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise ResultsError(f"{path}: not a table of compiled resources ({error})") from error
 
 
 def _read_row(line: Mapping[str, str]) -> CompileRow:
     if set(line) != {field.name for field in fields(CompileRow)}:
         raise ValueError(f"its columns are {', '.join(map(str, line))}")
-    return msgspec.convert(line, CompileRow, strict=False)
+    numbers = (int(line[field.name]) for field in fields(CompileRow)[3:])
+    return CompileRow(line["kernel"], line["entry"], line["architecture"], *numbers)
 
 
 def write_table(path: Path, rows: Iterable[CompileRow]) -> None:

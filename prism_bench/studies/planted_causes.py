@@ -14,8 +14,7 @@ from prism_bench.analysis.trend import Step, steps
 from prism_bench.store.columns import PointBlock, block
 from prism_bench.store.history import History, history_of
 from prism_bench.store.points import NUMBERS, WORDS, Facts
-from prism_bench.studies.generated_series import CLOCK, generated
-from prism_bench.studies.trends import APART, wilson
+from prism_bench.studies.trends import APART, CLOCK, generated, wilson
 
 DETECTOR = "causes"
 RUNS, KERNELS, UP = 60, 12, 1.06

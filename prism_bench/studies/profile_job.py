@@ -19,6 +19,7 @@ from prism_bench.profilers.launches import ProfiledLaunch
 from prism_bench.run_record import RunRecord
 from prism_bench.saving import Saver
 from prism_bench.studies import profiling, tracing
+from prism_bench.studies.profiling import ProfilePlan
 
 # Failures of ncu with which counters are closed to us, and only a tracer can work; others are for the user to see.
 CLOSED = ("not_installed", "permission", "library_not_loaded", "driver_mismatch", "device_not_supported")
@@ -38,7 +39,7 @@ class ProfileJob:
         """The place of the record, for every version of it."""
         return store.RecordPlace(self.reports)
 
-    def counted(self, plan: profiling.ProfilePlan, report: Callable[[str], object]) -> RunRecord:
+    def counted(self, plan: ProfilePlan, report: Callable[[str], object]) -> RunRecord:
         """Return what ncu counted; ProfilerFailed where it counted nothing at all. `report` takes the progress."""
         plan = replace(plan, folder=self.reports / "captures", tried=self._last_tried(plan.chosen))
 

@@ -11,25 +11,62 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Timer
+from types import ModuleType
 from typing import TypedDict
 
 from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.inputs import InputArray
 from prism_bench.kernel import Launch
 from prism_bench.run.measuring import is_sticky
 from prism_bench.run.verification import Entry, compare_outputs, complaint, passed
 from prism_bench.strict_json import json_line
 from prism_bench.studies.attribution import CaseEnd, ProfileEvent
-from prism_bench.studies.marks import ProfilerMarks
 
 TOO_LONG, STICKY = 70, 71  # exit statuses
+
+
+class ProfilerMarks:
+    """Named ranges (NVTX) and the driver's profiler start and stop on the device of `xp`; none where it has no CUDA."""
+
+    def __init__(self, xp: ModuleType) -> None:
+        self._cuda = getattr(xp, "cuda", None)
+
+    @contextmanager
+    def range(self, name: str) -> Iterator[None]:
+        """Attribute everything that is launched inside to `name`."""
+        if self._cuda is None:
+            yield
+            return
+        self._cuda.nvtx.RangePush(name)
+        try:
+            yield
+        finally:
+            self._cuda.nvtx.RangePop()
+
+    def wait(self) -> None:
+        """Wait until the device is idle."""
+        if self._cuda is not None:
+            self._cuda.runtime.deviceSynchronize()
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        """Let a profiler collect here and nowhere else; the device is idle at both ends."""
+        if self._cuda is None:
+            yield
+            return
+        self.wait()
+        self._cuda.runtime.profilerStart()
+        try:
+            yield
+            self.wait()
+        finally:
+            self._cuda.runtime.profilerStop()
 
 
 class ProfileOrder(TypedDict):
@@ -69,10 +106,9 @@ class ProfiledCases:
         guard.start()
         try:
             return self._case(case)
-        except MemoryError as error:
-            return {"status": "skipped", "reason": f"{case.name}: out of memory: {error}", "launches": 0}
-        except BackendUnavailable as error:
-            return {"status": "skipped", "reason": str(error), "launches": 0}
+        except (MemoryError, BackendUnavailable) as error:
+            reason = f"{case.name}: out of memory: {error}" if isinstance(error, MemoryError) else str(error)
+            return {"status": "skipped", "reason": reason, "launches": 0}
         except Exception as error:  # a spec's own functions may raise anything
             reason = f"{case.name}: {type(error).__name__}: {error}"
             failed: CaseEnd = {"status": "failed", "reason": reason, "launches": 0}
@@ -97,12 +133,13 @@ class ProfiledCases:
             self._write({"at": "the launch that the profiler watches"})
             following = self._launch(case, runnable)
             self._write({"at": "comparing with the reference"})
-            entries = self._compared(case, inputs, runnable) if self._order["verify"] else []
+            entries: list[Entry] = []
+            if self._order["verify"]:
+                outputs = runnable.arrays(output.name for output in case.spec.outputs)
+                entries = compare_outputs(self._backend, case, inputs, outputs, 0)
         launches = sum(isinstance(step, Launch) and not step.is_empty for step in case.plan.steps(self._backend.device))
-        if passed(entries):
-            return {"status": "ok", "reason": None, "launches": launches, "following": following}
-        reason = complaint(case, self._backend.name, entries)
-        return {"status": "wrong", "reason": reason, "launches": launches, "following": following}
+        reason = None if passed(entries) else complaint(case, self._backend.name, entries)
+        return {"status": "wrong" if reason else "ok", "reason": reason, "launches": launches, "following": following}
 
     def _launch(self, case: Case, runnable: Runnable) -> int:
         """Launch between the marks; return how many more kernels followed, which write the case's data in L2 back."""
@@ -116,10 +153,6 @@ class ProfiledCases:
                 with self._marks.range(f"after {case.task}"):
                     harness.write_back()
         return int(harness is not None)
-
-    def _compared(self, case: Case, inputs: Mapping[str, InputArray], runnable: Runnable) -> list[Entry]:
-        outputs = runnable.arrays(output.name for output in case.spec.outputs)
-        return compare_outputs(self._backend, case, inputs, outputs, 0)
 
 
 def main() -> None:

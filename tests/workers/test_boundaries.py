@@ -17,7 +17,7 @@ POOLS = {
     "prism_bench/store/processes.py": "reads records; returns tables",
     "prism_bench/studies/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
     "prism_bench/studies/fuzz_processes.py": "asks commands about damaged records; returns rows",
-    "prism_bench/studies/sanitizer_table.py": "runs this repository's own kernels on the emulator; returns rows",
+    "prism_bench/studies/sanitizer_sweep.py": "runs this repository's own kernels on the emulator; returns rows",
     "prism_bench/studies/simulation_table.py": "simulates verdicts on drawn numbers; returns rows",
     "prism_bench/studies/trend_at_scale.py": "writes planted records; returns None",
     "prism_bench/studies/trend_simulation.py": "simulates trends on drawn numbers; returns rows",

@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from prism_bench.studies import planted_causes, trends
-from prism_bench.studies.generated_series import NOISES, generated
+from prism_bench.studies.trends import NOISES, generated
 
 HOUSE = Path(__file__).resolve().parents[3]
 TABLE = HOUSE / "reports" / "judgement" / "trends.csv"
