@@ -21,6 +21,9 @@ from prism_bench.run_record import RunRecord
 NAME = "run"
 
 
+_PeerTimeoutOption = Annotated[
+    float, typer.Option("--peer-timeout", min=1, help="End the process of a peer that is silent for so many seconds.")
+]
 _SeedOption = Annotated[int, typer.Option(help="Set the seed of the random order.")]
 _PeersOption = Annotated[bool, typer.Option(help="Time the library peers next to the kernels.")]
 _HertzOption = Annotated[
@@ -46,6 +49,7 @@ def command(
     lanes: options.LanesOption = None,
     seed: _SeedOption = 0,
     timeout: TimeoutOption = CASE_SECONDS,
+    peer_timeout: _PeerTimeoutOption = 60.0,
     peers: _PeersOption = True,
     hertz: _HertzOption = HERTZ,
     tuned: TunedOption = True,
@@ -68,7 +72,7 @@ def command(
     chosen = configured(share(listed, part) if part is not None else listed, opened, tuned)
     settings = Settings(
         processes=processes, lanes=lanes or lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
-        watching=Watching(hertz=hertz, energy=energy),
+        peer_timeout=peer_timeout, watching=Watching(hertz=hertz, energy=energy),
     )  # fmt: skip
     keep = saving.Saver(_writing(output, runs, dict(chosen.facts)))
     plan = RunPlan(with_ceilings(found, opened.name, chosen.cases), len(chosen.cases), settings)

@@ -151,7 +151,7 @@ def _triton_knobs(knobs: Any) -> Iterator[GlobalFlag]:
 
 
 def _value(flag: GlobalFlag) -> Any:
-    """Return the flag's value; `_UNREADABLE` where this version has no such flag, or cannot tell its value."""
+    """Return the flag's value; `_UNREADABLE` where this version has no such flag, or it cannot be read."""
     try:
         return flag.read()
     except Exception:  # a library may raise anything here, and what it raises is part of its state
