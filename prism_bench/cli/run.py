@@ -67,8 +67,7 @@ def command(
 
     opened = options.choose_backend(backend, quiet=json)
     found = options.open_catalogue(catalogue)
-    labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("S0",))
-    listed = found.cases(options.patterns(cases, filter), labels)
+    listed = found.cases(options.patterns(cases, filter), options.chosen_labels(label, _labels_on(opened.name)))
     chosen = configured(share(listed, part) if part is not None else listed, opened, tuned)
     settings = Settings(
         processes=processes, lanes=lanes or lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
@@ -80,6 +79,11 @@ def command(
         with progress_bar(announce(plan, opened, runs, quiet=json)) as report:
             record = run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
         raise SystemExit(_finish(record, keep, found, json))
+
+
+def _labels_on(backend: str) -> tuple[str, ...]:
+    """Return the labels of a run that chooses none."""
+    return ("S0", "S1", "S2") if backend == "cuda" else ("S0",)
 
 
 def _finish(record: RunRecord, keep: "saving.Saver[RunRecord, Path]", found: Catalogue, json: bool) -> int:

@@ -94,11 +94,9 @@ def ready(name: str | None) -> None:
 def loaded_flags() -> Iterator[GlobalFlag]:
     """Yield the flags of the libraries that are loaded, in the order in which they are restored."""
     yield from (flag for flag in FLAGS if flag.module in sys.modules)
-    for name in CONFIGURATIONS:
-        if name in sys.modules:
-            yield from _configuration(sys.modules[name])
+    yield from (_configuration(sys.modules[name]) for name in CONFIGURATIONS if name in sys.modules)
     if "jax" in sys.modules:
-        yield from _jax_flags(sys.modules["jax"])
+        yield _jax_flags(sys.modules["jax"])
     if "triton.knobs" in sys.modules:
         yield from _triton_knobs(sys.modules["triton.knobs"])
 
@@ -114,27 +112,39 @@ def _ready_torch(torch: ModuleType) -> None:
         torch.cuda.set_stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
 
 
-def _configuration(module: Any) -> Iterator[GlobalFlag]:
-    """Yield each key of a configuration of torch's compilers; an alias is the key of another one."""
-    for key, entry in module._config.items():
-        if getattr(entry, "alias", None) is None:
-            yield _key_of(module, key)
+def _configuration(module: Any) -> GlobalFlag:
+    """Return all keys of a configuration of torch's compilers as one flag; an alias is the key of another one."""
+
+    def read() -> dict[str, Any]:
+        keys = (key for key, entry in module._config.items() if getattr(entry, "alias", None) is None)
+        return {key: _copied(getattr(module, key)) for key in keys}
+
+    def write(values: dict[str, Any]) -> None:
+        now = read()
+        for key in [key for key in values if not _same(values[key], now.get(key))]:
+            setattr(module, key, _copied(values[key]))
+
+    return GlobalFlag(module.__name__, module.__name__, read, write, detail=_first_key)
 
 
-def _key_of(module: Any, key: str) -> GlobalFlag:
-    def read() -> Any:
-        value = getattr(module, key)
-        return deepcopy(value) if isinstance(value, list | dict | set) else value
+def _jax_flags(jax: Any) -> GlobalFlag:
+    def write(values: dict[str, Any]) -> None:
+        now = jax.config.values
+        for key in [key for key in values if not _same(values[key], now.get(key))]:
+            jax.config.update(key, values[key])
 
-    return GlobalFlag(f"{module.__name__}.{key}", module.__name__, read, lambda value: setattr(module, key, value))
+    return GlobalFlag("jax.config", "jax", lambda: dict(jax.config.values), write, detail=_first_key)
 
 
-def _jax_flags(jax: Any) -> Iterator[GlobalFlag]:
-    def flag(key: str) -> GlobalFlag:
-        read, write = lambda: jax.config.values[key], lambda value: jax.config.update(key, value)
-        return GlobalFlag(f"jax.config.{key}", "jax", read, write)
+def _copied(value: Any) -> Any:
+    return deepcopy(value) if isinstance(value, list | dict | set) else value
 
-    yield from map(flag, jax.config.values)
+
+def _first_key(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """Return the first key whose value has changed, as an attribute; how many more there are follows."""
+    changed = sorted(key for key in before.keys() | now.keys() if not _same(before.get(key), now.get(key)))
+    more = f" ({len(changed) - 1} more keys)" if len(changed) > 1 else ""
+    return f".{changed[0]}{more}" if changed else ""
 
 
 def _triton_knobs(knobs: Any) -> Iterator[GlobalFlag]:
