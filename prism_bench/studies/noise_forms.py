@@ -46,25 +46,19 @@ def turns(processes: int) -> NDArray[np.int64]:
     return np.stack([pair + odd, pair + 1 - odd])
 
 
-def still(natures: Floats, processes: int) -> Floats:
-    """Return levels that nothing moves."""
-    return np.zeros((2, len(natures), processes))
+def unchanged(times: Floats) -> Levels:
+    """Return levels with these times, of code and clocks that did not change."""
+    return Levels(times, np.zeros_like(times), np.zeros(times.shape[1]))
 
 
 def offsets(spread: float) -> Draw:
     """Shift every process of every case by itself, normally."""
-
-    def levels(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
-        times = spread * rng.standard_normal((2, len(natures), processes))
-        return Levels(times, still(natures, processes), np.zeros(len(natures)))
-
-    return levels
+    return lambda rng, natures, processes: unchanged(spread * rng.standard_normal((2, len(natures), processes)))
 
 
 def heavy_tails(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     """Student's t with three degrees of freedom: some processes are far out."""
-    times = 0.01 * rng.standard_t(3, (2, len(natures), processes)) / np.sqrt(3)
-    return Levels(times, still(natures, processes), np.zeros(len(natures)))
+    return unchanged(0.01 * rng.standard_t(3, (2, len(natures), processes)) / np.sqrt(3))
 
 
 def sensitivity(natures: Floats) -> Floats:
@@ -81,7 +75,7 @@ def two_clocks(rng: np.random.Generator, natures: Floats, processes: int) -> Lev
 
 def moved_clock(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     """All of B runs at a clock that is 3 % lower; what the clock explains is no change of a kernel."""
-    clocks = still(natures, processes)
+    clocks = np.zeros((2, len(natures), processes))
     clocks[1] = -0.03
     follows = sensitivity(natures)
     quiet = offsets(0.003)(rng, natures, processes).times
@@ -93,17 +87,13 @@ def alike(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     steps = rng.standard_normal((len(natures), 2 * processes))
     for turn in range(1, 2 * processes):
         steps[:, turn] = 0.3 * steps[:, turn - 1] + np.sqrt(1 - 0.3**2) * steps[:, turn]
-    return Levels(
-        0.005 * np.moveaxis(steps[:, turns(processes)], 1, 0), still(natures, processes), np.zeros(len(natures))
-    )
+    return unchanged(0.005 * np.moveaxis(steps[:, turns(processes)], 1, 0))
 
 
 def drift(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
     """Everything takes 1 % longer at the end of ten processes than at the beginning, steadily."""
     slope = 0.01 * turns(processes)[:, None, :] / 10
-    return Levels(
-        offsets(0.005)(rng, natures, processes).times + slope, still(natures, processes), np.zeros(len(natures))
-    )
+    return unchanged(offsets(0.005)(rng, natures, processes).times + slope)
 
 
 def placements(share: float, rare: float = RARE) -> Draw:
@@ -111,11 +101,7 @@ def placements(share: float, rare: float = RARE) -> Draw:
 
     def levels(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
         placed = (rng.random((2, len(natures), processes)) < rare) & (natures < share)[:, None]
-        return Levels(
-            offsets(0.003)(rng, natures, processes).times + PLACED * placed,
-            still(natures, processes),
-            np.zeros(len(natures)),
-        )
+        return unchanged(offsets(0.003)(rng, natures, processes).times + PLACED * placed)
 
     return levels
 
@@ -126,7 +112,7 @@ def shifted(factor: float) -> Draw:
     def levels(rng: np.random.Generator, natures: Floats, processes: int) -> Levels:
         times = offsets(0.005)(rng, natures, processes).times
         times[1] += np.log(factor)
-        return Levels(times, still(natures, processes), np.zeros(len(natures)))
+        return unchanged(times)
 
     return levels
 

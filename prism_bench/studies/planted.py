@@ -67,16 +67,15 @@ def plant(catalogue: Catalogue, record: RunRecord, share: float, folder: Path, d
     (folder / "include").mkdir(exist_ok=True)
     (folder / "include" / "planted.cuh").write_text(_HEADER)
     cases = {case.name: case for case in catalogue.cases()}
-    waits = {result.name: _cycles(result, share) for result in record.cases if result.name in cases}
-    wanted = {name: cycles for name, cycles in waits.items() if cycles}
+    wanted: dict[str, float] = {}
     by_source: dict[Path, list[Case]] = {}
-    for name in wanted:
-        by_source.setdefault(cases[name].spec.source_file, []).append(cases[name])
-    planted: list[str] = []
-    for source, those in by_source.items():
-        copy = folder / source.relative_to(catalogue.folder)
-        planted += _plant_source(copy, those, wanted, device)
-    return planted
+    for result in record.cases:
+        cycles = _cycles(result, share) if result.name in cases else None
+        if cycles:
+            wanted[result.name] = cycles
+            by_source.setdefault(cases[result.name].spec.source_file, []).append(cases[result.name])
+    copies = {folder / source.relative_to(catalogue.folder): those for source, those in by_source.items()}
+    return [name for copy, those in copies.items() for name in _plant_source(copy, those, wanted, device)]
 
 
 def _cycles(result: CaseResult, share: float) -> float | None:
@@ -95,7 +94,13 @@ def _plant_source(copy: Path, cases: list[Case], wanted: Mapping[str, float], de
     there = set(_ENTRY.findall(text))
     copy.write_text('#include "planted.cuh"\n' + planted_text(text, waits))
     kept = {(wait.entry, wait.blocks): wait.cycles for wait in waits if wait.entry in there}
-    return [case.name for case in cases if _all_wait(case, wanted[case.name], kept, device)]
+    found = []
+    for case in cases:
+        waiting = [kept.get(launch) for launch in _launches(case, device)]
+        total = sum(cycles or 0 for cycles in waiting)
+        if waiting and None not in waiting and abs(total / wanted[case.name] - 1) <= _ALIKE:
+            found.append(case.name)
+    return found
 
 
 def _waits(cases: list[Case], wanted: Mapping[str, float], device: Device) -> list[Wait]:
@@ -108,20 +113,12 @@ def _waits(cases: list[Case], wanted: Mapping[str, float], device: Device) -> li
     return [Wait(entry, blocks, round(cycles)) for (entry, blocks), cycles in longest.items()]
 
 
-def _all_wait(case: Case, wanted: float, waits: Mapping[tuple[str, int], int], device: Device) -> bool:
-    launches = _launches(case, device)
-    total = sum(waits.get(launch, 0) for launch in launches)
-    return bool(launches) and all(launch in waits for launch in launches) and abs(total / wanted - 1) <= _ALIKE
-
-
 def _launches(case: Case, device: Device) -> list[tuple[str, int]]:
     """Return entry and number of blocks of every launch of the case."""
     steps = [step for step in case.plan.steps(device) if isinstance(step, Launch) and not step.is_empty]
-    return [((step.entry or case.spec.entry).partition("<")[0], _blocks(step)) for step in steps]
-
-
-def _blocks(step: Launch) -> int:
-    return prod(int(extent) for extent in step.grid) if isinstance(step.grid, tuple) else int(step.grid)
+    grids = [step.grid if isinstance(step.grid, tuple) else (step.grid,) for step in steps]
+    entries = [(step.entry or case.spec.entry).partition("<")[0] for step in steps]
+    return [(entry, prod(map(int, grid))) for entry, grid in zip(entries, grids, strict=True)]
 
 
 def planted_text(text: str, waits: list[Wait]) -> str:
@@ -131,7 +128,8 @@ def planted_text(text: str, waits: list[Wait]) -> str:
         own = [wait for wait in waits if wait.entry == entry[1]]
         body = _body(text, entry.end())
         if own and body:
-            pieces += [text[done:body], _GUARD.format(_chosen(own))]
+            waiting = "".join(f"PLANTED_BLOCKS == {wait.blocks}ull ? {wait.cycles}ll : " for wait in own)
+            pieces += [text[done:body], _GUARD.format(f"{waiting}0ll")]
             done = body
     return "".join([*pieces, text[done:]])
 
@@ -144,8 +142,3 @@ def _body(text: str, position: int) -> int | None:
         position += 1
     brace = re.match(r"\s*\{", text[position:])
     return position + brace.end() if brace else None
-
-
-def _chosen(waits: list[Wait]) -> str:
-    choices = [f"PLANTED_BLOCKS == {wait.blocks}ull ? {wait.cycles}ll : " for wait in waits]
-    return "".join(choices) + "0ll"

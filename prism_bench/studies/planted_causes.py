@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import numpy
 
-from prism_bench.analysis.trend import Step, steps
+from prism_bench.analysis.trend import steps
 from prism_bench.store.columns import PointBlock, block
 from prism_bench.store.history import History, history_of
 from prism_bench.store.points import NUMBERS, WORDS, Facts
@@ -95,14 +95,17 @@ def named(cell: CauseCell, rng: numpy.random.Generator) -> bool:
     events = {place: PLANTS[cell.plant]}
     if later := PLANTS[cell.plant].later:
         events[place + APART] = later
-    found = steps(history(cell.noise, events, rng))
-    return all(any(_names(step, run, plant) for step in found) for run, plant in events.items())
-
-
-def _names(step: Step, run: int, plant: Plant) -> bool:
-    where = int(step.record.rpartition("/")[2].partition(".")[0])
-    own = (step.key.case, step.key.subject) == ("k0[n=1]", plant.subject)
-    return own and abs(where - run) <= WITHIN and step.cause.kind == plant.expected
+    found = [
+        (step.key.subject, step.cause.kind, int(step.record.rpartition("/")[2].partition(".")[0]))
+        for step in steps(history(cell.noise, events, rng)) if step.key.case == "k0[n=1]"
+    ]  # fmt: skip
+    return all(
+        any(
+            (subject, kind) == (plant.subject, plant.expected) and abs(at - run) <= WITHIN
+            for subject, kind, at in found
+        )
+        for run, plant in events.items()
+    )
 
 
 def history(noise: str, events: Mapping[int, Plant], rng: numpy.random.Generator) -> History:
@@ -110,7 +113,9 @@ def history(noise: str, events: Mapping[int, Plant], rng: numpy.random.Generator
     idle = {name: _elsewhere(events, rng) for name in ("driver", "unit", "criteria")}
     codes = [_elsewhere(events, rng) for _ in range(KERNELS)]
     rows = [_kernel(number, noise, events, codes[number], rng) for number in range(KERNELS)]
-    rows.append(_peer(noise, events, rng))
+    changes = {run: plant.first if plant.subject != "kernel" else plant.others for run, plant in events.items()}
+    values, _ = generated(noise, rng, changes, RUNS)
+    rows.append(lambda run: _point("k0[n=1]", "peer:torch", "", 1e-3 * values[run], CLOCK))
     return history_of([_record(run, events, idle, [one(run) for one in rows]) for run in range(RUNS)])
 
 
@@ -140,7 +145,8 @@ def _kernel(
     number: int, noise: str, events: Mapping[int, Plant], idle: int, rng: numpy.random.Generator
 ) -> Callable[[int], dict]:
     """Return the points of one kernel by run; the first one is that of which something is planted."""
-    changes = {run: _of_kernel(plant, number) for run, plant in events.items()}
+    own = {run: not number and plant.subject == "kernel" for run, plant in events.items()}
+    changes = {run: plant.first if own[run] else plant.others for run, plant in events.items()}
     values, _ = generated(noise, rng, changes, RUNS)
     level = 1e-4 * (1 + number)
 
@@ -153,16 +159,6 @@ def _kernel(
         return _point(f"k{number}[n=1]", "kernel", code, level * values[run], clock)
 
     return point
-
-
-def _of_kernel(plant: Plant, number: int) -> float:
-    return plant.first if not number and plant.subject == "kernel" else plant.others
-
-
-def _peer(noise: str, events: Mapping[int, Plant], rng: numpy.random.Generator) -> Callable[[int], dict]:
-    changes = {run: plant.first if plant.subject != "kernel" else plant.others for run, plant in events.items()}
-    values, _ = generated(noise, rng, changes, RUNS)
-    return lambda run: _point("k0[n=1]", "peer:torch", "", 1e-3 * values[run], CLOCK)
 
 
 def _point(case: str, subject: str, code: str, value: float, clock: float) -> dict:

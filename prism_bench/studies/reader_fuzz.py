@@ -58,17 +58,16 @@ def _judged(subject: Subject, folder: Path, draw: Random, intact: Facts) -> Verd
     except Exception as raised:
         facts, error = {}, raised
     seconds = perf_counter() - began
-    outcome, words = _refusal(error, folder) if error else _reading(facts, subject, path, intact)
+    if not error:
+        outcome, words = _reading(facts, subject, path, intact)
+    elif not isinstance(error, PrismBenchError):
+        outcome, words = "traceback", f"{type(error).__name__}: {error}"
+    else:
+        named = str(folder) in str(error) and "\n" not in str(error)
+        outcome, words = "refused" if named else "unnamed", f"{type(error).__name__}: {error}"
     if outcome not in BAD and seconds > _SLOW:
         outcome, words = "slow", f"{seconds:.1f} s"
     return Verdict(subject.name, bent.kind, outcome, f"{bent.words}: {words}", seconds)
-
-
-def _refusal(error: Exception, folder: Path) -> tuple[str, str]:
-    words = f"{type(error).__name__}: {error}"
-    if not isinstance(error, PrismBenchError):
-        return "traceback", words
-    return ("refused" if str(folder) in str(error) and "\n" not in str(error) else "unnamed"), words
 
 
 def _reading(facts: Facts, subject: Subject, path: Path, intact: Facts) -> tuple[str, str]:

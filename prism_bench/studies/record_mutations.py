@@ -47,7 +47,8 @@ def mutations(sound: dict, seed: int, count: int) -> Iterator[Mutation]:
     rng, places = random.Random(seed), _places(sound)
     for _ in range(count):
         if rng.random() < _SHARE_OF_FILES:
-            yield _damaged_file(sound, rng)
+            text, kind = json.dumps(sound).encode(), rng.choice(list(_DAMAGES))
+            yield Mutation(_DAMAGES[kind](text, _packed(text), rng), kind, "the file", structured=False)
         else:
             yield _changed(sound, rng.choice(rng.choice(places)), rng)
 
@@ -77,27 +78,16 @@ def _changed(sound: dict, path: Path, rng: random.Random) -> Mutation:
         parent = parent[key]
     kind = rng.choice(list(_CHANGES))
     words = _CHANGES[kind](parent, path[-1], rng)
-    data = _written(changed)
+    data = json.dumps(changed).encode()  # a lone surrogate as its escape, which is how it comes in files
     if kind == "nest deeper":
         data = data.replace(b'"@deeper@"', DEEPER.encode())
-    return Mutation(_packed(data), kind, f"{_dotted(path)}{words}", _case_of(path))
-
-
-def _written(plain: dict) -> bytes:
-    """Return the JSON text; a lone surrogate is written as its escape, which is how it comes in files."""
-    return json.dumps(plain).encode()
+    dotted = "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path).removeprefix(".")
+    case = path[1] if len(path) > 1 and path[0] == "cases" and isinstance(path[1], int) else None
+    return Mutation(_packed(data), kind, f"{dotted}{words}", case)
 
 
 def _packed(data: bytes) -> bytes:
     return gzip.compress(data, 1, mtime=0)
-
-
-def _case_of(path: Path) -> int | None:
-    return path[1] if len(path) > 1 and path[0] == "cases" and isinstance(path[1], int) else None
-
-
-def _dotted(path: Path) -> str:
-    return "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in path).removeprefix(".")
 
 
 def _replace(parent: Any, key: Any, rng: random.Random) -> str:
@@ -166,13 +156,6 @@ _CHANGES: dict[str, Callable[[Any, Any, random.Random], str]] = {
     "replace": _replace, "delete": _delete, "duplicate": _duplicate, "nest": _nest, "nest deeper": _nest_deeper,
     "rename": _rename, "add": _add, "scale": _scale, "bulk": _bulk,
 }  # fmt: skip
-
-
-def _damaged_file(sound: dict, rng: random.Random) -> Mutation:
-    text = _written(sound)
-    packed = _packed(text)
-    kind = rng.choice(list(_DAMAGES))
-    return Mutation(_DAMAGES[kind](text, packed, rng), kind, "the file", structured=False)
 
 
 def _flipped(data: bytes, rng: random.Random) -> bytes:

@@ -84,7 +84,11 @@ def generated(rng: np.random.Generator, form: Form, cases: int, processes: int, 
     clocked = samples + levels.clocks[..., None]
     seconds = medians_of_rows(samples[0]), medians_of_rows(samples[1])
     cycles = medians_of_rows(clocked[0]), medians_of_rows(clocked[1])
-    stored = _stored(rng, form, natures)
+    # The spread of a build against itself, measured on another day in half as many pairs of processes.
+    other = form.levels(rng, natures, STORED // 2).times
+    other = other + _strays(rng, other.shape, form.memory).mean(axis=-1)
+    rows = zip(*other.tolist(), strict=True)
+    stored = [pooled(*(Medians(tuple(row), (0.0,) * len(row)) for row in sides)) for sides in rows]
     return Suite(seconds, cycles, stored, identical, frozenset(changed.tolist()), truth)
 
 
@@ -94,17 +98,6 @@ def _strays(rng: np.random.Generator, shape: tuple[int, ...], memory: float) -> 
     for place in range(1, SAMPLES) if memory else ():
         steps[..., place] = memory * steps[..., place - 1] + np.sqrt(1 - memory**2) * steps[..., place]
     return WITHIN * np.abs(steps)
-
-
-def _stored(rng: np.random.Generator, form: Form, natures: Floats) -> list[Spread]:
-    """Draw the spread of a build against itself, measured on another day in half as many pairs of processes."""
-    levels = form.levels(rng, natures, STORED // 2)
-    times = levels.times + _strays(rng, levels.times.shape, form.memory).mean(axis=-1)
-    return [pooled(*sides) for sides in zip(*(_plain(side) for side in times), strict=True)]
-
-
-def _plain(logs: Floats) -> list[Medians]:
-    return [Medians(tuple(row), (0.0,) * len(row)) for row in logs.tolist()]
 
 
 def judged_suite(suite: Suite, design: Design, rules: VerdictRules = RULES) -> tuple[list[Judgement], list[int]]:
@@ -124,12 +117,10 @@ def judged_suite(suite: Suite, design: Design, rules: VerdictRules = RULES) -> t
 
 
 def _look(suite: Suite, counts: Sequence[int], stored: bool, rules: VerdictRules) -> list[Judgement]:
-    pairs = [_pair(suite, case, count, stored) for case, count in enumerate(counts)]
+    pairs = []
+    for case, count in enumerate(counts):
+        a, b, *clocked = suite.first(case, count)
+        pairs.append(Pair(a, b, (clocked[0], clocked[1]), suite.known[case] if stored else None))
     control = control_of({str(case): pairs[case] for case in suite.identical})
     shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs]
     return judged(pairs, rules, control.widening, shifts)
-
-
-def _pair(suite: Suite, case: int, count: int, stored: bool) -> Pair:
-    a, b, *clocked = suite.first(case, count)
-    return Pair(a, b, (clocked[0], clocked[1]), suite.known[case] if stored else None)
