@@ -9,12 +9,9 @@ from prism_bench.extension import installed
 __all__ = ["STATES", "Check", "examine"]
 
 GROUPS: dict[str, Callable[[], Iterator[Check]]] = {
-    "device": device.checks,
-    "cuda": cuda.checks,
-    "libraries": libraries.checks,
-    "profiling": profiling.checks,
+    "device": device.checks, "cuda": cuda.checks, "libraries": libraries.checks, "profiling": profiling.checks,
     "host": host.checks,
-}
+}  # fmt: skip
 
 
 def groups() -> Iterator[tuple[str, Callable[[], Iterator[Check]]]]:

@@ -241,10 +241,8 @@ def proof(chosen: argparse.Namespace) -> dict[str, Any]:
     prepared = {case.name: backend.prepare(case, case.inputs(0)) for case in cases}
     return {
         "device": facts["device"], "driver": facts["software"]["driver"], "label": LABEL,
-        "ab": ab(facts["uuid"], prepared, chosen.rounds, chosen.seconds),
-        "cost": cost(facts["uuid"], prepared),
-        "calls": calls(facts["uuid"], prepared),
-        "energy": energy(facts["uuid"], prepared),
+        "ab": ab(facts["uuid"], prepared, chosen.rounds, chosen.seconds), "cost": cost(facts["uuid"], prepared),
+        "calls": calls(facts["uuid"], prepared), "energy": energy(facts["uuid"], prepared),
         "session": session(prepared, 0.6),
     }  # fmt: skip
 

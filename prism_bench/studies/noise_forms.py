@@ -119,16 +119,11 @@ def shifted(factor: float) -> Draw:
 
 SHIFT_CONTROL = 280 / 300
 FORMS: Mapping[str, Form] = {
-    "offsets of 0.2 %": Form(offsets(0.002)),
-    "offsets of 0.5 %": Form(offsets(0.005)),
-    "offsets of 1 %": Form(offsets(0.01)),
-    "heavy tails, 1 %": Form(heavy_tails),
-    "two clocks 3 % apart": Form(two_clocks),
-    "clock of B 3 % lower": Form(moved_clock),
-    "autocorrelation": Form(alike, memory=0.8),
-    "drift of 1 %": Form(drift),
-    "two placements, all cases": Form(placements(1.0)),
-    "two placements, half and half": Form(placements(1.0, 0.5)),
+    "offsets of 0.2 %": Form(offsets(0.002)), "offsets of 0.5 %": Form(offsets(0.005)),
+    "offsets of 1 %": Form(offsets(0.01)), "heavy tails, 1 %": Form(heavy_tails),
+    "two clocks 3 % apart": Form(two_clocks), "clock of B 3 % lower": Form(moved_clock),
+    "autocorrelation": Form(alike, memory=0.8), "drift of 1 %": Form(drift),
+    "two placements, all cases": Form(placements(1.0)), "two placements, half and half": Form(placements(1.0, 0.5)),
     "two placements, 10 % of cases": Form(placements(0.1)),
     "machine 1 % slower": Form(shifted(1.01), identical=SHIFT_CONTROL),
     "machine 3 % slower": Form(shifted(1.03), identical=SHIFT_CONTROL),

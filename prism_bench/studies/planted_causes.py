@@ -47,8 +47,7 @@ class Plant:
 
 
 PLANTS = {
-    "code": Plant("code", code="first"),
-    "code, another unit": Plant("code", code="first", unit=True),
+    "code": Plant("code", code="first"), "code, another unit": Plant("code", code="first", unit=True),
     "code, a slower unit": Plant("code", 1.12, 1.03, code="first", unit=True),
     "code, another criterion": Plant("code", code="first", protocol={"criteria": {"cold_time": 7}}),
     "unit": Plant("device", others=UP, unit=True),
@@ -58,8 +57,7 @@ PLANTS = {
     "protocol": Plant("protocol", others=UP, protocol={"version": 2}),
     "clock": Plant("clock", 1.08, 1.08, clock=1 / 1.08),
     "library": Plant("library", subject="peer:torch", software={"torch": "2.12"}),
-    "sources": Plant("sources", known=False),
-    "nothing": Plant("unexplained"),
+    "sources": Plant("sources", known=False), "nothing": Plant("unexplained"),
     "code, then driver": Plant("code", code="first", later=Plant("driver", others=UP, software={"driver": "580.2"})),
     "unit, then code": Plant("device", others=UP, unit=True, later=Plant("code", code="first")),
 }  # fmt: skip

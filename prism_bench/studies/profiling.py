@@ -161,10 +161,8 @@ class _Profiling:
 
     def _so_far(self, cases: Sequence[Case], found: Mapping[str, "_Profiled"]) -> list[CaseResult]:
         late: _Profiled = (
-            "skipped",
-            f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over",
-            None,
-        )
+            "skipped", f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over", None,
+        )  # fmt: skip
         return [self._result(case, *found.get(case.task, late)) for case in cases]
 
     def _last_tried(self, case: Case) -> str:

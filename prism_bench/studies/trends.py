@@ -126,12 +126,9 @@ def otava(values: numpy.ndarray, clocks: numpy.ndarray, step: float, magnitude: 
 
 
 DETECTORS: dict[str, tuple[Detector, str]] = {
-    "ours": (ours, "prism-bench"),
-    "ours, ever": (ours_ever, "prism-bench"),
-    "asv": (asv, "asv"),
-    "otava": (otava, "apache-otava"),
-    "otava 2 %": (partial(otava, magnitude=0.02), "apache-otava"),
-}
+    "ours": (ours, "prism-bench"), "ours, ever": (ours_ever, "prism-bench"), "asv": (asv, "asv"),
+    "otava": (otava, "apache-otava"), "otava 2 %": (partial(otava, magnitude=0.02), "apache-otava"),
+}  # fmt: skip
 
 
 def version(detector: str) -> str | None:

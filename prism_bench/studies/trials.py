@@ -60,14 +60,10 @@ class Bench:
     def order(self, settings: Settings, *, verifies: bool, ahead: Sequence[str] = ()) -> MeasuringOrder:
         """Return the order of a worker: no peers, one clock; the tasks `ahead` are compiled first."""
         return {
-            "backend": self.backend,
-            "catalogue": str(self.catalogue.folder.resolve()),
-            "settings": to_plain(pair_settings(settings, CLOCKS)),
-            "process": 1,
-            "timed": True,
-            "verifies": verifies,
+            "backend": self.backend, "catalogue": str(self.catalogue.folder.resolve()),
+            "settings": to_plain(pair_settings(settings, CLOCKS)), "process": 1, "timed": True, "verifies": verifies,
             "ahead": list(ahead),
-        }
+        }  # fmt: skip
 
 
 class Trials:

@@ -194,18 +194,8 @@ def keep(session: TuningResult, bench: Bench, folder: Path) -> Path | None:
 def _choice(one: Decided, facts: Mapping[str, Any], commit: str | None) -> TuningChoice:
     case = one.searched.default
     return TuningChoice(
-        kernel=case.kernel,
-        workload=dict(case.workload),
-        configuration=one.chosen.configuration,
-        default=case.configuration,
-        seconds=one.seconds,
-        speedup=one.speedup,
-        interval=one.interval,
-        reason=one.reason,
-        tried=one.searched.tried,
-        refused=len(one.searched.refused),
-        source=launched(case.spec),
-        toolchain=toolchain_of(facts),
-        created=identity.timestamp(datetime.now(UTC)),
-        commit=commit,
-    )
+        kernel=case.kernel, workload=dict(case.workload), configuration=one.chosen.configuration,
+        default=case.configuration, seconds=one.seconds, speedup=one.speedup, interval=one.interval, reason=one.reason,
+        tried=one.searched.tried, refused=len(one.searched.refused), source=launched(case.spec),
+        toolchain=toolchain_of(facts), created=identity.timestamp(datetime.now(UTC)), commit=commit,
+    )  # fmt: skip

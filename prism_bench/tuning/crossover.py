@@ -11,22 +11,14 @@ from prism_bench.errors import UsageError, unknown
 from prism_bench.tuning.bucket import REACH, distance
 
 # What of the catalogue computes each form; `f16` and `wmma` take half operands, the others float32.
-FORMS = {
-    "fp32": "matmul",
-    "tf32": "matmul:tf32",
-    "f16": "tensor_core_matmul",
-    "wmma": "tensor_core_matmul_wmma",
-}
+FORMS = {"fp32": "matmul", "tf32": "matmul:tf32", "f16": "tensor_core_matmul", "wmma": "tensor_core_matmul_wmma"}
 CASTS = "tensor_core_matmul:casts"  # the same as f16, from float32
 HALVES = ("f16", "wmma")
 OPERANDS = ("float32", "float16")
 SHAPES = (
-    *({"m": s, "k": s, "n": s} for s in (64, 128, 256, 512, 1024, 2048, 4096)),
-    {"m": 16, "k": 4096, "n": 4096},
-    {"m": 4096, "k": 4096, "n": 16},
-    {"m": 4096, "k": 64, "n": 4096},
-    {"m": 64, "k": 16_384, "n": 64},
-)
+    *({"m": s, "k": s, "n": s} for s in (64, 128, 256, 512, 1024, 2048, 4096)), {"m": 16, "k": 4096, "n": 4096},
+    {"m": 4096, "k": 4096, "n": 16}, {"m": 4096, "k": 64, "n": 4096}, {"m": 64, "k": 16_384, "n": 64},
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -54,13 +54,9 @@ def write(plan: FusionPlan, stage: ColumnSums, entry: str) -> KernelCode:
         raise cannot_fuse(stage.name, f"'{plan.choices[0].parameter}' chooses a function, which is for products alone")
     rows, columns = plan.axes[stage.matrix]
     after = [
-        "T* parts",
-        "unsigned int* arrived",
-        *(f"T {name}" for name in plan.scalars),
-        f"int {rows}",
-        f"int {columns}",
+        "T* parts", "unsigned int* arrived", *(f"T {name}" for name in plan.scalars), f"int {rows}", f"int {columns}",
         "int splits",
-    ]
+    ]  # fmt: skip
     head = signature(f"template <class T>\n__global__ void __launch_bounds__(256)\n    {entry}(", plan, "T", after)
     return KernelCode(
         headers=("column_sums.cuh", *headers_of(plan)),
@@ -77,12 +73,10 @@ def _body(plan: FusionPlan, stage: ColumnSums, rows: str, columns: str) -> list[
     return [
         "    const auto weight = [=](int row) {",
         *(f"        {line}" for line in elements(plan, names_in(stage.weights), "row")),
-        f"        return {at_place(stage.weights, plan, stage)};",
-        "    };",
-        f"    T {local};",
+        f"        return {at_place(stage.weights, plan, stage)};", "    };", f"    T {local};",
         f"    if (!column_sums({given})) return;",
         "    const int column = blockIdx.x / splits * BLOCK_COLUMNS<T> + threadIdx.x;",
         f"    if (threadIdx.x >= BLOCK_COLUMNS<T> || column >= {columns}) return;",
         *(f"    {line}" for line in elements(plan, vectors, "column")),
         *(f"    {name}[column] = {at_place(one, plan, stage)};" for name, one in plan.outputs.items()),
-    ]
+    ]  # fmt: skip

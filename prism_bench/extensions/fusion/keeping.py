@@ -56,11 +56,9 @@ def keep_ptx(declaration: Declaration, catalogue: Catalogue, write: bool) -> lis
     source = declaration.source
     ptx, facts = source.with_suffix(".ptx"), source.with_suffix(".json")
     made: PtxFacts = {
-        "source": source_hash(source),
-        "compiler": f"NVRTC {nvrtc_version()}",
-        "architecture": f"compute_{ARCHITECTURE}a",
-        "entries": entries(declaration, catalogue),
-    }
+        "source": source_hash(source), "compiler": f"NVRTC {nvrtc_version()}",
+        "architecture": f"compute_{ARCHITECTURE}a", "entries": entries(declaration, catalogue),
+    }  # fmt: skip
     stored = read_facts(facts) if facts.is_file() else None
     state = _without_compiling(stored if ptx.is_file() else None, made, write)
     if state:

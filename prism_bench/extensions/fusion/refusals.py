@@ -105,9 +105,7 @@ def _refuse_by_kind(plan: FusionPlan) -> None:
     along = plan.axes[tiled.name]
     for name in plan.outputs:
         if plan.axes[name] not in ((), along):
-            raise cannot_fuse(
-                name, f"it is along {' '.join(plan.axes[name])}, '{tiled.name}' along {' '.join(along)}"
-            )
+            raise cannot_fuse(name, f"it is along {' '.join(plan.axes[name])}, '{tiled.name}' along {' '.join(along)}")
     if isinstance(tiled, RowDots) and len(plan.reduces) > 1 and plan.chosen:
         raise cannot_fuse(plan.chosen.name, "one parameter would choose two reductions")
 

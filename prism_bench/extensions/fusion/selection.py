@@ -168,12 +168,9 @@ def _rounded(inputs: Mapping[str, InputArray], case: Case, one: Declared) -> dic
 
 
 def _error(
-    runnable: Runnable,
-    whole: Case,
-    rounded: Mapping[str, InputArray],
-    inputs: Mapping[str, InputArray],
+    runnable: Runnable, whole: Case, rounded: Mapping[str, InputArray], inputs: Mapping[str, InputArray],
     backend: Backend,
-) -> float:
+) -> float:  # fmt: skip
     """Return ||out - expected|| / ||expected||, the largest over the outputs."""
     xp = backend.xp
     runnable.reset(rounded)

@@ -122,13 +122,9 @@ def _launch(program: FusionProgram, stage: Stage, axes: Axes, entry: str) -> Sep
     if not given and isinstance(stage, Map):
         return _of_numbers(program, stage, entry)
     alone = replace(
-        program,
-        inputs=tuple(Input(name, " ".join(axes[name])) for name in given),
-        stages=(stage,),
-        outputs=(stage.name,),
-        forms={},
-        by_hand=None,
-    )
+        program, inputs=tuple(Input(name, " ".join(axes[name])) for name in given), stages=(stage,),
+        outputs=(stage.name,), forms={}, by_hand=None,
+    )  # fmt: skip
     plan = planned(alone)
     tiled = plan.tiled
     code = columns.write(plan, tiled, entry) if isinstance(tiled, ColumnSums) else sums.write(plan, entry)

@@ -110,18 +110,12 @@ def _item(
     cases = [*catalogue.cases([spec.name]), *catalogue.edges([spec.name])]
     known = {case.name: results[case.name] for case in cases if case.name in results} if results else {}
     return InventoryItem(
-        kernel=spec.name,
-        family=spec.family,
-        definitions=(*own, *sorted(shared)),
-        launched=tuple(instances),
-        variants=tuple(spec.variants),
-        replaces=spec.replaces,
-        verified=sum(result.status == "ok" for result in known.values()),
-        checks=len(cases) if results else 0,
+        kernel=spec.name, family=spec.family, definitions=(*own, *sorted(shared)), launched=tuple(instances),
+        variants=tuple(spec.variants), replaces=spec.replaces,
+        verified=sum(result.status == "ok" for result in known.values()), checks=len(cases) if results else 0,
         timed=tuple(label for label in spec.workloads if _has_time(known.values(), label)),
-        labels=tuple(spec.only_labels or spec.workloads),
-        measures_machine=spec.ceiling is not None,
-    )
+        labels=tuple(spec.only_labels or spec.workloads), measures_machine=spec.ceiling is not None,
+    )  # fmt: skip
 
 
 def _definitions(text: str) -> list[str]:

@@ -19,8 +19,7 @@ RENAMED = {"--most": "--ranges"}
 
 
 _CasesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[CASES]...", help="Trace these kernels or cases; or, after --, a script."),
+    list[str] | None, typer.Argument(metavar="[CASES]...", help="Trace these kernels or cases; or, after --, a script.")
 ]
 _SourceOption = Annotated[
     Path | None, typer.Option("--from", help="Read this report of nsys or its SQLite export, and measure nothing.")

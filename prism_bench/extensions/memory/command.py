@@ -32,8 +32,7 @@ _TraceOption = Annotated[
     typer.Option(help="Read this trace; may be repeated; default: record pipelines and a run on the GPU."),
 ]
 _AllocatorOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Choose cupy, size_class, async, none or rmm; may be repeated; default: all."),
+    list[str] | None, typer.Option(help="Choose cupy, size_class, async, none or rmm; may be repeated; default: all.")
 ]
 _DemoOption = Annotated[bool, typer.Option("--demo", help="Show the synthetic demonstration of the published tracker.")]
 _CountOption = Annotated[bool, typer.Option("--count", help="Count the allocations of traces and end; needs no GPU.")]

@@ -55,11 +55,9 @@ class Footprint:
 
 
 def replay(
-    trace: Trace,
-    allocate: Callable[[int], object],
-    lanes: Sequence[AbstractContextManager[object]] = (),
+    trace: Trace, allocate: Callable[[int], object], lanes: Sequence[AbstractContextManager[object]] = (),
     clock: Callable[[], int] = perf_counter_ns,
-) -> Replayed:
+) -> Replayed:  # fmt: skip
     """Call `allocate` as the trace did, on lane `event.stream`. Nothing runs on the device meanwhile."""
     live: dict[int, object] = {}
     allocations: list[float] = []

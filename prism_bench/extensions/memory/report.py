@@ -50,13 +50,11 @@ def contest_view(found: Contest) -> RenderableType:
 
 
 _WORDS = {
-    "same": "as fast as CuPy's own",
-    "faster": "faster than CuPy's own",
-    "slower": "slower than CuPy's own",
+    "same": "as fast as CuPy's own", "faster": "faster than CuPy's own", "slower": "slower than CuPy's own",
     "mixed": "faster than CuPy's own for some programs and slower for others",
     "inconclusive": "not distinguishable from CuPy's own by these programs",
     "unmeasured": "not measured against CuPy's own",
-}
+}  # fmt: skip
 
 
 def _conclusion(found: Contest) -> str:

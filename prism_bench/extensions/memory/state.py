@@ -66,18 +66,13 @@ class PoolState:
     def plain(self) -> dict[str, Any]:
         """Return JSON values, the published keys first, without the one of savings, which counted nothing."""
         return {
-            "allocate_requests": self.requests,
-            "deallocate_requests": self.releases,
-            "pool_hits": self.hits,
-            "pool_misses": self.misses,
-            "hit_rate_percent": None if self.hit_rate is None else 100 * self.hit_rate,
-            "buffers_in_pool": self.free_blocks,
-            "pooled_bytes": self.free,
-            **{key: value for key, value in asdict(self).items() if key not in _PUBLISHED},
-            "held": self.held,
+            "allocate_requests": self.requests, "deallocate_requests": self.releases, "pool_hits": self.hits,
+            "pool_misses": self.misses, "hit_rate_percent": None if self.hit_rate is None else 100 * self.hit_rate,
+            "buffers_in_pool": self.free_blocks, "pooled_bytes": self.free,
+            **{key: value for key, value in asdict(self).items() if key not in _PUBLISHED}, "held": self.held,
             "internal_fragmentation": self.internal_fragmentation,
             "external_fragmentation": self.external_fragmentation,
-        }
+        }  # fmt: skip
 
 
 _PUBLISHED = ("releases", "hits", "misses", "free_blocks", "free")

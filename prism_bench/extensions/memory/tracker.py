@@ -70,22 +70,14 @@ class Tracked:
     def plain(self) -> dict[str, Any]:
         """Return JSON values, the published keys first."""
         return {
-            "total_allocations": self.allocations,
-            "repeated_allocations": self.repeated,
-            "reuse_potential_percent": self.reuse_potential,
-            "unique_sizes": self.unique,
-            "fragmentation_percent": self.unique_percent,
-            "total_bytes_allocated": self.allocated_bytes,
-            "current_memory_bytes": self.current,
-            "peak_memory_bytes": self.peak,
-            "top_allocation_sizes": [list(pair) for pair in self.top],
-            "class_reuse_percent": self.class_reuse,
-            "ignored_allocations": self.ignored,
-            "internal_fragmentation": self.internal,
-            "external_fragmentation": self.external,
-            "advice": self.advice,
-            "synthetic": self.synthetic,
-        }
+            "total_allocations": self.allocations, "repeated_allocations": self.repeated,
+            "reuse_potential_percent": self.reuse_potential, "unique_sizes": self.unique,
+            "fragmentation_percent": self.unique_percent, "total_bytes_allocated": self.allocated_bytes,
+            "current_memory_bytes": self.current, "peak_memory_bytes": self.peak,
+            "top_allocation_sizes": [list(pair) for pair in self.top], "class_reuse_percent": self.class_reuse,
+            "ignored_allocations": self.ignored, "internal_fragmentation": self.internal,
+            "external_fragmentation": self.external, "advice": self.advice, "synthetic": self.synthetic,
+        }  # fmt: skip
 
 
 class Tracker:

@@ -6,16 +6,8 @@ from prism_bench.extensions.persistent.pending import Pending
 from prism_bench.extensions.persistent.settings import FORMS, LAUNCHES, PERSISTENT, Incident, QueueSettings
 
 __all__ = [
-    "EXTENSION",
-    "FORMS",
-    "LAUNCHES",
-    "PERSISTENT",
-    "Executor",
-    "Incident",
-    "Pending",
-    "QueueSettings",
-    "Settings",
-]
+    "EXTENSION", "FORMS", "LAUNCHES", "PERSISTENT", "Executor", "Incident", "Pending", "QueueSettings", "Settings",
+]  # fmt: skip
 
 Settings = QueueSettings  # its name in version 0.1
 

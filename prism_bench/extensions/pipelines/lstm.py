@@ -9,10 +9,7 @@ from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
 from prism_bench.workload import Workload
 
 STEPS = 16
-SIZES = {
-    "small": Workload(batch=2, inputs=3, hidden=5),
-    "S0": Workload(batch=32, inputs=64, hidden=128),
-}
+SIZES = {"small": Workload(batch=2, inputs=3, hidden=5), "S0": Workload(batch=32, inputs=64, hidden=128)}
 SHARED = ("w_ih", "w_hh", "bias")
 
 
@@ -30,14 +27,11 @@ def _step(number: int) -> Stage:
 
 LAST = f"step{STEPS - 1}"
 LSTM = Pipeline(
-    name="lstm",
-    meaning=f"{STEPS} steps of an LSTM, a launch each",
-    stages=tuple(_step(number) for number in range(STEPS)),
-    frame=tuple(f"step{number}.x" for number in range(STEPS)),
-    results=tuple(f"step{number}.h_next" for number in range(STEPS)),
-    workloads=SIZES,
+    name="lstm", meaning=f"{STEPS} steps of an LSTM, a launch each",
+    stages=tuple(_step(number) for number in range(STEPS)), frame=tuple(f"step{number}.x" for number in range(STEPS)),
+    results=tuple(f"step{number}.h_next" for number in range(STEPS)), workloads=SIZES,
     carries={"step0.h": f"{LAST}.h_next", "step0.c": f"{LAST}.c_next"},
-)
+)  # fmt: skip
 LSTM_SEQUENCE = Pipeline(
     name="lstm_sequence",
     meaning=f"{STEPS} steps of an LSTM in one launch",

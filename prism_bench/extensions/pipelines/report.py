@@ -8,13 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.extensions.pipelines.results import (
-    ASKED_PER_SECOND,
-    LSTM_GOAL,
-    PUBLISHED_FRAMES,
-    Phase,
-    PipelineRow,
-)
+from prism_bench.extensions.pipelines.results import ASKED_PER_SECOND, LSTM_GOAL, PUBLISHED_FRAMES, Phase, PipelineRow
 from prism_bench.units import bytes_text, ratio_text, share_text, time_text
 
 _STYLES = {"ok": "green", "skipped": "yellow"}

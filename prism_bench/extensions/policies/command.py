@@ -21,8 +21,7 @@ NAME = "select"
 
 
 _PoliciesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[CASES]...", help="Choose matmul, windows or batches; default: all."),
+    list[str] | None, typer.Argument(metavar="[CASES]...", help="Choose matmul, windows or batches; default: all.")
 ]
 
 

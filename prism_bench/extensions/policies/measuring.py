@@ -161,12 +161,10 @@ def _row(shape: Mapping[str, int], trials: Mapping[Any, Trial], seconds: Mapping
     by_casts = _error(trials["casts", *key])
     errors = {form: by_casts if form in HALVES else _error(trials[form, *key]) for form in FORMS}
     return CrossoverRow(
-        shape=shape,
-        seconds={form: seconds[form, *key] for form in FORMS},
+        shape=shape, seconds={form: seconds[form, *key] for form in FORMS},
         narrow=max(seconds["casts", *key] - seconds["f16", *key], 0.0),
-        widen=sum(seconds["widen", count] for count in _counts(shape)),
-        errors=errors,
-    )
+        widen=sum(seconds["widen", count] for count in _counts(shape)), errors=errors,
+    )  # fmt: skip
 
 
 def _error(trial: Trial) -> float:

@@ -66,16 +66,11 @@ def answers(
     issued = {PERSISTENT: 0, GRAPH: 1}
     return tuple(
         ChainAnswer(
-            stage,
-            row.form,
-            issued.get(row.form, launches.get(stage, 0)),
-            row.answer,
-            row.each,
-            row.error,
+            stage, row.form, issued.get(row.form, launches.get(stage, 0)), row.answer, row.each, row.error,
             best / row.answer.median if best and stage != EMPTY else None,
         )
         for stage, row in every
-    )
+    )  # fmt: skip
 
 
 def _rows(stage: str, case: Case, record: "LatencyRecord") -> "list[ItemTimes]":

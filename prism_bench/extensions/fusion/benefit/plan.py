@@ -53,9 +53,7 @@ def _named(case: Case, step: Launch | Zero) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if isinstance(case.spec.argument(name), Array)))
 
 
-def _moved(
-    case: Case, named: Sequence[tuple[str, ...]], own: Sequence[str], uses: Mapping[str, int]
-) -> Iterator[int]:
+def _moved(case: Case, named: Sequence[tuple[str, ...]], own: Sequence[str], uses: Mapping[str, int]) -> Iterator[int]:
     """Yield the bytes of each step."""
     written: set[str] = set()
     arrays = {array.name: array for array in case.spec.arrays}

@@ -74,14 +74,10 @@ def figures(seen: Seen, least_time: Figure) -> dict[str, Figure]:
     """Return all figures of a stage; `least_time` is that of the chain's compulsory bytes."""
     times = {clock: seen.timed(clock).figure for clock in (*CLOCKS, "launch_time")}
     return {
-        **times,
-        "gaps": _gaps(seen, times),
-        **_emulated(seen),
+        **times, "gaps": _gaps(seen, times), **_emulated(seen),
         **{name: _counted(seen, name) for name in ("dram_bytes", "dram_share", "tensor_share")},
-        "energy": _energy(seen),
-        "error": _error(seen),
-        "floor": least_time,
-    }
+        "energy": _energy(seen), "error": _error(seen), "floor": least_time,
+    }  # fmt: skip
 
 
 def _gaps(seen: Seen, times: Mapping[str, Figure]) -> Figure:

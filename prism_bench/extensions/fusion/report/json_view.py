@@ -26,9 +26,6 @@ class FusionJson(TypedDict):
 def fusion_json(ledgers: Sequence[ChainLedger], table: Sequence[ComparedRow], sources: Sources) -> FusionJson:
     """Return the ledgers and the plan's table as plain values."""
     return {
-        "source": heading(sources),
-        "prices": asdict(sources.prices()),
-        "chains": [asdict(one) for one in ledgers],
-        "published": {"source": source(), "rows": [asdict(one) for one in table]},
-        "rule": asdict(pass_rule()),
-    }
+        "source": heading(sources), "prices": asdict(sources.prices()), "chains": [asdict(one) for one in ledgers],
+        "published": {"source": source(), "rows": [asdict(one) for one in table]}, "rule": asdict(pass_rule()),
+    }  # fmt: skip

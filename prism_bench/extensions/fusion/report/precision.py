@@ -60,11 +60,7 @@ def precision_json(selection: PrecisionChoice) -> PrecisionJson:
     """Return the selection as plain values; `chosen` is a precision's name or None."""
     chosen = selection.chosen
     return {
-        "program": selection.program,
-        "workload": selection.workload,
-        "within": selection.within,
-        "sample": selection.sample,
-        "basis": selection.basis,
-        "tried": [asdict(one) for one in selection.tried],
+        "program": selection.program, "workload": selection.workload, "within": selection.within,
+        "sample": selection.sample, "basis": selection.basis, "tried": [asdict(one) for one in selection.tried],
         "chosen": chosen.precision if chosen else None,
-    }
+    }  # fmt: skip
