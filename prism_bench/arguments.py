@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from prism_bench.domain import Domain
 from prism_bench.errors import SpecError
@@ -14,26 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Array:
-    """Device buffer. `shape` names axes (or holds numbers), separated by blanks: `"rows cols"`, `"1"`."""
+    """Device buffer. `shape` names axes (or holds numbers), separated by blanks: `"rows cols"`, `"1"`.
+
+    The kernel `reads` it, `writes` it as an output, or has it as working memory (`scratch`).
+    """
 
     name: str
     shape: str
     dtype: str = "float32"
-
-    @property
-    def reads(self) -> bool:
-        """Whether the kernel reads it."""
-        return False
-
-    @property
-    def writes(self) -> bool:
-        """Whether it is an output."""
-        return False
-
-    @property
-    def scratch(self) -> bool:
-        """Whether it is working memory."""
-        return False
+    reads: ClassVar[bool] = False
+    writes: ClassVar[bool] = False
+    scratch: ClassVar[bool] = False
 
     @property
     def values(self) -> Domain | None:
@@ -70,10 +61,7 @@ class FilledArray(Array):
 
     fill: Fill = field(default_factory=normal)
     domain: Domain | None = None
-
-    @property
-    def reads(self) -> bool:
-        return True
+    reads: ClassVar[bool] = True
 
     @property
     def values(self) -> Domain | None:
@@ -90,27 +78,21 @@ class In(FilledArray):
 class Out(Array):
     """Buffer of which the kernel writes every element, whatever it held before."""
 
-    @property
-    def writes(self) -> bool:
-        return True
+    writes: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
 class InOut(FilledArray):
     """Buffer that the kernel reads and writes in place."""
 
-    @property
-    def writes(self) -> bool:
-        return True
+    writes: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
 class Scratch(Array):
     """Working memory: zero when the case is prepared, kept between launches, not counted among the compulsory bytes."""
 
-    @property
-    def scratch(self) -> bool:
-        return True
+    scratch: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
