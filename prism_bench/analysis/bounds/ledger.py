@@ -126,29 +126,23 @@ class _Joined:
             self._launching if chosen is None else self._launching & (self._brought(chosen) if calls is None else calls)
         )
         gaps, span, busy = self._gaps(chosen)
+        copies = self._work.kind[self._transfers] == COPY
+        mine: Mask = self._work.kind == KERNEL
+        if chosen is not None:
+            mine &= chosen
+            copies &= chosen[self._transfers]
         return LedgerRow(
             name=name,
             kernels=int((kinds == KERNEL).sum()),
             launch_calls=int(launching.sum()),
             copies=int((kinds == COPY).sum()),
             sets=int((kinds == SET).sum()),
-            copied_bytes=self._copied(chosen),
-            kernel_seconds=self._kernel_time(chosen) * _SECOND,
+            copied_bytes=int(self._work.bytes[copies].sum()),
+            kernel_seconds=float(self._work.length.sum(where=mine, dtype=np.int64)) * _SECOND,
             span=span,
             busy=busy,
             gaps=gaps,
         )
-
-    def _copied(self, chosen: Mask | None) -> int:
-        copies = self._work.kind[self._transfers] == COPY
-        mine = copies if chosen is None else copies & chosen[self._transfers]
-        return int(self._work.bytes[mine].sum())
-
-    def _kernel_time(self, chosen: Mask | None) -> float:
-        mine: Mask = self._work.kind == KERNEL
-        if chosen is not None:
-            mine &= chosen
-        return float(self._work.length.sum(where=mine, dtype=np.int64))
 
     def _brought(self, chosen: Mask) -> Mask:
         mask = np.zeros(len(self._calls) + 1, bool)

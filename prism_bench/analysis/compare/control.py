@@ -55,11 +55,9 @@ class Fit:
         ratio = self.factor + self.offset * inverse
         own, both, other = self.covariance
         variance = own + 2 * inverse * both + inverse**2 * other
-        return (
-            MachineShift(log(ratio), hypot(sqrt(max(variance, 0.0)) / ratio, self.scatter))
-            if ratio > 0
-            else MachineShift()
-        )
+        if ratio <= 0:
+            return MachineShift()
+        return MachineShift(log(ratio), hypot(sqrt(max(variance, 0.0)) / ratio, self.scatter))
 
 
 @dataclass(frozen=True)
@@ -167,7 +165,7 @@ def _scatter(left: Floats, errors: Floats, quantiles: Floats) -> float:
 def with_changed(control: Control, changed: tuple[str, ...]) -> Control:
     """Return the control with those of its cases that differ after all was divided and widened."""
     chance = float(bdtrc(len(changed) - 1, control.cases, BY_CHANCE)) if changed else 1.0
-    return Control(control.cases, changed, chance, control.shift, control.widening, control.fit)
+    return replace(control, changed=changed, chance=chance)
 
 
 def shift_words(control: Control) -> str | None:
@@ -183,7 +181,13 @@ def shift_words(control: Control) -> str | None:
 
 def control_findings(control: Control, software: str | None) -> list[Finding]:
     """Return the findings of a control: an excess, and a shift, which is bad where other software made code slower."""
-    found = [_failed(control)] if control.excess and not software else []
+    found: list[Finding] = []
+    if control.excess and not software:
+        message = (
+            f"{len(control.changed)} of {control.cases} cases of identical machine code have times that differ beyond "
+            f"chance (median ratio {control.shift:.3f}): the machine changed between the sides"
+        )
+        found.append(Finding("untrusted", "control", None, message))
     words = shift_words(control)
     if words:
         slower = control.shift > 1 + LEAST_SLOWER
@@ -191,11 +195,3 @@ def control_findings(control: Control, software: str | None) -> list[Finding]:
         message = f"{control.cases} cases of identical machine code have in common {words}: {why}; it is divided out"
         found.append(Finding("bad" if software and slower else "note", "shift", None, message, ratio=control.shift))
     return found
-
-
-def _failed(control: Control) -> Finding:
-    message = (
-        f"{len(control.changed)} of {control.cases} cases of identical machine code have times that differ beyond "
-        f"chance (median ratio {control.shift:.3f}): the machine changed between the sides"
-    )
-    return Finding("untrusted", "control", None, message)

@@ -90,14 +90,10 @@ def shifts(steps: Iterable[Step]) -> list[Shift]:
     """Return the steps put together, in the order of their first ones."""
     found: dict[tuple[str, str, str, bool, str, str], list[Step]] = {}
     for step in steps:
-        found.setdefault(_identity(step), []).append(step)
+        words = "" if step.cause.kind == "clock" else step.cause.words  # every case has its own reading of the clock
+        identity = step.key.machine, step.key.backend, step.record, step.worse, step.cause.kind, words
+        found.setdefault(identity, []).append(step)
     return [Shift(tuple(together)) for together in found.values()]
-
-
-def _identity(step: Step) -> tuple[str, str, str, bool, str, str]:
-    """Return what steps of one shift have in common. Every case has its own reading of the clock."""
-    words = "" if step.cause.kind == "clock" else step.cause.words
-    return step.key.machine, step.key.backend, step.record, step.worse, step.cause.kind, words
 
 
 def findings(found: Sequence[Shift], recent: int = RECENT) -> list[Finding]:
