@@ -12,12 +12,33 @@ from prism_bench.backends.cuda.torch_trace import Operators, operators_of
         (("_softmax",), True),
         (("_scaled_dot_product_flash_attention",), True),
         (("native_layer_norm",), True),
-        (("mul", "sum"), False),
+        (("addmv",), True),
+        (("mul", "sum", "dot"), False),
         ((), False),
     ],
 )
 def test_products_norms_and_attention_gain_by_autotuning(names, gains):
     assert (gains, len(names)) == (Operators(names).gains_by_autotuning, Operators(names).calls)
+
+
+def test_products_without_tensor_cores_are_not_autotuned():
+    assert not Operators(("mm", "_softmax"), without_tensor_cores=True).gains_by_autotuning
+
+
+@pytest.mark.parametrize(("dtype", "tf32", "gains"), [
+    ("float16", False, True), ("bfloat16", False, True), ("float32", False, False), ("float32", True, True),
+    ("float64", True, False),
+])  # fmt: skip
+def test_the_operands_and_the_flag_decide_whether_tensor_cores_are_used(dtype, tf32, gains):
+    torch = pytest.importorskip("torch")
+    x, flags = torch.ones(4, 4, dtype=getattr(torch, dtype)), torch.backends.cuda.matmul
+    before = flags.allow_tf32
+    flags.allow_tf32 = tf32
+    try:
+        assert gains == operators_of(torch, lambda: torch.softmax(x @ x, -1)).gains_by_autotuning
+    finally:
+        flags.allow_tf32 = before
+    assert operators_of(torch, lambda: torch.softmax(x, -1)).gains_by_autotuning
 
 
 def test_views_and_allocations_are_no_operators():
