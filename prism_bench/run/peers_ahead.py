@@ -12,7 +12,7 @@ from prism_bench.workers.process import WorkerDied
 
 WORKER = "prism_bench.run.peers_worker"
 MOST_PROCESSES = 12
-WORTH_A_PROCESS = 4  # tasks: one takes a second or more, as does a start
+WORTH_A_PROCESS = 2  # tasks: each takes seconds, as does a start
 SECONDS = 120.0  # for one form; what takes longer is compiled again where it is timed, and reported there
 _AUTOTUNED, _COMPILED = "autotuned", "compiled"
 

@@ -41,7 +41,7 @@ def test_without_torch_there_is_nothing_to_compile(monkeypatch):
     assert [] == ahead_tasks([with_peers("S1", torch=lambda torch, x: x)])
 
 
-@pytest.mark.parametrize(("cores", "tasks", "processes"), [(16, 100, 12), (8, 100, 6), (1, 9, 1), (16, 5, 2)])
+@pytest.mark.parametrize(("cores", "tasks", "processes"), [(16, 100, 12), (8, 100, 6), (1, 9, 1), (16, 5, 3)])
 def test_as_many_processes_as_there_are_cores_or_work_for(monkeypatch, cores, tasks, processes):
     started = []
 
