@@ -27,9 +27,9 @@ def headline_view(rows: Sequence[HeadlineRow]) -> list[RenderableType]:
 
 def _table(rows: Sequence[HeadlineRow]) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
-    for title in ("against peers", ""):
+    for title in ("labels", "against peers"):
         grid.add_column(title, no_wrap=True)
-    for title in ("cases", "mean", "below 1.00"):
+    for title in ("cases", "mean", "below 1"):
         grid.add_column(title, justify="right", no_wrap=True)
     grid.add_column("worst", overflow="fold")
     before = None
