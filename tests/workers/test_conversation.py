@@ -41,3 +41,11 @@ def test_one_that_is_ended_before_it_starts_answers_nothing():
         talk.interrupt()
         with pytest.raises(WorkerDied):
             talk.ask(TASK, 20.0)
+
+
+def test_a_peer_that_ended_the_worker_is_avoided_once(talk):
+    death = WorkerDied(TASK, "crashed", "the process ended")
+    assert not talk.avoid(death)
+    death.peer = "torch"
+    assert [True, False] == [talk.avoid(death), talk.avoid(death)]
+    assert {TASK: {"torch": "it crashed: the process ended"}} == talk._order["avoid"]

@@ -56,3 +56,43 @@ def test_a_worker_has_its_variables_and_imports_what_this_process_does(worker):
     (event,) = work({}, 20.0, worker(text, variables={"WHO": "them"}))
     assert {"who": "them"} == event["facts"]
     assert "WHO" not in environment()
+
+
+PEER = """
+import json
+def say(**event): print(json.dumps(event), flush=True)
+say(begin="a")
+say(peer="torch", within=1.0)
+"""
+
+
+def death(worker, text, timeout=20.0):
+    with pytest.raises(WorkerDied) as died:
+        list(work({}, timeout, worker(PEER + text)))
+    return died.value
+
+
+def test_a_peer_has_a_limit_of_its_own(worker):
+    died = death(worker, "sys.stdin.read()")
+    assert ("a", "torch", "timed out") == (died.task, died.peer, died.status)
+    assert "no answer within 1 s, so its process was ended" == died.peer_reason
+
+
+def test_a_limit_of_a_peer_is_never_longer_than_that_of_its_case(worker):
+    died = death(worker, "say(peer='torch', within=500.0)\nsys.stdin.read()", timeout=0.5)
+    assert ("timed out", "torch") == (died.status, died.peer)
+
+
+def test_a_peer_that_ends_its_worker_is_named(worker):
+    died = death(worker, "sys.exit(3)")
+    assert ("torch", "it crashed: the process ended (exit status 3)") == (died.peer, died.peer_reason)
+
+
+def test_a_worker_reports_that_a_peer_makes_it_end(worker):
+    died = death(worker, "say(spoiled='it leaks')\nsys.stdin.read()")
+    assert ("a", "torch", "failed", "it leaks") == (died.task, died.peer, died.status, died.peer_reason)
+
+
+def test_after_the_last_peer_the_case_itself_is_to_blame(worker):
+    died = death(worker, "say(peer='')\nsys.exit(3)")
+    assert ("a", None) == (died.task, died.peer)
