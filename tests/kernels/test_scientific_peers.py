@@ -285,3 +285,19 @@ def test_libraries_that_prepare_allocate_nothing_in_a_spec_s_own_call() -> None:
     direct = {"torch", "cupy", "liger", "flash_attn", "flashinfer", "quack", "nvmath"}
     assert [] == [(kernel, name) for kernel, name, peer in PEERS
                   if peer.library.name not in direct and not peer.prepares]  # fmt: skip
+
+
+def test_distances_by_cuvs_are_infinite_from_a_point_to_itself(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    distance: Any = ModuleType("cuvs.distance")
+
+    def pairwise_distance(x: Any, y: Any, out: Any, metric: str, resources: Any) -> None:
+        out[...] = np.abs(x[:, None] - y[None]).max(axis=2)
+
+    distance.pairwise_distance = pairwise_distance
+    cupy.fill_diagonal, cupy.concatenate = np.fill_diagonal, np.concatenate
+    monkeypatch.setitem(sys.modules, "cuvs.distance", distance)
+    common = SimpleNamespace(Resources=lambda stream: None)
+    monkeypatch.setitem(sys.modules, "cuvs.common", common)  # pyright: ignore[reportArgumentType] - a stand-in
+    peers = included("cuvs_peers")
+    points = peers.joined(np.array([0.0, 1.0]), np.array([[5.0, 0.0], [5.0, 3.0]]))
+    assert [[np.inf, 3.0], [3.0, np.inf]] == peers.pairwise_distances(None, points)().tolist()
