@@ -109,8 +109,7 @@ def torch_halves_relu(
 
 
 def torch_conv_relu(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: int, padding: int) -> Any:
-    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        y = torch.nn.functional.conv2d(x[None, None], taps[None, None], stride=stride, padding=padding)
+    y = torch.nn.functional.conv2d(x[None, None], taps[None, None], stride=stride, padding=padding)
     return torch.relu_(y)[0, 0]
 
 

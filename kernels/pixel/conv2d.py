@@ -66,8 +66,7 @@ def along_both(
 
 
 def torch_conv2d(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: int, padding: int) -> Any:
-    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        return torch.nn.functional.conv2d(x[None, None], taps[None, None], stride=stride, padding=padding)[0, 0]
+    return torch.nn.functional.conv2d(x[None, None], taps[None, None], stride=stride, padding=padding)[0, 0]
 
 
 def cupy_correlate(cupy: ModuleType, x: AnyArray, taps: AnyArray, k: int, stride: int, padding: int) -> Any:
