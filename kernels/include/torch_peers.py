@@ -1,4 +1,4 @@
-"""Forms of a PyTorch peer that a spec names: with TF32 operands. It asks for what the peer asks for."""
+"""Forms of a PyTorch peer that a spec names: with TF32 operands, and as a CUDA graph."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -33,3 +33,17 @@ def tf32_allowed(torch: ModuleType) -> Generator[None]:
         yield
     finally:
         products.allow_tf32 = before
+
+
+def as_graph(torch: ModuleType, call: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a replay of the call as one CUDA graph, for calls of more launches than a stream takes at a time."""
+    call()
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+    with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
+        result = call()
+
+    def replay() -> Any:
+        graph.replay()
+        return result
+
+    return replay

@@ -25,7 +25,7 @@ def by_bit(psi: AnyArray, qubit: int) -> AnyArray:
 
 
 def custatevec_gate(custatevec: ModuleType, psi: AnyArray, qubit: int) -> Any:
-    return custatevec_peers.Register(custatevec, psi.copy()).permuted((1, 0), None, qubit)
+    return custatevec_peers.gate(custatevec, psi, [[0, 1], [1, 0]], (qubit,))
 
 
 spec = KernelSpec(

@@ -41,6 +41,15 @@ def reference(psi: AnyArray, qubit: int, phi: float, xp: ArrayModule) -> AnyArra
 
 
 def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
+    """In real numbers, which the compiler makes one kernel of."""
+    view = psi.view(-1, 2, 1 << qubit, 2)
+    x, y = view[:, 1, :, 0], view[:, 1, :, 1]
+    cosine, sine = math.cos(phi), math.sin(phi)
+    turned = torch.stack((cosine * x - sine * y, sine * x + cosine * y), dim=-1)
+    return torch.stack((view[:, 0], turned), dim=1)
+
+
+def torch_complex(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
     turned = psi.clone()
     upper = torch.view_as_complex(turned).view(-1, 2, 1 << qubit)[:, 1]
     upper *= complex(math.cos(phi), math.sin(phi))
@@ -48,8 +57,11 @@ def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
 
 
 def custatevec_gate(custatevec: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
-    diagonal = (1, complex(math.cos(phi), math.sin(phi)))
-    return custatevec_peers.Register(custatevec, psi.copy()).permuted((0, 1), diagonal, qubit)
+    """The factor, as a gate on another qubit that this one controls: half of the state moves."""
+    factor, other = complex(math.cos(phi), math.sin(phi)), 0 if qubit else 1
+    if len(psi) == 2:
+        return custatevec_peers.gate(custatevec, psi, np.diag((1, factor)), (qubit,))
+    return custatevec_peers.gate(custatevec, psi, factor * np.eye(2), (other,), (qubit,))
 
 
 def plus(phi: float) -> Golden:
@@ -85,6 +97,7 @@ spec = KernelSpec(
     tolerance=elementwise(),
     peers={
         "torch": Peer(torch_gate, work="writes the whole state to another place; half of it changes"),
+        "torch_complex": Peer(torch_complex, work="writes the whole state to another place; half of it changes"),
         "custatevec": Peer(custatevec_gate, prepares=True, work="in place, on its own copy of the state"),
     },
     flops=lambda states: 3 * states,

@@ -151,9 +151,10 @@ def torch_product(torch: ModuleType, history: AnyArray, phi: AnyArray, intercept
     The last row and column of that matrix hold the intercept. Each round doubles the steps that the rows reach.
     """
     lags = len(phi)
-    step = torch.zeros((lags + 1, lags + 1), device=phi.device)
-    step[0, :lags], step[0, lags], step[lags, lags] = phi, intercept, 1
-    step[1:lags, : lags - 1] = torch.eye(lags - 1, device=phi.device)
+    pad, device = torch.nn.functional.pad, phi.device
+    first = torch.cat((phi, torch.full((1,), intercept, device=device)))
+    shifts = pad(torch.eye(lags, device=device), (0, 1))[: lags - 1]
+    step = torch.cat((first[None], shifts, pad(torch.ones((1, 1), device=device), (lags, 0))))
     rows = step[:1]
     while len(rows) < horizon:
         rows, step = torch.cat((rows, rows @ step)), step @ step

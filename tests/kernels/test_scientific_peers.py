@@ -1,4 +1,4 @@
-"""Set-ups of peers by CUB, cuStateVec, cuCIM, cuVS and XLA, with stand-ins for the libraries and for CuPy."""
+"""Set-ups of peers by CUB, cuStateVec, cuVS and XLA, with stand-ins for the libraries and for CuPy."""
 
 import importlib
 import os
@@ -57,7 +57,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
     stream = SimpleNamespace(ptr=7, synchronize=lambda: None)
     stand_in.made, stand_in.empty, stand_in.empty_like = made, empty, np.empty_like
-    stand_in.arange, stand_in.ones, stand_in.RawKernel, stand_in.from_dlpack = np.arange, np.ones, Kernel, np.asarray
+    stand_in.arange, stand_in.RawKernel, stand_in.from_dlpack = np.arange, Kernel, np.asarray
     device = SimpleNamespace(get_cublas_handle=lambda: 1)
     stand_in.cuda = SimpleNamespace(get_current_stream=lambda: stream, device=device)
     monkeypatch.setitem(sys.modules, "cupy", stand_in)
@@ -194,16 +194,6 @@ def test_neighbours_are_indexed_once_and_searched_by_every_call(cupy: Any, monke
     assert ["build chebyshev on stream 7"] == log
     assert [[3.0] * 6, [[1, 2, 3]] * 6] == [part.tolist() for part in call()]
     assert ["build chebyshev on stream 7", "search"] == log
-
-
-def test_cucim_gets_a_footprint_that_was_made_before(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    filters: Any = ModuleType("cucim.skimage.filters.rank")
-    filters.entropy = lambda image, footprint: (image, footprint)
-    monkeypatch.setitem(sys.modules, "cucim.skimage.filters.rank", filters)
-    image = np.zeros((4, 4), "uint8")
-    call = SPECS["pixel_entropy:bytes"].peer("cucim").call(None, image, 3)
-    assert (image is call()[0], (3, 3)) == (True, call()[1].shape)
-    assert call()[1] is call()[1]
 
 
 class Xla:

@@ -114,8 +114,8 @@ class CudaPeer(Runnable):
     def arrays(self, names: Iterable[str]) -> dict[str, Any]:
         self._cupy.cuda.runtime.deviceSynchronize()
         results = self._result if isinstance(self._result, tuple) else (self._result,)
-        outputs = [output.name for output in self.case.spec.outputs]
-        return {name: self._cupy.asarray(result) for name, result in zip(outputs, results, strict=False)}
+        pairs = zip(self.case.spec.outputs, results, strict=False)
+        return {output.name: _as_held(self._cupy.asarray(result), output.dtype) for output, result in pairs}
 
     def timers(self) -> TimerFactories:
         """Count what one call enqueues, then offer the clocks."""
@@ -199,6 +199,11 @@ class CudaPeer(Runnable):
             torch.cuda.set_stream(torch_stream(self._harness.stream))
             torch.set_grad_enabled(False)
         return import_module(self._library.module)
+
+
+def _as_held(result: Any, dtype: str) -> Any:
+    """Return the result as the kernel's output would hold it: float64 of a library is rounded to float32."""
+    return result.astype(dtype) if (str(result.dtype), str(dtype)) == ("float64", "float32") else result
 
 
 def _closed() -> object:
