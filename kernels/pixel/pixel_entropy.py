@@ -127,7 +127,7 @@ spec = KernelSpec(
     reference=entropies,
     tolerance=absolute(1e-5),
     looked_at={
-        "cucim": "its rank filter `entropy` reflects the image at borders, which clip windows, and waits for the device",
+        "cucim": "its rank filter `entropy` reflects the image at borders, which clip windows; it waits for the device",
     },
     flops=lambda rows, cols, window, bins: 2 * rows * cols * min(bins, window**2),
     workloads={
