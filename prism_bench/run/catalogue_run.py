@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from threading import Event, Thread
 
 from prism_bench import interrupts
 from prism_bench.case import Case, edges_task
@@ -17,7 +16,7 @@ from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import side_by_side, worth
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import peers_without_time
-from prism_bench.run.peers_ahead import ahead_tasks, compile_peers
+from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks
 from prism_bench.run.places import HERE
 from prism_bench.run.record_builder import RunClock, RunSpan, combined, record_order, seconds_of
 from prism_bench.run.session import result_of
@@ -146,27 +145,14 @@ class Run(TaskDriver):
     def _peers_compiling(self, cases: list[Case]) -> Generator[None]:
         """Let several processes compile the peers of the cases during the `with` block; at its end, wait for the rest.
 
-        Peers are neither verified nor timed within. An error there ends the compilation with the next event.
+        Peers are neither verified nor timed within.
         """
-        ended = Event()
-        tasks = ahead_tasks(cases)
         order = self._order_for(0, [], timed=False, verifies=False)
-
-        def compile_all() -> None:
-            for _ in compile_peers(order, tasks) if tasks else ():
-                if ended.is_set():
-                    break
-
-        compiling = Thread(target=compile_all, daemon=True)
-        compiling.start()
-        try:
+        with PeerCompilation(order, ahead_tasks(cases)) as compilation:
             yield
-            if compiling.is_alive():
-                self._report(Progress(0, self._done, self._total, "compiling peers"))
             with self.stage(COMPILING):
-                compiling.join()
-        finally:
-            ended.set()
+                for done, total, task in compilation.rest():
+                    self._report(Progress(0, done, total, f"compiling {task}"))
 
     def _work(self, process: int, tasks: list[str], timed: bool, verifies: bool = True) -> None:
         """Send the tasks to one process, or to several where nothing is timed."""

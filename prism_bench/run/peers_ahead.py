@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from threading import Event, Thread
+from typing import Self
 
 from prism_bench.case import Case
 from prism_bench.libraries import LIBRARIES
@@ -14,6 +16,7 @@ WORKER = "prism_bench.run.peers_worker"
 MOST_PROCESSES = 12
 WORTH_A_PROCESS = 2  # tasks: each takes seconds, as does a start
 SECONDS = 120.0  # for one form; what takes longer is compiled again where it is timed, and reported there
+LOOK_SECONDS = 0.5
 _AUTOTUNED, _COMPILED = "autotuned", "compiled"
 
 
@@ -33,6 +36,36 @@ def compile_peers(order: Mapping[str, object], tasks: Sequence[str]) -> Iterator
     for event in side_by_side(order, tasks, processes, SECONDS, worker_of(WORKER)):
         if not isinstance(event, WorkerDied) and "begin" in event:
             yield event["begin"]
+
+
+class PeerCompilation:
+    """The compilation of these tasks in the background of a `with` block, which ends what is left at its own end."""
+
+    def __init__(self, order: Mapping[str, object], tasks: Sequence[str]) -> None:
+        self._order, self._tasks = order, tasks
+        self._begun: list[str] = []
+        self._ended = Event()
+        self._thread = Thread(target=self._compile, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ended.set()
+
+    def rest(self) -> Iterator[tuple[int, int, str]]:
+        """Wait for the end; meanwhile yield how many tasks are done, of how many, and which began last."""
+        while self._thread.is_alive():
+            if self._begun:
+                yield len(self._begun) - 1, len(self._tasks), self._begun[-1]
+            self._thread.join(LOOK_SECONDS)
+
+    def _compile(self) -> None:
+        for task in compile_peers(self._order, self._tasks) if self._tasks else ():
+            self._begun.append(task)
+            if self._ended.is_set():
+                return
 
 
 def task_parts(task: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Compiled peers made ahead: what is compiled, in which order, and that nothing that fails there costs a case."""
 
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
@@ -9,7 +10,7 @@ from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.run import catalogue_run, peers_ahead
 from prism_bench.run.catalogue_run import Run
-from prism_bench.run.peers_ahead import ahead_tasks, compile_peers, task_parts
+from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks, compile_peers, task_parts
 from prism_bench.run.peers_worker import compile_case
 from prism_bench.run.settings import Settings
 from prism_bench.workers.process import WorkerDied
@@ -59,24 +60,55 @@ def test_as_many_processes_as_there_are_cores_or_work_for(monkeypatch, cores, ta
     assert [(processes, 120.0, "prism_bench.run.peers_worker")] == started
 
 
-def driven(monkeypatch, timed=True, backend="cuda", **settings):
-    """The tasks that a run compiles ahead, and the progress that it reports."""
-    compiled, seen = [], []
-    monkeypatch.setattr(catalogue_run, "ahead_tasks", lambda cases: [f"compiled {case.task}" for case in cases])
-    monkeypatch.setattr(catalogue_run, "compile_peers", lambda order, tasks: compiled.extend(tasks) or iter(tasks))
-    monkeypatch.setattr(Run, "_work", lambda self, *arguments, **named: None)
-    Run(CATALOGUE, backend, Settings(**settings), seen.append).measure([CASE], timed)
-    return compiled, [(event.done, event.total, event.task) for event in seen]
+@pytest.fixture
+def driven(monkeypatch):
+    """The tasks that a run compiles ahead, and the progress that it reports once nothing else is left to do."""
+
+    def drive(timed=True, backend="cuda", **settings):
+        compiled, seen, at_work = [], [], Event()
+
+        def compile_peers(order, tasks):
+            compiled.extend(tasks)
+            yield from tasks
+            at_work.wait()
+
+        def report(event):
+            seen.append((event.done, event.total, event.task))
+            at_work.set()
+
+        monkeypatch.setattr(peers_ahead, "compile_peers", compile_peers)
+        monkeypatch.setattr(catalogue_run, "ahead_tasks", lambda cases: [f"compiled {case.task}" for case in cases])
+        monkeypatch.setattr(Run, "_work", lambda self, *arguments, **named: None)
+        Run(CATALOGUE, backend, Settings(**settings), report).measure([CASE], timed)
+        return compiled, seen
+
+    return drive
 
 
-def test_a_run_compiles_before_anything_else_and_reports_it(monkeypatch):
+def test_a_run_waits_for_the_compilation_before_it_times_and_reports_how_far_it_is(driven):
     task = f"compiled {CASE.task}"
-    assert ([task], [(0, 1, f"compiling {task}")]) == driven(monkeypatch)
+    assert ([task], [(0, 1, f"compiling {task}")]) == driven()
 
 
 @pytest.mark.parametrize("given", [{"peers": False}, {"timed": False}, {"backend": "null"}], ids=str)
-def test_who_times_no_peers_compiles_none(monkeypatch, given):
-    assert ([], []) == driven(monkeypatch, **given)
+def test_who_times_no_peers_compiles_none(driven, given):
+    assert ([], []) == driven(**given)
+
+
+def test_an_error_meanwhile_ends_the_compilation(monkeypatch):
+    asked, told = [], Event()
+
+    def compile_peers(order, tasks):
+        for task in tasks:
+            asked.append(task)
+            yield task
+            told.wait()
+
+    monkeypatch.setattr(peers_ahead, "compile_peers", compile_peers)
+    with pytest.raises(KeyboardInterrupt), PeerCompilation({}, ["compiled a", "compiled b", "compiled c"]):
+        raise KeyboardInterrupt
+    told.set()
+    assert len(asked) < 3
 
 
 class Compiling(NumpyBackend):
