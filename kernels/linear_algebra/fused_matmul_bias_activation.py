@@ -3,6 +3,7 @@
 Operands in float32 on the FMA units, in float16, TF32, bfloat16 or e4m3 on tensor cores; all else in float32.
 """
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +11,9 @@ from prism_bench import Workload
 from prism_bench.array_types import AnyArray
 from prism_bench.extensions.fusion import ByHand, FusionProgram, Input, Map, Product, fuse, names
 from prism_bench.extensions.fusion.functions import activation
+from prism_bench.peer import Peer
+
+from ..include import lt_products
 
 # Limited by the FMA units; operands of half, bfloat16 and TF32 by the tensor pipe, through warpgroup instructions on
 # compute capability 9.0, where mma.sync is slower. `float8` goes through mma.sync.
@@ -23,6 +27,15 @@ def torch_linear(torch: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, ac
     }  # fmt: skip
     return functions[activation](torch.addmm(bias.to(x.dtype), x, w))
 
+
+def nvmath_linear(nvmath: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, activation: str) -> Any:
+    epilogue = EPILOGUES.get(activation)
+    if epilogue is None:
+        raise ValueError(f"cuBLASLt has no epilogue for {activation}")
+    return lt_products.product(nvmath, x, w, bias, lt_products.Form(epilogue=epilogue))
+
+
+EPILOGUES: Mapping[str, lt_products.Epilogue] = {"identity": "", "relu": "relu", "gelu": "gelu"}
 
 program = FusionProgram(
     inputs=(Input("x", "batch inputs"), Input("w", "inputs outputs"), Input("bias", "outputs")),
@@ -45,7 +58,10 @@ program = FusionProgram(
         *(Workload(batch=130, inputs=9, outputs=o, tile="Large") for o in (257, 260)),
         Workload(batch=129, inputs=9, outputs=132, tile="Medium"),
     ),
-    peers={"torch": torch_linear},
+    peers={
+        "torch": torch_linear,
+        "nvmath": Peer(nvmath_linear, prepares=True, work="its GELU is the tanh form, up to 5e-4 away"),
+    },
     within=1e-3,
     by_hand=ByHand(
         "fused_matmul_bias_activation<{tile}, {width}, {activation}>",

@@ -42,7 +42,7 @@ def _said(spec: KernelSpec, catalogue: Catalogue) -> dict[str, object]:
         "derived": list(spec.derived),
         "rules": [rule.text for rule in spec.rules],
         "reference": " ".join(signature(spec.reference).parameters),
-        "peers": [f"{name}({', '.join(signature(peer).parameters)})" for name, peer in spec.peers.items()],
+        "peers": [f"{name}({', '.join(signature(spec.peer(name).call).parameters)})" for name in spec.peers],
         "budgets": [f"{one.label} {one.metric} {one.at_least}" for one in spec.budgets],
         "variants": {name: one.meaning for name, one in spec.variants.items()},
         "chains": repr(spec.chains),
