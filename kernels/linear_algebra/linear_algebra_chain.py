@@ -33,6 +33,7 @@ from prism_bench import (
 )
 from prism_bench.array_types import AnyArray
 from prism_bench.case import Device
+from prism_bench.peer import Peer
 
 from ..include.gemm_tile import TILE_RULE, TILES, on_tiles
 from ..include.loss_launches import (
@@ -47,6 +48,7 @@ from ..include.loss_steps import gradient_size, reference, step_size, total_size
 from ..include.row_products import row_blocks, row_template
 from ..include.row_sums import MOST_BLOCKS
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
+from ..include.xla_peers import by_xla
 
 # The FMA rate limits it in FP32; on the tensor cores the product and the rest of the traffic take similar times.
 # Separate launches move six times the bytes of the fused form, which matters in half precision. The best of PyTorch's
@@ -198,7 +200,20 @@ def torch_chain(
     return gradient, steps, steps.sum()
 
 
-PEERS = {"torch": torch_chain}
+def jax_chain(
+    jax: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, label: AnyArray, direction: AnyArray, before: AnyArray,
+    activation: str, alpha: float, beta: AnyArray, rows: int,
+) -> Any:  # fmt: skip
+    """The same for XLA to fuse; products are summed in float32, those of float32 in full precision."""
+    numpy, precision = jax.numpy, jax.lax.Precision.HIGHEST
+    function = {"relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid, "tanh": numpy.tanh}[activation]
+    logits = function(numpy.matmul(x, w, precision=precision, preferred_element_type="float32") + bias)
+    gradient = (jax.nn.softmax(logits, axis=1) - jax.nn.one_hot(label, logits.shape[1])) / rows
+    steps = alpha * numpy.matmul(gradient, direction, precision=precision) + beta * before
+    return gradient, steps, steps.sum()
+
+
+PEERS = {"torch": torch_chain, "jax": Peer(by_xla(jax_chain), prepares=True)}
 
 
 def bytes_moved(element: int) -> Callable[..., Any]:
