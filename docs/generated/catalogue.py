@@ -71,7 +71,8 @@ def _kernel(spec: KernelSpec) -> str:
     facts = [
         ("source", f"{code(source)}, entry {code(spec.entry)}"),
         ("also known as", ", ".join(map(code, spec.aliases))),
-        ("peers", ", ".join(map(code, spec.peers))),
+        ("peers", "; ".join(_peer(spec, name) for name in spec.peers)),
+        ("no peers, though looked at", "; ".join(f"{code(name)} {why}" for name, why in spec.looked_at.items())),
         ("verified, not timed", f"{len(spec.edges)} edges, {len(spec.golden)} golden data"),
         ("budgets", "; ".join(_budget(budget) for budget in spec.budgets)),
         ("fused from", ", ".join(map(code, spec.replaces))),
@@ -87,6 +88,14 @@ def _kernel(spec: KernelSpec) -> str:
             table(("variant", "what differs"), [(code(name), one.meaning) for name, one in spec.variants.items()]),
         ]
     )
+
+
+def _peer(spec: KernelSpec, name: str) -> str:
+    """Return the peer's name, and in words whether it is a poor way or does other work than the kernel."""
+    peer = spec.peer(name)
+    remarks = [f"poor way: {peer.poor}" if peer.poor else None, peer.work]
+    words = ", ".join(filter(None, remarks))
+    return f"{code(name)} ({words})" if words else code(name)
 
 
 def _cases(spec: KernelSpec) -> list[tuple[str, ...]]:

@@ -26,6 +26,8 @@ def test_every_kernel_has_a_section_with_its_cases(written):
         page = written[f"reference/catalogue/{spec.family}.md"]
         assert f"## `{spec.name}` {{ #{spec.name} }}" in page
         assert all(f"`{name}`" in page for name in (*spec.variants, *spec.aliases, *spec.peers))
+        remarks = [remark for name in spec.peers for remark in (spec.peer(name).poor, spec.peer(name).work) if remark]
+        assert all(remark in page for remark in (*remarks, *spec.looked_at.values())), spec.name
         assert all(f"`{case.workload}`" in page for case in found.cases([spec.name]) if case.variant is None)
     assert set(found.kernels) == set(re.findall(r"\[`(\w+)`\]\(\w+\.md#", written[catalogue.PATH]))
 
