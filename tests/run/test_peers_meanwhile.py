@@ -19,7 +19,7 @@ def compiling(monkeypatch):
     monkeypatch.setattr(module, "ahead_tasks", lambda cases: [case.name for case in cases])
 
     def prepared(made):
-        monkeypatch.setattr(module, "compile_peers", lambda order, tasks: made(tasks))
+        monkeypatch.setattr("prism_bench.run.peers_ahead.compile_peers", lambda order, tasks: made(tasks))
         seen, catalogue = [], discover(TOYS)
         return module.Run(catalogue, "null", Settings(), seen.append), catalogue.cases(["triple"], ("S0",)), seen
 
@@ -42,7 +42,7 @@ def test_the_run_waits_for_peers_that_take_longer_than_the_edges(compiling):
         edges_done.set()
     assert ["triple[n=1000]"] == compiled
     assert {"compiling"} == run._spent.keys()
-    assert {"compiling peers"} >= {event.task for event in seen}
+    assert {"compiling the first"} >= {event.task for event in seen}
 
 
 def test_an_error_ends_the_compilation(compiling):
