@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Required, TypedDict
 
@@ -70,14 +71,9 @@ def attributed(
     expected = sum(end["launches"] + end.get("following", 0) for end in ends.values())
     if expected != len(ordered):
         raise ResultsError(f"the profiler counted {len(ordered)} launches without ranges; the cases have {expected}")
-    groups: dict[str, CaseLaunches] = {}
-    first = 0
-    for name, end in ends.items():
-        middle = first + end["launches"]
-        last = middle + end.get("following", 0)
-        groups[name] = ordered[first:middle], ordered[middle:last]
-        first = last
-    return groups
+    left = iter(ordered)
+    return {name: (list(islice(left, end["launches"])), list(islice(left, end.get("following", 0))))
+            for name, end in ends.items()}  # fmt: skip
 
 
 def launched(events: Sequence[ProfileEvent]) -> bool:

@@ -12,7 +12,7 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.emulator import refusal
 from prism_bench.case import Case, InputArray
 from prism_bench.catalogue import discover
-from prism_bench.tolerance import Comparison, Tolerance, compare
+from prism_bench.tolerance import Comparison, compare
 
 COLUMNS = (
     "kernel", "variant", "cases", "outputs", "elements", "largest_absolute", "largest_relative", "place", "verdict",
@@ -50,7 +50,9 @@ def differences(one: Backend, other: Backend, case: Case, seed: int = 0) -> list
     inputs = case.inputs(seed)
     ours, theirs = (_outputs(backend, case, inputs) for backend in (one, other))
     arrays = {name: array.on(np) for name, array in inputs.items()}
-    return [_difference(case, name, ours[name], theirs[name], arrays) for name in _compared(case)]
+    golden = case.golden and case.golden.expected  # golden data may leave some outputs out
+    names = list(golden or [output.name for output in case.spec.outputs])
+    return [_difference(case, name, ours[name], theirs[name], arrays) for name in names]
 
 
 def kernels(filters: Iterable[str] = ()) -> list[str]:
@@ -80,16 +82,11 @@ def recorded(backend: Backend, case: Case, entries: Iterable[dict[str, Any]]) ->
             inputs = case.inputs(entry["seed"])
             arrays = {name: array.on(np) for name, array in inputs.items()}
             ours = _outputs(backend, case, inputs)[entry["output"]]
-            difference = _difference(case, entry["output"], ours, _with(ours, entry), arrays)
+            theirs, place, value = ours.copy(), tuple(entry["place"]), float(entry["actual"])
+            if float(ours[place]) != value:  # else they are the same double: a record holds no more
+                theirs[place] = value
+            difference = _difference(case, entry["output"], ours, theirs, arrays)
             yield replace(difference, found=replace(difference.found, compared=1))
-
-
-def _with(ours: AnyArray, entry: dict[str, Any]) -> AnyArray:
-    """Return `ours` with the record's value in its place, unless they are the same double: a record holds no more."""
-    theirs, place, recorded_value = ours.copy(), tuple(entry["place"]), float(entry["actual"])
-    if float(ours[place]) != recorded_value:
-        theirs[place] = recorded_value
-    return theirs
 
 
 def split(cases: Iterable[Case]) -> tuple[list[Case], dict[str, str]]:
@@ -138,26 +135,16 @@ def _outputs(backend: Backend, case: Case, inputs: Mapping[str, InputArray]) -> 
         return {name: array.get() if hasattr(array, "get") else array.copy() for name, array in arrays.items()}
 
 
-def _compared(case: Case) -> list[str]:
-    """Return the names of the outputs that are compared: golden data may leave some out."""
-    golden = case.golden and case.golden.expected
-    return list(golden or [output.name for output in case.spec.outputs])
-
-
 def _difference(
     case: Case, name: str, actual: AnyArray, expected: AnyArray, arrays: Mapping[str, AnyArray]
 ) -> Difference:
     import scipy.special
 
     allowance = case.correctness.allowance(name, arrays, np, scipy.special)
-    doubled = _doubled(allowance.tolerance)
+    tolerance = allowance.tolerance
+    twice = {name: BOTH_MAY_ERR * getattr(tolerance, name) for name in ("relative", "ulps", "floor", "floor_of_peak")}
+    normwise = None if tolerance.normwise is None else BOTH_MAY_ERR * tolerance.normwise
+    doubled = replace(tolerance, **twice, normwise=normwise)
     terms = BOTH_MAY_ERR * allowance.terms
     found = compare(actual, expected, doubled, np, terms=terms, magnitude=allowance.magnitude)
     return Difference(case.name, name, doubled.name, found)
-
-
-def _doubled(tolerance: Tolerance) -> Tolerance:
-    fields = ("relative", "ulps", "floor", "floor_of_peak")
-    twice = {name: BOTH_MAY_ERR * getattr(tolerance, name) for name in fields}
-    normwise = None if tolerance.normwise is None else BOTH_MAY_ERR * tolerance.normwise
-    return replace(tolerance, **twice, normwise=normwise)

@@ -1,7 +1,7 @@
 """Every kernel through the compiler for several architectures, without a device; what each entry takes, as a table."""
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -80,13 +80,6 @@ class _CompileTask:
     options: tuple[str, ...]
 
 
-def _compile(job: _CompileTask) -> tuple[list[CompileRow], str | None]:
-    try:
-        return list(_rows(job)), None
-    except CompilationFailed as error:
-        return [], str(error)
-
-
 def launched(
     catalogue: Catalogue, filters: Sequence[str] = (), architecture: str = "90", edges: bool = True
 ) -> LaunchedEntries:
@@ -122,12 +115,18 @@ def _device(architecture: str) -> Device:
     return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
 
 
-def _rows(job: _CompileTask) -> Iterator[CompileRow]:
-    compiled = compile_source(job.source, job.entries, job.architecture, job.options)
+def _compile(job: _CompileTask) -> tuple[list[CompileRow], str | None]:
+    """Return the rows of the task's entries, or none with the compiler's words."""
+    try:
+        compiled = compile_source(job.source, job.entries, job.architecture, job.options)
+    except CompilationFailed as error:
+        return [], str(error)
+    rows = []
     for entry in job.entries:
         used = compiled.resources[compiled.lowered[entry]]
-        yield CompileRow(job.source.stem, entry, job.architecture, used.registers, used.stack_bytes,
-                  used.spill_stores + used.spill_loads, used.shared_bytes, used.barriers)  # fmt: skip
+        rows.append(CompileRow(job.source.stem, entry, job.architecture, used.registers, used.stack_bytes,
+                    used.spill_stores + used.spill_loads, used.shared_bytes, used.barriers))  # fmt: skip
+    return rows, None
 
 
 def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[Complaint]:

@@ -121,7 +121,8 @@ CLOCKS: dict[str, Callable[[], ClockTimes]] = {"ours": ours, "cupti": cupti, "nv
 
 def measure(clock: str) -> dict[str, dict[str, float | None]]:
     """Return the clock's times from a separate process; nothing, with the reason on standard error, without it."""
-    if clock in NEEDS and not installed(MODULES[clock]):
+    module = MODULES.get(clock)
+    if module and not (find_spec(module.partition(".")[0]) and find_spec(module)):
         print(f"crosscheck: {clock} left out; it needs the package {NEEDS[clock]}", file=sys.stderr)
         return {}
     command = [sys.executable, "-m", "prism_bench.studies.crosscheck", "--clock", clock]
@@ -133,24 +134,14 @@ def measure(clock: str) -> dict[str, dict[str, float | None]]:
     return json.loads(lines[-1])
 
 
-def installed(module: str) -> bool:
-    """Return whether the module can be imported, without importing it."""
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
 def rows(times: Mapping[str, Mapping[str, float | None]]) -> Iterator[SizeRow]:
     """Yield one row per size: seconds by clock and our clock over each peer."""
     for size in SIZES:
         row = {name: times.get(name, {}).get(str(size)) for name in COLUMNS}
-        ratios = {"hot/cupti": _ratio(row["hot"], row["cupti"]), "dirty/nvbench": _ratio(row["dirty"], row["nvbench"])}
-        yield {"n": size, **row, **ratios}
-
-
-def _ratio(time: float | None, other: float | None) -> float | None:
-    return time / other if time and other else None
+        for one, other in (("hot", "cupti"), ("dirty", "nvbench")):
+            time, peer = row[one], row[other]
+            row[f"{one}/{other}"] = time / peer if time and peer else None
+        yield {"n": size, **row}
 
 
 def table(found: Iterable[SizeRow]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from prism_bench.measure import Criterion
 from prism_bench.run import Settings
 from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.interleave import Build, interleaved, pair_settings
-from prism_bench.run_record import CaseResult, RunRecord
+from prism_bench.run_record import RunRecord
 from prism_bench.saving import Saver
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
@@ -73,11 +73,6 @@ def settings(processes: int) -> Settings:
     return replace(found, criteria={**found.criteria, "cold_time": short, "wall_time": short})
 
 
-def left(chosen: argparse.Namespace, started: float) -> float:
-    """Return the seconds for measuring that the limit leaves."""
-    return chosen.limit_seconds - (time.perf_counter() - started)
-
-
 def measure(chosen: argparse.Namespace) -> None:
     """Write four records to `chosen.records`.
 
@@ -97,7 +92,9 @@ def measure(chosen: argparse.Namespace) -> None:
         report(started, f"{len(builds[1].cases)} cases planted and compiled")
         if not builds[1].cases:
             return
-        pair = measured_pair(builds, chosen, NAMES[2:], (chosen.planted, left(chosen, started)))
+        pair = measured_pair(
+            builds, chosen, NAMES[2:], (chosen.planted, chosen.limit_seconds + started - time.perf_counter())
+        )
     report(started, f"{processes_of(pair[0])} processes a side of the planted comparison")
 
 
@@ -105,7 +102,8 @@ def same_build(plain: Build, chosen: argparse.Namespace, started: float) -> RunR
     """Return one side of the build against itself, measured now or kept from before."""
     if chosen.only_planted:
         return store.read(chosen.records / f"{NAMES[0]}.json.gz")
-    limit = left(chosen, started) * (1 if chosen.only_same else SAME_SHARE)
+    left = chosen.limit_seconds + started - time.perf_counter()
+    limit = left * (1 if chosen.only_same else SAME_SHARE)
     same = measured_pair((plain, plain), chosen, NAMES[:2], (chosen.same, limit))
     report(started, f"{processes_of(same[0])} processes a side of the build against itself")
     if not same[0].complete:
@@ -142,19 +140,14 @@ def with_slowdown(
 ) -> tuple[Build, Build]:
     """Return those cases of the build that took longer than SHORT, and the same with the slowdown in them."""
     folder, device = where
-    long = tuple(case for case in record.cases if (cold_median(case) or 0.0) > SHORT)
+    times = ((case, case.measurement("cold_time")) for case in record.cases)
+    long = tuple(case for case, cold in times if cold and (cold.median or 0.0) > SHORT)
     names = set(plant(plain.catalogue, replace(record, cases=long), chosen.share, folder, device))
     copy = discover(folder)
     planted = Build("planted", copy, tuple(case for case in copy.cases() if case.name in names))
     if chosen.backend == "cuda":
         compile_ahead(planted.cases, device)
     return replace(plain, cases=tuple(case for case in plain.cases if case.name in names)), planted
-
-
-def cold_median(case: CaseResult) -> float | None:
-    """Return the median of a case's cold time."""
-    cold = case.measurement("cold_time")
-    return cold.median if cold else None
 
 
 def report(started: float, words: str) -> None:

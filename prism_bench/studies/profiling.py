@@ -160,17 +160,13 @@ class _Profiling:
         return self._so_far(cases, found)
 
     def _so_far(self, cases: Sequence[Case], found: Mapping[str, "_Profiled"]) -> list[CaseResult]:
-        late: _Profiled = (
-            "skipped", f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over", None,
-        )  # fmt: skip
-        return [self._result(case, *found.get(case.task, late)) for case in cases]
+        late = f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over"
+        ends = ((case, found.get(case.task, ("skipped", late, None))) for case in cases)
+        return [replace(result_of(case, status, why), profile=counted or {}) for case, (status, why, counted) in ends]
 
     def _last_tried(self, case: Case) -> str:
         """Return when the case was last profiled; the empty kernel comes first, and is never left out."""
         return "" if case.spec.ceiling == "launch" else self._plan.tried.get(case.name, "")
-
-    def _result(self, case: Case, status: Status, reason: str | None, counted: JsonTable | None) -> CaseResult:
-        return replace(result_of(case, status, reason), profile=counted or {})
 
     def _capture(self, names: list[str], part: int, seconds: float) -> Capture:
         report = self._plan.folder / f"part{part}.ncu-rep"
@@ -179,7 +175,11 @@ class _Profiling:
             order, events = Path(folder) / "order.json", Path(folder) / "events"
             order.write_text(json_line(self._order(names, seconds)))
             program = [sys.executable, "-m", "prism_bench.studies.profile_worker", str(order), str(events)]
-            command = ncu.capture(self._tool, self._counting(), report, program)
+            plan = self._plan
+            wanted = (*metrics.counters(self._chip, plan.chosen), *plan.extra)
+            sections = () if plan.traffic else ncu.Counting.sections
+            counting = ncu.Counting(wanted, sections, plan.clock_control, "none" if plan.traffic else "all")
+            command = ncu.capture(self._tool, counting, report, program)
             log, watch = report.with_suffix(".log"), lambda: self._report(progress(events))
             ended = tools.run(command, log, seconds + GRACE, watch, PYTHONPATH=environment()["PYTHONPATH"])
             seen = read_events(events)
@@ -194,12 +194,6 @@ class _Profiling:
             "verify": plan.verify, "traffic": plan.traffic, "seconds": seconds, "case_seconds": plan.case_seconds,
             "once": False,
         }  # fmt: skip
-
-    def _counting(self) -> ncu.Counting:
-        plan = self._plan
-        names = (*metrics.counters(self._chip, plan.chosen), *plan.extra)
-        sections = () if plan.traffic else ncu.Counting.sections
-        return ncu.Counting(names, sections, plan.clock_control, "none" if plan.traffic else "all")
 
     def _exported(self, report: Path, ended: tools.Ended, must: bool) -> list[ProfiledLaunch]:
         """Return the launches in the report; ProfilerFailed with ncu's words where there must be some and are none."""
@@ -246,19 +240,18 @@ class _Profiling:
         if not launches:
             return None
         values = metrics.combined(launches, self._chip, self._plan.chosen)
+        added: dict[str, JsonTable] = {
+            name: {"value": None, "unit": "1", "reason": _SERIAL} for name in ("gaps", "copies")
+        }
+        added["launches"] = {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}
         return {
             "tool": "ncu", "version": self._tool.version, "set": self._plan.chosen,
             "clock_control": self._plan.clock_control, "cache_control": "own" if self._plan.traffic else "all",
             "passes": capture.passes, "command": shlex.join(capture.command),
             "kernels": [{"kernel": one.kernel, "grid": list(one.grid), "block": list(one.block)} for one in launches],
-            "values": values | _of_launches(launches) | _written_back(following, self._chip),
+            "values": values | added | _written_back(following, self._chip),
             "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra},
         }  # fmt: skip
-
-
-def _of_launches(launches: Sequence[ProfiledLaunch]) -> dict[str, JsonTable]:
-    missing = {name: {"value": None, "unit": "1", "reason": _SERIAL} for name in ("gaps", "copies")}
-    return {"launches": {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}, **missing}
 
 
 def _written_back(following: Sequence[ProfiledLaunch], chip: Chip) -> dict[str, JsonTable]:

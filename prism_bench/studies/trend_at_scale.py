@@ -43,33 +43,28 @@ def model(cases: int) -> dict[str, Any]:
     path = max((REPOSITORY / "reports" / "runs" / MACHINE).glob("*.json.gz"))
     plain = json.loads(gzip.decompress(path.read_bytes()))
     timed = [case for case in plain["cases"] if case["measurements"]]
-    named = [_copy(timed[i % len(timed)], i // len(timed)) for i in range(cases)]
+    named = timed[:cases]
+    for i in range(len(timed), cases):
+        case = timed[i % len(timed)]
+        kernel = f"{case['kernel']}_{i // len(timed)}"
+        named.append({**case, "kernel": kernel, "name": kernel + case["name"].removeprefix(case["kernel"])})
     return {**plain, "cases": named}
-
-
-def _copy(case: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return the case as it is for 0, and a copy of it as a case of another kernel for any other number."""
-    if not number:
-        return case
-    kernel = f"{case['kernel']}_{number}"
-    return {**case, "kernel": kernel, "name": kernel + case["name"].removeprefix(case["kernel"])}
 
 
 def record(day: int, folder: Path, cases: int) -> Path:
     """Write the record of one day; return its path."""
     rng, plain = random.Random(day), model(cases)
     created = datetime(2024, 1, 1, 3) + timedelta(days=day)
-    moved = [{**case, "measurements": [noisy(one, rng) for one in case["measurements"]]} for case in plain["cases"]]
+    moved = []
+    for case in plain["cases"]:  # the samples of a measurement are all longer or shorter by the same share
+        factors = [(one, 1 + rng.gauss(0, NOISE)) for one in case["measurements"]]
+        processes = [[{**g, "unit": g["unit"] * by} for g in one["processes"]] for one, by in factors]
+        measured = [{**one, "processes": own} for (one, _), own in zip(factors, processes, strict=True)]
+        moved.append({**case, "measurements": measured})
     text = json_text({**plain, "created": created.isoformat(), "cases": moved})
     path = folder / f"{created:%Y%m%dT%H%M%S}Z-{day:08x}.json.gz"
     path.write_bytes(gzip.compress(text.encode(), 1))
     return path
-
-
-def noisy(measurement: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Return the measurement with all its samples longer or shorter by the same share."""
-    factor = 1 + rng.gauss(0, NOISE)
-    return {**measurement, "processes": [{**g, "unit": g["unit"] * factor} for g in measurement["processes"]]}
 
 
 def timed(name: str, cache_folder: Path, *words: str) -> dict[str, Any]:
