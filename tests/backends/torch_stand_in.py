@@ -7,7 +7,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 
 
-class Unsupported(Exception):
+class TorchDynamoException(Exception):
     """A graph breaks though it should be whole."""
 
 
@@ -44,7 +44,7 @@ class StandIn:
         if self.how == "fails":
             raise ValueError("no such shape")
         if self.how == "in parts" and fullgraph:
-            raise Unsupported
+            raise TorchDynamoException
         if self.how != "eager" and (calls == 1 or (self.how == "again" and calls > 2)):
             self.counters["stats"]["unique_graphs"] += 1
             self.counters["stats"]["calls_captured"] += 1
@@ -63,7 +63,7 @@ def install(monkeypatch, how="whole"):
     stand_in = StandIn(how)
     config = SimpleNamespace(patch=stand_in.patch)
     errors = SimpleNamespace(
-        Unsupported=Unsupported, RecompileError=RecompileError, FailOnRecompileLimitHit=RecompileError
+        TorchDynamoException=TorchDynamoException, RecompileError=RecompileError, FailOnRecompileLimitHit=RecompileError
     )
     dynamo = SimpleNamespace(config=config, exc=errors, reset=stand_in.reset)
     flag = SimpleNamespace(allow_tf32=True)

@@ -79,10 +79,10 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
 
     def _compile(self) -> None:
         """Compile as one graph, else in parts; MeasurementInvalid where no part of it was compiled."""
-        unsupported: type[Exception] = import_module("torch._dynamo.exc").Unsupported
+        refused: type[Exception] = import_module("torch._dynamo.exc").TorchDynamoException
         try:
             self._first_call(fullgraph=True)
-        except unsupported:
+        except refused:
             self._first_call(fullgraph=False)
             self.breaks = _counted("graph_break")
         self._first_graphs = self.graphs
