@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.case import Case
 from prism_bench.errors import PrismBenchError, described
 from prism_bench.measurement import Measurement
 from prism_bench.peer import PeerFacts
@@ -13,14 +12,15 @@ from prism_bench.run.measuring import empty, is_sticky, lacks_memory, measure_pe
 from prism_bench.run.peer_memory import HeldMemory
 from prism_bench.run.settings import Settings
 from prism_bench.run.stopwatch import phase
-from prism_bench.run.verification import Entry, compare_outputs
+from prism_bench.run.verification import Entry, KnownReference, compare_outputs
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.run_record import CaseResult
-from prism_bench.tolerance import normwise
+from prism_bench.tolerance import Tolerance, normwise
 
 PEER_TOLERANCE = normwise(1e-3)
 LONGEST_REASON = 200  # characters
 _SUBJECT = "peer:"
+_COMPILED = ("_compiled", "_autotuned")
 
 
 class PeerSpoiled(Exception):
@@ -31,17 +31,24 @@ class PeerSpoiled(Exception):
 class PeerPlan:
     """How the peers of a case are treated.
 
-    `check` compares their results with the reference first; later processes need not do it again. Those in `avoided`
-    have no time, for the reason given there. `begun` gets the name of a peer before each of its steps, and an empty
-    one after the last peer.
+    `check` compares their results with the reference first, those of compiled forms with `check_compiled`; later
+    processes need not do it again. Compiled forms are left out where nothing is timed: they may not be compiled yet.
+    `known` keeps the reference from peer to peer. Those in `avoided` have no time, for the reason given there. `begun`
+    gets the name of a peer before each of its steps, and an empty one after the last peer.
     """
 
     settings: Settings
     check: bool = True
+    check_compiled: bool = True
     timed: bool = True
     process: int = 0
+    known: KnownReference = field(default_factory=KnownReference)
     avoided: Mapping[str, str] = field(default_factory=dict[str, str])
     begun: Callable[[str], None] = lambda name: None
+
+    def checks(self, name: str) -> bool:
+        """Return whether the results of the peer are compared with the reference."""
+        return self.check_compiled if is_compiled(name) else self.check
 
 
 @dataclass
@@ -59,7 +66,10 @@ def measure_peers(backend: Backend, runnable: Runnable, plan: PeerPlan, watcher:
     error itself where the device answers no more.
     """
     results = PeerResults()
-    names = backend.peers(runnable.case) if plan.settings.peers else ()
+    offered = backend.peers(runnable.case) if plan.settings.peers else ()
+    names = [name for name in offered if plan.timed or not is_compiled(name)]
+    if any(plan.checks(name) for name in names):
+        _evaluate_reference(backend, runnable, plan.known)
     for name in names:
         reason = plan.avoided.get(name)
         turn = PeerTurn(backend, runnable, plan, watcher, name)
@@ -107,9 +117,9 @@ class PeerTurn:
         try:
             with phase(f"{_SUBJECT}{self.name}"), self._prepared() as peer:
                 self.facts = facts_of(peer)
-                if self.plan.check:
+                if self.plan.checks(self.name):
                     self.plan.begun(self.name)
-                    precision = _lesser_precision(self.backend, self.runnable.case, peer, self.is_strong())
+                    precision = self._lesser_precision(peer)
                     self.facts |= {"precision": precision} if precision else {}
                 found = self._timed(peer) if self.plan.timed else []
                 peer.confirm()
@@ -125,6 +135,30 @@ class PeerTurn:
             self.name, peer, self.plan.settings, self.watcher,
             process=self.plan.process, step=lambda: self.plan.begun(self.name),
         )  # fmt: skip
+
+    def _lesser_precision(self, peer: Runnable) -> str | None:
+        """Return in words where the peer's results miss the kernel's tolerance; None where they pass it.
+
+        A PrismBenchError where they miss the peers' tolerance too, or where a strong library misses the kernel's.
+        """
+        spec = self.runnable.case.spec
+        peer()
+        outputs = peer.arrays([output.name for output in spec.outputs])
+        missed = self._missed(peer, outputs)
+        if missed is None:
+            return None
+        looser = spec.peer_tolerance or PEER_TOLERANCE
+        wrong = missed if self.is_strong() else self._missed(peer, outputs, looser)
+        if wrong:
+            raise PrismBenchError(_difference(wrong))
+        return _difference(missed, "the kernel is allowed ")
+
+    def _missed(self, peer: Runnable, outputs: Mapping[str, Any], tolerance: Tolerance | None = None) -> Entry | None:
+        """Return the first output that misses the tolerance, by default the kernel's."""
+        entries = compare_outputs(
+            self.backend, self.runnable.case, peer.inputs, outputs, 0, tolerance=tolerance, known=self.plan.known
+        )
+        return next((entry for entry in entries if not entry["passed"]), None)
 
     def _use_once(self) -> None:
         """Set the peer up, call it and end it, and restore the libraries' state."""
@@ -158,6 +192,23 @@ class PeerTurn:
         return library is not None and LIBRARIES[library].is_strong
 
 
+def _evaluate_reference(backend: Backend, runnable: Runnable, known: KnownReference) -> None:
+    """Evaluate what the peers are compared with before the first one, whose memory it would be taken for.
+
+    Where this fails, it fails again for each peer, which reports it.
+    """
+    try:
+        known.outputs(backend, runnable.case, runnable.inputs)
+    except Exception as error:
+        if is_sticky(backend, error):
+            raise
+
+
+def is_compiled(name: str) -> bool:
+    """Return whether the peer of this name is a compiled form of another one."""
+    return name.endswith(_COMPILED)
+
+
 def peers_without_time(result: CaseResult) -> dict[str, str]:
     """Return by name the peers of a result that have no time in any metric, with the reason."""
     timed = {one.subject for one in result.measurements if one.samples}
@@ -187,27 +238,6 @@ def facts_of(peer: Runnable) -> PeerFacts:
 
 def _without_time(name: str, reason: str) -> Measurement:
     return empty("cold_time", f"{_SUBJECT}{name}", named(reason, name))
-
-
-def _lesser_precision(backend: Backend, case: Case, peer: Runnable, strong: bool) -> str | None:
-    """Return in words where the peer's results miss the kernel's tolerance; None where they pass it.
-
-    A PrismBenchError where they miss the peers' tolerance too, or where a `strong` library misses the kernel's.
-    """
-    peer()
-    outputs = peer.arrays([output.name for output in case.spec.outputs])
-    missed = _missed(compare_outputs(backend, case, peer.inputs, outputs, 0))
-    if missed is None:
-        return None
-    looser = case.spec.peer_tolerance or PEER_TOLERANCE
-    wrong = missed if strong else _missed(compare_outputs(backend, case, peer.inputs, outputs, 0, tolerance=looser))
-    if wrong:
-        raise PrismBenchError(_difference(wrong))
-    return _difference(missed, "the kernel is allowed ")
-
-
-def _missed(entries: list[Entry]) -> dict[str, Any] | None:
-    return next((entry for entry in entries if not entry["passed"]), None)
 
 
 def _difference(entry: Entry, allowed: str = "") -> str:

@@ -20,7 +20,7 @@ from prism_bench.run.peers import PeerPlan, PeerResults, PeerSpoiled, measure_pe
 from prism_bench.run.settings import Settings
 from prism_bench.run.stopwatch import CPU, KERNEL, VERIFYING, phase, running
 from prism_bench.run.timed_launches import TimedLaunches, TimedLaunchWrong
-from prism_bench.run.verification import Entry, complaint, passed, verify, verify_prepared
+from prism_bench.run.verification import Entry, KnownReference, complaint, passed, verify, verify_prepared
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.run_record import CaseResult, JsonTable, Status
 
@@ -99,16 +99,16 @@ class MeasuringSession:
             return self._on(runnable)
 
     def _on(self, runnable: Runnable) -> CaseResult:
-        seeds = self._settings.seeds_of(runnable.case)
+        seeds, known = self._settings.seeds_of(runnable.case), KnownReference()
         with phase(VERIFYING):
-            entries = verify_prepared(self._backend, runnable, seeds) if self._verifies else []
+            entries = verify_prepared(self._backend, runnable, seeds, known) if self._verifies else []
         if not passed(entries):
             return self._judged(runnable.case, entries)
         try:
             measurements = self._measure(runnable) if self._timed else []
         except TimedLaunchWrong as wrong:
             return self._judged(runnable.case, [*entries, wrong.entry])
-        peers = self._peers(runnable)
+        peers = self._peers(runnable, known)
         measurements += [*peers.measurements, *self._on_cpu(runnable)]
         result = result_of(runnable.case, "ok", None, entries, measurements, code=runnable.evidence())
         return replace(result, peers=peers.facts)
@@ -136,13 +136,17 @@ class MeasuringSession:
         launches.require_right()
         return launches
 
-    def _peers(self, runnable: Runnable) -> PeerResults:
+    def _peers(self, runnable: Runnable, known: KnownReference) -> PeerResults:
         """Return the times of the peers; where nothing is timed, those that will have no time in later processes."""
         is_needed = self._process < self._settings.peer_processes if self._timed else self._verifies
         if not is_needed:
             return PeerResults()
         avoided = self.avoided.get(runnable.case.task, {})
-        plan = PeerPlan(self._settings, self._verifies, self._timed, self._process, avoided, self.peer_begun)
+        first = self._timed and self._process == 0
+        plan = PeerPlan(
+            self._settings, self._verifies, self._verifies or first, self._timed, self._process, known, avoided,
+            self.peer_begun,
+        )  # fmt: skip
         return measure_peers(self._backend, runnable, plan, self._watcher)
 
     def _judged(self, case: Case, entries: Sequence[Entry]) -> CaseResult:

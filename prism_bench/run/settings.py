@@ -34,10 +34,10 @@ class Settings:
 
     `peer_timeout` is how many seconds a peer may take for each step (its set-up, its check, each metric) before its
     process is ended. `lanes` processes verify side by side before anything is timed; with one, the first measuring
-    process verifies. Metrics of `smallest_only` are the same at every size, so S1 and S2 go without. A peer's time,
-    which is shown as a ratio of two digits, needs `peer_precision` only, in the first `peer_processes`: two show
-    whether it is unstable. Peers are compared by their cold times, so the first process alone measures their metrics of
-    `peer_first_process_only`.
+    process verifies. Metrics of `smallest_only` are the same at every size, so S1 and S2 go without, and so do
+    variants, which share their kernel's source. A peer's time, which is shown as a ratio of two digits, needs
+    `peer_precision` only, in the first `peer_processes`: two show whether it is unstable. Peers are compared by their
+    cold times, so the first process alone measures their metrics of `peer_first_process_only`.
     """
 
     processes: int = 3
@@ -70,8 +70,8 @@ class Settings:
 
     def left_out(self, case: Case, process: int) -> tuple[str, ...]:
         """Return the metrics that this process does not measure of the case."""
-        large = case.label in ("S1", "S2")
-        return (self.first_process_only if process else ()) + (self.smallest_only if large else ())
+        is_other = case.label in ("S1", "S2") or case.variant is not None
+        return (self.first_process_only if process else ()) + (self.smallest_only if is_other else ())
 
     def left_out_of_peers(self, process: int) -> tuple[str, ...]:
         """Return the metrics of peers that this process does not measure."""

@@ -1,7 +1,7 @@
 """Verification of outputs: poisoned before, two seeds, the float64 reference, inputs unchanged."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from random import SystemRandom
 from types import ModuleType
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.case import Case
+from prism_bench.correctness import Allowance
 from prism_bench.inputs import InputArray
 from prism_bench.kernel import InOut
 from prism_bench.tolerance import Tolerance, compare
@@ -17,7 +18,39 @@ from prism_bench.tolerance import Tolerance, compare
 Entry = dict[str, Any]  # what a record keeps of one verified output
 HOST_ELEMENTS = 1 << 20  # above either the reference is evaluated in float64 on the device, if there is one
 HOST_OPERATIONS = 1 << 30
+KEPT_BYTES = 1 << 30  # of a reference; what is larger is evaluated anew for everything that is compared with it
 _RANDOM = SystemRandom()
+
+
+@dataclass(frozen=True)
+class ReferenceOutput:
+    """One output of the reference, and how far another one may be from it."""
+
+    want: Any
+    allowance: Allowance
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its arrays."""
+        return sum(getattr(one, "nbytes", 0) for one in (self.want, self.allowance.terms, self.allowance.magnitude))
+
+
+@dataclass
+class KnownReference:
+    """Reference of a case on its present inputs, kept for the kernel and the peers that are compared with it."""
+
+    _inputs: Mapping[str, InputArray] | None = None
+    _outputs: dict[str, ReferenceOutput] = field(default_factory=dict[str, ReferenceOutput])
+
+    def outputs(self, backend: Backend, case: Case, inputs: Mapping[str, InputArray]) -> dict[str, ReferenceOutput]:
+        """Return the reference's outputs by name, evaluated on the host where that is quick, else on the device."""
+        if self._inputs is inputs:
+            return self._outputs
+        self._inputs, self._outputs = None, {}  # before the next ones, which need the memory
+        found = _evaluated(case, inputs, *_place(backend, case))
+        if sum(one.nbytes for one in found.values()) <= KEPT_BYTES:
+            self._inputs, self._outputs = inputs, found
+        return found
 
 
 def verify(backend: Backend, case: Case, seeds: Sequence[int] = (0, 1)) -> list[Entry]:
@@ -26,12 +59,16 @@ def verify(backend: Backend, case: Case, seeds: Sequence[int] = (0, 1)) -> list[
         return verify_prepared(backend, runnable, seeds)
 
 
-def verify_prepared(backend: Backend, runnable: Runnable, seeds: Sequence[int] = (0, 1)) -> list[Entry]:
-    """Verify a runnable that exists already; it holds the last seed's inputs afterwards."""
-    golden = runnable.case.golden is not None
+def verify_prepared(
+    backend: Backend, runnable: Runnable, seeds: Sequence[int] = (0, 1), known: KnownReference | None = None
+) -> list[Entry]:
+    """Verify a runnable that exists already; it holds the last seed's inputs afterwards, `known` their reference."""
+    golden, known = runnable.case.golden is not None, known or KnownReference()
     first, *others = seeds[:1] if golden else seeds
-    entries = _one_seed(backend, runnable, first)
-    return entries + [entry for seed in others for entry in _one_seed(backend, runnable, seed, random_poison=True)]
+    entries = _one_seed(backend, runnable, first, known)
+    for seed in others:
+        entries += _one_seed(backend, runnable, seed, known, random_poison=True)
+    return entries
 
 
 def passed(entries: Iterable[Entry]) -> bool:
@@ -60,7 +97,9 @@ def _when(entry: Entry) -> str:
     return f" in sample {entry['sample']} of {entry['metric']}, though it was right when it was verified"
 
 
-def _one_seed(backend: Backend, runnable: Runnable, seed: int, random_poison: bool = False) -> list[Entry]:
+def _one_seed(
+    backend: Backend, runnable: Runnable, seed: int, known: KnownReference, *, random_poison: bool = False
+) -> list[Entry]:
     """Compare one launch whole; random poison is for kernels that wait for the usual one."""
     case = runnable.case
     inputs = case.inputs(seed)
@@ -70,7 +109,7 @@ def _one_seed(backend: Backend, runnable: Runnable, seed: int, random_poison: bo
         guard.overwrite(_RANDOM.getrandbits(63))
     runnable()
     outputs = runnable.arrays(output.name for output in case.spec.outputs)
-    entries = compare_outputs(backend, case, inputs, outputs, seed)
+    entries = compare_outputs(backend, case, inputs, outputs, seed, known=known)
     changed = _changed_input(backend, runnable, inputs)
     if changed:
         entries.append({"seed": seed, "output": changed, "passed": False, "error": f"input {changed} was changed"})
@@ -79,31 +118,44 @@ def _one_seed(backend: Backend, runnable: Runnable, seed: int, random_poison: bo
 
 def compare_outputs(
     backend: Backend, case: Case, inputs: Mapping[str, InputArray], outputs: Mapping[str, Any], seed: int, *,
-    tolerance: Tolerance | None = None,
+    tolerance: Tolerance | None = None, known: KnownReference | None = None,
 ) -> list[Entry]:  # fmt: skip
-    """Compare `outputs` (by name) with the reference on `inputs`, on the host where quick, else on the device."""
-    elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
-    quick = elements <= HOST_ELEMENTS and (case.sizes.flops or 0) <= HOST_OPERATIONS
-    on_host = backend.xp is np or quick or case.is_regime  # CuPy takes a subnormal float for 0
-    xp, special = (np, _scipy_special()) if on_host else (backend.xp, backend.special)
-    arrays = {name: array.on(xp) for name, array in inputs.items()}
-    expected = case.correctness.expected(arrays, xp, special)
-    where = "float64 on the host" if on_host else "float64 on the device"
+    """Compare `outputs` (by name) with the reference on `inputs`, on the host where quick, else on the device.
+
+    `known` keeps the reference for the next comparison on the same inputs.
+    """
+    expected, (xp, _) = (known or KnownReference()).outputs(backend, case, inputs), _place(backend, case)
+    where = "float64 on the host" if xp is np else "float64 on the device"
     if backend.name == "numpy_reference" and not (case.golden and case.golden.expected):
         where = "itself: only shapes, types and untouched inputs are tested here"
     return [
-        _entry(case, name, _bring(outputs[name], xp), want, arrays, xp=xp, special=special, tolerance=tolerance)
-        | {"seed": seed, "output": name, "where": where, "of": int(want.size)}
-        for name, want in expected.items()
+        _entry(name, _bring(outputs[name], xp), reference, xp, tolerance)
+        | {"seed": seed, "output": name, "where": where, "of": int(reference.want.size)}
+        for name, reference in expected.items()
         if name in outputs
     ]
 
 
-def _entry(
-    case: Case, name: str, actual: Any, want: Any, arrays: Mapping[str, Any], *, xp: ModuleType, special: ModuleType,
-    tolerance: Tolerance | None,
-) -> Entry:  # fmt: skip
-    allowance = case.correctness.allowance(name, arrays, xp, special)
+def _place(backend: Backend, case: Case) -> tuple[ModuleType, ModuleType]:
+    """Return the modules of arrays and of special functions with which the reference is evaluated."""
+    elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
+    quick = elements <= HOST_ELEMENTS and (case.sizes.flops or 0) <= HOST_OPERATIONS
+    on_host = backend.xp is np or quick or case.is_regime  # CuPy takes a subnormal float for 0
+    return (np, _scipy_special()) if on_host else (backend.xp, backend.special)
+
+
+def _evaluated(
+    case: Case, inputs: Mapping[str, InputArray], xp: ModuleType, special: ModuleType
+) -> dict[str, ReferenceOutput]:
+    arrays, correctness = {name: array.on(xp) for name, array in inputs.items()}, case.correctness
+    expected = correctness.expected(arrays, xp, special)
+    return {
+        name: ReferenceOutput(want, correctness.allowance(name, arrays, xp, special)) for name, want in expected.items()
+    }
+
+
+def _entry(name: str, actual: Any, reference: ReferenceOutput, xp: ModuleType, tolerance: Tolerance | None) -> Entry:
+    want, allowance = reference.want, reference.allowance
     chosen = tolerance or allowance.tolerance
     if tuple(actual.shape) != tuple(want.shape):
         if actual.size != want.size:

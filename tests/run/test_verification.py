@@ -11,7 +11,8 @@ from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
-from prism_bench.run.verification import compare_outputs, complaint, passed, verify, verify_prepared
+from prism_bench.run import verification
+from prism_bench.run.verification import KnownReference, compare_outputs, complaint, passed, verify, verify_prepared
 
 TOYS = Path(__file__).parent.parent / "toys"
 DOUBLE = discover(TOYS).case("double[n=1000]")
@@ -108,3 +109,23 @@ def test_a_kernel_without_outputs_has_nothing_to_compare():
 def test_a_reference_is_said_to_be_compared_with_itself():
     found = verify(NumpyBackend(), DOUBLE)
     assert {"itself: only shapes, types and untouched inputs are tested here"} == {one["where"] for one in found}
+
+
+def test_a_known_reference_is_evaluated_once_for_the_same_inputs(monkeypatch):
+    evaluated, inputs, known = [], DOUBLE.inputs(0), KnownReference()
+    monkeypatch.setattr(verification, "_evaluated", lambda *given, original=verification._evaluated: (
+        evaluated.append(given), original(*given))[1])  # fmt: skip
+    outputs = {name: one.want for name, one in KnownReference().outputs(NumpyBackend(), DOUBLE, inputs).items()}
+    evaluated.clear()
+    entries = [compare_outputs(NumpyBackend(), DOUBLE, inputs, outputs, 0, known=known) for _ in range(3)]
+    assert entries[0] == entries[1] == entries[2] == compare_outputs(NumpyBackend(), DOUBLE, inputs, outputs, 0)
+    assert 2 == len(evaluated)
+    compare_outputs(NumpyBackend(), DOUBLE, DOUBLE.inputs(0), outputs, 0, known=known)
+    assert 3 == len(evaluated)
+
+
+def test_a_large_reference_is_not_kept(monkeypatch):
+    monkeypatch.setattr(verification, "KEPT_BYTES", 8)
+    inputs, known = DOUBLE.inputs(0), KnownReference()
+    first = known.outputs(NumpyBackend(), DOUBLE, inputs)
+    assert first is not known.outputs(NumpyBackend(), DOUBLE, inputs)
