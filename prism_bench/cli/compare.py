@@ -80,10 +80,7 @@ def _end(
     """Print the comparison and end with its exit code, or with that of `save` where nothing could be kept."""
     from prism_bench.report.terminal.comparison import comparison_json, comparison_view
 
-    if json:
-        options.print_json(comparison_json(found))
-    else:
-        options.out().print(comparison_view(found, everything))
+    options.show(lambda: comparison_json(found), lambda: comparison_view(found, everything), json=json)
     raise SystemExit(save.exit_code(found.exit_code) if save else found.exit_code)
 
 

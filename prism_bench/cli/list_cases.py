@@ -17,9 +17,6 @@ def command(
 
     found = options.open_catalogue(catalogue)
     chosen = found.cases(options.patterns(cases, filter), options.chosen_labels(label))
-    if json:
-        options.print_json(cases_json(chosen))
-    else:
-        options.out().print(cases_table(chosen))
+    options.show(lambda: cases_json(chosen), lambda: cases_table(chosen), json=json)
     if found.problems:
         raise SystemExit(1)

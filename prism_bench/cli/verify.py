@@ -37,10 +37,7 @@ def command(
         with progress_bar() as report:
             settings = Settings(processes=1, lanes=lanes_for(name), timeout=timeout, peers=False)
             records[name] = run(found, name, chosen, settings, report, timed=False, others=edges)
-    if json:
-        options.print_json(verification_json(records))
-    else:
-        options.out().print(verification_view(records))
+    options.show(lambda: verification_json(records), lambda: verification_view(records), json=json)
     raise SystemExit(_code(records, bool(found.problems)))
 
 

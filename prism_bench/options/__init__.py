@@ -1,12 +1,12 @@
 """Options that several commands share, and the consoles that they print on."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from prism_bench.catalogue import Catalogue, discover
@@ -104,6 +104,14 @@ def chosen_labels(labels: Sequence[str] | None, default: Sequence[str] = LABELS)
 def print_json(value: object) -> None:
     """Print one JSON document on standard output."""
     print(json_text(value, indent=1))
+
+
+def show(plain: Callable[[], object], view: Callable[[], RenderableType], *, json: bool) -> None:
+    """Print the plain form as one JSON document with `json`, else the view; the other one is not made."""
+    if json:
+        print_json(plain())
+    else:
+        out().print(view())
 
 
 def cache_was_refused(record: RunRecord) -> bool:

@@ -31,7 +31,4 @@ def command(
 
     found = options.open_catalogue(catalogue)
     claims = claims_of(read(store.read(record or store.newest(runs)), found, must_be_held=False), tuning)
-    if json:
-        options.print_json(claims_json(claims))
-    else:
-        options.out().print(claims_view(claims))
+    options.show(lambda: claims_json(claims), lambda: claims_view(claims), json=json)

@@ -59,10 +59,11 @@ def command(
             traced = _traced(chosen, options.open_catalogue(catalogue), (backend or "cuda", repeats, tuned))
         timeline, costs = traced.timeline, traced.costs
     account = ledger(timeline, ranges)
-    if json:
-        options.print_json(ledger_json(account, costs))
-    else:
-        options.out().print(ledger_view(account, costs, whole=bool(source) or script or len(account.ranges) == 1))
+    options.show(
+        lambda: ledger_json(account, costs),
+        lambda: ledger_view(account, costs, whole=bool(source) or script or len(account.ranges) == 1),
+        json=json,
+    )
 
 
 def _traced(

@@ -169,7 +169,4 @@ def _writer(folder: Path | None) -> "Callable[[dict[str, RunRecord]], list[Path]
 def _print(found: "Contest", json: bool) -> None:
     from prism_bench.extensions.memory.report import contest_json, contest_view
 
-    if json:
-        options.print_json(contest_json(found))
-    else:
-        options.out().print(contest_view(found))
+    options.show(lambda: contest_json(found), lambda: contest_view(found), json=json)

@@ -84,10 +84,11 @@ def _shown(record: "RunRecord", json: bool) -> int:
     from prism_bench.extensions.pipelines.results import exit_code, phases, rows
 
     found = rows(record)
-    if json:
-        options.print_json(pipelines_json(found, phases(found, STEPS)))
-    else:
-        options.out().print(pipelines_view(found, phases(found, STEPS)))
+    options.show(
+        lambda: pipelines_json(found, phases(found, STEPS)),
+        lambda: pipelines_view(found, phases(found, STEPS)),
+        json=json,
+    )
     return exit_code(found)
 
 

@@ -69,10 +69,7 @@ def _show(found: "Measured", asked: "Asked", json: bool) -> None:
     """Print the measured policies, and what follows from them."""
     from prism_bench.report.terminal.policies import measured_json, measured_view
 
-    if json:
-        options.print_json(measured_json(found, asked))
-    else:
-        options.out().print(measured_view(found, asked))
+    options.show(lambda: measured_json(found, asked), lambda: measured_view(found, asked), json=json)
 
 
 def _parts(wanted: Sequence[str]) -> tuple[str, ...]:

@@ -69,10 +69,7 @@ def command(
     table = fusion.compared(found)
     if picture:
         _draw(found, picture)
-    if json:
-        options.print_json(fusion_json(found, table, sources))
-    else:
-        options.out().print(fusion_view(found, table, sources))
+    options.show(lambda: fusion_json(found, table, sources), lambda: fusion_view(found, table, sources), json=json)
     failed = any(row.passed is False for one in found if one.label == "S0" for row in one.rows)
     raise SystemExit(1 if failed else 0)
 
