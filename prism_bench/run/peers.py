@@ -1,7 +1,7 @@
 """Peers of one prepared case: each is set up, checked and timed alone, and costs nothing but its own cell."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from prism_bench.backends import Backend, Runnable
@@ -131,10 +131,11 @@ class PeerTurn:
             return [], first_line(error)  # the error itself would keep the peer's arrays
 
     def _timed(self, peer: Runnable) -> list[Measurement]:
-        return measure_peer(
+        found = measure_peer(
             self.name, peer, self.plan.settings, self.watcher,
             process=self.plan.process, step=lambda: self.plan.begun(self.name),
         )  # fmt: skip
+        return [one if one.samples else replace(one, reason=named(one.reason or "", self.name)) for one in found]
 
     def _lesser_precision(self, peer: Runnable) -> str | None:
         """Return in words where the peer's results miss the kernel's tolerance; None where they pass it.

@@ -235,6 +235,11 @@ def test_a_reason_names_its_peer_once_and_stays_short():
     assert LONGEST_REASON == len(named("x" * 1000, "torch"))
 
 
+def test_a_metric_that_cannot_be_had_has_a_reason_that_names_the_peer():
+    cells = {one.metric: one for one in taken({"good": {"fails": True}}).measurements}
+    assert ("peer good: scripted to fail", True) == (cells["hot_time"].reason, cells["cold_time"].valid)
+
+
 def cell(subject, *processes, metric="cold_time", reason=None):
     return Measurement(metric, subject, processes, valid=not reason, reason=reason)
 
