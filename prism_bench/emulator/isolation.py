@@ -41,7 +41,6 @@ _SANITIZER = {
     "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
-_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _ONE_AT_A_TIME = threading.RLock()
 _MOST_LIBRARIES = 64  # in one process; each takes some fifty of its 65,530 mappings
 _END_SECONDS = 10.0  # for a child that notices that nobody asks it any more

@@ -131,10 +131,6 @@ class CudaBackend(Backend):
         bus = 2 * memory_clock * 1e3 * bits / 8 if memory_clock and bits else None
         return DeviceBounds(device.sm_count, device.compute_capability, clock * 1e3, device.l2_bytes, bus)
 
-    def peak_bandwidth(self) -> float | None:
-        """Bytes per second that memory clock and bus width allow; None where the device does not say."""
-        return self.bounds().bus
-
     def _attribute(self, property_name: str, number: int) -> int:
         """Return a number that CUDA 13 no longer keeps among the properties."""
         runtime, index = self.xp.cuda.runtime, self.xp.cuda.Device().id

@@ -18,7 +18,6 @@ from prism_bench.extensions.pipelines.pipeline import Placed
 from prism_bench.extensions.pipelines.prepared import Prepared
 
 FORMS = ("per_call", "one_stream", "streams", "graph", "allocating")
-RESIDENT = ("one_stream", "streams", "graph")
 
 
 def require_form(name: str) -> None:
