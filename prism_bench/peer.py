@@ -1,4 +1,4 @@
-"""Peers: library calls that a kernel is raced against, and what a run record tells of each."""
+"""Peers: library calls that a kernel is raced against, and what a run record keeps of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,11 +47,11 @@ class Peer:
 
 
 class PeerFacts(TypedDict, total=False):
-    """What a run record tells of a peer beside its times.
+    """What a run record keeps of a peer next to its times.
 
     `calls` counts the library's operators in one call, `launches` the work items that one call enqueues on the device.
     `breaks` counts the places where a compiled peer's graph broke, so that Python ran between its parts.
-    `precision` says where its results are less precise than the kernel's tolerance allows.
+    `precision` describes where its results are less precise than the kernel's tolerance allows.
     """
 
     library: str

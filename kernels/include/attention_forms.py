@@ -27,7 +27,7 @@ NO_FLOATS = {
     "quack": "no attention",
     "liger": "no attention of this form",
 }
-# And of attention with 16-bit operands: flash-attn-4 and cuDNN's stand for these too.
+# Why no others are peers of attention with 16-bit operands.
 LOOKED_AT = {
     "flashinfer": "not tried: its prefill follows FlashAttention 2 and 3, whose successor is flash-attn-4",
     "quack": "no attention",

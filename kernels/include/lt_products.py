@@ -22,7 +22,7 @@ TRIED_SECONDS = 1.0  # of device time spent on trying algorithms, at most
 
 @dataclass(frozen=True)
 class Form:
-    """What a product does besides multiplying: operands rounded to TF32, an epilogue after the bias."""
+    """Precision and epilogue of a product: operands rounded to TF32, a function after the bias."""
 
     tf32: bool = False
     epilogue: Epilogue = ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from prism_bench.emulator.buffers import DeviceBuffer, GuardedBuffer
 from prism_bench.emulator.execute import execute, report_crashes
-from prism_bench.emulator.library import Library
+from prism_bench.emulator.library import BuiltSource
 from prism_bench.emulator.messages import (
     QUESTIONS,
     Answer,
@@ -41,7 +41,7 @@ class LoadedLibrary:
     """One library in this process, and its answers to questions."""
 
     def __init__(self, path: Path, guarded: bool) -> None:
-        self._library, self._guarded = Library(path), guarded
+        self._library, self._guarded = BuiltSource(path), guarded
         self._initial = {name: self._library.get_symbol(name) for name in self._library.symbols}
 
     def reply(self, question: Question, arrays: Sequence[np.ndarray]) -> _Reply:

@@ -7,7 +7,7 @@ import numpy as np
 
 from prism_bench.emulator.arguments import Arguments
 from prism_bench.emulator.buffers import DeviceBuffer
-from prism_bench.emulator.library import Library, RawAccess, RawFinding
+from prism_bench.emulator.library import BuiltSource, RawAccess, RawFinding
 from prism_bench.emulator.locate import locate
 from prism_bench.emulator.report import Access, LaunchFinding, LaunchReport
 from prism_bench.emulator.request import LaunchRequest
@@ -23,7 +23,7 @@ def report_crashes() -> None:
 
 
 def execute(
-    library: Library,
+    library: BuiltSource,
     request: LaunchRequest,
     arguments: Sequence[object],
     make_buffer: Callable[[np.ndarray], DeviceBuffer] = DeviceBuffer,
@@ -45,7 +45,7 @@ def _overrun(argument: int, distance: int) -> LaunchFinding:
     return LaunchFinding("out of bounds", f"write {where} of argument {argument}", argument=argument)
 
 
-def _findings(library: Library, raw: list[RawFinding]) -> Iterator[LaunchFinding]:
+def _findings(library: BuiltSource, raw: list[RawFinding]) -> Iterator[LaunchFinding]:
     offsets = {access.code for finding in raw for access in finding.accesses[: finding.count] if access.code}
     # A return address points behind the call; one byte before it is inside.
     places = locate(library.path, {offset - 1 for offset in offsets})

@@ -108,7 +108,7 @@ class _ArgumentTraffic(ctypes.Structure):
 EMULATED = "emulated from "  # begins the line on standard error that names the library of a crash
 
 
-class Library:
+class BuiltSource:
     """The kernels and global variables of one built source."""
 
     _reporting: Path | None = None  # whose crashes this process reports
@@ -138,8 +138,8 @@ class Library:
         """
         if not hasattr(self._so, "cuda_cpu_tell_crashes"):
             return
-        if Library._reporting != self.path:
-            Library._reporting = self.path
+        if BuiltSource._reporting != self.path:
+            BuiltSource._reporting = self.path
             os.write(2, f"\n{EMULATED}{self.path}\n".encode())
         self._so.cuda_cpu_tell_crashes()
 

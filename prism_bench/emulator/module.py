@@ -13,7 +13,7 @@ from prism_bench.emulator.build import build
 from prism_bench.emulator.compiler import MODES
 from prism_bench.emulator.execute import execute
 from prism_bench.emulator.isolation import Child
-from prism_bench.emulator.library import Library
+from prism_bench.emulator.library import BuiltSource
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.emulator.request import Extent, LaunchOptions, LaunchRequest, three
 from prism_bench.emulator.source import flat_code, host_source
@@ -63,7 +63,7 @@ class Module:
         self._symbols: dict[str, bytes] = {}
         self._child: Child | None = None
         # A library with the sanitizer in it can only be loaded where the sanitizer came first.
-        self._library = None if mode == "address" else Library(path)
+        self._library = None if mode == "address" else BuiltSource(path)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Module:
         """Return the present content of a `__constant__` or `__device__` variable, in the child where there is one."""
         return np.frombuffer(self._homes()[-1].get_symbol(name), dtype).copy()
 
-    def _homes(self) -> list[Library | Child]:
+    def _homes(self) -> list[BuiltSource | Child]:
         """Return where the variables are: this process, the child, or both."""
         return [home for home in (self._library, self._child) if home] or [self._in_child()]
 

@@ -225,13 +225,13 @@ def named(reason: str, name: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of what the error says, with its type unless it is one of this program."""
+    """Return the first line of the error's message, with its type unless it is one of this program."""
     lines = described(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 def facts_of(peer: Runnable) -> PeerFacts:
-    """Return what the peer's evidence tells of it, as a record keeps it."""
+    """Return what the peer's evidence holds, as a record keeps it."""
     evidence = peer.evidence()
     known = {key: evidence[key] for key in PeerFacts.__annotations__ if evidence.get(key) is not None}
     return cast("PeerFacts", known)

@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _at_peer(name: str, settings: Settings) -> WorkerEvent:
-    """Return the event of a peer's next step, which has a limit of its own; without a name, of the end of all peers."""
+    """Return the event of a peer's next step, which has its limit; without a name, of the end of all peers."""
     return {"peer": name, "within": settings.peer_timeout} if name else {"peer": ""}
 
 

@@ -18,7 +18,7 @@ class WorkerDied(Exception):
     """The worker ended or was ended: `task` is what it was doing, `status` how it ended, `reason` why.
 
     `case` is the edge that it was at, where the task is all edges of a kernel; `peer` the peer of a case. A peer that
-    made the worker end by a report of its own has the status `failed`.
+    made the worker end by its own report has the status `failed`.
     """
 
     def __init__(self, task: str | None, status: Status, reason: str) -> None:
