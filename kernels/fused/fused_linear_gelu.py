@@ -29,6 +29,7 @@ from prism_bench.peer import Peer
 
 from ..include import lt_products
 from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.poor_ways import NARROW
 from ..include.strong_peers import quack_gemm
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, on_warpgroups
 
@@ -153,7 +154,7 @@ spec = KernelSpec(
             "tensor cores, half operands, FP32 sums and bias",
             **HALF,
             peers={
-                "torch": torch_linear,
+                "torch": Peer(torch_linear, work=NARROW),
                 "nvmath": NVMATH,
                 "quack": Peer(quack_linear, prepares=True, work=TANH),
             },

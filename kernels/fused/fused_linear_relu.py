@@ -29,6 +29,7 @@ from prism_bench.peer import Peer
 
 from ..include import lt_products
 from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.poor_ways import NARROW
 from ..include.strong_peers import quack_gemm
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required
 
@@ -128,7 +129,11 @@ spec = KernelSpec(
             launch=tensor_launch,
             arithmetic="tensor",
             tolerance=normwise(1e-3),
-            peers={"torch": torch_linear, "nvmath": NVMATH, "quack": Peer(quack_linear, prepares=True)},
+            peers={
+                "torch": Peer(torch_linear, work=NARROW),
+                "nvmath": NVMATH,
+                "quack": Peer(quack_linear, prepares=True),
+            },
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
                 *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Wide", "Warpgroups")),

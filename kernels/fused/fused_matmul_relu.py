@@ -35,6 +35,7 @@ from ..include import lt_products
 from ..include.bfloat import wide
 from ..include.fused_product import ELEMENTS
 from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.poor_ways import NARROW
 from ..include.strong_peers import on_bfloats, quack_gemm
 from ..include.tensor_tile import (
     TENSOR_RULE,
@@ -106,7 +107,7 @@ def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> 
         "arithmetic": "tensor",
         "tolerance": normwise(bound),
         "peer_tolerance": normwise(bound),
-        "peers": {"torch": peer} | STRONG[precision],
+        "peers": {"torch": Peer(peer, work=NARROW if precision == "float16" else None)} | STRONG[precision],
         "edges": (
             *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
             *(Workload(m=136, n=264, k=40, tile=tile) for tile in ("Wide", *warpgroup_tiles(element))),

@@ -8,6 +8,7 @@ from prism_bench.array_types import AnyArray
 from prism_bench.peer import Peer
 
 from . import lt_products
+from .poor_ways import NARROW
 from .strong_peers import quack_gemm
 from .tensor_tile import Operands
 
@@ -57,6 +58,11 @@ def torch_product(torch: ModuleType, a: AnyArray, b: AnyArray, layout: str) -> A
     return torch.mm(stored(a, layout[0]), stored(b, layout[1]))
 
 
+def torch_wide(torch: ModuleType, a: AnyArray, b: AnyArray, layout: str) -> Any:
+    """The sums as they are, in float32."""
+    return torch.mm(stored(a, layout[0]), stored(b, layout[1]), out_dtype=torch.float32)
+
+
 def cupy_product(cupy: ModuleType, a: AnyArray, b: AnyArray, layout: str) -> Any:
     return cupy.matmul(stored(a, layout[0]), stored(b, layout[1]))
 
@@ -70,8 +76,9 @@ def quack_product(quack: ModuleType, a: AnyArray, b: AnyArray, layout: str) -> A
 
 
 PEERS = {
-    "torch": torch_product,
-    "cupy": cupy_product,
+    "torch": Peer(torch_product, work=NARROW),
+    "torch_wide": torch_wide,
+    "cupy": Peer(cupy_product, work=NARROW),
     "nvmath": Peer(nvmath_product, prepares=True),
     "quack": Peer(quack_product, prepares=True),
 }

@@ -23,6 +23,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.domain import real
+from prism_bench.peer import Peer
 
 from ..include.vector_load import map_tune, spread
 
@@ -120,7 +121,11 @@ spec = KernelSpec(
                 Golden(Workload(n=5, entries=9), {"index": [0, -3, 8, 9, 1]}, {}, source="integers without an entry"),
             ),
             traffic_factor=12,  # at S0 the table is larger than the data
-            peers={"torch": lambda torch, index: torch.digamma(index.float())},
+            peers={
+                "torch": Peer(
+                    lambda torch, index: torch.digamma(index.float()), work="calculates each value, without a table"
+                )
+            },
         ),
     },
 )  # fmt: skip

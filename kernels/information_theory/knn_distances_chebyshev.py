@@ -106,7 +106,10 @@ spec = KernelSpec(
     launch=launches(indices=False),
     reference=reference,
     tolerance=exact(),
-    peers={"torch": torch_knn, "cuvs": Peer(cuvs_knn, prepares=True, work="gives the indices of neighbours too")},
+    peers={
+        "torch": Peer(torch_knn, work="finds the places of the neighbours too"),
+        "cuvs": Peer(cuvs_knn, prepares=True, work="gives the indices of neighbours too"),
+    },
     peer_tolerance=exact(),
     flops=lambda n, d: n * n * (2 * d + 1),
     bytes_moved=lambda n, d: 2 * 4 * n * d + 4 * n,

@@ -59,7 +59,7 @@ program = FusionProgram(
         Workload(batch=129, inputs=9, outputs=132, tile="Medium"),
     ),
     peers={
-        "torch": torch_linear,
+        "torch": Peer(torch_linear, work="of float16 operands it writes float16, the kernel float32"),
         "nvmath": Peer(nvmath_linear, prepares=True, work="its GELU is the tanh form, up to 5e-4 away"),
     },
     within=1e-3,

@@ -213,7 +213,10 @@ def jax_chain(
     return gradient, steps, steps.sum()
 
 
-PEERS = {"torch": torch_chain, "jax": Peer(by_xla(jax_chain), prepares=True)}
+PEERS = {
+    "torch": Peer(torch_chain, work="of float16 operands it rounds the logits to float16"),
+    "jax": Peer(by_xla(jax_chain), prepares=True),
+}
 
 
 def bytes_moved(element: int) -> Callable[..., Any]:

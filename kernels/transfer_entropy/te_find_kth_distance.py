@@ -35,7 +35,7 @@ spec = KernelSpec(
     reference=lambda distances, k, xp: kth_smallest(distances, k, xp),
     tolerance=exact(),
     peers={
-        "torch": torch_smallest,
+        "torch": Peer(torch_smallest, work="finds the places of the k smallest too"),
         "torch_kthvalue": Peer(torch_kth, work="finds the place of the k-th element too"),
     },
     looked_at={

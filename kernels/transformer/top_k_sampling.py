@@ -148,7 +148,10 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance={"index": exact(), "p": normalising(), "token": exact()},
-    peers={"torch": torch_top_k, "flashinfer": Peer(flashinfer_top_k, prepares=True)},
+    peers={
+        "torch": Peer(torch_top_k, work="random numbers are made beforehand"),
+        "flashinfer": Peer(flashinfer_top_k, prepares=True),
+    },
     looked_at={"quack": "its top-k takes rows of at most 4096 columns, their number and k powers of two"},
     workloads={
         "S0": Workload(rows=1, vocabulary=1024, k=50),
