@@ -166,3 +166,23 @@ def test_a_kernel_that_is_idle_once_it_is_timed_is_wrong_and_has_no_times(proces
 def test_two_processes_time_the_peers(process, subjects):
     found = result({"peers": {"library": {"seconds": 1e-6}}}, process=process)
     assert subjects == len({one.subject for one in found.measurements})
+
+
+def test_compiled_forms_are_left_out_where_nothing_is_timed_and_checked_where_the_first_times_are_taken():
+    bad = {"peers": {"torch": {}, "torch_compiled": {"wrong": True}}}
+    assert [] == metrics(result(bad, timed=False))
+    first, later = (
+        MeasuringSession(NullBackend({"*": bad}), TOYS, SETTINGS, process, verifies=False).task("double[n=1000]")[0]
+        for process in (0, 1)
+    )
+    reasons = {one.subject: one.reason for one in first.measurements if one.reason}
+    assert ["peer:torch_compiled"] == list(reasons)
+    assert "its y differs from the reference by " in reasons["peer:torch_compiled"]
+    assert [] == [one.reason for one in later.measurements if one.reason]
+
+
+def test_the_first_call_is_measured_once_for_each_kernel():
+    kernel, variant = TOYS.case("double[n=1000]"), TOYS.case("double:by_adding[n=1000]")
+    settings = Settings()
+    assert [(), ("first_call_time",)] == [settings.left_out(case, 0) for case in (kernel, variant)]
+    assert ("first_call_time",) == settings.left_out(kernel, 1)
