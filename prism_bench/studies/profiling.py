@@ -29,8 +29,9 @@ from prism_bench.run.record_builder import RecordBuilder, RunClock
 from prism_bench.run.session import result_of
 from prism_bench.run_record import CaseResult, JsonTable, RunRecord, Status
 from prism_bench.strict_json import json_line
-from prism_bench.studies.attribution import (
+from prism_bench.studies.profile_worker import (
     ProfileEvent,
+    ProfileOrder,
     attributed,
     cut_short,
     ends_of,
@@ -38,7 +39,6 @@ from prism_bench.studies.attribution import (
     progress,
     read_events,
 )
-from prism_bench.studies.profile_worker import ProfileOrder
 from prism_bench.workers.child import environment
 
 GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended

@@ -14,8 +14,7 @@ import numpy as np
 from prism_bench.analysis.compare.verdict import CHANGED, RULES, VerdictRules
 from prism_bench.studies import REPOSITORY
 from prism_bench.studies.csv_table import write_table
-from prism_bench.studies.noise_forms import FORMS, Form
-from prism_bench.studies.simulated_verdicts import Design, Suite, generated, judged_suite
+from prism_bench.studies.simulated_verdicts import FORMS, Design, Form, Suite, generated, judged_suite
 
 PLANTED = (1.02, 1.05, 1.10)
 DESIGNS = (Design(3, 3, False), Design(5, 5, False), Design(5, 5, True), Design(5, 15, False), Design(5, 15, True))

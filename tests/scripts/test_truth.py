@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from prism_bench.studies import emulator_truth
-from prism_bench.studies.backend_agreement import COLUMNS, FAILED, NOT_EMULATED, NOTHING
+from prism_bench.studies.emulator_truth import COLUMNS, FAILED, NOT_EMULATED, NOTHING
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.errors import ResultsError
 from prism_bench.profilers.launches import ProfiledLaunch
-from prism_bench.studies.attribution import attributed, cut_short, launched, progress, read_events
+from prism_bench.studies.profile_worker import attributed, cut_short, launched, progress, read_events
 
 
 def launch(number, name=None):

@@ -15,8 +15,7 @@ from prism_bench.strict_json import json_text
 from prism_bench.studies import record_fuzz
 from prism_bench.studies.csv_table import table_text
 from prism_bench.studies.exported import exported
-from prism_bench.studies.fuzz_bench import asking, bench_in
-from prism_bench.studies.fuzz_processes import table
+from prism_bench.studies.fuzz_processes import asking, bench_in, table
 from prism_bench.studies.record_fuzz import Answer, fuzz
 from prism_bench.studies.record_mutations import mutations
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from prism_bench.studies.noise_forms import FORMS
-from prism_bench.studies.simulated_verdicts import generated
+from prism_bench.studies.simulated_verdicts import FORMS, generated
 from prism_bench.studies.simulation_table import DESIGNS, SEED, SimulationEffort, rows, tallies, written
 
 PAIRS = 12

@@ -5,7 +5,7 @@ import pytest
 from prism_bench.backends import open_backend
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.errors import BackendUnavailable
-from prism_bench.studies.backend_agreement import (
+from prism_bench.studies.emulator_truth import (
     COLUMNS,
     differences,
     kernels,
