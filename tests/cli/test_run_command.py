@@ -83,6 +83,16 @@ def test_a_hang_is_ended_by_the_timeout_and_ends_with_1(run, script):
     assert "timed out" == only_record().case("triple[n=1000]").status
 
 
+def test_a_peer_that_hangs_is_ended_by_its_own_timeout_and_the_case_is_well(run, script):
+    script({"triple[n=1000]": {"peers": {"torch": {"hang": True}, "cupy": {"seconds": 3e-6}}}})
+    assert 0 == run("--filter", "triple", "--peer-timeout", "1").code
+    case = only_record().case("triple[n=1000]")
+    assert "ok" == case.status
+    assert case.measurement("cold_time", "peer:cupy").valid
+    reason = case.measurement("cold_time", "peer:torch").reason
+    assert "peer torch: no answer within 1 s, so its process was ended" == reason
+
+
 def test_a_time_below_the_floor_of_the_run_cannot_be_trusted_and_ends_with_3(run, script):
     script({"nothing*": {"seconds": 5e-6, "noise": 0.001}, "triple*": {"seconds": 1e-6}, "*": {"seconds": 1e-5}})
     found = run()

@@ -52,21 +52,22 @@ def well(cell, processes=2):
     return cell.valid and processes == len(cell.processes)
 
 
+BAD = {
+    "raises": ({"raises": "no luck"}, "peer bad: RuntimeError: no luck"),
+    "changes": ({"changes": True}, "peer bad: it changed numpy.seterr['divide'] and left it so"),
+    "wrong": ({"wrong": True}, "peer bad: its y differs from the reference by "),
+    "memory": ({"memory": True}, "peer bad: "),
+    "crash": ({"crash": True}, "peer bad: it crashed: the process ended (killed by signal 6)"),
+    "hang": ({"hang": True}, "peer bad: no answer within 2 s, so its process was ended"),
+    "leaks": ({"leaks": 2 << 20}, "peer bad: it leaks: "),
+}
+
+
 @pytest.mark.parametrize(
-    ("behaviour", "reason"),
-    [
-        ({"raises": "no luck"}, "peer bad: RuntimeError: no luck"),
-        ({"changes": True}, "peer bad: it changed numpy.seterr['divide'] and left it so"),
-        ({"wrong": True}, "peer bad: its y differs from the reference by "),
-        ({"crash": True}, "peer bad: it crashed: the process ended (killed by signal 6)"),
-        ({"hang": True}, "peer bad: no answer within 2 s, so its process was ended"),
-        ({"leaks": 2 << 20}, "peer bad: it leaks: "),
-        ({"memory": True}, "peer bad: "),
-    ],
-    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+    ("fault", "lanes"), [*((fault, 1) for fault in BAD), ("changes", 3), ("crash", 3), ("hang", 3), ("leaks", 3)]
 )
-@pytest.mark.parametrize("lanes", [1, 3])
-def test_a_bad_peer_costs_its_cell_and_nothing_else(cells, monkeypatch, lanes, behaviour, reason):
+def test_a_bad_peer_costs_its_cell_and_nothing_else(cells, monkeypatch, fault, lanes):
+    behaviour, reason = BAD[fault]
     monkeypatch.setattr("prism_bench.run.lanes.WORTH_A_START", 1)
     found, result = cells({"bad": behaviour}, peer_timeout=2.0, lanes=lanes)
     assert "ok" == result.status
