@@ -63,6 +63,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance=reduction(magnitude=lambda p, rows, xp: (p + 1) / max(rows, 1), terms=2.5e-7),
     peers={"torch": torch_gradient},
+    looked_at=dict.fromkeys(("liger", "quack"), "cross entropy of logits, with its gradient; none of probabilities"),
     flops=lambda rows, cols: 2 * rows * cols,
     workloads={
         "S0": Workload(rows=32, cols=128),

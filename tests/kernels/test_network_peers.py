@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from prism_bench.backends.cuda.torch_case import prepared_call
 from prism_bench.catalogue import discover
 from prism_bench.peer import Peer
 from tests.kernels.lt_stand_in import COSTS, Clock, CublasLt, tensor, torch_stand_in
@@ -47,6 +48,21 @@ def lt(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[CublasLt]:
 NVMATH: Any = SimpleNamespace(CudaDataType=SimpleNamespace(CUDA_R_32F="float32", CUDA_R_16F="float16"))
 
 
+def test_a_set_up_runs_once_and_the_function_that_it_returns_is_what_is_timed() -> None:
+    seen: list[str] = []
+
+    def prepare(quack: object, rows: int) -> Callable[[], None]:
+        seen.append(f"set up for {rows}")
+        return lambda: seen.append("timed")
+
+    offered = {"quack": None, "rows": 3, "others": 4}
+    timed = prepared_call(Peer(prepare, prepares=True), offered, "a peer")
+    assert ["set up for 3"] == seen
+    timed()
+    timed()
+    assert ["set up for 3", "timed", "timed"] == seen
+
+
 def test_every_strong_library_is_asked_and_by_set_ups_alone() -> None:
     assert set(LIBRARIES) == {peer.library.name for _, peer in STRONG}
     assert [] == [kernel for kernel, peer in STRONG if not peer.prepares]
@@ -79,6 +95,15 @@ def test_the_fastest_algorithm_is_chosen_before_the_timing_and_used_once_a_call(
     lt.calls.clear()
     timed()
     assert [(COSTS.index(min(COSTS)), 7)] == lt.calls
+
+
+def test_trying_algorithms_ends_when_enough_device_time_is_spent(
+    lt: CublasLt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(included("lt_products"), "TRIED_SECONDS", 1e-3)
+    one = tensor(np.ones((2, 2), "float32"))
+    included("lt_products").product(NVMATH, one, one)
+    assert {0} == {index for index, _ in lt.calls}
 
 
 def test_only_the_tf32_variant_computes_in_tf32(lt: CublasLt) -> None:
