@@ -155,6 +155,7 @@ class Run(TaskDriver):
             with self.stage(COMPILING):
                 for done, total, task in compilation.rest():
                     self._report(Progress(0, done, total, f"compiling {task}"))
+            self._avoided |= compilation.late
 
     def _work(self, process: int, tasks: list[str], timed: bool, verifies: bool = True) -> None:
         """Send the tasks to one process, or to several where nothing is timed."""

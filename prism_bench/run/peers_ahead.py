@@ -15,34 +15,40 @@ from prism_bench.workers.process import WorkerDied
 WORKER = "prism_bench.run.peers_worker"
 MOST_PROCESSES = 12
 WORTH_A_PROCESS = 2  # tasks: each takes seconds, as does a start
-SECONDS = 120.0  # for one form; what takes longer is compiled again where it is timed, and reported there
+SECONDS = 120.0  # for one form
 LOOK_SECONDS = 0.5
-_AUTOTUNED, _COMPILED = "autotuned", "compiled"
 
 
 def ahead_tasks(cases: Sequence[Case]) -> list[str]:
-    """Return what to compile for the cases, `form case` each: the autotuned forms first, since they take longest."""
-    of_torch = [case for case in cases if _has_torch_peer(case)]
-    autotuned = [f"{_AUTOTUNED} {case.task}" for case in of_torch if case.label in AUTOTUNED_LABELS]
-    return autotuned + [f"{_COMPILED} {case.task}" for case in of_torch]
+    """Return what to compile for the cases, `peer case` each: the autotuned forms first, since they take longest."""
+    of_torch = [(case, name) for case in cases for name in _torch_peers(case)]
+    autotuned = [f"{name}_autotuned {case.task}" for case, name in of_torch if case.label in AUTOTUNED_LABELS]
+    return autotuned + [f"{name}_compiled {case.task}" for case, name in of_torch]
 
 
-def compile_peers(order: Mapping[str, object], tasks: Sequence[str]) -> Iterator[str]:
-    """Yield each task as it begins, while several processes compile.
+def compile_peers(order: Mapping[str, object], tasks: Sequence[str]) -> Iterator[str | WorkerDied]:
+    """Yield each task as it begins, while several processes compile, and how the process of a task ended.
 
-    What fails, takes too long or ends its process is left to the process that times it, which reports why.
+    What fails is left to the process that times it, which reports why.
     """
     processes = max(1, min(MOST_PROCESSES, (os.cpu_count() or 1) - 2, -(-len(tasks) // WORTH_A_PROCESS)))
     for event in side_by_side(order, tasks, processes, SECONDS, worker_of(WORKER)):
-        if not isinstance(event, WorkerDied) and "begin" in event:
+        if isinstance(event, WorkerDied):
+            yield event
+        elif "begin" in event:
             yield event["begin"]
 
 
 class PeerCompilation:
-    """The compilation of these tasks in the background of a `with` block, which ends what is left at its own end."""
+    """The compilation of these tasks in the background of a `with` block, which ends what is left at its own end.
+
+    `late` has by task of a case the peers whose compilation took too long, each with the reason: nobody waits for them
+    again.
+    """
 
     def __init__(self, order: Mapping[str, object], tasks: Sequence[str]) -> None:
         self._order, self._tasks = order, tasks
+        self.late: dict[str, dict[str, str]] = {}
         self._begun: list[str] = []
         self._ended = Event()
         self._thread = Thread(target=self._compile, daemon=True)
@@ -62,18 +68,27 @@ class PeerCompilation:
             self._thread.join(LOOK_SECONDS)
 
     def _compile(self) -> None:
-        for task in compile_peers(self._order, self._tasks) if self._tasks else ():
-            self._begun.append(task)
+        for event in compile_peers(self._order, self._tasks) if self._tasks else ():
+            if isinstance(event, WorkerDied):
+                self._keep(event)
+            else:
+                self._begun.append(event)
             if self._ended.is_set():
                 return
 
+    def _keep(self, death: WorkerDied) -> None:
+        """Keep a peer that took too long; one that ended its process otherwise may have done so by chance."""
+        if death.task and death.status == "timed out":
+            name, case = task_parts(death.task)
+            self.late.setdefault(case, {})[name] = f"it was not compiled within {SECONDS:.0f} s"
+
 
 def task_parts(task: str) -> tuple[str, str]:
-    """Return the form and the case's task of a task of `ahead_tasks`."""
-    form, _, case = task.partition(" ")
-    return form, case
+    """Return the peer and the case's task of a task of `ahead_tasks`."""
+    name, _, case = task.partition(" ")
+    return name, case
 
 
-def _has_torch_peer(case: Case) -> bool:
-    peers = (case.spec.peer(name) for name in case.spec.peers)
-    return LIBRARIES["torch"].is_installed() and any(peer.library.name == "torch" for peer in peers)
+def _torch_peers(case: Case) -> list[str]:
+    names = [name for name in case.spec.peers if case.spec.peer(name).library.name == "torch"]
+    return names if names and LIBRARIES["torch"].is_installed() else []

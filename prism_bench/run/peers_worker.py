@@ -26,24 +26,24 @@ def main() -> None:
     for line in iter(sys.stdin.readline, ""):
         task = line.strip()
         write({"begin": task})
-        form, name = task_parts(task)
-        compile_case(backend, catalogue.anywhere(name), form)
+        name, case = task_parts(task)
+        compile_peer(backend, catalogue.anywhere(case), name)
         write({"results": []})
 
 
-def compile_case(backend: Backend, case: Case, form: str) -> None:
-    """Compile that form of the case's torch peers; one that fails is reported where it is timed.
+def compile_peer(backend: Backend, case: Case, name: str) -> None:
+    """Compile that form of a peer, if the case has it; what fails is reported where it is timed.
 
     An error after which the device answers no more ends this process, so that another one goes on.
     """
-    for name in backend.peers(case):
-        if name.endswith(f"_{form}"):
-            try:
-                with backend.prepare(case, case.inputs(0)) as runnable, backend.prepare_peer(case, name, runnable):
-                    pass
-            except Exception as error:
-                if is_sticky(backend, error):
-                    raise
+    if name not in backend.peers(case):
+        return
+    try:
+        with backend.prepare(case, case.inputs(0)) as runnable, backend.prepare_peer(case, name, runnable):
+            pass
+    except Exception as error:
+        if is_sticky(backend, error):
+            raise
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from prism_bench.catalogue import discover
 from prism_bench.run import catalogue_run, peers_ahead
 from prism_bench.run.catalogue_run import Run
 from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks, compile_peers, task_parts
-from prism_bench.run.peers_worker import compile_case
+from prism_bench.run.peers_worker import compile_peer
 from prism_bench.run.settings import Settings
 from prism_bench.workers.process import WorkerDied
 from tests.run.conftest import TOYS
@@ -31,10 +31,12 @@ def _torch(monkeypatch):
 
 @pytest.mark.usefixtures("_torch")
 def test_torch_peers_are_compiled_the_autotuned_forms_of_large_cases_first():
-    small, large = (with_peers(label, torch=lambda torch, x: x) for label in ("S0", "S2"))
+    small = with_peers("S0", torch=lambda torch, x: x)
+    large = with_peers("S2", torch=lambda torch, x: x, torch_tf32=lambda torch, x: x)
     other = with_peers("S1", cupy=lambda cupy, x: x)
     tasks = ahead_tasks([small, other, CASE, large])
-    assert [("autotuned", CASE.task), ("compiled", CASE.task), ("compiled", CASE.task)] == [*map(task_parts, tasks)]
+    names = ["torch_autotuned", "torch_tf32_autotuned", "torch_compiled", "torch_compiled", "torch_tf32_compiled"]
+    assert [(name, CASE.task) for name in names] == [*map(task_parts, tasks)]
 
 
 def test_without_torch_there_is_nothing_to_compile(monkeypatch):
@@ -56,7 +58,8 @@ def test_as_many_processes_as_there_are_cores_or_work_for(monkeypatch, cores, ta
     monkeypatch.setattr(peers_ahead, "side_by_side", lanes)
     monkeypatch.setattr(peers_ahead.os, "cpu_count", lambda: cores)
     names = [f"compiled {number}" for number in range(tasks)]
-    assert names[:2] == list(compile_peers({}, names))
+    first, death, second = compile_peers({}, names)
+    assert (names[0], "timed out", names[1]) == (first, death.status, second)
     assert [(processes, 120.0, "prism_bench.run.peers_worker")] == started
 
 
@@ -95,6 +98,18 @@ def test_who_times_no_peers_compiles_none(driven, given):
     assert ([], []) == driven(**given)
 
 
+def test_a_peer_that_takes_too_long_is_left_out_of_the_run_and_one_that_crashes_is_not(monkeypatch):
+    late = WorkerDied(f"torch_compiled {CASE.task}", "timed out", "no answer within 120 s")
+    crashed = WorkerDied(f"torch_autotuned {CASE.task}", "crashed", "the process ended (killed by signal 9)")
+    monkeypatch.setattr(peers_ahead, "compile_peers", lambda order, tasks: iter([late, crashed]))
+    monkeypatch.setattr(catalogue_run, "ahead_tasks", lambda cases: ["torch_compiled x"])
+    monkeypatch.setattr(Run, "_work", lambda self, *arguments, **named: None)
+    run = Run(CATALOGUE, "cuda", Settings())
+    run.measure([CASE])
+    reasons = {"torch_compiled": "it was not compiled within 120 s"}
+    assert {CASE.task: reasons} == run._order_for(1, [], timed=True)["avoid"]
+
+
 def test_an_error_meanwhile_ends_the_compilation(monkeypatch):
     asked, told = [], Event()
 
@@ -123,7 +138,7 @@ class Compiling(NumpyBackend):
         return self._answering
 
     def peers(self, case):
-        return ("torch", "torch_compiled", "torch_autotuned", "cupy", "other_compiled")
+        return ("torch", "torch_compiled", "torch_autotuned", "cupy")
 
     def prepare(self, case, inputs):
         if self._fails == "kernel":
@@ -137,24 +152,20 @@ class Compiling(NumpyBackend):
         return runnable
 
 
-def test_every_form_of_that_kind_is_prepared_as_it_will_be_timed():
+@pytest.mark.parametrize(("name", "prepared"), [("torch_compiled", ["torch_compiled"]), ("cupy_compiled", [])])
+def test_a_form_of_the_case_is_prepared_as_it_will_be_timed(name, prepared):
     backend = Compiling()
-    compile_case(backend, CASE, "compiled")
-    assert ["torch_compiled", "other_compiled"] == backend.prepared
+    compile_peer(backend, CASE, name)
+    assert prepared == backend.prepared
 
 
-def test_a_form_that_fails_is_left_to_its_cell():
-    backend = Compiling(fails="torch_compiled")
-    compile_case(backend, CASE, "compiled")
-    assert ["torch_compiled", "other_compiled"] == backend.prepared
-
-
-def test_a_case_that_cannot_be_prepared_is_left_to_its_result():
-    backend = Compiling(fails="kernel")
-    compile_case(backend, CASE, "compiled")
-    assert [] == backend.prepared
+@pytest.mark.parametrize(("fails", "prepared"), [("torch_compiled", ["torch_compiled"]), ("kernel", [])])
+def test_what_fails_is_left_to_its_cell(fails, prepared):
+    backend = Compiling(fails=fails)
+    compile_peer(backend, CASE, "torch_compiled")
+    assert prepared == backend.prepared
 
 
 def test_a_process_whose_device_is_lost_ends_so_that_another_one_goes_on():
     with pytest.raises(RuntimeError):
-        compile_case(Compiling(answering=False, fails="torch_autotuned"), CASE, "autotuned")
+        compile_peer(Compiling(answering=False, fails="torch_autotuned"), CASE, "torch_autotuned")
