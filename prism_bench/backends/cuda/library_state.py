@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from prism_bench.backends.cuda.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS, GlobalFlag, first_change
@@ -88,7 +87,19 @@ def ready(name: str | None) -> None:
     import_module(library.arrays)
     import_module(library.module)
     if library.arrays == "torch":
-        _ready_torch(sys.modules["torch"])
+        for module in CONFIGURATIONS:
+            import_module(module)
+        cupy = sys.modules.get("cupy")
+        set_up_torch(sys.modules["torch"], cupy.cuda.get_current_stream().ptr if cupy else None)
+
+
+def set_up_torch(torch: Any, stream: int | None) -> None:
+    """Set torch as peers find it: no TF32, no gradients, and the stream of that address, if any, as the current one."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.set_grad_enabled(False)
+    if stream is not None:
+        torch.cuda.set_stream(torch.cuda.ExternalStream(stream))
 
 
 def loaded_flags() -> Iterator[GlobalFlag]:
@@ -99,17 +110,6 @@ def loaded_flags() -> Iterator[GlobalFlag]:
         yield _jax_flags(sys.modules["jax"])
     if "triton.knobs" in sys.modules:
         yield from _triton_knobs(sys.modules["triton.knobs"])
-
-
-def _ready_torch(torch: ModuleType) -> None:
-    for name in CONFIGURATIONS:
-        import_module(name)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.set_grad_enabled(False)
-    cupy = sys.modules.get("cupy")
-    if cupy is not None:
-        torch.cuda.set_stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr))
 
 
 def _configuration(module: Any) -> GlobalFlag:

@@ -9,6 +9,7 @@ from typing import Any
 from prism_bench.backends.base import Runnable, TimerFactories
 from prism_bench.backends.cuda.graph import captured, nodes_of_calls, refuse_idle_calls, work_items
 from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.library_state import set_up_torch
 from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.backends.cuda.torch_case import named_peer, prepared_call
 from prism_bench.backends.cuda.torch_forms import CompiledCall
@@ -193,11 +194,7 @@ class CudaPeer(Runnable):
 
     def _module(self) -> ModuleType:
         if self._library.arrays == "torch":
-            torch = import_module("torch")
-            torch.backends.cuda.matmul.allow_tf32 = False
-            torch.backends.cudnn.allow_tf32 = False
-            torch.cuda.set_stream(torch_stream(self._harness.stream))
-            torch.set_grad_enabled(False)
+            set_up_torch(import_module("torch"), self._harness.stream.ptr)
         return import_module(self._library.module)
 
 
