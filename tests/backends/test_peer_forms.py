@@ -167,3 +167,10 @@ def test_the_operators_of_torch_and_the_launches_of_cupy_decide_the_kind(
 )
 def test_calls_that_add_as_many_nodes_each_have_that_many_work_items(nodes, items):
     assert items == work_items(nodes)
+
+
+def test_wider_floats_of_a_library_are_compared_as_the_output_would_hold_them(prepared):
+    peer = prepared(case_with(torch=lambda torch, x: np.asarray(x, "float64") * 2), "torch")
+    peer()
+    (held,) = peer.arrays(["y"]).values()
+    assert "float32" == held.dtype
