@@ -163,9 +163,14 @@ def test_variables_that_a_compiler_sets_and_folders_of_a_package_are_its_own(mon
     monkeypatch.setattr(sys, "path", list(sys.path))
     state = LibraryState.now()
     os.environ["TRITON_CACHE_DIR"] = "/cache"
-    sys.path.append("/lib/site-packages/library/parts")
+    sys.path.append(part := f"{next(filter(None, sys.path))}/library/parts")
     assert None is state.restore().reason
-    assert ("/cache", True) == (os.environ["TRITON_CACHE_DIR"], "/lib/site-packages/library/parts" in sys.path)
+    assert ("/cache", True) == (os.environ["TRITON_CACHE_DIR"], part in sys.path)
+    first = next(filter(None, sys.path))
+    sys.path.insert(0, "/elsewhere")
+    sys.path.remove(first)
+    assert ["sys.path"] == state.restore().names
+    assert (first, part, False) == (next(filter(None, sys.path)), sys.path[-1], "/elsewhere" in sys.path)
 
 
 def configured(name, **values):

@@ -9,7 +9,7 @@ import os
 import random
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -21,7 +21,6 @@ OF_COMPILERS = (
     "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "CUDA_HOME", "CUBLAS_WORKSPACE_CONFIG", "KMP_DUPLICATE_LIB_OK",
     "DISABLE_CUPTI_LAZY_REINIT", "TEARDOWN_CUPTI", "PYTEST_CURRENT_TEST",
 )  # fmt: skip
-_PACKAGES = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)
@@ -200,17 +199,25 @@ def _set_variables(values: Mapping[str, str]) -> None:
     os.environ.update(values)
 
 
-def _of_a_package(folder: str) -> bool:
-    """Return whether the folder is inside a package: libraries add such folders for their own parts."""
-    return any(part in _PACKAGES for part in Path(folder).parts[:-1])
+class SearchPath:
+    """The folders of modules; folders inside of them that came later are no change, since libraries add their parts."""
 
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.folders = list(folders)
 
-def _paths() -> list[str]:
-    return [folder for folder in sys.path if not _of_a_package(folder)]
+    def __eq__(self, later: object) -> bool:
+        return isinstance(later, SearchPath) and self.folders == [
+            folder for folder in later.folders if folder in self.folders or not self._is_part(folder)
+        ]
 
+    __hash__ = None  # type: ignore[assignment]  # it is compared, never a key
 
-def _set_paths(folders: list[str]) -> None:
-    sys.path[:] = [*folders, *filter(_of_a_package, sys.path)]
+    def restore(self) -> None:
+        """Set the folders again, and keep later parts of them behind."""
+        sys.path[:] = [*self.folders, *(one for one in sys.path if one not in self.folders and self._is_part(one))]
+
+    def _is_part(self, folder: str) -> bool:
+        return any(known and Path(folder).is_relative_to(known) for known in self.folders)
 
 
 def _set_filters(filters: list[Any]) -> None:
@@ -244,7 +251,7 @@ OTHERS = (
                lambda value: lookup("numpy.set_printoptions")(**value)),
     GlobalFlag("os.environ", "os", _variables, _set_variables, detail=first_change),
     GlobalFlag("gc.isenabled", "gc", gc.isenabled, lambda value: gc.enable() if value else gc.disable()),
-    GlobalFlag("sys.path", "sys", _paths, _set_paths),
+    GlobalFlag("sys.path", "sys", lambda: SearchPath(sys.path), SearchPath.restore),
     GlobalFlag("warnings.filters", "warnings", lambda: list(warnings.filters), _set_filters, quiet=True),
     GlobalFlag("sys.setrecursionlimit", "sys", sys.getrecursionlimit, sys.setrecursionlimit, quiet=True),
     GlobalFlag("random", "random", random.getstate, random.setstate, quiet=True),
