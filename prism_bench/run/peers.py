@@ -68,7 +68,7 @@ def measure_peers(backend: Backend, runnable: Runnable, plan: PeerPlan, watcher:
     results = PeerResults()
     offered = backend.peers(runnable.case) if plan.settings.peers else ()
     names = [name for name in offered if plan.timed or not is_compiled(name)]
-    if any(plan.checks(name) for name in names):
+    if plan.known.is_kept(runnable.case) and any(plan.checks(name) for name in names):
         _evaluate_reference(backend, runnable, plan.known)
     for name in names:
         reason = plan.avoided.get(name)
