@@ -73,7 +73,7 @@ def _show(moments: "Iterable[Moment]", *, json: bool, once: bool) -> "Moment | N
     """Show every moment in the way that suits the output and return the last one."""
     console = options.out()
     if json:
-        return _each(moments, lambda moment: print(_json(moment, once), flush=True))
+        return _each(moments, lambda moment: print(json_text(moment.snapshot, indent=1 if once else None), flush=True))
     if once:
         return _each(moments, lambda moment: console.print(_view(moment)))
     if console.is_terminal and not console.is_dumb_terminal:
@@ -100,10 +100,6 @@ def _view(moment: "Moment") -> RenderableType:
     from prism_bench.report.terminal.monitor import view
 
     return view(moment.snapshot)
-
-
-def _json(moment: "Moment", once: bool) -> str:
-    return json_text(moment.snapshot, indent=1 if once else None)
 
 
 def _line(moment: "Moment") -> None:

@@ -140,7 +140,7 @@ def bend_database(path: Path, draw: Random) -> Bent:
         table = draw.choice(tables)
         columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
         column, other = draw.choice(columns), draw.choice(columns)
-        row = draw.randrange(1, 1 + max(1, _rows(database, table)))
+        row = draw.randrange(1, 1 + max(1, int(database.execute(f'SELECT COUNT(*) FROM "{table}"').fetchone()[0])))
         kind = draw.choice(("cell", "cell", "cell", "cell", "swap", "early end", "row twice", "row gone", "table gone",
                             "column gone", "table renamed", "no rows"))  # fmt: skip
         same = ", ".join(f'"{name}"' for name in columns)
@@ -161,7 +161,3 @@ def bend_database(path: Path, draw: Random) -> Bent:
         except (sqlite3.Error, OverflowError):
             return Bent("unchanged", f"SQLite refuses: {statement:.100}")
     return Bent(kind, f"{statement:.150} {values!r:.60}")
-
-
-def _rows(database: sqlite3.Connection, table: str) -> int:
-    return int(database.execute(f'SELECT COUNT(*) FROM "{table}"').fetchone()[0])

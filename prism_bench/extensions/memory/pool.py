@@ -200,7 +200,7 @@ class SizeClassPool:
         self._releases += 1
         self._asked -= lease.asked
         self._live -= block.size
-        if self._free.put(block) > self.limits.per_class or not _is_class(block.size):
+        if self._free.put(block) > self.limits.per_class or not (block.size & (block.size - 1) == 0):
             self._evict(self._free.oldest(block.size), "class")
         while self._free.bytes > self.limits.cap:
             self._evict(self._free.oldest(), "cap")
@@ -244,10 +244,6 @@ class SizeClassPool:
         """Forget all memory, since there is no CUDA any more; in a forked child the lock may have been held."""
         self._owner, self._lock = None, threading.Lock()
         self._late.clear()
-
-
-def _is_class(size: int) -> bool:
-    return size & (size - 1) == 0
 
 
 _POOLS: "weakref.WeakSet[SizeClassPool]" = weakref.WeakSet()
