@@ -10,9 +10,13 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from prism_bench.studies.record_mutations import paths_in
 
 # New contents of a cell: nothing, other words, other types, other alphabets, too much.
 CELLS = (
@@ -99,13 +103,9 @@ def _swap(first: list[Any], i: int, second: list[Any], j: int) -> None:
 def bend_json(path: Path, draw: Random) -> Bent:
     """Change, remove, repeat or exchange one value somewhere in a JSON file."""
     plain = json.loads(path.read_text())
-    places = list(_places(plain, ()))
-    place = draw.choice(places)
+    place = draw.choice(list(paths_in(plain)))
     kind = draw.choice(("value", "value", "value", "gone", "twice", "swap", "field twice", "deep"))
-    holder = plain
-    for step in place[:-1]:
-        holder = holder[step]
-    last = place[-1]
+    holder, last = reduce(getitem, place[:-1], plain), place[-1]
     if kind == "value":
         holder[last] = draw.choice(VALUES)
     elif kind == "gone":
@@ -123,14 +123,6 @@ def bend_json(path: Path, draw: Random) -> Bent:
         text = text.replace(f"{name}: ", f"{name}: 7, {name}: ", 1)
     path.write_text(text)
     return Bent(kind, f"{kind} at {'/'.join(map(str, place))}")
-
-
-def _places(plain: Any, at: tuple[Any, ...]) -> Any:
-    """Yield the path of every value inside."""
-    inside = plain.items() if isinstance(plain, dict) else enumerate(plain) if isinstance(plain, list) else ()
-    for name, value in inside:
-        yield (*at, name)
-        yield from _places(value, (*at, name))
 
 
 def bend_database(path: Path, draw: Random) -> Bent:

@@ -66,18 +66,14 @@ def _row(number: int, pairs: Mapping[str, Pair], floor: str) -> dict[str, str]:
     found = Counter(one.verdict for one in judged(list(pairs.values())))
     changed = sum(found[word] for word in CHANGED)
     side = max((len(pair.a.logs) for pair in pairs.values()), default=0)
+    control = control_of(pairs)
+    shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs.values()]
+    out = sum(one.verdict in CHANGED for one in judged(list(pairs.values()), RULES, control.widening, shifts))
     return {
         "pair": str(number), "processes": str(side), "floor": floor, "cases": str(len(pairs)),
         **{word: str(found[word]) for word in VERDICTS},
-        "changed_share": f"{changed / len(pairs):.4f}" if pairs else "", "standing_out": str(_standing_out(pairs)),
+        "changed_share": f"{changed / len(pairs):.4f}" if pairs else "", "standing_out": str(out),
     }  # fmt: skip
-
-
-def _standing_out(pairs: Mapping[str, Pair]) -> int:
-    control = control_of(pairs)
-    shifts = [control.fit.at(pair.a.typical) if control.used else MachineShift() for pair in pairs.values()]
-    found = judged(list(pairs.values()), RULES, control.widening, shifts)
-    return sum(one.verdict in CHANGED for one in found)
 
 
 def summary(rows: Sequence[Mapping[str, str]], floor: str) -> str:

@@ -10,6 +10,8 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 Path = tuple[str | int, ...]
@@ -59,23 +61,22 @@ _SHARE_OF_FILES = 0.1
 def _places(sound: dict) -> list[list[Path]]:
     """Return all paths, those alike but for indices together."""
     groups: dict[tuple, list[Path]] = {}
-    for path in _paths(sound, ()):
+    for path in paths_in(sound):
         groups.setdefault(tuple("[]" if isinstance(one, int) else one for one in path), []).append(path)
     return list(groups.values())
 
 
-def _paths(value: object, path: Path) -> Iterator[Path]:
+def paths_in(value: object, path: Path = ()) -> Iterator[Path]:
+    """Yield the path of every value inside the JSON value, which is itself at `path`."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, one in items:
         yield (*path, key)
-        yield from _paths(one, (*path, key))
+        yield from paths_in(one, (*path, key))
 
 
 def _changed(sound: dict, path: Path, rng: random.Random) -> Mutation:
     changed = copy.deepcopy(sound)
-    parent = changed
-    for key in path[:-1]:
-        parent = parent[key]
+    parent: Any = reduce(getitem, path[:-1], changed)
     kind = rng.choice(list(_CHANGES))
     words = _CHANGES[kind](parent, path[-1], rng)
     data = json.dumps(changed).encode()  # a lone surrogate as its escape, which is how it comes in files

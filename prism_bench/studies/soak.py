@@ -147,7 +147,7 @@ def _together(plan: Plan, folder: Path, ways: Sequence[str], rest: tuple[int, Ra
             wrong.append(f"{one.unsaved} finished tasks are lost")
         wrong += [job.complaint(how)] + [f"child {child} goes on" for child in left[offset]]
         wrong += [f"{path.name} is stale" for path in stale] + [f"{name} was changed" for name in touched]
-        wrong += [f"{name} cannot be read" for name in _damaged(folder)]
+        wrong += [f"{path.name} cannot be read" for path in folder.rglob("*.json.gz") if not _can_be_read(path)]
         yield SoakTrial(
             first + offset, how, round(ended[offset], 2), one.saves, one.results, found, one.unsaved,
             len(_contents(folder)), len([*folder.rglob(f".*{ENDING}")]), "; ".join(filter(None, wrong)),
@@ -193,12 +193,11 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*.json.gz")}
 
 
-def _damaged(folder: Path) -> Iterator[str]:
-    for path in folder.rglob("*.json.gz"):
-        try:
-            store.read(path)
-        except ResultsError:
-            yield path.name
+def _can_be_read(path: Path) -> bool:
+    try:
+        return bool(store.read(path))
+    except ResultsError:
+        return False
 
 
 def _below(pid: int) -> list[int]:

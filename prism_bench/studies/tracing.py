@@ -113,6 +113,8 @@ def timeline_from(path: Path) -> Timeline:
     if path.suffix == ".csv":
         return nsys_csv.timeline(nsys_csv.read(path), str(path))
     if path.suffix == ".nsys-rep":
+        if not path.is_file():
+            raise UsageError(f"{path}: no such report")
         return _exported(path)
     if path.suffix == ".qdstrm":
         raise UsageError(f"{path}: a raw recording; nsys makes a report of it with QdstrmImporter, then export that")
@@ -120,8 +122,6 @@ def timeline_from(path: Path) -> Timeline:
 
 
 def _exported(report: Path) -> Timeline:
-    if not report.is_file():
-        raise UsageError(f"{report}: no such report")
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "export.sqlite"
         ended = tools.run(nsys.export(tools.find("nsys"), report, database), Path(folder) / "log", 600.0)

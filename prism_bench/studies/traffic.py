@@ -1,6 +1,6 @@
 """The bytes that a kernel's source requests, counted on the emulator, next to the bytes that its spec declares."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable
 from prism_bench.case import Case
@@ -35,7 +35,8 @@ def traffic(case: Case, seed: int = 0) -> CaseTraffic:
     try:
         with EmulatorBackend("race").prepare(case, case.inputs(seed)) as runnable:
             runnable()
-            return _judged(case, _counted(case, runnable))
+            found = _counted(case, runnable)
+            return replace(found, complaint=_complaint(case, found))
     except PrismBenchError as error:
         return CaseTraffic(case.name, case.sizes.bytes_moved, complaint=str(error))
 
@@ -63,12 +64,11 @@ def _counted(case: Case, runnable: EmulatorRunnable) -> CaseTraffic:
     )  # fmt: skip
 
 
-def _judged(case: Case, found: CaseTraffic) -> CaseTraffic:
-    factor = case.spec.traffic_factor
-    complaint = None
-    if found.touched > MODEL_ALLOWANCE * found.declared:
-        complaint = f"touches {found.touched} bytes of its inputs and outputs; the spec declares {found.declared}"
-    elif factor is not None and found.requested > factor * found.declared + SMALL:
-        complaint = (f"asks for {found.requested / max(1, found.declared):.3g} times the declared {found.declared} "
-                     f"bytes; its spec allows {factor:g} times")  # fmt: skip
-    return CaseTraffic(**{**vars(found), "complaint": complaint})
+def _complaint(case: Case, found: CaseTraffic) -> str | None:
+    factor, declared = case.spec.traffic_factor, found.declared
+    if found.touched > MODEL_ALLOWANCE * declared:
+        return f"touches {found.touched} bytes of its inputs and outputs; the spec declares {declared}"
+    if factor is None or found.requested <= factor * declared + SMALL:
+        return None
+    times = found.requested / max(1, declared)
+    return f"asks for {times:.3g} times the declared {declared} bytes; its spec allows {factor:g} times"

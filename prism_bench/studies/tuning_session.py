@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +87,8 @@ class TuningSession:
 
     def _session(self, cases: Sequence[Case], noise: Path, complete: bool) -> TuningResult:
         decisions = decided(self._searched, self._again, self._known(noise))
-        left = tuple(cases[len(self._searched) :])
-        return TuningResult(tuple(decisions), left, self._facts, self._elapsed(), complete and not left)
-
-    def _elapsed(self) -> float:
-        return time.perf_counter() - self._begun
+        left, seconds = tuple(cases[len(self._searched) :]), time.perf_counter() - self._begun
+        return TuningResult(tuple(decisions), left, self._facts, seconds, complete and not left)
 
     def _search_all(self, spaces: Sequence[Sequence[Case]]) -> None:
         """Search case by case until their share of the time is over; compile first what is tried whole, and edges."""
@@ -104,7 +102,8 @@ class TuningSession:
                 return trials(case)
 
             for space in spaces:
-                if self._plan.seconds is not None and self._elapsed() > SEARCH_SHARE * self._plan.seconds:
+                end = inf if self._plan.seconds is None else self._begun + SEARCH_SHARE * self._plan.seconds
+                if time.perf_counter() > end:
                     return
                 self._searched.append(_search(space, trial, trials.at_edges, self._plan))
                 self._facts = trials.facts
@@ -149,8 +148,8 @@ def _search(
         found = trial(by_choice[tuple(configuration.items())])
         if found.seconds is None:
             refused[found.case.task] = found.reason or ""
-        else:
-            seconds[found.case.task] = found.seconds
+            return None
+        seconds[found.case.task] = found.seconds
         return found.seconds
 
     search([case.configuration for case in space], measure, plan.strategy, plan.budget)
@@ -159,8 +158,7 @@ def _search(
     for task in best_few(seconds, space[0].task):
         if len(best) == plan.few:
             break
-        wrong = at_edges(tasks[task])
-        if wrong:
+        if wrong := at_edges(tasks[task]):
             refused[task] = wrong
         else:
             best.append(tasks[task])

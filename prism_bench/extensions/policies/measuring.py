@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from prism_bench import identity, interrupts
 from prism_bench.case import Case
+from prism_bench.extensions.policies.effect import entropies, window_row
 from prism_bench.run import Progress
 from prism_bench.studies.trials import Bench, Trial, Trials, timed_in_turn
 from prism_bench.tuning.choice import toolchain_of
 from prism_bench.tuning.crossover import CASTS, FORMS, HALVES, SHAPES, CrossoverRow
-from prism_bench.tuning.effect import entropies, window_row
 from prism_bench.tuning.measured import Batch, Measured, Window, path_for, write_measured
 
 PARTS = ("matmul", "windows", "batches")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from prism_bench.tuning.effect import USUAL, entropies, scene, window_row
+from prism_bench.extensions.policies.effect import USUAL, entropies, scene, window_row
 from prism_bench.tuning.measured import Batch, largest_within
 from tests.built_in import CATALOGUE
 
