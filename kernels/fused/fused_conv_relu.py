@@ -194,8 +194,8 @@ spec = KernelSpec(
     reference=reference,
     tolerance=reduction(magnitude=magnitude_one),
     peers={
-        "torch": torch_shifts_relu,
-        "torch_cudnn": Peer(torch_conv_relu, poor="cuDNN has no fast kernel for one channel in float32"),
+        "torch_shifts": torch_shifts_relu,
+        "torch": Peer(torch_conv_relu, poor="cuDNN has no fast kernel for one channel in float32"),
     },
     flops=lambda k, out_rows, out_cols: (2 * k * k + 1) * out_rows * out_cols,
     workloads={"S0": Workload(rows=256, cols=256, k=3), "S1": Workload(rows=8192, cols=8192, k=3)},

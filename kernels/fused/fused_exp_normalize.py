@@ -124,8 +124,8 @@ spec = KernelSpec(
     reference=reference,
     tolerance=normalising(),
     peers={
-        "torch": torch_steps,
-        "torch_softmax": Peer(torch_softmax, poor="torch.softmax gives a row to one thread block, however long it is"),
+        "torch_steps": torch_steps,
+        "torch": Peer(torch_softmax, poor="torch.softmax gives a row to one thread block, however long it is"),
         "cupy": cupy_softmax,
     },
     looked_at={

@@ -41,11 +41,18 @@ def reference_indices(x: AnyArray, k: int, xp: ArrayModule) -> tuple[AnyArray, A
 
 
 def torch_knn(torch: ModuleType, x: AnyArray, k: int) -> Any:
+    return torch.cat([part.kthvalue(k + 1, dim=1).values for part in torch_slabs(torch, x)])
+
+
+def torch_topk(torch: ModuleType, x: AnyArray, k: int) -> Any:
+    return torch.cat([part.topk(k + 1, dim=1, largest=False).values[:, k] for part in torch_slabs(torch, x)])
+
+
+def torch_slabs(torch: ModuleType, x: AnyArray) -> Any:
     """Distances a slab at a time, coordinate by coordinate (cdist is far slower)."""
     if len(x) > 1 << 16:
         raise ValueError("a brute force of torch takes a second a call at this size")
-    parts = (torch_distances(torch, x, part) for part in x.split(1 << 14))
-    return torch.cat([part.topk(k + 1, dim=1, largest=False).values[:, k] for part in parts])
+    return [torch_distances(torch, x, part) for part in x.split(1 << 14)]
 
 
 def torch_distances(torch: ModuleType, x: AnyArray, part: AnyArray) -> Any:
@@ -108,6 +115,7 @@ spec = KernelSpec(
     tolerance=exact(),
     peers={
         "torch": Peer(torch_knn, work="finds the places of the neighbours too"),
+        "torch_topk": Peer(torch_topk, work="finds the places of all k + 1 neighbours too"),
         "cuvs": Peer(cuvs_knn, prepares=True, work="gives the indices of neighbours too"),
     },
     peer_tolerance=exact(),

@@ -99,8 +99,8 @@ spec = KernelSpec(
     reference=correlated_one,
     tolerance=reduction(magnitude=magnitude_one),
     peers={
-        "torch": torch_shifts,
-        "torch_cudnn": Peer(torch_conv2d, poor="cuDNN has no fast kernel for one channel in float32"),
+        "torch_shifts": torch_shifts,
+        "torch": Peer(torch_conv2d, poor="cuDNN has no fast kernel for one channel in float32"),
         "cupy": cupy_correlate,
     },
     looked_at={"cucim": "has filters of given taps, and no correlation with any taps beyond CuPy's"},

@@ -56,6 +56,10 @@ def cupy_segment(cupy: ModuleType, x: AnyArray, threshold: float, rule: str, maj
 
 
 def torch_segment(torch: ModuleType, x: AnyArray, threshold: float, rule: str, majority: int) -> Any:
+    return vote(labels_of(x, threshold, rule, torch.where).to(torch.int8), majority, torch).int()
+
+
+def torch_packed(torch: ModuleType, x: AnyArray, threshold: float, rule: str, majority: int) -> Any:
     """All four counts of a pixel's neighbours in one number, a byte each."""
     rows, cols = x.shape
     first = labels_of(x, threshold, rule, torch.where).int()
@@ -173,7 +177,7 @@ spec = KernelSpec(
     launch=launch_of("int"),
     reference=reference,
     tolerance=exact(),
-    peers={"cupy": Peer(cupy_segment, poor=EAGER_STEPS), "torch": torch_segment},
+    peers={"cupy": Peer(cupy_segment, poor=EAGER_STEPS), "torch": torch_segment, "torch_packed": torch_packed},
     looked_at={"cucim": "its rank filter `modal` gives the commonest label, not the one that most neighbours share"},
     peer_tolerance=exact(),
     flops=lambda rows, cols: 30 * rows * cols,

@@ -40,7 +40,7 @@ def reference(psi: AnyArray, qubit: int, phi: float, xp: ArrayModule) -> AnyArra
     return xp.stack((view[:, 0], turned), axis=1)
 
 
-def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
+def torch_real(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
     """In real numbers, which the compiler makes one kernel of."""
     view = psi.view(-1, 2, 1 << qubit, 2)
     x, y = view[:, 1, :, 0], view[:, 1, :, 1]
@@ -49,7 +49,7 @@ def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
     return torch.stack((view[:, 0], turned), dim=1)
 
 
-def torch_complex(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
+def torch_gate(torch: ModuleType, psi: AnyArray, qubit: int, phi: float) -> Any:
     turned = psi.clone()
     upper = torch.view_as_complex(turned).view(-1, 2, 1 << qubit)[:, 1]
     upper *= complex(math.cos(phi), math.sin(phi))
@@ -96,8 +96,8 @@ spec = KernelSpec(
     reference=reference,
     tolerance=elementwise(),
     peers={
+        "torch_real": Peer(torch_real, work="writes the whole state to another place; half of it changes"),
         "torch": Peer(torch_gate, work="writes the whole state to another place; half of it changes"),
-        "torch_complex": Peer(torch_complex, work="writes the whole state to another place; half of it changes"),
         "custatevec": Peer(custatevec_gate, prepares=True, work="in place, on its own copy of the state"),
     },
     flops=lambda states: 3 * states,

@@ -38,6 +38,7 @@ from ..include.philox import uniforms
 # Memory-bound: three operations a state. `shots` is partly latency-bound: a separate launch sums small pieces, and the
 # five loads of a shot wait for each other.
 PART, SCANNED = 256, 1024
+ROOTS = "takes the root that it squares again"
 IN_DOUBLE = "sums and writes float64, the kernel float32"
 normalised = Fill(
     lambda rng, count, axes: rng.normal(0, 2 ** (-(axes["qubits"] + 1) / 2), count),
@@ -104,6 +105,10 @@ def marginals(p: AnyArray, mask: int, qubits: int) -> AnyArray:
 
 
 def torch_marginals(torch: ModuleType, psi: AnyArray, mask: int, qubits: int) -> Any:
+    return marginals(torch.view_as_complex(psi).abs().square(), mask, qubits)
+
+
+def torch_squares(torch: ModuleType, psi: AnyArray, mask: int, qubits: int) -> Any:
     return marginals(psi.square().sum(1), mask, qubits)
 
 
@@ -153,9 +158,9 @@ spec = KernelSpec(
     reference=reference,
     tolerance=elementwise(ulps=4, floor=1e-44),
     peers={
-        "torch": lambda torch, psi: psi.square().sum(1),
-        "torch_abs": Peer(
-            lambda torch, psi: torch.view_as_complex(psi).abs().square(), work="takes the root that it squares again"
+        "torch_squares": lambda torch, psi: psi.square().sum(1),
+        "torch": Peer(
+            lambda torch, psi: torch.view_as_complex(psi).abs().square(), work=ROOTS
         ),
         "cupy": lambda cupy, psi: cupy.abs(psi.view("complex64")[:, 0]) ** 2,
         "custatevec": Peer(custatevec_probabilities, prepares=True, work=IN_DOUBLE),
@@ -194,7 +199,8 @@ spec = KernelSpec(
             reference=lambda psi, mask, qubits: marginals(reference(psi), mask, qubits),
             tolerance=reduction(lambda psi, mask, qubits: marginals(reference(psi), mask, qubits)),
             peers={
-                "torch": torch_marginals,
+                "torch": Peer(torch_marginals, work=ROOTS),
+                "torch_squares": torch_squares,
                 "custatevec": Peer(custatevec_marginals, prepares=True, work=IN_DOUBLE),
             },
             workloads={

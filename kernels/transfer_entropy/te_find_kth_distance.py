@@ -35,8 +35,8 @@ spec = KernelSpec(
     reference=lambda distances, k, xp: kth_smallest(distances, k, xp),
     tolerance=exact(),
     peers={
-        "torch": Peer(torch_smallest, work="finds the places of the k smallest too"),
-        "torch_kthvalue": Peer(torch_kth, work="finds the place of the k-th element too"),
+        "torch_topk": Peer(torch_smallest, work="finds the places of the k smallest too"),
+        "torch": Peer(torch_kth, work="finds the place of the k-th element too"),
     },
     looked_at={
         "cub": "cuda.compute has no selection of the smallest; sorting rows would do far more",

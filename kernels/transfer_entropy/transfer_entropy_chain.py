@@ -80,7 +80,7 @@ def torch_chain(torch: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future:
     future, xz = most_apart(torch, y_future[:, None]), torch.maximum(x, z)
     y, everything = torch.maximum(future, z), torch.maximum(future, xz)
     own = torch.eye(len(y_future), dtype=torch.bool, device="cuda")
-    eps = everything.masked_fill(own, float("inf")).topk(k, dim=1, largest=False).values[:, -1:]
+    eps = everything.masked_fill(own, float("inf")).kthvalue(k, dim=1, keepdim=True).values
     psi = [torch.special.digamma(((d < eps) & ~own).sum(1).double() + 1) for d in (y, xz, z)]
     return (torch.special.digamma(torch.full((1,), k, dtype=torch.float64, device="cuda"))
             + (psi[2] - psi[0] - psi[1]).mean()).float()  # fmt: skip
