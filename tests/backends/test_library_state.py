@@ -135,7 +135,7 @@ def test_every_flag_of_a_library_is_restored_in_a_stand_in(stand_ins, flag):
 CHANGES = {
     "numpy.seterr": (lambda: np.seterr(divide="raise"), "numpy.seterr['divide']"),
     "numpy.set_printoptions": (lambda: np.set_printoptions(precision=3), "numpy.set_printoptions"),
-    "os.environ": (lambda: os.environ.update(OF_A_PEER="1"), "os.environ['OF_A_PEER']"),
+    "os.environ": (lambda: os.environ.update(NVIDIA_TF32_OVERRIDE="1"), "os.environ['NVIDIA_TF32_OVERRIDE']"),
     "sys.path": (lambda: sys.path.insert(0, "/nowhere"), "sys.path"),
     "gc.isenabled": (lambda: __import__("gc").disable(), "gc.isenabled"),
     "os.getcwd()": (lambda: os.chdir("/"), "os.getcwd()"),
@@ -156,6 +156,18 @@ def test_every_flag_of_the_interpreter_is_restored(flag, tmp_path, monkeypatch):
     found = state.restore()
     assert (name and [name] or [], []) == (found.names, found.lasting)
     assert flag.read() == before
+
+
+def test_variables_that_were_there_are_restored_and_a_library_may_add_its_own(monkeypatch):
+    monkeypatch.setenv("OF_A_USER", "1")
+    monkeypatch.delenv("CUTE_DSL_ARCH", raising=False)
+    state = LibraryState.now()
+    os.environ["CUTE_DSL_ARCH"] = "sm_90a"
+    assert None is state.restore().reason
+    assert "sm_90a" == os.environ.pop("CUTE_DSL_ARCH")
+    del os.environ["OF_A_USER"]
+    assert ["os.environ['OF_A_USER']"] == state.restore().names
+    assert "1" == os.environ["OF_A_USER"]
 
 
 def test_variables_that_a_compiler_sets_and_folders_of_a_package_are_its_own(monkeypatch):

@@ -19,7 +19,12 @@ from typing import Any
 OF_COMPILERS = (
     "TORCHINDUCTOR_CACHE_DIR", "_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", "TORCH_WARM_POOL", "TRITON_CACHE_DIR",
     "TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "CUDA_HOME", "CUBLAS_WORKSPACE_CONFIG", "KMP_DUPLICATE_LIB_OK",
-    "DISABLE_CUPTI_LAZY_REINIT", "TEARDOWN_CUPTI", "PYTEST_CURRENT_TEST",
+    "DISABLE_CUPTI_LAZY_REINIT", "TEARDOWN_CUPTI", "TORCH_CUDA_ARCH_LIST", "PYTEST_CURRENT_TEST",
+)  # fmt: skip
+# Beginnings of the variables that change what more than one library does.
+OF_ALL = (
+    "CUBLAS", "CUDA_", "CUDNN", "CUPY", "JAX", "MKL_", "NVIDIA_", "OMP_", "PYTHON", "PYTORCH", "TF_", "TORCH", "TRITON",
+    "XLA",
 )  # fmt: skip
 
 
@@ -189,14 +194,29 @@ def _set_numpy_random(state: tuple[Any, ...]) -> None:
     numpy.random.set_state((name, numpy.frombuffer(keys, numpy.uint32), *rest))
 
 
-def _variables() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in OF_COMPILERS}
+class Variables:
+    """The environment variables, without those that a compiler or a library keeps for itself."""
 
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = {name: value for name, value in values.items() if name not in OF_COMPILERS}
 
-def _set_variables(values: Mapping[str, str]) -> None:
-    for name in _variables().keys() - values.keys():
-        del os.environ[name]
-    os.environ.update(values)
+    def changed(self, later: "Variables") -> list[str]:
+        """Return the names of those that are others later; a new one counts only where several libraries read it."""
+        names = sorted(self.values.keys() | {name for name in later.values if name.startswith(OF_ALL)})
+        return [name for name in names if self.values.get(name) != later.values.get(name)]
+
+    def __eq__(self, later: object) -> bool:
+        return isinstance(later, Variables) and not self.changed(later)
+
+    __hash__ = None  # type: ignore[assignment]  # it is compared, never a key
+
+    def restore(self) -> None:
+        """Set those that are others now as they were."""
+        for name in self.changed(Variables(os.environ)):
+            if name in self.values:
+                os.environ[name] = self.values[name]
+            else:
+                del os.environ[name]
 
 
 class SearchPath:
@@ -249,7 +269,8 @@ OTHERS = (
                detail=first_change),
     GlobalFlag("numpy.set_printoptions", "numpy", lambda: lookup("numpy.get_printoptions")(),
                lambda value: lookup("numpy.set_printoptions")(**value)),
-    GlobalFlag("os.environ", "os", _variables, _set_variables, detail=first_change),
+    GlobalFlag("os.environ", "os", lambda: Variables(os.environ), Variables.restore,
+               detail=lambda before, now: f"['{before.changed(now)[0]}']"),
     GlobalFlag("gc.isenabled", "gc", gc.isenabled, lambda value: gc.enable() if value else gc.disable()),
     GlobalFlag("sys.path", "sys", lambda: SearchPath(sys.path), SearchPath.restore),
     GlobalFlag("warnings.filters", "warnings", lambda: list(warnings.filters), _set_filters, quiet=True),
