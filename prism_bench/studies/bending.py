@@ -103,7 +103,7 @@ def _swap(first: list[Any], i: int, second: list[Any], j: int) -> None:
 def bend_json(path: Path, draw: Random) -> Bent:
     """Change, remove, repeat or exchange one value somewhere in a JSON file."""
     plain = json.loads(path.read_text())
-    place = draw.choice(list(paths_in(plain)))
+    place: tuple[Any, ...] = draw.choice(list(paths_in(plain)))
     kind = draw.choice(("value", "value", "value", "gone", "twice", "swap", "field twice", "deep"))
     holder, last = reduce(getitem, place[:-1], plain), place[-1]
     if kind == "value":

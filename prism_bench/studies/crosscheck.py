@@ -150,16 +150,9 @@ def table(found: Iterable[SizeRow]) -> Iterator[str]:
     yield "| elements | hot | CUPTI | hot / CUPTI | cold | cold, L2 left dirty | nvbench, cold | dirty / nvbench |"
     yield "|" + "---:|" * len(names)
     for row in found:
-        yield "| " + " | ".join(cell(name, row[name]) for name in names) + " |"
-
-
-def cell(name: str, value: float | None) -> str:
-    """Return a count, a ratio, or a time in microseconds; a dash where a clock is missing."""
-    if value is None:
-        return "-"
-    if name == "n":
-        return f"{value:,}"
-    return f"{value:.3f}" if "/" in name else f"{value * 1e6:.4g}"
+        cells = {name: "-" if value is None else f"{value:.3f}" if "/" in name else f"{value * 1e6:.4g}"
+                 for name, value in row.items()}  # fmt: skip
+        yield "| " + " | ".join((cells | {"n": f"{row['n']:,}"})[name] for name in names) + " |"
 
 
 def main() -> None:

@@ -171,17 +171,6 @@ def machine(backend: str) -> str:
     return "-".join(open_backend(backend).facts()["device"].lower().split())
 
 
-def options() -> argparse.Namespace:
-    """Return the options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kernels", nargs="*", help="kernels or kernel:variant; all unless named")
-    parser.add_argument("--against", default="cuda", help="the backend that the emulator is compared with")
-    parser.add_argument("--record", type=Path, help="compare with the values in a run record: no device is needed")
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--output", type=Path, help="where to write the table")
-    return parser.parse_args()
-
-
 def against_record(path: Path) -> tuple[str, list[str], MakeLine]:
     """Return the table's name, the kernels, and the function that makes a line of each from the values of a record."""
     record = store.read(path)
@@ -235,7 +224,13 @@ def write(lines: Iterable[AgreementLine], output: Path) -> int:
 
 def main() -> None:
     """Compare and write the table; exit with the number of lines that disagree, where some do."""
-    chosen = options()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kernels", nargs="*", help="kernels or kernel:variant; all unless named")
+    parser.add_argument("--against", default="cuda", help="the backend that the emulator is compared with")
+    parser.add_argument("--record", type=Path, help="compare with the values in a run record: no device is needed")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--output", type=Path, help="where to write the table")
+    chosen = parser.parse_args()
     with new_pool(chosen.workers) as pool:
         if chosen.record:
             name, names, make = against_record(chosen.record)

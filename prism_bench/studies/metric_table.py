@@ -63,19 +63,6 @@ def counters_of(library: ctypes.CDLL, chip: str) -> dict[str, str]:
     return found
 
 
-def known_names(table: Path) -> list[str]:
-    """Return the names that the table holds, and those that the metric set may request."""
-    kept = [row[0] for row in csv.reader(table.read_text().splitlines())][1:] if table.is_file() else []
-    asked = [source for metric in LOGICAL.values() for source in metric.sources if not computed_by_tool(source)]
-    return list(dict.fromkeys([*kept, *map(base, asked), *REPLACED, *map(base, REPLACED.values())]))
-
-
-def kept_columns(table: Path) -> dict[str, dict[str, str]]:
-    """Return by chip what the table has already, also of chips that this library no longer knows."""
-    header, *rows = csv.reader(table.read_text().splitlines()) if table.is_file() else [["metric"]]
-    return {title.split("_")[0]: {row[0]: row[i] for row in rows} for i, title in enumerate(header) if i}
-
-
 def main() -> None:
     """Read the library and write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -87,12 +74,16 @@ def main() -> None:
     call(library, "NVPW_InitializeHost", Plain)
     answered = call(library, "NVPW_GetSupportedChipNames", Chips)
     present = {answered.names[i].decode() for i in range(answered.count)}
-    columns = kept_columns(chosen.table) | {chip: counters_of(library, chip) for chip in CHIPS if chip in present}
+    # What the table has already stays, also of chips that this library no longer knows.
+    header, *kept = csv.reader(chosen.table.read_text().splitlines()) if chosen.table.is_file() else [["metric"]]
+    columns = {title.split("_")[0]: {row[0]: row[i] for row in kept} for i, title in enumerate(header) if i}
+    columns |= {chip: counters_of(library, chip) for chip in CHIPS if chip in present}
+    asked = {source for metric in LOGICAL.values() for source in metric.sources if not computed_by_tool(source)}
+    wanted = {*(row[0] for row in kept), *map(base, asked), *REPLACED, *map(base, REPLACED.values()), *chosen.names}
     titles = [chip for chip in CHIPS if chip in columns]
     headers = {chip: f"{chip}_{CHIPS[chip]}" for chip in titles}
     rows = [
-        {"metric": name, **{headers[chip]: columns[chip].get(name, "") for chip in titles}}
-        for name in sorted({*known_names(chosen.table), *chosen.names})
+        {"metric": name, **{headers[chip]: columns[chip].get(name, "") for chip in titles}} for name in sorted(wanted)
     ]
     chosen.table.write_text(table_text(rows, ["metric", *headers.values()]))
     print(f"{chosen.table}: {len(titles)} chips; {chosen.library.name} knows {len(present)}")

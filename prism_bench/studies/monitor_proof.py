@@ -221,15 +221,6 @@ def session(prepared: Prepared, seconds: float) -> dict[str, Any]:
             "missing": dict(readings[-1].missing), "readings": plain}  # fmt: skip
 
 
-def options() -> argparse.Namespace:
-    """Return the options of the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="of each kernel with and without the sampler")
-    parser.add_argument("--seconds", type=float, default=0.25, help="of one metric in one round")
-    parser.add_argument("--output", type=Path, default=OUTPUT)
-    return parser.parse_args()
-
-
 def proof(chosen: argparse.Namespace) -> dict[str, Any]:
     """Return everything that is measured, as it is written to the file."""
     try:
@@ -249,7 +240,11 @@ def proof(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, write the file, and exit with 1 where the sampler moved a time, took above 1 % or was too slow."""
-    chosen = options()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5, help="of each kernel with and without the sampler")
+    parser.add_argument("--seconds", type=float, default=0.25, help="of one metric in one round")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    chosen = parser.parse_args()
     found = proof(chosen)
     write_atomically(chosen.output, (json_text(found) + "\n").encode())
     print(json_text({key: found[key] for key in ("device", "driver", "ab", "cost", "calls", "energy")}, indent=1))

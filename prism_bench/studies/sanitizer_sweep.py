@@ -140,21 +140,6 @@ def _rows(catalogue: Catalogue, share: _Share, checked: sanitizer.Checked) -> It
         yield SanitizerRow(share.check, kernel, len(names), finished, findings, verdict)
 
 
-def options() -> argparse.Namespace:
-    """Return the options of the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("kernels", nargs="*", help="kernels, kernel:variant or families; all unless named")
-    parser.add_argument("--checks", default=",".join(CHECKS), help="some of " + ", ".join(CHECKS))
-    parser.add_argument(
-        "--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 2) // 2)), help="processes at a time"
-    )
-    parser.add_argument("--limit-seconds", type=float, default=600.0, help="later checks are reported as not finished")
-    parser.add_argument("--backend", default="cuda")
-    parser.add_argument("--catalogue", type=Path)
-    parser.add_argument("--output", type=Path, help="where to write the table")
-    return parser.parse_args()
-
-
 def device_of(backend: str) -> tuple[str, Device]:
     """Return the name of the device and its limits, from another process: this one must not hold a device."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -195,7 +180,17 @@ def checked_edges(chosen: argparse.Namespace) -> int:
 
 def main() -> int:
     """Do what the command line demands; return the exit code."""
-    chosen = options()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("kernels", nargs="*", help="kernels, kernel:variant or families; all unless named")
+    parser.add_argument("--checks", default=",".join(CHECKS), help="some of " + ", ".join(CHECKS))
+    parser.add_argument(
+        "--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 2) // 2)), help="processes at a time"
+    )
+    parser.add_argument("--limit-seconds", type=float, default=600.0, help="later checks are reported as not finished")
+    parser.add_argument("--backend", default="cuda")
+    parser.add_argument("--catalogue", type=Path)
+    parser.add_argument("--output", type=Path, help="where to write the table")
+    chosen = parser.parse_args()
     try:
         return checked_edges(chosen)
     except PrismBenchError as error:

@@ -61,8 +61,8 @@ def share(found: Iterable[CaseCost]) -> float:
     return sum(looking for looking, _ in pairs) / max(sum(seconds for _, seconds in pairs), 1e-9)
 
 
-def options() -> argparse.Namespace:
-    """Return the options of the command line."""
+def main() -> int:
+    """Time the cases and print the share; return 1 where it is above MOST_SHARE, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", default="cuda")
     parser.add_argument("--catalogue", type=Path, default=REPOSITORY / "kernels")
@@ -72,12 +72,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the order of cases")
     parser.add_argument("--peers", action="store_true", help="time the libraries too, as a run does")
     parser.add_argument("--output", type=Path)
-    return parser.parse_args()
-
-
-def main() -> int:
-    """Time the cases and print the share; return 1 where it is above MOST_SHARE, else 0."""
-    chosen = options()
+    chosen = parser.parse_args()
     catalogue = discover(chosen.catalogue)
     cases = list(catalogue.cases(labels=tuple(chosen.label or ("S0", "S1"))))
     Random(chosen.seed).shuffle(cases)

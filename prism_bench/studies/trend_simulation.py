@@ -23,23 +23,18 @@ def kept(path: Path, names: Collection[str]) -> list[dict[str, str]]:
         return [line for line in csv.DictReader(file) if line["detector"] not in names]
 
 
-def options(known: Collection[str]) -> argparse.Namespace:
-    """Return the options of the command line."""
+def main() -> None:
+    """Simulate, write the table and print its rows."""
+    known = [*trends.DETECTORS, planted_causes.DETECTOR]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = ", ".join(known).replace("%", "%%")  # argparse formats help texts
-    parser.add_argument("detectors", nargs="*", help=f"only these, of {names}; the other rows stay")
+    listed = ", ".join(known).replace("%", "%%")  # argparse formats help texts
+    parser.add_argument("detectors", nargs="*", help=f"only these, of {listed}; the other rows stay")
     parser.add_argument("--series", type=int, default=400, help="for each row with a step")
     parser.add_argument("--null", type=int, default=1000, help="for each row without one")
     parser.add_argument("--histories", type=int, default=40, help="for each cause and noise")
     parser.add_argument("--processes", type=int, help="default: one per core")
     parser.add_argument("--output", type=Path, default=REPOSITORY / "reports" / "judgement" / "trends.csv")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Simulate, write the table and print its rows."""
-    known = [*trends.DETECTORS, planted_causes.DETECTOR]
-    chosen = options(known)
+    chosen = parser.parse_args()
     names = chosen.detectors or known
     detectors = [name for name in names if name in trends.DETECTORS]
     absent = [name for name in detectors if not trends.version(name)]

@@ -27,17 +27,6 @@ from prism_bench.workers.child import environment
 LineCounts = Mapping[Path, Mapping[int, int]]  # how often each line of each source was executed
 
 
-def options(words: Sequence[str] | None) -> argparse.Namespace:
-    """Return the options in the words, or in those of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kernels", nargs="*", help="kernels or families; all unless named")
-    parser.add_argument("--catalogue", type=Path, default=REPOSITORY / "kernels")
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
-    parser.add_argument("--execute", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args(words)
-
-
 def execute(catalogue: Catalogue, kernels: Sequence[str]) -> None:
     """Run every edge of the kernels, and of their variants, once."""
     backend = EmulatorBackend()
@@ -89,7 +78,13 @@ def report(found: LineCounts, catalogue: Path) -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the edges and print the lines that none reaches; return the exit code, 2 where a kernel did not run."""
-    chosen = options(words)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kernels", nargs="*", help="kernels or families; all unless named")
+    parser.add_argument("--catalogue", type=Path, default=REPOSITORY / "kernels")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    parser.add_argument("--execute", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args(words)
     catalogue = discover(chosen.catalogue)
     if chosen.execute:
         execute(catalogue, chosen.kernels)
