@@ -26,10 +26,10 @@ from ..include.convolution import (
     on_tensor_cores,
     torch_channels,
     torch_shifts,
-    torch_tf32,
 )
 from ..include.half_convolution import correlated_halves, in_halves, torch_halves
 from ..include.strong_peers import ready
+from ..include.torch_peers import in_tf32
 
 
 def reference(
@@ -65,19 +65,6 @@ def torch_channels_relu(
     groups: int,
 ) -> Any:
     return torch.relu_(torch_channels(torch, x, taps, bias, stride, padding, dilation, groups))
-
-
-def torch_tf32_relu(
-    torch: ModuleType,
-    x: AnyArray,
-    taps: AnyArray,
-    bias: AnyArray,
-    stride: int,
-    padding: int,
-    dilation: int,
-    groups: int,
-) -> Any:
-    return torch.relu_(torch_tf32(torch, x, taps, bias, stride, padding, dilation, groups))
 
 
 def reference_halves(
@@ -221,7 +208,7 @@ spec = KernelSpec(
             channels("fused_conv_relu_channels", reference_channels, torch_channels_relu), cudnn_relu
         ),
         "tf32": with_cudnn(
-            on_tensor_cores("fused_conv_relu_tf32", reference_channels, torch_tf32_relu), cudnn_relu_tf32
+            on_tensor_cores("fused_conv_relu_tf32", reference_channels, in_tf32(torch_channels_relu)), cudnn_relu_tf32
         ),
         "half": with_cudnn(in_halves("fused_conv_relu_half", reference_halves, torch_halves_relu), cudnn_relu_halves),
     },

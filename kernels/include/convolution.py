@@ -231,11 +231,6 @@ EDGES = (
 )
 
 
-def torch_tf32(torch: ModuleType, *arguments: Any) -> Any:
-    with torch.backends.cudnn.flags(enabled=True, allow_tf32=True):
-        return torch.nn.functional.conv2d(*arguments)
-
-
 def channels(
     name: str,
     reference: Callable[..., Any],

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def in_tf32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """With products of float32 matrices in TF32, which PyTorch does only on request.
+    """With products and convolutions of float32 in TF32, which PyTorch does only on request.
 
     What compiles the peer finds the function as `__wrapped__`, and what it runs within as `surroundings`: a compiled
     graph cannot set the flag itself.
@@ -25,14 +25,16 @@ def in_tf32(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def tf32_allowed(torch: ModuleType) -> Generator[None]:
-    """Allow TF32 in products; afterwards the flag is as it was."""
-    products = torch.backends.cuda.matmul
-    before = products.allow_tf32
-    products.allow_tf32 = True
+    """Allow TF32 in products and convolutions; afterwards the flags are as they were."""
+    flags = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = [flag.allow_tf32 for flag in flags]
+    for flag in flags:
+        flag.allow_tf32 = True
     try:
         yield
     finally:
-        products.allow_tf32 = before
+        for flag, allowed in zip(flags, before, strict=True):
+            flag.allow_tf32 = allowed
 
 
 def as_graph(torch: ModuleType, call: Callable[[], Any]) -> Callable[[], Any]:
