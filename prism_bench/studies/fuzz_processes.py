@@ -36,7 +36,11 @@ _SAMPLES = 5  # of each process
 def bench_in(folder: Path, source: RunRecord, profiled: RunRecord) -> FuzzBench:
     """Lay down what the commands read: a few cases of `source`, with the counters that `profiled` has of them."""
     profiles = {case.name: case.profile for case in profiled.cases}
-    cases = [replace(_short(case), profile=profiles.get(case.name, {})) for case in _chosen(source)]
+    timed = [case for case in source.cases if case.measurements and case.kernel in KERNELS and case.label == "S1"]
+    rulers = {case.kernel: case for case in source.cases if case.measurements and case.kernel in _RULERS}
+    edges = {case.kernel: case for case in source.cases if case.is_edge and case.kernel in KERNELS}
+    chosen = [*edges.values(), *timed, *rulers.values()]  # the largest of the ceilings, and one edge of each kernel
+    cases = [replace(_short(case), profile=profiles.get(case.name, {})) for case in chosen]
     record = replace(source, cases=tuple(cases))
     runs = folder / "runs"
     old = store.RecordPlace(runs).save(replace(_slower(record), created="2026-11-01T00:00:00"))
@@ -45,14 +49,6 @@ def bench_in(folder: Path, source: RunRecord, profiled: RunRecord) -> FuzzBench:
     outputs = folder / "outputs"
     outputs.mkdir()
     return FuzzBench(folder, runs, old, part, _catalogue(outputs / "kernels"))
-
-
-def _chosen(source: RunRecord) -> list[CaseResult]:
-    """Return the timed cases of the kernels with the largest of the ceiling benchmarks, and one edge of each kernel."""
-    timed = [case for case in source.cases if case.measurements and case.kernel in KERNELS and case.label == "S1"]
-    rulers = {case.kernel: case for case in source.cases if case.measurements and case.kernel in _RULERS}
-    edges = {case.kernel: case for case in source.cases if case.is_edge and case.kernel in KERNELS}
-    return [*edges.values(), *timed, *rulers.values()]
 
 
 def _short(case: CaseResult) -> CaseResult:

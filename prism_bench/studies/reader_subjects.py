@@ -167,10 +167,6 @@ def numbers_in(path: Path) -> set[float]:
     return {value * scale for value in found for scale in _SCALES}
 
 
-def _anything(_: Path) -> None:
-    return None
-
-
 def _bend_samples(path: Path, draw: Random) -> Bent:
     """Bend one of the binary files next to nvbench's JSON."""
     return bend_bytes(draw.choice(sorted(path.parent.glob("bin/*.bin"))), draw)
@@ -231,10 +227,10 @@ SUBJECTS = (
     Subject("timeline", _timeline_file, (bend_bytes,), lambda path: _timeline(timeline_file.load(path)),
             _exact(lambda path: _timeline(timeline_file.load(path)), _timeline_file)),
     Subject("compute-sanitizer", captured("sanitizer_words", "words.txt"), (bend_bytes,), _sanitizer, numbers_in),
-    Subject("table of counters", captured("counters", "support.csv"), _TABLE, _counters, _anything),
+    Subject("table of counters", captured("counters", "support.csv"), _TABLE, _counters, lambda _: None),
     Subject("asv, results", captured("asv", "bench-1/01234567-existing-py.json"), (*_JSON, _bend_list), _imported,
             numbers_in),
-    Subject("asv, list to write into", captured("asv", "benchmarks.json"), _JSON, _listed, _anything),
+    Subject("asv, list to write into", captured("asv", "benchmarks.json"), _JSON, _listed, lambda _: None),
     Subject("nvbench", captured("nvbench", "out.json"), (*_JSON, _bend_samples), _imported, numbers_in),
     Subject("Google Benchmark", captured("google_benchmark", "gbench.json"), _JSON, _imported, numbers_in),
 )  # fmt: skip

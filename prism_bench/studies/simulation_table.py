@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -108,12 +108,6 @@ def _share(count: Counter[str], some: str, of: str, digits: int = 4) -> str:
     return f"{count[some] / count[of]:.{digits}f}" if count[of] else ""
 
 
-def written(path: Path, table: Iterable[Mapping[str, str]]) -> Path:
-    """Write the table to `path`; returns it."""
-    write_table(table, path)
-    return path
-
-
 def main() -> None:
     """Simulate as the command line demands, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -130,4 +124,5 @@ def main() -> None:
     for line in table:
         print(*line.values(), sep=",", flush=True)
         lines.append(line)
-    print(written(chosen.output, lines))
+    write_table(lines, chosen.output)
+    print(chosen.output)

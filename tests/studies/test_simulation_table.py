@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from prism_bench.studies.csv_table import write_table
 from prism_bench.studies.simulated_verdicts import FORMS, generated
-from prism_bench.studies.simulation_table import DESIGNS, SEED, SimulationEffort, rows, tallies, written
+from prism_bench.studies.simulation_table import DESIGNS, SEED, SimulationEffort, rows, tallies
 
 PAIRS = 12
 SEQUENTIAL, STORED = DESIGNS[3], DESIGNS[4]
@@ -71,7 +72,8 @@ def test_several_processes_write_the_same_table():
 
 
 def test_the_table_has_a_line_for_each_form_and_design(tmp_path):
-    path = written(tmp_path / "table.csv", rows(SimulationEffort(20, 1, 1, 5), ["drift of 1 %"]))
+    path = tmp_path / "table.csv"
+    write_table(rows(SimulationEffort(20, 1, 1, 5), ["drift of 1 %"]), path)
     with path.open() as file:
         found = list(csv.DictReader(file))
     assert [("drift of 1 %", design.words) for design in DESIGNS] == [(row["noise"], row["processes"]) for row in found]
