@@ -62,27 +62,6 @@ class Register:
         kept = (values, space)  # alive as long as the call
         return self._calling(function, arguments, self.state, kept)
 
-    def permuted(self, order: Sequence[int], diagonal: Any, target: int,
-                 controls: Sequence[int] = ()) -> Callable[[], AnyArray]:  # fmt: skip
-        """Return a call that permutes and scales the amplitudes of one qubit, where every control is 1."""
-        permutation = None if order == (0, 1) else np.array(order, "int64")
-        factors = None if diagonal is None else np.array(diagonal, "complex64")
-        places = [c_void_p(None if one is None else one.ctypes.data) for one in (permutation, factors)]
-        sized = (*self._vector()[2:], *places, c_int(COMPLEX_FLOAT), numbers((target,)), c_uint32(1),
-                 c_uint32(len(controls)))  # fmt: skip
-        size = c_size_t()
-        query = self._library.custatevecApplyGeneralizedPermutationMatrixGetWorkspaceSize
-        self._check(query(self._handle, *sized, byref(size)))
-        space = self._empty(max(1, size.value), "uint8")
-        arguments = (
-            *self._vector(), *places, c_int(COMPLEX_FLOAT), c_int32(0), numbers((target,)), c_uint32(1),
-            numbers(controls), numbers([1] * len(controls)), c_uint32(len(controls)), c_void_p(space.data.ptr),
-            c_size_t(space.size),
-        )  # fmt: skip
-        kept = (permutation, factors, space)
-        function = self._library.custatevecApplyGeneralizedPermutationMatrix
-        return self._calling(function, arguments, self.state, kept)
-
     def probabilities(self, qubits: Sequence[int]) -> Callable[[], AnyArray]:
         """Return a call that sums |psi|^2 for every outcome of the qubits, the first one the lowest bit; in float64."""
         result = self._empty(1 << len(qubits), "float64")

@@ -1,4 +1,4 @@
-"""Forms of a PyTorch peer that a spec names: with TF32 operands, and as a CUDA graph."""
+"""Forms of a PyTorch peer that a spec names: with TF32 operands. It asks for what the peer asks for."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -35,17 +35,3 @@ def tf32_allowed(torch: ModuleType) -> Generator[None]:
     finally:
         for flag, allowed in zip(flags, before, strict=True):
             flag.allow_tf32 = allowed
-
-
-def as_graph(torch: ModuleType, call: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a replay of the call as one CUDA graph, for calls of more launches than a stream takes at a time."""
-    call()
-    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
-    with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
-        result = call()
-
-    def replay() -> Any:
-        graph.replay()
-        return result
-
-    return replay

@@ -48,7 +48,6 @@ from ..include.loss_steps import gradient_size, reference, step_size, total_size
 from ..include.row_products import row_blocks, row_template
 from ..include.row_sums import MOST_BLOCKS
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
-from ..include.xla_peers import by_xla
 
 # The FMA rate limits it in FP32; on the tensor cores the product and the rest of the traffic take similar times.
 # Separate launches move six times the bytes of the fused form, which matters in half precision. The best of PyTorch's
@@ -200,22 +199,8 @@ def torch_chain(
     return gradient, steps, steps.sum()
 
 
-def jax_chain(
-    jax: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, label: AnyArray, direction: AnyArray, before: AnyArray,
-    activation: str, alpha: float, beta: AnyArray, rows: int,
-) -> Any:  # fmt: skip
-    """The same for XLA to fuse; products are summed in float32, those of float32 in full precision."""
-    numpy, precision = jax.numpy, jax.lax.Precision.HIGHEST
-    function = {"relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid, "tanh": numpy.tanh}[activation]
-    logits = function(numpy.matmul(x, w, precision=precision, preferred_element_type="float32") + bias)
-    gradient = (jax.nn.softmax(logits, axis=1) - jax.nn.one_hot(label, logits.shape[1])) / rows
-    steps = alpha * numpy.matmul(gradient, direction, precision=precision) + beta * before
-    return gradient, steps, steps.sum()
-
-
 PEERS = {
     "torch": Peer(torch_chain, work="of float16 operands it rounds the logits to float16"),
-    "jax": Peer(by_xla(jax_chain), prepares=True),
 }
 
 

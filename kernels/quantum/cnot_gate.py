@@ -42,8 +42,7 @@ def torch_gate(torch: ModuleType, psi: AnyArray, control: int, target: int) -> A
 
 
 def custatevec_gate(custatevec: ModuleType, psi: AnyArray, control: int, target: int) -> Any:
-    """A permutation of the target's amplitudes where the control is 1: no product touches a bit."""
-    return custatevec_peers.Register(custatevec, psi.copy()).permuted((1, 0), None, target, (control,))
+    return custatevec_peers.gate(custatevec, psi, [[0, 1], [1, 0]], (target,), (control,))
 
 
 def two_qubits(control: int, expected: tuple[int, int, int, int]) -> Golden:

@@ -40,6 +40,7 @@ from ..include.poor_ways import TIME_LOOP
 
 IN_REGISTERS, UNDERFLOW = 64, 2.0**-126  # of a sum: a product loses 2^-150, in units of gamma_p
 GUIDE = (36.445779, 2.494969, 5.930700, 4.262145, 2.410816, 2.685697, 1.003711, 0.048630, 0.232367, 0.154308)
+MOST_LOOPS = 16  # steps of a forecast
 
 
 def stable(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> AnyArray:
@@ -161,6 +162,8 @@ def torch_product(torch: ModuleType, history: AnyArray, phi: AnyArray, intercept
 
 
 def torch_loop(torch: ModuleType, history: AnyArray, phi: AnyArray, intercept: float, horizon: int) -> Any:
+    if horizon > MOST_LOOPS:
+        raise ValueError(f"a loop, which compiles for a minute, is timed for {MOST_LOOPS} steps at most")
     lags, length = len(phi), history.shape[1]
     values = torch.empty((history.shape[0], lags + horizon), device=history.device)
     values[:, :lags] = history[:, length - lags :]

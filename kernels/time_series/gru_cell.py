@@ -33,8 +33,6 @@ from prism_bench.domain import real
 from prism_bench.inputs import Fill
 from prism_bench.peer import Peer
 
-from ..include.torch_peers import as_graph
-
 # Samples and units of the tiles, and the share of the FMA rate that each keeps busy.
 TILES = {"Broad": (128, 64, 1.0), "Slim": (16, 32, 0.3)}
 
@@ -151,11 +149,11 @@ def sequence_reference(
 def torch_sequence(
     torch: ModuleType, x: AnyArray, h: AnyArray, w_ih: AnyArray, w_hh: AnyArray, b_ih: AnyArray, b_hh: AnyArray
 ) -> Any:
-    """cuDNN's, with the weights in the order that it wants, its launches in one graph."""
+    """cuDNN's, with the weights in the order that it wants."""
     module = torch.nn.GRU(w_ih.shape[1], w_hh.shape[1], device="cuda")
     for parameter, value in zip(module.parameters(), (w_ih, w_hh, b_ih, b_hh), strict=True):
         parameter.copy_(value)
-    return as_graph(torch, lambda: module(x, h[None])[0])
+    return lambda: module(x, h[None])[0]
 
 
 def by_gate(r: int, z: int, n: int) -> Callable[..., Any]:

@@ -20,7 +20,6 @@ from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
 from ..include.gemm_tile import TILE_RULE, on_tiles
-from ..include.torch_peers import as_graph
 
 # As PyTorch begins: the gates then work between their limits.
 WEIGHTS = Fill(
@@ -130,7 +129,7 @@ def sequence_reference(
 def torch_sequence(
     torch: ModuleType, x: AnyArray, h: AnyArray, c: AnyArray, w_ih: AnyArray, w_hh: AnyArray, bias: AnyArray
 ) -> Any:
-    """cuDNN's, with the weights in the order that it wants, its launches in one graph."""
+    """cuDNN's, with the weights in the order that it wants."""
     module = torch.nn.LSTM(w_ih.shape[1], w_hh.shape[1], device="cuda")
     for parameter, value in zip(module.parameters(), (w_ih, w_hh, bias, no_bias(torch, len(bias))), strict=True):
         parameter.copy_(value)
@@ -139,7 +138,7 @@ def torch_sequence(
         y, (_, c_next) = module(x, (h[None], c[None]))
         return y, c_next[0]
 
-    return as_graph(torch, call)
+    return call
 
 
 def rounding(magnitude: Callable[..., Any]) -> Tolerance:

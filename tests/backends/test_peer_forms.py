@@ -174,3 +174,10 @@ def test_wider_floats_of_a_library_are_compared_as_the_output_would_hold_them(pr
     peer()
     (held,) = peer.arrays(["y"]).values()
     assert "float32" == held.dtype
+
+
+def test_streams_of_xla_are_never_captured():
+    clocks = peers.CallableTimers(SimpleNamespace(), lambda: pytest.fail("it was called"), "jax")
+    with pytest.raises(MeasurementInvalid, match="does not capture the streams of XLA"):
+        clocks._capture(1)
+    assert clocks.launches() is None

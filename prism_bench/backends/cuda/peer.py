@@ -21,6 +21,8 @@ from prism_bench.libraries import ArrayPackage
 from prism_bench.peer import Form, PeerFacts, PeerKind
 
 EAGER = ("torch", "cupy")  # array packages, whose peers may be chains of calls; the other libraries offer kernels
+XLA = "jax"  # compiled, on streams of XLA which wait for the timed one
+NO_GRAPH = "a CUDA graph of the timed stream does not capture the streams of XLA"
 CUPY_KERNEL = 2  # work items that one operator of CuPy may have: it may clear its result first, or reduce in two steps
 
 
@@ -29,7 +31,7 @@ class CallableTimers:
 
     def __init__(self, harness: Harness, call: Callable[[], object], library: ArrayPackage) -> None:
         self._harness, self._call, self._library = harness, call, library
-        self._refusal = ""
+        self._refusal = NO_GRAPH if library == "jax" else ""
         self._nodes: list[int | None] = []  # of the graph captured last
 
     def launches(self) -> int | None:
@@ -102,7 +104,7 @@ class CudaPeer(Runnable):
         self._eager = prepared_call(self._peer, offered, f"{case.spec.name}: peer {self._library.name}")
         self._compiled = CompiledCall(import_module("torch"), self._eager, form).__enter__() if form else None
         self._call: Callable[[], object] = self._compiled or self._eager
-        self._clocks = CallableTimers(harness, self._call, self._library.arrays)
+        self._clocks = CallableTimers(harness, self._call, "jax" if self._library.name == XLA else self._library.arrays)
         self._facts = self._known(form)
         self._result = None
 
@@ -174,7 +176,7 @@ class CudaPeer(Runnable):
 
     def _kind(self, calls: int | None, launches: int | None) -> PeerKind:
         """Return the kind; CuPy does not report its operators, so that of its calls the work items decide."""
-        if self._compiled or self._library.name == "jax":
+        if self._compiled or self._library.name == XLA:
             return "compiled"
         if self._library.name == "torch":
             return "library kernel" if calls is not None and calls <= 1 else "eager chain"
