@@ -30,7 +30,7 @@ from prism_bench.peer import Peer
 from ..include import lt_products
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
-from ..include.strong_peers import quack_gemm
+from ..include.strong_peers import NO_EPILOGUE
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, on_warpgroups
 
 ACTIVATIONS = {"none": "Gelu", "tanh": "GeluTanh"}
@@ -80,10 +80,6 @@ def torch_linear(torch: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, la
 
 def nvmath_linear(nvmath: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str) -> Any:
     return lt_products.product(nvmath, x, weights(w, layout), bias, lt_products.Form(epilogue="gelu"))
-
-
-def quack_linear(quack: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str) -> Any:
-    return quack_gemm(quack, x, weights(w, layout), "gelu_tanh_approx", bias)
 
 
 TANH = "its GELU is the tanh form, up to 5e-4 away"
@@ -156,8 +152,8 @@ spec = KernelSpec(
             peers={
                 "torch": Peer(torch_linear, work=NARROW),
                 "nvmath": NVMATH,
-                "quack": Peer(quack_linear, prepares=True, work=TANH),
             },
+            looked_at=NO_EPILOGUE,
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
                 Workload(batch=136, inputs=40, outputs=264, tile="Wide"),

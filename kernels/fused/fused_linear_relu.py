@@ -30,7 +30,7 @@ from prism_bench.peer import Peer
 from ..include import lt_products
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
-from ..include.strong_peers import quack_gemm
+from ..include.strong_peers import NO_EPILOGUE
 from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required
 
 
@@ -65,10 +65,6 @@ def torch_linear(torch: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, la
 
 def nvmath_linear(nvmath: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str) -> Any:
     return lt_products.product(nvmath, x, weights(w, layout), bias, lt_products.Form(epilogue="relu"))
-
-
-def quack_linear(quack: ModuleType, x: AnyArray, w: AnyArray, bias: AnyArray, layout: str) -> Any:
-    return quack_gemm(quack, x, weights(w, layout), "relu", bias)
 
 
 NVMATH = Peer(nvmath_linear, prepares=True)
@@ -132,8 +128,8 @@ spec = KernelSpec(
             peers={
                 "torch": Peer(torch_linear, work=NARROW),
                 "nvmath": NVMATH,
-                "quack": Peer(quack_linear, prepares=True),
             },
+            looked_at=NO_EPILOGUE,
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
                 *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Wide", "Warpgroups")),

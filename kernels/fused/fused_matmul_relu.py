@@ -36,7 +36,7 @@ from ..include.bfloat import wide
 from ..include.fused_product import ELEMENTS
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
-from ..include.strong_peers import on_bfloats, quack_gemm
+from ..include.strong_peers import on_bfloats
 from ..include.tensor_tile import (
     TENSOR_RULE,
     WARPGROUPS,
@@ -82,15 +82,11 @@ def nvmath_tf32(nvmath: ModuleType, a: AnyArray, b: AnyArray) -> Any:
     return lt_products.product(nvmath, a, b, form=replace(RELU, tf32=True))
 
 
-def quack_product(quack: ModuleType, a: AnyArray, b: AnyArray) -> Any:
-    return quack_gemm(quack, a, b, "relu")
-
-
-NVMATH, QUACK = Peer(nvmath_product, prepares=True), Peer(quack_product, prepares=True)
+NVMATH = Peer(nvmath_product, prepares=True)
 # By precision of the operands.
 STRONG = {
-    "float16": {"nvmath": NVMATH, "quack": QUACK},
-    "bfloat16": {"nvmath": on_bfloats(NVMATH, "ab", widened=False), "quack": on_bfloats(QUACK, "ab", widened=False)},
+    "float16": {"nvmath": NVMATH},
+    "bfloat16": {"nvmath": on_bfloats(NVMATH, "ab", widened=False)},
     "tf32": {"nvmath": Peer(nvmath_tf32, prepares=True)},
 }
 

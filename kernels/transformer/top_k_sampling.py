@@ -100,21 +100,33 @@ def sampled(torch: ModuleType, selected: tuple[Any, Any], temperature: float, se
 def flashinfer_top_k(
     flashinfer: ModuleType, logits: Any, k: int, temperature: float, seed: int
 ) -> Callable[[], Any]:
-    """FlashInfer's selection in the fastest of its modes; probabilities and the draw as PyTorch's peer does them."""
+    """FlashInfer's selection in the fastest of its modes; probabilities and the draw as PyTorch's peer does them.
+
+    Only modes count that give equal logits in the order of their indices, as the kernel does.
+    """
     torch = import_module("torch")
 
     def sorted_afterwards() -> Any:
-        z, index = flashinfer.top_k(logits, k)
-        z, order = torch.sort(z, dim=1, descending=True)
-        return z, index.gather(1, order)
+        z, index = flashinfer.top_k(logits, k, tie_break=1)
+        index, order = torch.sort(index, dim=1)
+        z, best = torch.sort(z.gather(1, order), dim=1, descending=True, stable=True)
+        return z, index.gather(1, best)
 
     selections = (
         lambda: flashinfer.top_k(logits, k, sorted=True),
         lambda: flashinfer.top_k(logits, k, sorted=True, deterministic=True),
+        lambda: flashinfer.top_k(logits, k, sorted=True, deterministic=True, tie_break=1),
         sorted_afterwards,
     )
-    chosen = fastest(selections)
+    chosen = fastest(selections, suits=in_order)
     return ready(lambda: sampled(torch, chosen(), temperature, seed))
+
+
+def in_order(selected: tuple[Any, Any]) -> bool:
+    """Return whether equal logits of a row come in the order of their indices."""
+    z, index = selected
+    turned = (z[:, 1:] == z[:, :-1]) & (index[:, 1:] < index[:, :-1])
+    return not bool(turned.any())
 
 
 def few_values(rows: int, vocabulary: int) -> AnyArray:
