@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from prism_bench.backends import Backend, Runnable
+from prism_bench.case import Case
 from prism_bench.errors import PrismBenchError, described
 from prism_bench.measurement import Measurement
 from prism_bench.peer import PeerFacts
@@ -152,7 +153,7 @@ class PeerTurn:
         wrong = missed if self.is_strong() else self._missed(peer, outputs, looser)
         if wrong:
             raise PrismBenchError(_difference(wrong))
-        return _difference(missed, "the kernel is allowed ")
+        return f"{_difference(missed)}; {_allowance(self.runnable.case, missed)}"
 
     def _missed(self, peer: Runnable, outputs: Mapping[str, Any], tolerance: Tolerance | None = None) -> Entry | None:
         """Return the first output that misses the tolerance, by default the kernel's."""
@@ -241,9 +242,17 @@ def _without_time(name: str, reason: str) -> Measurement:
     return empty("cold_time", f"{_SUBJECT}{name}", named(reason, name))
 
 
-def _difference(entry: Entry, allowed: str = "") -> str:
+def _difference(entry: Entry) -> str:
     """Return by how much an output differs from the reference: its `y` differs from the reference by 0.1."""
     if entry.get("error"):
         return str(entry["error"])
-    text = f"its {entry['output']} differs from the reference by {entry.get('norm_error', 0):.2g}"
-    return f"{text}; {allowed}{entry['tolerance']}" if allowed else text
+    return f"its {entry['output']} differs from the reference by {entry.get('norm_error', 0):.2g}"
+
+
+def _allowance(case: Case, entry: Entry) -> str:
+    """Return what of the kernel's tolerance an output misses: the norm of the error, or that of single elements."""
+    limit = case.spec.tolerance_of(entry["output"]).normwise
+    if limit is not None and entry.get("norm_error", 0) > limit:
+        return f"the kernel is allowed {limit:.2g}"
+    outside = f"{entry.get('differing', 0)} of {entry.get('compared', 0)} elements"
+    return f"{outside} are outside the kernel's tolerance ({entry.get('tolerance', 'by shape')})"

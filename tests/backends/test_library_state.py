@@ -185,11 +185,33 @@ def test_variables_that_a_compiler_sets_and_folders_of_a_package_are_its_own(mon
     assert (first, part, False) == (next(filter(None, sys.path)), sys.path[-1], "/elsewhere" in sys.path)
 
 
-def configured(name, **values):
+class Entry:
+    """A setting as torch's compilers keep it."""
+
+    user_override = object()
+
+    def __init__(self, default, alias=None):
+        self.default, self.alias = default, alias
+
+
+class Configuration(ModuleType):
     """A module of settings as torch's compilers have them."""
-    module = ModuleType(name)
-    module._config = {key: SimpleNamespace(alias=None) for key in values} | {"other": SimpleNamespace(alias="else")}
-    vars(module).update(values)
+
+    def __setattr__(self, key, value):
+        if key in self._config:
+            self._config[key].user_override = value
+
+    def __getattr__(self, key):
+        entry = self._config[key]
+        if entry.user_override is Entry.user_override:
+            entry.user_override = list(entry.default) if isinstance(entry.default, list) else Entry.user_override
+        return entry.default if entry.user_override is Entry.user_override else entry.user_override
+
+
+def configured(name, **values):
+    """A module with these settings, and one that is another name of another module's."""
+    module = Configuration(name)
+    vars(module)["_config"] = {key: Entry(value) for key, value in values.items()} | {"other": Entry(1, "else")}
     return module
 
 

@@ -27,6 +27,7 @@ from prism_bench.run.peers import (
 from prism_bench.run.record_builder import combined
 from prism_bench.run.session import result_of
 from prism_bench.run.watcher import DeviceWatcher
+from prism_bench.tolerance import normwise
 from prism_bench.workers.process import WorkerDied
 from tests.run.conftest import TOYS
 from tests.run.test_measuring import CASE, SETTINGS
@@ -198,7 +199,15 @@ def test_a_peer_within_the_kernels_tolerance_has_no_remark(monkeypatch):
 def test_a_peer_that_passes_the_looser_tolerance_only_keeps_its_time_and_says_how_imprecise_it_is(monkeypatch):
     measurements, facts = rough(5e-4, monkeypatch)
     assert measurements[0].valid
-    assert "its y differs from the reference by 0.0005; the kernel is allowed " in facts["precision"]
+    precise = "1000 of 1000 elements are outside the kernel's tolerance (exact)"
+    assert f"its y differs from the reference by 0.0005; {precise}" == facts["precision"]
+
+
+def test_a_tolerance_of_the_norm_is_named_by_its_limit(monkeypatch):
+    by_norm = replace(CASE, spec=replace(CASE.spec, tolerance=normwise(1e-5), golden=()))
+    monkeypatch.setitem(globals(), "CASE", by_norm)
+    _, facts = rough(5e-4, monkeypatch)
+    assert "its y differs from the reference by 0.0005; the kernel is allowed 1e-05" == facts["precision"]
 
 
 def test_a_peer_of_a_strong_library_must_pass_the_kernels_tolerance(monkeypatch):
