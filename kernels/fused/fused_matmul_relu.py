@@ -36,7 +36,7 @@ from ..include.bfloat import wide
 from ..include.fused_product import ELEMENTS
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
-from ..include.strong_peers import on_bfloats
+from ..include.strong_peers import NO_EPILOGUE, on_bfloats
 from ..include.tensor_tile import (
     TENSOR_RULE,
     WARPGROUPS,
@@ -83,6 +83,7 @@ def nvmath_tf32(nvmath: ModuleType, a: AnyArray, b: AnyArray) -> Any:
 
 
 NVMATH = Peer(nvmath_product, prepares=True)
+NO_FLOATS = {"quack": "operands of 16 and 8 bits only"}
 # By precision of the operands.
 STRONG = {
     "float16": {"nvmath": NVMATH},
@@ -104,6 +105,7 @@ def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> 
         "tolerance": normwise(bound),
         "peer_tolerance": normwise(bound),
         "peers": {"torch": Peer(peer, work=NARROW if precision == "float16" else None)} | STRONG[precision],
+        "looked_at": NO_FLOATS if precision == "tf32" else NO_EPILOGUE,
         "edges": (
             *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
             *(Workload(m=136, n=264, k=40, tile=tile) for tile in ("Wide", *warpgroup_tiles(element))),
@@ -150,7 +152,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance=product(magnitude=magnitude, depth=lambda k: k),
     peers={"torch": torch_product, "nvmath": NVMATH},
-    looked_at={"quack": "operands of 16 and 8 bits only"},
+    looked_at=NO_FLOATS,
     flops=lambda m, n, k: 2 * m * n * k + m * n,
     workloads={
         "S0": Workload(m=256, n=256, k=256),
