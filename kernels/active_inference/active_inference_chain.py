@@ -249,23 +249,10 @@ def torch_chain(
 
 
 def jax_chain(
-    jax: ModuleType,
-    level: AnyArray,
-    o: AnyArray,
-    g: AnyArray,
-    precision: AnyArray,
-    jacobian: AnyArray,
-    mu: AnyArray,
-    var_q: AnyArray,
-    var_p: AnyArray,
-    before: AnyArray,
-    n: int,
-    length: int,
-    kappa: float,
-    dt: float,
-    alpha: float,
+    jax: ModuleType, level: AnyArray, o: AnyArray, g: AnyArray, precision: AnyArray, jacobian: AnyArray, mu: AnyArray,
+    var_q: AnyArray, var_p: AnyArray, before: AnyArray, n: int, length: int, kappa: float, dt: float, alpha: float,
     beta: float,
-) -> Any:
+) -> Any:  # fmt: skip
     """The same for XLA to fuse; its products are in full float32."""
     numpy, error = jax.numpy, o - g
     prior = numpy.tile(level, -(-n // length))[:n]
@@ -278,10 +265,7 @@ def jax_chain(
     return moved, velocity, complexity - accuracy, complexity, accuracy
 
 
-PEERS = {
-    "torch": torch_chain,
-    "jax": Peer(by_xla(jax_chain), prepares=True),
-}
+PEERS = {"torch": torch_chain, "jax": Peer(by_xla(jax_chain), prepares=True)}
 IN_DOUBLE = {name: peer for name, peer in PEERS.items() if name != "jax"}  # which has float64 only on request
 
 
