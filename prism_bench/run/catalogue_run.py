@@ -51,14 +51,15 @@ class Run(TaskDriver):
         processes = self._settings.processes if timed else 1
         apart = timed and self._settings.lanes > 1
         self._total = len(edges) + len(cases) * (processes + apart)
-        if self._settings.lanes > 1:
-            with self.stage(COMPILING):
-                self._compile_ahead([*edges, *(case.task for case in cases)])
         raced = cases if timed and self._settings.peers and self._backend == "cuda" else []
-        with self._peers_compiling(raced), self.stage(UNTIMED):
-            self._work(0, edges, timed=False)
-            if apart:  # what keeps the device busy would disturb Inductor, which times its own choices
-                self.go_through([case for case in cases if not raced or case.label == "S0"], 0, timed=False)
+        with self._peers_compiling(raced):
+            if self._settings.lanes > 1:
+                with self.stage(COMPILING):
+                    self._compile_ahead([*edges, *(case.task for case in cases)])
+            with self.stage(UNTIMED):
+                self._work(0, edges, timed=False)
+                if apart:  # what keeps the device busy would disturb Inductor, which times its own choices
+                    self.go_through([case for case in cases if not raced or case.label == "S0"], 0, timed=False)
         if apart and raced:
             with self.stage(UNTIMED):
                 self.go_through([case for case in cases if case.label != "S0"], 0, timed=False)
