@@ -40,6 +40,7 @@ class Run(TaskDriver):
         self._journal = ExecutionJournal()
         self._done = self._total = 0
         self._spent: dict[str, float] = {}
+        self._checked: Sequence[str] | None = None  # labels whose compiled peers are checked now; None: all
         self._avoided: dict[str, dict[str, str]] = {}  # by task, peers that have no time, and why
 
     def measure(self, cases: list[Case], timed: bool = True, others: Iterable[str] = ()) -> None:
@@ -57,13 +58,17 @@ class Run(TaskDriver):
                 with self.stage(COMPILING):
                     self._compile_ahead([*edges, *(case.task for case in cases)])
             with self.stage(UNTIMED):
+                self._checked = [] if raced or not timed else None
                 self._work(0, edges, timed=False)
                 if apart:  # what keeps the device busy would disturb Inductor, which times its own choices
                     self.go_through([case for case in cases if not raced or case.label == "S0"], 0, timed=False)
         if apart and raced:
             with self.stage(UNTIMED):
+                self._checked = None
                 self.go_through([case for case in cases if case.label != "S0"], 0, timed=False)
         with self.stage(TIMED if timed else UNTIMED):
+            if timed:
+                self._checked = ["S0"] if apart and raced else None
             for process in range(processes):
                 self.go_through(cases, process, timed, verified=apart)
 
@@ -177,6 +182,7 @@ class Run(TaskDriver):
             "verifies": verifies,
             "tasks": tasks,
             "ahead": tasks if process == 0 and self._settings.lanes == 1 else [],
+            **({} if self._checked is None or process else {"check_compiled": list(self._checked)}),
             "avoid": {task: peers for task, peers in self._avoided.items() if not tasks or task in tasks},
         }
 

@@ -8,7 +8,8 @@ class MeasuringOrder(TypedDict):
 
     `process` 0 verifies, unless `verifies` decides that. The code of the tasks in `ahead` is compiled first. After an
     order that is `open` come further tasks, one a line. `avoid` names by task the peers that have no time, each with
-    its reason: they ended an earlier worker, or had no time there.
+    its reason: they ended an earlier worker, or had no time there. `check_compiled` has the labels of the cases whose
+    compiled peers are checked, whoever verifies; without it whoever verifies checks them all.
     """
 
     backend: str
@@ -21,6 +22,7 @@ class MeasuringOrder(TypedDict):
     ahead: NotRequired[list[str]]
     open: NotRequired[bool]
     avoid: NotRequired[dict[str, dict[str, str]]]
+    check_compiled: NotRequired[list[str]]
 
 
 class TaskOrder(TypedDict):

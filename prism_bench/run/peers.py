@@ -33,9 +33,9 @@ class PeerPlan:
     """How the peers of a case are treated.
 
     `check` compares their results with the reference first, those of compiled forms with `check_compiled`; later
-    processes need not do it again. Compiled forms are left out where nothing is timed: they may not be compiled yet.
-    `known` keeps the reference from peer to peer. Those in `avoided` have no time, for the reason given there. `begun`
-    gets the name of a peer before each of its steps, and an empty one after the last peer.
+    processes need not do it again. Peers that are neither checked nor timed are left out. `known` keeps the reference
+    from peer to peer. Those in `avoided` have no time, for the reason given there. `begun` gets the name of a peer
+    before each of its steps, and an empty one after the last peer.
     """
 
     settings: Settings
@@ -68,7 +68,7 @@ def measure_peers(backend: Backend, runnable: Runnable, plan: PeerPlan, watcher:
     """
     results = PeerResults()
     offered = backend.peers(runnable.case) if plan.settings.peers else ()
-    names = [name for name in offered if plan.timed or not is_compiled(name)]
+    names = [name for name in offered if plan.timed or plan.checks(name)]
     if plan.known.is_kept(runnable.case) and any(plan.checks(name) for name in names):
         _evaluate_reference(backend, runnable, plan.known)
     for name in names:

@@ -1,6 +1,6 @@
 """Session of one measuring worker: verifies and times the cases that it gets."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from prism_bench.backends import Backend, Runnable
@@ -37,6 +37,7 @@ class MeasuringSession:
         self.begun: Callable[[str], None] = lambda name: None  # gets each edge's name before it is verified
         self.peer_begun: Callable[[str], None] = lambda name: None  # see `peers.PeerPlan.begun`
         self.avoided: Mapping[str, Mapping[str, str]] = {}  # by task, peers that have no time, and why
+        self.check_compiled: Collection[str] | None = None  # labels; see `orders.MeasuringOrder`
         self._backend, self._catalogue, self._settings = backend, catalogue, settings
         self._process, self._timed = process, timed
         self.looking = 0.0  # seconds spent on verifying timed launches
@@ -142,11 +143,11 @@ class MeasuringSession:
         if not is_needed:
             return PeerResults()
         avoided = self.avoided.get(runnable.case.task, {})
-        first = self._timed and self._process == 0
+        labels = self.check_compiled
+        compiled = self._verifies if labels is None else runnable.case.label in labels
         plan = PeerPlan(
-            self._settings, self._verifies, self._verifies or first, self._timed, self._process, known, avoided,
-            self.peer_begun,
-        )  # fmt: skip
+            self._settings, self._verifies, compiled, self._timed, self._process, known, avoided, self.peer_begun
+        )
         return measure_peers(self._backend, runnable, plan, self._watcher)
 
     def _judged(self, case: Case, entries: Sequence[Entry]) -> CaseResult:

@@ -47,6 +47,7 @@ def main() -> None:
         session.begun = lambda case: write({"case": case})
         session.peer_begun = lambda peer: write(_at_peer(peer, settings))
         session.avoided = order.get("avoid", {})
+        session.check_compiled = order.get("check_compiled")
         for task in _tasks(order):
             write({"begin": task})
             try:

@@ -68,3 +68,30 @@ def test_without_peers_nothing_is_started(compiling):
     with run._peers_compiling([]):
         pass
     assert not seen
+
+
+@pytest.mark.parametrize(
+    ("lanes", "checked"),
+    [
+        (4, [("edges", []), ("S0", []), ("S1", "all"), ("timed", ["S0"]), ("timed", "later")]),
+        (1, [("edges", []), ("timed", "all"), ("timed", "later")]),
+    ],
+)
+def test_each_compiled_peer_is_checked_once_and_after_it_was_compiled(monkeypatch, lanes, checked):
+    seen = []
+
+    class Planned(module.Run):
+        def _compile_ahead(self, tasks):
+            pass
+
+        def _work(self, process, tasks, timed, verifies=True):
+            order = self._order_for(process, tasks, timed, verifies)
+            labels = {self._catalogue.anywhere(task).label for task in tasks if not task.startswith("edges:")}
+            what = "timed" if timed else "edges" if not labels else "".join(labels)
+            seen.append((what, order.get("check_compiled", "later" if process else "all")))
+
+    monkeypatch.setattr(module, "ahead_tasks", lambda cases: [])
+    catalogue = discover(TOYS)
+    cases = catalogue.cases(["double"], ("S0", "S1"))
+    Planned(catalogue, "cuda", Settings(processes=2, lanes=lanes)).measure(cases)
+    assert checked == seen

@@ -168,17 +168,24 @@ def test_two_processes_time_the_peers(process, subjects):
     assert subjects == len({one.subject for one in found.measurements})
 
 
-def test_compiled_forms_are_left_out_where_nothing_is_timed_and_checked_where_the_first_times_are_taken():
+def compiled_reason(process, check_compiled, **more):
+    """Why the compiled peer, which is wrong, has no time; False where it has one, None where it was left out."""
     bad = {"peers": {"torch": {}, "torch_compiled": {"wrong": True}}}
-    assert [] == metrics(result(bad, timed=False))
-    first, later = (
-        MeasuringSession(NullBackend({"*": bad}), TOYS, SETTINGS, process, verifies=False).task("double[n=1000]")[0]
-        for process in (0, 1)
-    )
-    reasons = {one.subject: one.reason for one in first.measurements if one.reason}
-    assert ["peer:torch_compiled"] == list(reasons)
-    assert "its y differs from the reference by " in reasons["peer:torch_compiled"]
-    assert [] == [one.reason for one in later.measurements if one.reason]
+    session = MeasuringSession(NullBackend({"*": bad}), TOYS, SETTINGS, process, **more)
+    session.check_compiled = check_compiled
+    (found,) = session.task("double[n=1000]")
+    assert not [one.reason for one in found.measurements if one.subject == "peer:torch" and one.reason]
+    return next((one.reason or False for one in found.measurements if one.subject == "peer:torch_compiled"), None)
+
+
+def test_compiled_peers_are_checked_where_their_label_is_named():
+    wrong = "peer torch_compiled: its y differs from the reference by "
+    assert compiled_reason(0, None, timed=False).startswith(wrong)
+    assert compiled_reason(0, None).startswith(wrong)
+    assert compiled_reason(0, ["S0"], verifies=False).startswith(wrong)
+    assert compiled_reason(0, [], timed=False) is None
+    assert compiled_reason(0, ["S1"], verifies=False) is False
+    assert compiled_reason(1, None) is False
 
 
 def test_the_first_call_is_measured_once_for_each_kernel():
