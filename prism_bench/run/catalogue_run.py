@@ -173,7 +173,7 @@ class Run(TaskDriver):
             self.drive(lambda left: self._order_for(process, left, timed, verifies), tasks, process)
 
     def _order_for(self, process: int, tasks: list[str], timed: bool, verifies: bool) -> MeasuringOrder:
-        return {
+        order: MeasuringOrder = {
             "backend": self._backend,
             "catalogue": str(self._catalogue.folder.resolve()),
             "settings": to_plain(self._settings),
@@ -182,9 +182,11 @@ class Run(TaskDriver):
             "verifies": verifies,
             "tasks": tasks,
             "ahead": tasks if process == 0 and self._settings.lanes == 1 else [],
-            **({} if self._checked is None or process else {"check_compiled": list(self._checked)}),
             "avoid": {task: peers for task, peers in self._avoided.items() if not tasks or task in tasks},
         }
+        if self._checked is not None and process == 0:
+            order["check_compiled"] = list(self._checked)
+        return order
 
     def _written(self, cases: Iterable[CaseResult]) -> dict[str, int]:
         """Return the bytes that each timed case writes, by name."""
