@@ -5,7 +5,6 @@ f, g, o as in PyTorch; bias = b_ih + b_hh.
 """
 
 from collections.abc import Callable
-from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -96,15 +95,12 @@ def hidden_spread(
     return cell_spread(x, h, c, w_ih, w_hh, bias, hidden, xp) + o / 4
 
 
-@cache
-def no_bias(torch: ModuleType, length: int) -> Any:
-    return torch.zeros(length, device="cuda")
-
-
 def torch_cell(
     torch: ModuleType, x: AnyArray, h: AnyArray, c: AnyArray, w_ih: AnyArray, w_hh: AnyArray, bias: AnyArray
-) -> Any:
-    return torch.lstm_cell(x, (h, c), w_ih, w_hh, bias, no_bias(torch, len(bias)))
+) -> Callable[[], Any]:
+    """PyTorch's cell wants two biases; the second one is 0, and made beforehand."""
+    zero = torch.zeros_like(bias)
+    return lambda: torch.lstm_cell(x, (h, c), w_ih, w_hh, bias, zero)
 
 
 def sequence_reference(
@@ -131,7 +127,7 @@ def torch_sequence(
 ) -> Any:
     """cuDNN's, with the weights in the order that it wants."""
     module = torch.nn.LSTM(w_ih.shape[1], w_hh.shape[1], device="cuda")
-    for parameter, value in zip(module.parameters(), (w_ih, w_hh, bias, no_bias(torch, len(bias))), strict=True):
+    for parameter, value in zip(module.parameters(), (w_ih, w_hh, bias, torch.zeros_like(bias)), strict=True):
         parameter.copy_(value)
 
     def call() -> tuple[Any, Any]:
@@ -226,7 +222,7 @@ spec = KernelSpec(
     launch=launch,
     reference=reference,
     tolerance={"h_next": rounding(hidden_spread), "c_next": rounding(cell_spread)},
-    peers={"torch": torch_cell},
+    peers={"torch": Peer(torch_cell, prepares=True)},
     flops=lambda batch, inputs, hidden: 8 * batch * hidden * (inputs + hidden) + 10 * batch * hidden,
     workloads={
         "S0": Workload(batch=32, inputs=64, hidden=128),

@@ -5,7 +5,6 @@ With top_p only the fewest best of at least that share remain. A row without a l
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -78,28 +77,26 @@ def reference(
     return index, weight / xp.where(there, total, 1.0), xp.where(there[:, 0], token, -1)
 
 
-@lru_cache(maxsize=2)
-def torch_uniforms(torch: ModuleType, rows: int, seed: int) -> Any:
-    return torch.tensor(uniforms(rows, seed, np), device="cuda")
+def torch_uniforms(torch: ModuleType, logits: Any, seed: int) -> Any:
+    """Return the random number of each row, on the device of the logits."""
+    return torch.tensor(uniforms(len(logits), seed, np)[:, None], device=logits.device)
 
 
-def torch_top_k(torch: ModuleType, logits: AnyArray, k: int, temperature: float, seed: int) -> Any:
+def torch_top_k(torch: ModuleType, logits: Any, k: int, temperature: float, seed: int) -> Callable[[], Any]:
     """The draw by the same random numbers, which are made beforehand and cost the peer nothing."""
-    return sampled(torch, torch.topk(logits, k), temperature, seed)
+    drawn = torch_uniforms(torch, logits, seed)
+    return lambda: sampled(torch, torch.topk(logits, k), temperature, drawn)
 
 
-def sampled(torch: ModuleType, selected: tuple[Any, Any], temperature: float, seed: int) -> Any:
+def sampled(torch: ModuleType, selected: tuple[Any, Any], temperature: float, drawn: Any) -> Any:
     """Return indices, probabilities and drawn tokens of the k best logits, which come with their indices."""
     z, index = selected
     p = torch.softmax(z / temperature, dim=1)
-    drawn = torch_uniforms(torch, len(z), seed)[:, None]
     chosen = torch.searchsorted(p.double().cumsum(dim=1), drawn, right=True).clamp(max=z.shape[1] - 1)
     return index.int(), p, index.gather(1, chosen)[:, 0].int()
 
 
-def flashinfer_top_k(
-    flashinfer: ModuleType, logits: Any, k: int, temperature: float, seed: int
-) -> Callable[[], Any]:
+def flashinfer_top_k(flashinfer: ModuleType, logits: Any, k: int, temperature: float, seed: int) -> Callable[[], Any]:
     """FlashInfer's selection in the fastest of its modes; probabilities and the draw as PyTorch's peer does them.
 
     Only modes count that give equal logits in the order of their indices, as the kernel does.
@@ -119,7 +116,8 @@ def flashinfer_top_k(
         sorted_afterwards,
     )
     chosen = fastest(selections, suits=in_order)
-    return ready(lambda: sampled(torch, chosen(), temperature, seed))
+    drawn = torch_uniforms(torch, logits, seed)
+    return ready(lambda: sampled(torch, chosen(), temperature, drawn))
 
 
 def in_order(selected: tuple[Any, Any]) -> bool:
@@ -161,7 +159,7 @@ spec = KernelSpec(
     reference=reference,
     tolerance={"index": exact(), "p": normalising(), "token": exact()},
     peers={
-        "torch": Peer(torch_top_k, work="random numbers are made beforehand"),
+        "torch": Peer(torch_top_k, prepares=True, work="random numbers are made beforehand"),
         "flashinfer": Peer(flashinfer_top_k, prepares=True),
     },
     looked_at={"quack": "its top-k takes rows of at most 4096 columns, their number and k powers of two"},

@@ -7,10 +7,12 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import byname
-from prism_bench.backends.cuda.torch_forms import MODES
+from prism_bench.backends.cuda.torch_forms import MODES, inner
 from prism_bench.backends.cuda.torch_trace import Operators, operators_of
 from prism_bench.case import Case
 from prism_bench.peer import AUTOTUNED_LABELS, Peer
+
+_Kept = type(lru_cache(lambda: None))
 
 
 def peer_names(case: Case) -> tuple[str, ...]:
@@ -47,17 +49,30 @@ def _forms(case: Case, name: str, peer: Peer) -> list[str]:
 
 @lru_cache(maxsize=64)  # asked for again by each process that measures the case, and for each of its steps
 def _operators(case: Case, name: str) -> Operators | None:
-    """Return the operators of a peer for tensors that are only shapes; None where they depend on values."""
+    """Return the operators of a peer for tensors that are only shapes; None where they depend on values.
+
+    The set-up of a peer that prepares itself is not run with shapes alone: it may time, or capture a graph.
+    """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     torch, peer = import_module("torch"), case.spec.peer(name)
+    if peer.prepares:
+        return None
     try:
         with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             offered = {**case.axes, **empty_tensors(torch, case), "torch": torch}
-            call = prepared_call(peer, offered, f"{case.spec.name}: peer {name}")
-            return operators_of(torch, call)
+            return operators_of(torch, byname.bind(peer.call, offered, f"{case.spec.name}: peer {name}"))
     except Exception:  # whatever it is, it is raised again where the peer is timed, and reported there
         return None
+    finally:
+        _forget(inner(peer.call))
+
+
+def _forget(function: Callable[..., object]) -> None:
+    """Clear what the functions of a peer's module keep: a tensor that is only a shape would be used in real calls."""
+    for value in getattr(function, "__globals__", {}).values():
+        if isinstance(value, _Kept):
+            value.cache_clear()
 
 
 def empty_tensors(torch: ModuleType, case: Case, device: str = "cuda") -> dict[str, Any]:
