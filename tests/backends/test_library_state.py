@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.cuda.library_flags import ATTRIBUTES, FUNCTIONS, OTHERS
-from prism_bench.backends.cuda.library_state import FLAGS, LibraryState, ready
+from prism_bench.backends.cuda.library_state import FLAGS, LibraryState, end_failed_capture, ready
 from prism_bench.errors import BackendUnavailable
 from prism_bench.libraries import LIBRARIES
 
@@ -283,3 +283,11 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
 
 def test_flags_have_names_of_their_own():
     assert len(FLAGS) == len({flag.name for flag in FLAGS}) == len(ATTRIBUTES) + len(FUNCTIONS) + len(OTHERS)
+
+
+def test_a_capture_that_failed_leaves_no_generator_in_it():
+    held = []
+    generator = SimpleNamespace(clone_state=lambda: "free", graphsafe_set_state=held.append)
+    cuda = SimpleNamespace(current_device=lambda: 1, default_generators=(None, generator))
+    end_failed_capture(SimpleNamespace(cuda=cuda))
+    assert ["free"] == held

@@ -1,6 +1,7 @@
 """A bad peer costs its own cell, with the reason, whatever it does to its process; the others keep their times."""
 
 from dataclasses import replace
+from itertools import chain, repeat
 from types import SimpleNamespace
 
 import numpy as np
@@ -115,9 +116,25 @@ def test_memory_outside_of_arrays_counts_from_what_the_driver_loads(monkeypatch)
     monkeypatch.setattr(NullBackend, "held_bytes", lambda self, alone: HeldBytes(0, next(held) << 20))
     held = iter([0, 30])
     assert all(one.valid for one in taken({"good": GOOD}).measurements)
-    held = iter(range(0, 400, 40))
+    held = steady(40, 80, 80, 80, 120, 120, 160, 160, 160, 160)
     with pytest.raises(PeerSpoiled, match="it leaks"):
         taken({"good": GOOD})
+
+
+def steady(*megabytes):
+    """Readings of the device's memory; the last one stays."""
+    return chain(megabytes, repeat(megabytes[-1]))
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [(0, 40, 40, 40, 80, 80, 800), (0, 40, 40, 40, 80, 80, 120, 120, 160)],
+    ids=["unevenly", "without a use"],
+)
+def test_memory_that_others_take_on_the_device_is_no_leak(monkeypatch, readings):
+    held = steady(*readings)
+    monkeypatch.setattr(NullBackend, "held_bytes", lambda self, alone: HeldBytes(0, next(held) << 20))
+    assert all(one.valid for one in taken({"good": GOOD}).measurements)
 
 
 @pytest.mark.parametrize(("held", "leaks"), [(200, False), (300, True)])

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
@@ -101,6 +102,16 @@ def set_up_torch(torch: Any, stream: int | None) -> None:
     torch.set_grad_enabled(False)
     if stream is not None:
         torch.cuda.set_stream(torch.cuda.ExternalStream(stream))
+
+
+def end_failed_capture(torch: Any) -> None:
+    """Give torch's device generator a state that is in no capture: one whose capture failed stays in it for good.
+
+    Every later call that draws numbers, such as a recurrent layer of cuDNN, would raise.
+    """
+    with suppress(RuntimeError, AttributeError):  # the failure of the capture is what is reported
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        generator.graphsafe_set_state(generator.clone_state())
 
 
 def loaded_flags() -> Iterator[GlobalFlag]:

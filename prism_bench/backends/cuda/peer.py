@@ -9,7 +9,7 @@ from typing import Any
 from prism_bench.backends.base import Runnable, TimerFactories
 from prism_bench.backends.cuda.graph import captured, nodes_of_calls, refuse_idle_calls, work_items
 from prism_bench.backends.cuda.harness import Harness
-from prism_bench.backends.cuda.library_state import set_up_torch
+from prism_bench.backends.cuda.library_state import end_failed_capture, set_up_torch
 from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.backends.cuda.torch_case import named_peer, prepared_call
 from prism_bench.backends.cuda.torch_forms import CompiledCall
@@ -72,8 +72,12 @@ class CallableTimers:
         stream = torch_stream(self._harness.stream)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The CUDA Graph is empty")  # an idle call is refused below
-            with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
-                self._nodes = nodes_of_calls(self._harness.stream.ptr, self._call, launches)
+            try:
+                with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
+                    self._nodes = nodes_of_calls(self._harness.stream.ptr, self._call, launches)
+            except Exception:
+                end_failed_capture(torch)
+                raise
         refuse_idle_calls(self._nodes)
         return graph.replay
 
