@@ -1,4 +1,4 @@
-"""Device memory that a peer leaves behind: a leak ends the process, a workspace or another process's memory does not."""
+"""Device memory that a peer leaves: a leak ends the process, a workspace or another process's memory does not."""
 
 from itertools import chain, repeat
 
