@@ -32,12 +32,13 @@ class Watching:
 class Settings:
     """Criteria by metric; `seeds` of verification; `processes` that measure; `timeout` in seconds for one case.
 
-    `peer_timeout` is how many seconds a peer may take for each step (its set-up, its check, each metric) before its
-    process is ended. `lanes` processes verify side by side before anything is timed; with one, the first measuring
-    process verifies. Metrics of `smallest_only` are the same at every size, so S1 and S2 go without, and so do
-    variants, which share their kernel's source. A peer's time, which is shown as a ratio of two digits, needs
-    `peer_precision` only, in the first `peer_processes`: two show whether it is unstable. Peers are compared by their
-    cold times, so the first process alone measures their metrics of `peer_first_process_only`.
+    `peer_timeout` is how many seconds a peer may take for each step (its check, each metric) before its process is
+    ended; its set-up, which may compile, may take three times as long. `lanes` processes verify side by side before
+    anything is timed; with one, the first measuring process verifies. Metrics of `smallest_only` are the same at every
+    size, so S1 and S2 go without, and so do variants, which share their kernel's source. A peer's time, which is shown
+    as a ratio of two digits, needs `peer_precision` only, in the first `peer_processes`: two show whether it is
+    unstable. Peers are compared by their cold times, so the first process alone measures their metrics of
+    `peer_first_process_only`.
     """
 
     processes: int = 3

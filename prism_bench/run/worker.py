@@ -18,11 +18,13 @@ from prism_bench.run.ahead import compile_ahead
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import PeerSpoiled
 from prism_bench.run.session import MeasuringSession
-from prism_bench.run.settings import PROTOCOL, Settings, from_plain
+from prism_bench.run.settings import PROTOCOL, from_plain
 from prism_bench.run_record import encode_case
 from prism_bench.strict_json import json_line
 from prism_bench.workers.child import end_with
 from prism_bench.workers.events import WorkerEvent
+
+SETTING_UP = 3  # times as long as another step of a peer
 
 
 def main() -> None:
@@ -45,7 +47,7 @@ def main() -> None:
             backend, catalogue, settings, process, order["timed"], verifies=verifies, sampler=sampler
         )
         session.begun = lambda case: write({"case": case})
-        session.peer_begun = lambda peer: write(_at_peer(peer, settings))
+        session.peer_begun = PeerSteps(write, settings.peer_timeout)
         session.avoided = order.get("avoid", {})
         session.check_compiled = order.get("check_compiled")
         for task in _tasks(order):
@@ -59,9 +61,19 @@ def main() -> None:
     write({"end": True, "monitor": sampler.summary()} if device else {"end": True})
 
 
-def _at_peer(name: str, settings: Settings) -> WorkerEvent:
-    """Return the event of a peer's next step, which has its limit; without a name, of the end of all peers."""
-    return {"peer": name, "within": settings.peer_timeout} if name else {"peer": ""}
+class PeerSteps:
+    """Reports the steps of peers, each with its limit of `timeout` seconds; a call without a name ends the last peer.
+
+    The first step of a peer is its set-up, which may import and compile: it may take three times as long.
+    """
+
+    def __init__(self, write: Callable[[WorkerEvent], None], timeout: float) -> None:
+        self._write, self._timeout, self._at = write, timeout, ""
+
+    def __call__(self, name: str) -> None:
+        limit = self._timeout if name == self._at else SETTING_UP * self._timeout
+        self._write({"peer": name, "within": limit} if name else {"peer": ""})
+        self._at = name
 
 
 def _tasks(order: MeasuringOrder) -> Iterator[str]:

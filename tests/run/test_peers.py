@@ -24,6 +24,7 @@ from prism_bench.run.peers import (
 from prism_bench.run.record_builder import combined
 from prism_bench.run.session import result_of
 from prism_bench.run.watcher import DeviceWatcher
+from prism_bench.run.worker import PeerSteps
 from prism_bench.tolerance import normwise
 from prism_bench.workers.process import WorkerDied
 from tests.run.conftest import TOYS
@@ -261,3 +262,12 @@ def test_a_peer_that_ends_its_worker_twice_ends_the_case():
     run.results.clear()
     run.follow([death], 0, finished := [])
     assert ([SCENE], "crashed") == (finished, run.results[SCENE][0].status)
+
+
+def test_a_set_up_may_take_three_times_as_long_as_another_step_of_a_peer():
+    events = []
+    steps = PeerSteps(events.append, 10.0)
+    for name in ("a", "a", "b", "", "b"):
+        steps(name)
+    assert [30.0, 10.0, 30.0, None, 30.0] == [event.get("within") for event in events]
+    assert ["a", "a", "b", "", "b"] == [event["peer"] for event in events]
