@@ -160,7 +160,7 @@ class Run(TaskDriver):
             yield
             with self.stage(COMPILING):
                 for done, total, task in compilation.rest():
-                    self._report(Progress(0, done, total, f"compiling {task}"))
+                    self._report(Progress(0, self._done, self._total, f"compiling {task} ({done} of {total})"))
             self._avoided |= compilation.late
 
     def _work(self, process: int, tasks: list[str], timed: bool, verifies: bool = True) -> None:
