@@ -42,7 +42,7 @@ def test_the_run_waits_for_peers_that_take_longer_than_the_edges(compiling):
         edges_done.set()
     assert ["triple[n=1000]"] == compiled
     assert {"compiling"} == run._spent.keys()
-    assert {"compiling the first"} >= {event.task for event in seen}
+    assert {"compiling the first (0 of 1)"} >= {event.task for event in seen}
 
 
 def test_an_error_ends_the_compilation(compiling):

@@ -93,9 +93,10 @@ def _conditions(record: RunRecord) -> list[Text]:
 
 
 def _time(record: RunRecord) -> list[Text]:
-    """Return where the time of the run went; nothing where the record does not keep it."""
-    known = [(phase, seconds) for phase, seconds in time_spent(record).items() if seconds >= 0.5]
-    spent = ", ".join(f"{phase} {duration_text(seconds)}" for phase, seconds in known)
+    """Return where the time of the run went, by phases of 1 % or more; nothing where the record does not keep it."""
+    known = time_spent(record)
+    least = sum(known.values()) / 100
+    spent = ", ".join(f"{phase} {duration_text(seconds)}" for phase, seconds in known.items() if seconds >= least)
     return [Text(f"time of the run: {spent}", style="dim")] if spent else []
 
 
