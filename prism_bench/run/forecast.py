@@ -15,7 +15,7 @@ ROUGH = "rough: no complete record of this machine has enough of these cases"
 
 
 @dataclass(frozen=True)
-class Stage:
+class ForecastStage:
     """A stage of a run: its number of `tasks`, and the `seconds` that all of them will take."""
 
     tasks: int
@@ -26,7 +26,7 @@ class Stage:
 class Forecast:
     """How long a run will take, stage by stage, and `source`: what this is known from, in words."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[ForecastStage, ...]
     source: str
 
     @property
@@ -68,12 +68,12 @@ def forecast(cases: Sequence[Case], settings: Settings, backend: str, records: I
     return Forecast(_stages(rough_costs(cases, settings, backend), cases, settings), ROUGH)
 
 
-def _stages(costs: CaseCosts, cases: Sequence[Case], settings: Settings) -> tuple[Stage, ...]:
+def _stages(costs: CaseCosts, cases: Sequence[Case], settings: Settings) -> tuple[ForecastStage, ...]:
     """Return the stages in the order in which a run goes through them: edges, verification, a process each."""
     kernels, apart = list(dict.fromkeys(case.kernel for case in cases)), settings.lanes > 1
     shared = costs.shared if apart else 1.0
-    edges = Stage(len(kernels), costs.compiling + shared * costs.verifying_edges(kernels))
+    edges = ForecastStage(len(kernels), costs.compiling + shared * costs.verifying_edges(kernels))
     verifying, timing = costs.verifying(cases), costs.timing(cases)
-    first = [edges, Stage(len(cases), shared * verifying)] if apart else [edges]
+    first = [edges, ForecastStage(len(cases), shared * verifying)] if apart else [edges]
     extra = [0.0 if apart or process else verifying for process in range(settings.processes)]
-    return (*first, *(Stage(len(cases), timing + one) for one in extra))
+    return (*first, *(ForecastStage(len(cases), timing + one) for one in extra))

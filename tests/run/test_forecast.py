@@ -7,7 +7,7 @@ import pytest
 from prism_bench.catalogue import discover
 from prism_bench.measurement import Measurement
 from prism_bench.run import Settings, forecast, merge
-from prism_bench.run.forecast import ROUGH, Forecast, Stage
+from prism_bench.run.forecast import ROUGH, Forecast, ForecastStage
 from prism_bench.run.share import share
 from tests.built_in import CATALOGUE
 from tests.report.synthetic import case_result, record_of
@@ -107,7 +107,7 @@ def test_a_merged_record_keeps_the_seconds_of_both_parts():
 
 
 def test_what_is_left_follows_the_stages_and_then_the_speed_so_far():
-    found = Forecast((Stage(10, 10.0), Stage(5, 90.0)), "a test")
+    found = Forecast((ForecastStage(10, 10.0), ForecastStage(5, 90.0)), "a test")
     assert (100.0, 97.0, 0.0) == (found.left(0, 0.0), found.left(0, 3.0), found.left(15, 500.0))
     assert 90.0 == pytest.approx(found.left(10, 10.0))
     assert 90.0 < found.left(10, 20.0) < 180.0
