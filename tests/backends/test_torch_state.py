@@ -1,10 +1,12 @@
 """The global flags of the real PyTorch: each one that a peer changes is found, named and restored."""
 
 import sys
+from functools import partial
 
 import pytest
 
 from prism_bench.backends.cuda.library_state import FLAGS, LibraryState, ready
+from prism_bench.backends.cuda.torch_forms import CompiledCall
 
 OF_A_DEVICE = ("torch.cuda.set_device", "torch.cuda.set_stream")  # tested where there is one
 OF_TORCH = [flag for flag in FLAGS if flag.module == "torch" and flag.name not in OF_A_DEVICE]
@@ -78,6 +80,29 @@ def test_every_key_of_the_compilers_is_restored(torch, module):
             assert getattr(configuration, key) is before
             keys += 1
     assert keys > 20
+
+
+def test_a_patch_of_the_compilers_that_has_ended_is_no_change(torch):
+    import torch._dynamo
+    import torch._inductor.config
+
+    state = LibraryState.now()
+    with torch._dynamo.config.patch(error_on_recompile=True), torch._inductor.config.patch(compile_threads=1):
+        pass
+    change = state.restore()
+    assert ([], []) == (change.names, change.lasting)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("form", ["compiled", "autotuned"])
+def test_compiling_a_peer_leaves_no_change(torch, form):
+    ready("torch")
+    x = torch.ones(8)
+    state = LibraryState.now()
+    with CompiledCall(torch, partial(lambda torch, x: x.cos() + 1, torch=torch, x=x), form) as call:
+        call()
+    change = state.restore()
+    assert ([], []) == (change.names, change.lasting)
 
 
 def test_a_list_of_the_compilers_that_grew_is_restored(torch):

@@ -144,11 +144,17 @@ def _configuration(module: Any) -> GlobalFlag:
 
 
 def _setting(entry: Any) -> Any:
-    """Return what a program set; `_USUAL` where it set nothing, or a container that still has its default."""
+    """Return what a program set; `_USUAL` where it set nothing, or what the key would be without it.
+
+    PyTorch's own `config.patch` leaves the usual value as one that was set.
+    """
     value = entry.user_override
-    if value is _unset(entry) or (isinstance(value, list | dict | set) and value == entry.default):
-        return _USUAL
-    return _copied(value)
+    return _USUAL if value is _unset(entry) or _same(value, _usual(entry)) else _copied(value)
+
+
+def _usual(entry: Any) -> Any:
+    """Return what the key is where no program sets it; what a remote switch would say is left out."""
+    return entry.default if entry.env_value_default is _unset(entry) else entry.env_value_default
 
 
 def _unset(entry: Any) -> Any:
