@@ -14,7 +14,7 @@ HOUSE = Path(__file__).resolve().parent.parent
 # Who may write JSON otherwise: literals of other languages, asv's results (which have NaN), a schema that refuses NaN,
 # damaged files, and data for the site's own scripts, whose numbers orjson makes null.
 OWN_WAYS = {
-    "strict_json.py": "json.dumps", "fusion/literals.py": "json.dumps", "analysis/baselines.py": "json.dumps",
+    "strict_json.py": "json.dumps", "fusion/literals.py": "json.dumps", "analysis/gate/baselines.py": "json.dumps",
     "exchange/asv_out.py": "json.dumps", "files.py": "json.dumps", "store/cache.py": "orjson.dumps",
     "report/site/page.py": "orjson.dumps", "report/site/sides.py": "orjson.dumps",
     "report/site/series_data.py": "orjson.dumps", "studies/bending.py": "json.dumps",

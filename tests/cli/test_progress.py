@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.options import progress
 from prism_bench.run import Forecast, Progress
-from prism_bench.run.forecast import Stage
+from prism_bench.run.forecast import ForecastStage
 
 
 @pytest.mark.parametrize(("seconds", "lines"), [(0.0, 2), (3600.0, 0)])
@@ -21,6 +21,6 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch, capsys, seconds, lines):
 
 def test_with_a_forecast_a_line_says_how_much_is_left(monkeypatch, capsys):
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
-    with progress.progress_bar(Forecast((Stage(4, 3600.0),), "a record")) as report:
+    with progress.progress_bar(Forecast((ForecastStage(4, 3600.0),), "a record")) as report:
         report(Progress(0, 0, 4, "triple[n=1000]"))
     assert "process 1, 0 of 4, about 1 h 0 min left: triple[n=1000]" in capsys.readouterr().err

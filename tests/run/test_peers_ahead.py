@@ -90,7 +90,7 @@ def driven(monkeypatch):
 
 def test_a_run_waits_for_the_compilation_before_it_times_and_reports_how_far_it_is(driven):
     task = f"compiled {CASE.task}"
-    assert ([task], [(0, 1, f"compiling {task}")]) == driven()
+    assert ([task], [(0, 4, f"compiling {task} (0 of 1)")]) == driven()
 
 
 @pytest.mark.parametrize("given", [{"peers": False}, {"timed": False}, {"backend": "null"}], ids=str)

@@ -1,9 +1,9 @@
 """What a record brings to a comparison, as a script file: the page compares any two of them by itself.
 
 Two of a thousand records make half a million pairs, so nothing of a pair is computed beforehand. A record's side holds
-what `analysis.comparison` asks of it before it judges: the logs of its processes' medians with their variances, in
-seconds and in cycles, what identifies its machine code, and the reasons for what it does not have. A side is named
-after its record's content and after the code that makes it: it is made once and kept. Who reads a record
+what `analysis.compare.comparison` asks of it before it judges: the logs of its processes' medians with their
+variances, in seconds and in cycles, what identifies its machine code, and the reasons for what it does not have. A side
+is named after its record's content and after the code that makes it: it is made once and kept. Who reads a record
 anyway keeps its side in the cache (`keep_side`), from where the next site takes it.
 """
 

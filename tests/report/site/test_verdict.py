@@ -1,4 +1,4 @@
-"""What the browser says of two records is what `analysis.comparison` says: words, reasons, ratios, intervals."""
+"""The browser says of two records what `analysis.compare.comparison` says: words, reasons, ratios, intervals."""
 
 import json
 import shutil

@@ -1,5 +1,5 @@
 "use strict";
-// The verdict on two records that somebody chose: `analysis.comparison`, `verdict`, `estimate` and `control` once more, because
+// The verdict on two records that somebody chose: `analysis.compare.comparison`, `verdict`, `estimate` and `control` once more, because
 // no page can hold the pairs of a thousand records. Their figures come with the page; a test holds every answer against theirs.
 (() => {
   const sum = (values) => values.reduce((total, one) => total + one, 0);
