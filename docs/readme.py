@@ -48,8 +48,10 @@ def with_part(text: str, part: str) -> str:
 def part_of(path: Path) -> str:
     """Return the part about the record at `path`, a path below the repository."""
     record = store.read(ROOT / path)
+    devices = len(record.uuids)
+    count = f"{devices}" if devices > 1 else "one"
     sections = [
-        f"Some lines of what it prints, from a committed record of one {machine_name(record)}\n"
+        f"Some lines of what it prints, from a committed record of {count} {machine_name(record)}\n"
         f"(`prism-bench show {path.as_posix()}`):",
         "```\n" + "\n".join(_table(record)) + "\n```",
         *_headline(record),
