@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.backends.cuda.torch_cache import cache_variables, shared_cache
+from prism_bench.backends.cuda.torch_cache import cache_variables, forget_choices, shared_cache
 from tests.backends.torch_stand_in import Benchmarker, install
 
 
@@ -50,3 +50,13 @@ def test_a_benchmark_has_the_device_of_all_processes_to_itself(torch):
             free.append(True)
     assert [True] == free
     assert original is Benchmarker.benchmark_gpu
+
+
+def test_choices_are_forgotten_and_compiled_code_stays(torch):
+    folder = Path(cache_variables(torch)["TORCHINDUCTOR_CACHE_DIR"]) / "ab"
+    folder.mkdir(parents=True)
+    for name in ("kernel.py", "kernel.best_config", "other.best_config"):
+        (folder / name).write_text('{"num_warps": 4, "found_by_coordesc": false}')
+    (folder / "tuned.best_config").write_text('{"num_warps": 8, "found_by_coordesc": true}')
+    assert (2, 0) == (forget_choices(), forget_choices())
+    assert ["kernel.py", "tuned.best_config"] == sorted(file.name for file in folder.iterdir())

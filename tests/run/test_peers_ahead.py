@@ -67,7 +67,7 @@ def test_as_many_processes_as_there_are_cores_or_work_for(monkeypatch, cores, ta
 def driven(monkeypatch):
     """The tasks that a run compiles ahead, and the progress that it reports once nothing else is left to do."""
 
-    def drive(timed=True, backend="cuda", **settings):
+    def drive(timed=True, backend="cuda", work=lambda self, *arguments, **named: None, **settings):
         compiled, seen, at_work = [], [], Event()
 
         def compile_peers(order, tasks):
@@ -81,7 +81,7 @@ def driven(monkeypatch):
 
         monkeypatch.setattr(peers_ahead, "compile_peers", compile_peers)
         monkeypatch.setattr(catalogue_run, "ahead_tasks", lambda cases: [f"compiled {case.task}" for case in cases])
-        monkeypatch.setattr(Run, "_work", lambda self, *arguments, **named: None)
+        monkeypatch.setattr(Run, "_work", work)
         Run(CATALOGUE, backend, Settings(**settings), report).measure([CASE], timed)
         return compiled, seen
 
@@ -91,6 +91,14 @@ def driven(monkeypatch):
 def test_a_run_waits_for_the_compilation_before_it_times_and_reports_how_far_it_is(driven):
     task = f"compiled {CASE.task}"
     assert ([task], [(0, 4, f"compiling {task} (0 of 1)")]) == driven()
+
+
+def test_choices_of_inductor_are_forgotten_when_all_that_is_not_timed_is_done(driven, monkeypatch):
+    done = []
+    monkeypatch.setattr(catalogue_run, "forget_choices", lambda: done.append("forgotten"))
+    driven(work=lambda self, process, tasks, timed, *rest, **named: done.append("timed" if timed else "untimed"))
+    assert "forgotten" == done[done.index("timed") - 1]
+    assert 1 == done.count("forgotten")
 
 
 @pytest.mark.parametrize("given", [{"peers": False}, {"timed": False}, {"backend": "null"}], ids=str)

@@ -13,6 +13,8 @@ from prism_bench.files import writable_cache
 
 _BELOW = {"TORCHINDUCTOR_CACHE_DIR": "", "TRITON_CACHE_DIR": "triton"}  # variable: the folder below that of a version
 _LOCK = "benchmark.lock"
+_CACHE = "inductor"
+_DESCENT = b'"found_by_coordesc": true'
 
 
 def cache_variables(torch: ModuleType) -> dict[str, str]:
@@ -32,8 +34,20 @@ def shared_cache(torch: ModuleType) -> Generator[None]:
         yield
 
 
+def forget_choices() -> int:
+    """Remove what Inductor chose among given configurations, by any version of torch; return how many choices.
+
+    The compiled code stays: a process that is alone on the device times the configurations again. A choice found by
+    coordinate descent stays too, since finding it takes seconds.
+    """
+    found = [file for file in writable_cache(_CACHE).rglob("*.best_config") if _DESCENT not in file.read_bytes()]
+    for file in found:
+        file.unlink(missing_ok=True)
+    return len(found)
+
+
 def _folder(torch: ModuleType) -> Path:
-    return writable_cache("inductor") / str(torch.__version__)
+    return writable_cache(_CACHE) / str(torch.__version__)
 
 
 @contextmanager
