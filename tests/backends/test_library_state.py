@@ -191,7 +191,7 @@ class Entry:
     user_override = object()
 
     def __init__(self, default, alias=None):
-        self.default, self.alias = default, alias
+        self.default, self.alias, self.env_value_default = default, alias, Entry.user_override
 
 
 class Configuration(ModuleType):
@@ -223,6 +223,19 @@ def test_configurations_are_compared_key_by_key_without_aliases(monkeypatch):
     configuration.names.append("b")
     assert ["torch._dynamo.config.limit (1 more keys)"] == state.restore().names
     assert (8, ["a"]) == (configuration.limit, configuration.names)
+
+
+@pytest.mark.parametrize(("by_environment", "usual"), [(False, 8), (True, 5)])
+def test_setting_the_usual_value_is_no_change(monkeypatch, by_environment, usual):
+    configuration = configured("torch._dynamo.config", limit=8)
+    if by_environment:
+        configuration._config["limit"].env_value_default = usual
+    monkeypatch.setitem(sys.modules, "torch._dynamo.config", configuration)
+    state = LibraryState.now()
+    configuration.limit = usual
+    assert [] == state.restore().names
+    configuration.limit = usual + 1
+    assert ["torch._dynamo.config.limit"] == state.restore().names
 
 
 def test_the_configuration_of_jax_and_the_knobs_of_triton_are_restored(monkeypatch):
