@@ -12,6 +12,17 @@ Form = Literal["library", "eager", "compiled", "autotuned"]
 PeerKind = Literal["library kernel", "compiled", "eager chain"]
 
 AUTOTUNED_LABELS = ("S1", "S2")  # at S0 the launch overhead decides, and an autotuned form takes seconds to compile
+COMPILED_FORMS: tuple[Form, ...] = ("compiled", "autotuned")  # of a torch peer, each timed under another name
+
+
+def form_name(peer: str, form: Form) -> str:
+    """Return the name under which a compiled form of a peer is timed."""
+    return f"{peer}_{form}"
+
+
+def is_compiled(name: str) -> bool:
+    """Return whether the peer of this name is a compiled form of another one."""
+    return any(name.endswith(form_name("", form)) for form in COMPILED_FORMS)
 
 
 @dataclass(frozen=True)

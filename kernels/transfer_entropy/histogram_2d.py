@@ -117,70 +117,47 @@ def reference(
 
 
 def cupy_histogram(
-    cupy: ModuleType,
-    x: AnyArray,
-    y: AnyArray,
-    columns: int,
-    rows: int,
-    x_lo: float,
-    x_hi: float,
-    y_lo: float,
+    cupy: ModuleType, x: AnyArray, y: AnyArray, columns: int, rows: int, x_lo: float, x_hi: float, y_lo: float,
     y_hi: float,
-) -> Any:
+) -> Any:  # fmt: skip
     counts, _, _ = cupy.histogram2d(y, x, bins=(rows, columns), range=((y_lo, y_hi), (x_lo, x_hi)))
     return counts.astype("int32")
 
 
-def torch_bincount(
-    torch: ModuleType,
-    x: AnyArray,
-    y: AnyArray,
-    columns: int,
-    rows: int,
-    x_lo: float,
-    x_hi: float,
-    y_lo: float,
+def torch_bins(
+    torch: ModuleType, x: AnyArray, y: AnyArray, columns: int, rows: int, x_lo: float, x_hi: float, y_lo: float,
     y_hi: float,
-) -> Any:
-    """PyTorch has no such histogram on a GPU: bins by arithmetic, then bincount."""
+) -> Any:  # fmt: skip
+    """The bin of every pair as a float, by arithmetic; the one after the last for pairs outside of the bounds."""
     column = ((x.double() - x_lo) * (columns / (x_hi - x_lo))).floor().clamp(max=columns - 1)
     row = ((y.double() - y_lo) * (rows / (y_hi - y_lo))).floor().clamp(max=rows - 1)
     kept = (x >= x_lo) & (x <= x_hi) & (y >= y_lo) & (y <= y_hi)
-    bins = torch.where(kept, row * columns + column, float(rows * columns)).int()
+    return torch.where(kept, row * columns + column, float(rows * columns))
+
+
+def torch_bincount(
+    torch: ModuleType, x: AnyArray, y: AnyArray, columns: int, rows: int, x_lo: float, x_hi: float, y_lo: float,
+    y_hi: float,
+) -> Any:  # fmt: skip
+    """PyTorch has no such histogram on a GPU: bins by arithmetic, then bincount."""
+    bins = torch_bins(torch, x, y, columns, rows, x_lo, x_hi, y_lo, y_hi).int()
     return torch.bincount(bins, minlength=rows * columns + 1)[:-1].int()
 
 
 def torch_scatter(
-    torch: ModuleType,
-    x: AnyArray,
-    y: AnyArray,
-    columns: int,
-    rows: int,
-    x_lo: float,
-    x_hi: float,
-    y_lo: float,
+    torch: ModuleType, x: AnyArray, y: AnyArray, columns: int, rows: int, x_lo: float, x_hi: float, y_lo: float,
     y_hi: float,
-) -> Any:
+) -> Any:  # fmt: skip
     """Bins by arithmetic, then atomic additions, for which no host waits as it does for bincount."""
-    column = ((x.double() - x_lo) * (columns / (x_hi - x_lo))).floor().clamp(max=columns - 1)
-    row = ((y.double() - y_lo) * (rows / (y_hi - y_lo))).floor().clamp(max=rows - 1)
-    kept = (x >= x_lo) & (x <= x_hi) & (y >= y_lo) & (y <= y_hi)
-    bins = torch.where(kept, row * columns + column, float(rows * columns)).long()
+    bins = torch_bins(torch, x, y, columns, rows, x_lo, x_hi, y_lo, y_hi).long()
     counts = torch.zeros(rows * columns + 1, dtype=torch.int32, device=x.device)
     return counts.scatter_add_(0, bins, torch.ones_like(bins, dtype=torch.int32))[:-1]
 
 
 def cub_histogram(
-    cub: ModuleType,
-    x: AnyArray,
-    y: AnyArray,
-    columns: int,
-    rows: int,
-    x_lo: float,
-    x_hi: float,
-    y_lo: float,
+    cub: ModuleType, x: AnyArray, y: AnyArray, columns: int, rows: int, x_lo: float, x_hi: float, y_lo: float,
     y_hi: float,
-) -> Any:
+) -> Any:  # fmt: skip
     """One histogram of bin numbers, which are made where both arrays are read."""
 
     def bin_in(value: str, low: float, high: float, bins: int) -> str:

@@ -8,7 +8,7 @@ from prism_bench.backends import Backend, Runnable
 from prism_bench.case import Case
 from prism_bench.errors import PrismBenchError, described
 from prism_bench.measurement import Measurement
-from prism_bench.peer import PeerFacts
+from prism_bench.peer import PeerFacts, is_compiled
 from prism_bench.run.measuring import empty, is_sticky, lacks_memory, measure_peer
 from prism_bench.run.peer_memory import HeldMemory
 from prism_bench.run.settings import Settings
@@ -21,7 +21,6 @@ from prism_bench.tolerance import Tolerance, normwise
 PEER_TOLERANCE = normwise(1e-3)
 LONGEST_REASON = 200  # characters
 _SUBJECT = "peer:"
-_COMPILED = ("_compiled", "_autotuned")
 
 
 class PeerSpoiled(Exception):
@@ -204,11 +203,6 @@ def _evaluate_reference(backend: Backend, runnable: Runnable, known: KnownRefere
     except Exception as error:
         if is_sticky(backend, error):
             raise
-
-
-def is_compiled(name: str) -> bool:
-    """Return whether the peer of this name is a compiled form of another one."""
-    return name.endswith(_COMPILED)
 
 
 def peers_without_time(result: CaseResult) -> dict[str, str]:

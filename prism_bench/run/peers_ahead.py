@@ -7,7 +7,7 @@ from typing import Self
 
 from prism_bench.case import Case
 from prism_bench.libraries import LIBRARIES
-from prism_bench.peer import AUTOTUNED_LABELS
+from prism_bench.peer import AUTOTUNED_LABELS, form_name
 from prism_bench.run.lanes import side_by_side
 from prism_bench.run.places import worker_of
 from prism_bench.workers.process import WorkerDied
@@ -22,8 +22,9 @@ LOOK_SECONDS = 0.5
 def ahead_tasks(cases: Sequence[Case]) -> list[str]:
     """Return what to compile for the cases, `peer case` each: the autotuned forms first, since they take longest."""
     of_torch = [(case, name) for case in cases for name in _torch_peers(case)]
-    autotuned = [f"{name}_autotuned {case.task}" for case, name in of_torch if case.label in AUTOTUNED_LABELS]
-    return autotuned + [f"{name}_compiled {case.task}" for case, name in of_torch]
+    large = [(case, name) for case, name in of_torch if case.label in AUTOTUNED_LABELS]
+    autotuned = [f"{form_name(name, 'autotuned')} {case.task}" for case, name in large]
+    return autotuned + [f"{form_name(name, 'compiled')} {case.task}" for case, name in of_torch]
 
 
 def compile_peers(order: Mapping[str, object], tasks: Sequence[str]) -> Iterator[str | WorkerDied]:

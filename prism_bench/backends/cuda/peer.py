@@ -150,7 +150,7 @@ class CudaPeer(Runnable):
             import_module("torch").cuda.empty_cache()
         self._cupy.get_default_memory_pool().free_all_blocks()
 
-    def _known(self, form: str | None) -> PeerFacts:
+    def _known(self, form: Form | None) -> PeerFacts:
         """Return the facts that are known before the first call."""
         facts = PeerFacts(library=self._library.name, version=self._library.installed_version(), form=self._form(form))
         if self._compiled and self._compiled.breaks:
@@ -161,9 +161,9 @@ class CudaPeer(Runnable):
             facts["work"] = self._peer.work
         return facts
 
-    def _form(self, form: str | None) -> Form:
+    def _form(self, form: Form | None) -> Form:
         if form:
-            return "autotuned" if form == "autotuned" else "compiled"
+            return form
         return "eager" if self._library.name in EAGER else "library"
 
     def _counts(self) -> PeerFacts:

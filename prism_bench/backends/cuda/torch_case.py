@@ -7,10 +7,10 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench import byname
-from prism_bench.backends.cuda.torch_forms import MODES, inner
+from prism_bench.backends.cuda.torch_forms import inner
 from prism_bench.backends.cuda.torch_trace import Operators, operators_of
 from prism_bench.case import Case
-from prism_bench.peer import AUTOTUNED_LABELS, Peer
+from prism_bench.peer import AUTOTUNED_LABELS, COMPILED_FORMS, Form, Peer, form_name
 
 _Kept = type(lru_cache(lambda: None))
 
@@ -23,28 +23,28 @@ def peer_names(case: Case) -> tuple[str, ...]:
     names: list[str] = []
     for name in case.spec.peers:
         peer = case.spec.peer(name)
-        names += [name, *(f"{name}_{form}" for form in _forms(case, name, peer))]
+        names += [name, *(form_name(name, form) for form in _forms(case, name, peer))]
     return tuple(dict.fromkeys(names))
 
 
-def named_peer(case: Case, name: str) -> tuple[Peer, str | None]:
+def named_peer(case: Case, name: str) -> tuple[Peer, Form | None]:
     """Return the peer of the spec that has this name or is compiled under it, and the form; LookupError without one."""
     if name in case.spec.peers:
         return case.spec.peer(name), None
-    for form in MODES:
-        base = name.removesuffix(f"_{form}")
+    for form in COMPILED_FORMS:
+        base = name.removesuffix(form_name("", form))
         if base != name and base in case.spec.peers:
             return case.spec.peer(base), form
     raise LookupError(f"{case.name} has no peer called {name}")
 
 
-def _forms(case: Case, name: str, peer: Peer) -> list[str]:
+def _forms(case: Case, name: str, peer: Peer) -> list[Form]:
     if peer.library.name != "torch" or not peer.library.is_installed():
         return []
     if case.label not in AUTOTUNED_LABELS:
         return ["compiled"]
     operators = _operators(case, name)
-    return list(MODES) if operators and operators.gains_by_autotuning else ["compiled"]
+    return list(COMPILED_FORMS) if operators and operators.gains_by_autotuning else ["compiled"]
 
 
 @lru_cache(maxsize=64)  # asked for again by each process that measures the case, and for each of its steps

@@ -9,13 +9,9 @@ from typing import Any, Self
 
 from prism_bench.backends.cuda.torch_cache import shared_cache
 from prism_bench.errors import MeasurementInvalid
+from prism_bench.peer import Form
 
-MODES: Mapping[str, str | None] = {"compiled": None, "autotuned": "max-autotune-no-cudagraphs"}
-
-
-def form_names(peer: str) -> dict[str, str]:
-    """Return the compiled forms of a torch peer by the name of the peer that each makes."""
-    return {f"{peer}_{form}": form for form in MODES}
+MODES: Mapping[Form, str | None] = {"compiled": None, "autotuned": "max-autotune-no-cudagraphs"}
 
 
 class CompiledCall(AbstractContextManager["CompiledCall"]):
@@ -26,7 +22,7 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
     compile. One that would be compiled again raises where it is called: no call falls back to eager silently.
     """
 
-    def __init__(self, torch: ModuleType, call: Callable[[], object], form: str) -> None:
+    def __init__(self, torch: ModuleType, call: Callable[[], object], form: Form) -> None:
         """Take a peer's function with all its arguments bound, or a call that needs none."""
         bound = call if isinstance(call, partial) else partial(call)
         self._torch, self._mode = torch, MODES[form]
