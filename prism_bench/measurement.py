@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from prism_bench.errors import ResultsError
 from prism_bench.evidence import Energy, Evidence
+from prism_bench.result_views import measurement_html, measurement_line
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ class Measurement:
 
         clocks = [clock for process in self.clocks for clock in process if clock]
         return median(clocks) if clocks else None
+
+    __repr__ = measurement_line
+    _repr_html_ = measurement_html
 
     def __str__(self) -> str:
         from prism_bench.units import rate_text, share_text, time_text

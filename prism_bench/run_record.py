@@ -46,7 +46,7 @@ Only measured values are stored. Samples are counts of a decimal unit, so that y
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 
@@ -55,6 +55,7 @@ from prism_bench.measurement import Measurement
 from prism_bench.peer import PeerFacts
 from prism_bench.record_check import checked_case, checked_measurement, checked_with_tables
 from prism_bench.record_ranges import impossible
+from prism_bench.record_samples import packed, whole
 from prism_bench.record_schema import (
     SCHEMA,
     CaseFile,
@@ -66,13 +67,13 @@ from prism_bench.record_schema import (
     RecordFile,
     Status,
 )
+from prism_bench.result_views import case_html, case_line, record_html, record_line, record_plot
 
 # Tables of JSON whose keys a newer version may add to: `record_schema` lists those that readers rely on.
 JsonTable = dict[str, Any]
 
 IMPORTED = "imported"  # family and label of a case that another tool measured
 STATUSES = get_args(Status)
-_SMALLEST, _MOST_COUNTS = -30, 2**53
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,11 @@ class CaseResult:
 
     def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
         """Return the measurement of `metric` of `subject`, or None."""
-        for one in self.measurements:
-            if (one.metric, one.subject) == (metric, subject):
-                return one
-        return None
+        wanted = metric, subject
+        return next((one for one in self.measurements if (one.metric, one.subject) == wanted), None)
+
+    __repr__ = case_line
+    _repr_html_ = case_html
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,10 @@ class RunRecord:
         """Return the result of the case called `name`, or None."""
         return next((case for case in self.cases if case.name == name), None)
 
+    __repr__ = record_line
+    _repr_html_ = record_html
+    plot = record_plot
+
 
 def uuids_of(machine: Mapping[str, object], parts: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Return the known UUIDs of all devices that measured a record of this machine and these parts, sorted."""
@@ -191,28 +197,13 @@ def _finite(value: object) -> object:
 def encode_measurement(measurement: Measurement) -> JsonTable:
     """Return the measurement as plain JSON values; samples keep four significant digits."""
     plain = {key: value for key, value in vars(measurement).items() if key not in ("evidence", "energy")}
-    plain["processes"] = [_pack(process) for process in measurement.processes]
-    plain["clocks"] = [[_count(clock / 1e6) for clock in process] for process in measurement.clocks]
+    plain["processes"] = [packed(process) for process in measurement.processes]
+    plain["clocks"] = [[whole(clock / 1e6) for clock in process] for process in measurement.clocks]
     watched = {
         "evidence": [plain_evidence(one) for one in measurement.evidence],
         "energy": plain_energy(measurement.energy),
     }
     return plain | {key: value for key, value in watched.items() if value}
-
-
-def _pack(samples: Sequence[float]) -> JsonTable:
-    """Return samples as integer counts of one decimal unit that leaves the smallest at least four digits.
-
-    A sample that is no number becomes a count of 0, which no reader takes for a time.
-    """
-    positive = [sample for sample in samples if 0 < sample < math.inf]
-    exponent = math.floor(math.log10(min(positive))) - 3 if positive else 0
-    unit = float(f"1e{max(exponent, _SMALLEST)}")
-    return {"unit": unit, "counts": [_count(sample / unit) for sample in samples]}
-
-
-def _count(ratio: float) -> int:
-    return round(ratio) if abs(ratio) < _MOST_COUNTS else 0
 
 
 def decode(source: object, origin: str) -> RunRecord:

@@ -21,7 +21,8 @@ NOUNS = """
     case_sizes correctness host_plan
     naming precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant
-    interrupts saving temporaries regimes libraries peer
+    interrupts saving temporaries regimes libraries peer notebook
+    record_samples result_views
 """.split()
 FLOORS = [
     ["errors", "units"],
@@ -60,7 +61,7 @@ OUTSIDE = {
     "pandas": ["store", "analysis", "exchange", "extensions"],
     "orjson": ["store", "report"],
     "msgspec": ["documents", "record_schema", "record_check", "workers", "emulator", "extensions"],
-    "matplotlib": ["report", "extensions"],
+    "matplotlib": ["report", "extensions", "result_views"],
     "jinja2": ["report"],
     "markupsafe": ["report"],
     "typer": ["cli", "options", "extensions"],

@@ -11,7 +11,7 @@ from prism_bench.units import rate_text
 MODES = {"cold": "cold_time", "hot": "hot_time"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Benchmark(Measurement):
     """A measurement that knows the bytes and operations behind it."""
 
