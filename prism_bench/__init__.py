@@ -14,6 +14,7 @@ from prism_bench import moved
 if TYPE_CHECKING:
     from prism_bench.api.callable import benchmark
     from prism_bench.api.catalogue_kernel import prepare
+    from prism_bench.api.versus import compare
     from prism_bench.budget import Budget
     from prism_bench.inputs import constant, integers, normal, uniform
     from prism_bench.kernel import (
@@ -63,6 +64,7 @@ _HOMES = {
     "workload": ("Workload",),
     "api.callable": ("benchmark",),
     "api.catalogue_kernel": ("prepare",),
+    "api.versus": ("compare",),
     "store": ("load",),
 }  # fmt: skip
 _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}
@@ -88,6 +90,7 @@ __all__ = [
     "Zero",
     "absolute",
     "benchmark",
+    "compare",
     "constant",
     "elementwise",
     "exact",

@@ -8,21 +8,27 @@ if TYPE_CHECKING:
     from prism_bench.api.catalogue_kernel import prepare
     from prism_bench.api.online import OnlineRunnable
     from prism_bench.api.products import Matmul, matmul
+    from prism_bench.api.versus import CallableComparison, compare
     from prism_bench.store import load
     from prism_bench.tuning.online import OnlineTuner
 
 _HOMES = {
     "Benchmark": "api.callable",
+    "CallableComparison": "api.versus",
     "Matmul": "api.products",
     "OnlineRunnable": "api.online",
     "OnlineTuner": "tuning.online",
     "benchmark": "api.callable",
+    "compare": "api.versus",
     "load": "store",
     "matmul": "api.products",
     "prepare": "api.catalogue_kernel",
 }
 
-__all__ = ["Benchmark", "Matmul", "OnlineRunnable", "OnlineTuner", "benchmark", "load", "matmul", "prepare"]
+__all__ = [
+    "Benchmark", "CallableComparison", "Matmul", "OnlineRunnable", "OnlineTuner", "benchmark", "compare", "load",
+    "matmul", "prepare",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
