@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Scalar,
         Scratch,
         Size,
+        TensorMap,
         Variant,
         Zero,
     )
@@ -55,7 +56,7 @@ _HOMES = {
     "inputs": ("constant", "integers", "normal", "uniform"),
     "kernel": (
         "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
-        "Scratch", "Size", "Variant", "Zero",
+        "Scratch", "Size", "TensorMap", "Variant", "Zero",
     ),
     "tolerance": (
         "absolute", "elementwise", "exact", "exact_except", "normalising", "normwise", "product", "reduction",
@@ -84,6 +85,7 @@ __all__ = [
     "Scalar",
     "Scratch",
     "Size",
+    "TensorMap",
     "Tune",
     "Variant",
     "Workload",

@@ -7,7 +7,7 @@ from typing import Any
 from prism_bench import byname
 from prism_bench.arguments import Array, In, InOut, Out, Scalar, Scratch, Size
 from prism_bench.errors import SpecError, unknown
-from prism_bench.launch import Launch, Requirement, Zero
+from prism_bench.launch import Launch, Requirement, TensorMap, Zero
 from prism_bench.peer import Peer
 from prism_bench.rule import Rule
 from prism_bench.spec_parts import (
@@ -25,7 +25,7 @@ from prism_bench.workload import LABELS, Edge
 
 __all__ = [
     "STAGES", "Array", "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Peer", "Requirement",
-    "Rule", "Scalar", "Scratch", "Size", "Tune", "Variant", "Zero",
+    "Rule", "Scalar", "Scratch", "Size", "TensorMap", "Tune", "Variant", "Zero",
 ]  # fmt: skip
 
 

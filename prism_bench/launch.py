@@ -5,10 +5,31 @@ from numbers import Integral
 
 from prism_bench.errors import SpecError
 
+MAP_BYTES = 128  # of a line of a tensor map's box
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """Array argument that a launch passes as a tensor map, by value, instead of as a pointer.
+
+    The kernel has it as `const __grid_constant__ TensorMap` (tensor_map.cuh) and copies boxes of `lines` rows of 128
+    bytes of the buffer as a matrix; 16-byte pieces are swizzled within the lines of a box.
+    """
+
+    name: str
+    lines: int = 64
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.lines <= 256:
+            raise SpecError(f"TensorMap: {self.name}: a box has 1 to 256 lines, not {self.lines}")
+
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch. `entry` and `arguments` (names) default to the spec's; a zero in `grid` means nothing to launch."""
+    """One launch. `entry` and `arguments` (names) default to the spec's; a zero in `grid` means nothing to launch.
+
+    `maps` are the arguments that are passed as tensor maps, which only a device can copy by.
+    """
 
     grid: int | tuple[int, ...]
     block: int | tuple[int, ...]
@@ -16,6 +37,7 @@ class Launch:
     entry: str | None = None
     arguments: tuple[str, ...] | None = None
     cooperative: bool = False
+    maps: tuple[TensorMap, ...] = ()
 
     def __post_init__(self) -> None:
         _require_extent("grid", self.grid, least=0)

@@ -155,6 +155,8 @@ class EmulatorRunnable(Runnable):
         if isinstance(step, Zero):
             self._buffers[step.name].array[...] = 0
             return None
+        if step.maps:
+            raise BackendUnavailable(f"{self.case.name}: the emulator has no copies by tensor maps (TMA)")
         values = [self._value(name) for name in self._names(step)]
         return self._module.launch(
             step.entry or self.case.spec.entry, step.grid, step.block, values,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench import Requirement
+from prism_bench import Launch, Requirement, TensorMap
 from prism_bench.backends import open_backend
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import discover
@@ -127,6 +127,13 @@ def test_reports_tell_what_each_launch_moved(catalogue):
         runnable()
         (report,) = runnable.reports
     assert (report.traffic.bytes_read, report.traffic.bytes_written) == (4000 + 4096, 4000 + 4096)
+
+
+def test_copies_by_tensor_maps_are_refused(catalogue):
+    case = catalogue()[0]
+    mapped = replace(case.spec, launch=lambda n: Launch(1, 64, maps=(TensorMap("x"),)))
+    with pytest.raises(BackendUnavailable, match=r"no copies by tensor maps \(TMA\)"):
+        verify(EmulatorBackend(), replace(case, spec=mapped))
 
 
 def test_outputs_hold_poison_until_they_are_written(catalogue):

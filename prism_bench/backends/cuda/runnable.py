@@ -12,6 +12,7 @@ from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.graph import captured
 from prism_bench.backends.cuda.guard import CudaGuard
 from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.tensor_map import tensor_map
 from prism_bench.backends.cuda.timers import ColdTimer, EndToEndTimer, FirstCallTimer, HotTimer
 from prism_bench.case import Case
 from prism_bench.compilation import compile_source, sass_hash
@@ -169,7 +170,8 @@ class CudaRunnable(Runnable):
             return lambda: buffer.data.memset_async(0, buffer.nbytes)
         grid, block = _triple(step.grid), _triple(step.block)
         names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
-        values = tuple(self._value(name) for name in names)
+        maps = {one.name: tensor_map(one, self._buffers[one.name]) for one in step.maps}
+        values = tuple(maps[name] if name in maps else self._value(name) for name in names)
         return lambda: kernel(grid, block, values, shared_mem=step.shared)
 
     def _kernel(self, step: Launch, compiled: Compiled) -> Any:

@@ -75,6 +75,8 @@ def _step(case: Case, step: Launch | Zero) -> ServedStep:
     if block[1:] != (1, 1):
         shape = f"{entry} has blocks of {block}; they must have one dimension"
         raise UsageError(f"{case.name} cannot be served: {shape}")
+    if step.maps:
+        raise UsageError(f"{case.name} cannot be served: {entry} copies by tensor maps, which only its own launch has")
     names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
     values = tuple(_value(case, case.spec.argument(name)) for name in names)
     return ServedStep(entry, grid, block[0], step.shared, values)

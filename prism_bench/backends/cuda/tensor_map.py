@@ -1,0 +1,47 @@
+"""Tensor maps: what the tensor memory accelerator has to know of a buffer, made by the driver."""
+
+import ctypes
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from prism_bench.backends.cuda.driver import library
+from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.kernel import TensorMap
+from prism_bench.launch import MAP_BYTES
+
+_TYPES = {1: 0, 2: 1, 4: 7}  # CUtensorMapDataType by bytes of an element: UINT8, UINT16, FLOAT32
+_BYTES = 128  # of a CUtensorMap
+_ALIGNED = 64
+_SWIZZLED, _PROMOTED = 3, 2  # CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+_PIECE = 16
+
+
+def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray:
+    """Return the map of a buffer as an array of one element, which CuPy passes by value.
+
+    Raises a SpecError where the accelerator cannot copy by it: rows of whole 16 bytes, elements of 1, 2 or 4.
+    """
+    size = buffer.dtype.itemsize
+    *lines, cols = buffer.shape
+    if size not in _TYPES or not buffer.size or cols * size % _PIECE or buffer.data.ptr % _PIECE:
+        raise SpecError(
+            f"{wanted.name}: a tensor map needs rows of whole {_PIECE} bytes, elements of 1, 2 or 4 bytes, "
+            f"not {buffer.dtype} {buffer.shape}"
+        )
+    encode = getattr(driver or library(), "cuTensorMapEncodeTiled", None)
+    if encode is None:
+        raise BackendUnavailable("the driver has no tensor maps (cuTensorMapEncodeTiled): it needs CUDA 12 or later")
+    memory = np.zeros(_BYTES + _ALIGNED, np.uint8)
+    first = -memory.ctypes.data % _ALIGNED
+    extents = (ctypes.c_uint64 * 2)(cols, prod(lines))
+    pitch = (ctypes.c_uint64 * 1)(cols * size)
+    box = (ctypes.c_uint32 * 2)(MAP_BYTES // size, wanted.lines)
+    status = encode(
+        ctypes.c_void_p(memory.ctypes.data + first), _TYPES[size], 2, ctypes.c_void_p(buffer.data.ptr), extents, pitch,
+        box, (ctypes.c_uint32 * 2)(1, 1), 0, _SWIZZLED, _PROMOTED, 0,
+    )  # fmt: skip
+    if status:
+        raise SpecError(f"{wanted.name}: no tensor map of {buffer.dtype} {buffer.shape} (driver error {status})")
+    return memory[first : first + _BYTES].view([("map", np.uint64, _BYTES // 8)])

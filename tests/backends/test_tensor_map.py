@@ -1,0 +1,57 @@
+"""Tensor maps on a driver that is played: what it is asked for, and buffers that the accelerator cannot copy."""
+
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from prism_bench.backends.cuda.tensor_map import tensor_map
+from prism_bench.errors import BackendUnavailable, SpecError
+from prism_bench.kernel import TensorMap
+
+
+class Driver:
+    """Writes its arguments down, and one byte into the map."""
+
+    def __init__(self, status=0):
+        self.status = status
+
+    def cuTensorMapEncodeTiled(self, to, kind, rank, address, extents, pitch, box, steps, *rest):  # noqa: N802
+        self.asked = (kind, rank, address.value, [*extents], [*pitch], [*box], [*steps], *rest)
+        assert to.value % 64 == 0
+        ctypes.memset(to, 7, 1)
+        return self.status
+
+
+def buffer(shape, dtype, pointer=4096):
+    array = np.zeros(shape, dtype)
+    return SimpleNamespace(shape=shape, dtype=array.dtype, size=array.size, data=SimpleNamespace(ptr=pointer))
+
+
+@pytest.mark.parametrize(("dtype", "kind", "elements"), [("float16", 1, 64), ("float32", 7, 32), ("uint8", 0, 128)])
+def test_a_map_describes_the_buffer_in_boxes_of_128_bytes(dtype, kind, elements):
+    driver = Driver()
+    encoded = tensor_map(TensorMap("a", lines=64), buffer((2, 5, 48), dtype), driver)
+    size = np.dtype(dtype).itemsize
+    assert driver.asked == (kind, 2, 4096, [48, 10], [48 * size], [elements, 64], [1, 1], 0, 3, 2, 0)
+    assert encoded.size == 1
+    assert encoded.nbytes == 128
+    assert encoded.view(np.uint8)[0] == 7
+
+
+@pytest.mark.parametrize(
+    "odd", [buffer((4, 9), "float16"), buffer((4, 8), "float64"), buffer((0, 8), "float16"), buffer((4, 8), "uint8", 8)]
+)
+def test_what_the_accelerator_cannot_copy_is_refused(odd):
+    with pytest.raises(SpecError, match="a: a tensor map needs rows of whole 16 bytes"):
+        tensor_map(TensorMap("a"), odd, Driver())
+
+
+def test_a_driver_that_refuses_or_has_no_maps_is_reported():
+    with pytest.raises(SpecError, match="driver error 1"):
+        tensor_map(TensorMap("a"), buffer((8, 8), "float16"), Driver(status=1))
+    with pytest.raises(BackendUnavailable, match="needs CUDA 12"):
+        tensor_map(TensorMap("a"), buffer((8, 8), "float16"), SimpleNamespace())
+    with pytest.raises(SpecError, match="1 to 256 lines"):
+        TensorMap("a", lines=257)
