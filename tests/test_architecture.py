@@ -21,7 +21,7 @@ NOUNS = """
     case_sizes correctness host_plan
     naming precision scene extension moved identity entry strict_json domain originals documents record_schema
     record_ranges record_check foreign_files array_types launch rule spec_parts variant
-    interrupts saving temporaries regimes libraries peer notebook
+    interrupts saving temporaries regimes libraries peer peer_cache notebook
     record_samples result_views
 """.split()
 FLOORS = [

@@ -1,5 +1,7 @@
 """Peers by CUB through cuda.compute: algorithms are built once, workspace and results are allocated beforehand.
 
+What is built is kept on disk, since a build takes seconds: later processes load it.
+
 The set-up compiles device code for the case's arrays; the function that it returns enqueues the algorithm alone. An
 element of the input is made by a C++ expression of `v`, the values at its place in the arrays, so that no array of
 elements is written.
@@ -15,6 +17,9 @@ from typing import Any
 import numpy as np
 
 from prism_bench.array_types import AnyArray
+from prism_bench.compilation import nvrtc_version
+from prism_bench.libraries import LIBRARIES
+from prism_bench.peer_cache import kept_build
 
 
 def workspace_bound(algorithm: Callable[..., Any], **arguments: Any) -> Callable[[], None]:
@@ -25,15 +30,42 @@ def workspace_bound(algorithm: Callable[..., Any], **arguments: Any) -> Callable
     return lambda: algorithm(temp_storage=storage, stream=stream, **arguments)
 
 
+def built(cub: ModuleType, factory: str, what: str, **given: Any) -> Callable[..., Any]:
+    """Return the algorithm of that factory for the arguments; `what` names all of them that its code depends on.
+
+    A version of the library that cannot write an algorithm down builds it in each process.
+    """
+    make, new = getattr(cub, factory), list[Callable[..., Any]]()
+    if not hasattr(cub, "serialize"):
+        return make(**given)
+
+    def build() -> bytes:
+        new.append(make(**given))
+        return cub.serialize(new[0])
+
+    code = kept_build((factory, what, *_circumstances()), build)
+    return new[0] if new else cub.deserialize(code)
+
+
+@cache
+def _circumstances() -> tuple[object, ...]:
+    """Return what else compiled code depends on: the library, the compiler and the device."""
+    major, minor = import_module("cuda.core").Device().compute_capability
+    return LIBRARIES["cub"].installed_version(), nvrtc_version(), f"sm_{major}{minor}"
+
+
 @cache
 def device_code(source: str) -> bytes:
     """Compile C++ device code for the current device, to be linked into an algorithm of CUB."""
-    core = import_module("cuda.core")
-    major, minor = core.Device().compute_capability
-    options = core.ProgramOptions(
-        arch=f"sm_{major}{minor}", std="c++17", relocatable_device_code=True, link_time_optimization=True
-    )
-    return core.Program(source, "c++", options=options).compile("ltoir").code
+
+    def build() -> bytes:
+        core = import_module("cuda.core")
+        options = core.ProgramOptions(
+            arch=str(_circumstances()[-1]), std="c++17", relocatable_device_code=True, link_time_optimization=True
+        )
+        return core.Program(source, "c++", options=options).compile("ltoir").code
+
+    return kept_build((source, *_circumstances()), build)
 
 
 def operator_of(cub: ModuleType, expression: str, dtype: str, result: str) -> Any:
@@ -58,20 +90,27 @@ def elements(cub: ModuleType, arrays: Sequence[AnyArray], expression: str | None
     return cub.TransformIterator(source, operator_of(cub, expression, "float", result), value)
 
 
+def described(arrays: Sequence[AnyArray], expression: str | None) -> str:
+    """Return what code that reads such elements depends on."""
+    return f"{expression or 'v[0]'} of {', '.join(str(array.dtype) for array in arrays)}"
+
+
 def sums(cub: ModuleType, arrays: Sequence[AnyArray], expression: str | None = None) -> Callable[[], AnyArray]:
     """Sum the elements by DeviceReduce, in float32."""
-    return reduced(cub, elements(cub, arrays, expression), arrays[0].size, cub.OpKind.PLUS, 0.0)
+    values = elements(cub, arrays, expression)
+    return reduced(cub, values, f"sum of {described(arrays, expression)}", arrays[0].size)
 
 
 def largest(cub: ModuleType, x: AnyArray) -> Callable[[], AnyArray]:
     """Find the largest element by DeviceReduce."""
-    return reduced(cub, x, x.size, cub.OpKind.MAXIMUM, -np.inf)
+    return reduced(cub, x, f"largest of {described((x,), None)}", x.size, largest=True)
 
 
-def reduced(cub: ModuleType, values: Any, count: int, op: Any, first: float) -> Callable[[], AnyArray]:
-    """Reduce `count` float32 values from `first` on; the result is an array of one element."""
+def reduced(cub: ModuleType, values: Any, what: str, count: int, largest: bool = False) -> Callable[[], AnyArray]:
+    """Reduce `count` float32 values to their sum, or to the largest; the result is an array of one element."""
+    op, first = (cub.OpKind.MAXIMUM, -np.inf) if largest else (cub.OpKind.PLUS, 0.0)
     result, first_value = import_module("cupy").empty(1, "float32"), np.full(1, first, "float32")
-    algorithm = cub.make_reduce_into(d_in=values, d_out=result, op=op, h_init=first_value)
+    algorithm = built(cub, "make_reduce_into", what, d_in=values, d_out=result, op=op, h_init=first_value)
     run = workspace_bound(algorithm, d_in=values, d_out=result, num_items=count, op=op, h_init=first_value)
     return returning(result, run)
 
@@ -84,7 +123,8 @@ def row_sums(cub: ModuleType, arrays: Sequence[AnyArray], expression: str | None
     cupy, values, op = import_module("cupy"), elements(cub, arrays, expression), cub.OpKind.PLUS
     result, starts, zero = cupy.empty(rows, "float32"), cupy.arange(rows + 1) * cols, np.zeros(1, "float32")
     ends = {"start_offsets_in": starts[:-1], "end_offsets_in": starts[1:]}
-    algorithm = cub.make_segmented_reduce(d_in=values, d_out=result, op=op, h_init=zero, **ends)
+    what = f"sums of {described(arrays, expression)}"
+    algorithm = built(cub, "make_segmented_reduce", what, d_in=values, d_out=result, op=op, h_init=zero, **ends)
     given = {"d_in": values, "d_out": result, "num_segments": rows, "op": op, "h_init": zero, **ends}
     return returning(result, workspace_bound(algorithm, **given))
 
@@ -95,7 +135,8 @@ def running_sums(cub: ModuleType, x: AnyArray, expression: str | None = None) ->
         raise ValueError("cuda.compute scans one row, and has no scan by segments")
     result, values, op = import_module("cupy").empty_like(x), elements(cub, (x,), expression), cub.OpKind.PLUS
     flat, zero = result.reshape(-1), np.zeros(1, "float32")
-    algorithm = cub.make_inclusive_scan(d_in=values, d_out=flat, op=op, init_value=zero)
+    what = f"sums of {described((x,), expression)}"
+    algorithm = built(cub, "make_inclusive_scan", what, d_in=values, d_out=flat, op=op, init_value=zero)
     run = workspace_bound(algorithm, d_in=values, d_out=flat, num_items=x.size, op=op, init_value=zero)
     return returning(result, run)
 
@@ -104,7 +145,8 @@ def combined(cub: ModuleType, a: AnyArray, b: AnyArray, op: Any) -> Callable[[],
     """Combine two arrays element by element by DeviceTransform."""
     result = import_module("cupy").empty_like(a)
     flat, left, right = result.reshape(-1), a.reshape(-1), b.reshape(-1)
-    algorithm = cub.make_binary_transform(d_in1=left, d_in2=right, d_out=flat, op=op)
+    what = f"{op} of {described((a, b), None)}"
+    algorithm = built(cub, "make_binary_transform", what, d_in1=left, d_in2=right, d_out=flat, op=op)
     stream = import_module("cupy").cuda.get_current_stream()
     arguments = {"d_in1": left, "d_in2": right, "d_out": flat, "num_items": a.size, "op": op, "stream": stream}
     return returning(result, lambda: algorithm(**arguments))
@@ -121,7 +163,8 @@ def bin_counts(cub: ModuleType, arrays: Sequence[AnyArray], bin_of: str, bins: i
         "h_upper_level": np.array([bins], "int32"),
         "num_samples": arrays[0].size,
     }
-    return returning(result, workspace_bound(cub.make_histogram_even(**given), **given))
+    what = f"{bins} bins of {arrays[0].size} elements, {described(arrays, bin_of)}"
+    return returning(result, workspace_bound(built(cub, "make_histogram_even", what, **given), **given))
 
 
 def returning(result: AnyArray, run: Callable[[], object]) -> Callable[[], AnyArray]:

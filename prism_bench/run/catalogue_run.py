@@ -13,6 +13,7 @@ from prism_bench.measure import shuffled
 from prism_bench.measure.limits import is_bandwidth, measured_limits, peaks_of
 from prism_bench.measure.plausibility import judged
 from prism_bench.monitor.executions import Execution, ExecutionJournal
+from prism_bench.peer_cache import forget_kept_choices
 from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import side_by_side, worth
 from prism_bench.run.orders import MeasuringOrder
@@ -69,6 +70,7 @@ class Run(TaskDriver):
                 self.go_through([case for case in cases if case.label != "S0"], 0, timed=False)
         if raced:
             forget_choices()  # they were made next to other work: the first timing process makes them alone
+            forget_kept_choices()
         with self.stage(TIMED if timed else UNTIMED):
             if timed:
                 self._checked = ["S0"] if apart and raced else None

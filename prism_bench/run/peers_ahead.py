@@ -1,4 +1,7 @@
-"""Compiled forms of torch peers, made ahead by several processes, so that the processes that time only load them."""
+"""Code of peers, made ahead by several processes: compiled forms of torch, and what CUB builds.
+
+The processes that time only load it.
+"""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +15,7 @@ from prism_bench.run.lanes import side_by_side
 from prism_bench.run.places import worker_of
 from prism_bench.workers.process import WorkerDied
 
+BUILDING = "cub"  # the library whose builds are kept on disk
 WORKER = "prism_bench.run.peers_worker"
 MOST_PROCESSES = 12
 WORTH_A_PROCESS = 2  # tasks: each takes seconds, as does a start
@@ -20,11 +24,16 @@ LOOK_SECONDS = 0.5
 
 
 def ahead_tasks(cases: Sequence[Case]) -> list[str]:
-    """Return what to compile for the cases, `peer case` each: the autotuned forms first, since they take longest."""
-    of_torch = [(case, name) for case in cases for name in _torch_peers(case)]
+    """Return what to compile for the cases, `peer case` each: the autotuned forms first, since they take longest.
+
+    Cases of one kernel share what CUB builds, so those of each label follow all of the label before.
+    """
+    of_torch = [(case, name) for case in cases for name in _peers(case, "torch")]
     large = [(case, name) for case, name in of_torch if case.label in AUTOTUNED_LABELS]
     autotuned = [f"{form_name(name, 'autotuned')} {case.task}" for case, name in large]
-    return autotuned + [f"{form_name(name, 'compiled')} {case.task}" for case, name in of_torch]
+    by_label = sorted(cases, key=lambda case: case.label)
+    built = [f"{name} {case.task}" for case in by_label for name in _peers(case, BUILDING)]
+    return [*autotuned, *built, *(f"{form_name(name, 'compiled')} {case.task}" for case, name in of_torch)]
 
 
 def compile_peers(order: Mapping[str, object], tasks: Sequence[str]) -> Iterator[str | WorkerDied]:
@@ -90,6 +99,6 @@ def task_parts(task: str) -> tuple[str, str]:
     return name, case
 
 
-def _torch_peers(case: Case) -> list[str]:
-    names = [name for name in case.spec.peers if case.spec.peer(name).library.name == "torch"]
-    return names if names and LIBRARIES["torch"].is_installed() else []
+def _peers(case: Case, library: str) -> list[str]:
+    names = [name for name in case.spec.peers if case.spec.peer(name).library.name == library]
+    return names if names and LIBRARIES[library].is_installed() else []

@@ -1,4 +1,4 @@
-"""Worker that compiles torch peers: reads its order and then tasks, one a line, and answers each when it is compiled.
+"""Worker that compiles peers: reads its order and then tasks, one a line, and answers each when it is compiled.
 
 Its messages are those of the measuring worker, without results. A form is prepared exactly as it is where it is timed,
 on the case's own inputs, so that Inductor finds there what was compiled here.

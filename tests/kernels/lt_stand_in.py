@@ -52,7 +52,7 @@ def torch_stand_in(clock: Clock) -> ModuleType:
 
     made: Any = ModuleType("torch")
     made.float32, made.uint8 = "float32", "uint8"
-    made.cuda = SimpleNamespace(Event=Event, current_stream=lambda: SimpleNamespace(cuda_stream=7))
+    made.cuda = SimpleNamespace(Event=Event, current_stream=lambda: SimpleNamespace(cuda_stream=7), get_device_name=str)
     return made
 
 
@@ -104,6 +104,9 @@ class CublasLt:
 
     def create(self) -> int:
         return 1
+
+    def get_version(self) -> int:
+        return 130000
 
     def matmul_desc_create(self, compute: object, scale: object) -> int:
         self.compute.append(compute)

@@ -4,6 +4,7 @@ import gc
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from prism_bench.backends.cuda.torch_case import prepared_call
 from prism_bench.catalogue import discover
 from prism_bench.peer import Peer
+from prism_bench.peer_cache import forget_kept_choices
 from tests.kernels.lt_stand_in import COSTS, Clock, CublasLt, tensor, torch_stand_in
 
 CATALOGUE = discover()
@@ -35,7 +37,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def lt(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Iterator[CublasLt]:
+def lt(monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path) -> Iterator[CublasLt]:
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
     kinds = SimpleNamespace(COMPUTE_32F=1, COMPUTE_32F_FAST_TF32=2)
     bindings, cublas = CublasLt(clock), SimpleNamespace(ComputeType=kinds)
     monkeypatch.setitem(sys.modules, "nvmath.bindings.cublasLt", bindings)
@@ -95,6 +98,22 @@ def test_the_fastest_algorithm_is_chosen_before_the_timing_and_used_once_a_call(
     lt.calls.clear()
     timed()
     assert [(COSTS.index(min(COSTS)), 7)] == lt.calls
+
+
+def test_a_later_process_takes_the_choice_until_it_is_forgotten(lt: CublasLt) -> None:
+    one, wide = (tensor(np.ones((2, columns), "float32")) for columns in (2, 3))
+    make = included("lt_products").product
+    make(NVMATH, one, one)
+    for again, tried in ((one, 0), (wide, len(COSTS))):
+        lt.calls.clear()
+        make(NVMATH, one, again)
+        assert tried == len({index for index, _ in lt.calls})
+    lt.calls.clear()
+    make(NVMATH, one, one)()
+    assert [(COSTS.index(min(COSTS)), 7)] == lt.calls
+    assert 2 == forget_kept_choices()
+    make(NVMATH, one, one)
+    assert len(COSTS) == len({index for index, _ in lt.calls})
 
 
 def test_trying_algorithms_ends_when_enough_device_time_is_spent(

@@ -39,6 +39,14 @@ def test_torch_peers_are_compiled_the_autotuned_forms_of_large_cases_first():
     assert [(name, CASE.task) for name in names] == [*map(task_parts, tasks)]
 
 
+@pytest.mark.usefixtures("_torch")
+def test_what_cub_builds_comes_after_the_autotuned_forms_one_label_after_the_other():
+    cases = [with_peers(label, torch=lambda torch, x: x, cub=lambda cub, x: x) for label in ("S1", "S0")]
+    assert ["torch_autotuned", "cub", "cub", "torch_compiled", "torch_compiled"] == [
+        task_parts(task)[0] for task in ahead_tasks(cases)
+    ]
+
+
 def test_without_torch_there_is_nothing_to_compile(monkeypatch):
     monkeypatch.setattr("prism_bench.libraries.Library.is_installed", lambda self: False)
     assert [] == ahead_tasks([with_peers("S1", torch=lambda torch, x: x)])
