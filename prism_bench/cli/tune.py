@@ -16,6 +16,7 @@ from prism_bench.options import pairs
 from prism_bench.options.limits import TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.saving import Saver
+from prism_bench.tune import written
 
 if TYPE_CHECKING:
     from prism_bench.backends import Backend
@@ -31,6 +32,12 @@ _StrategyOption = Annotated[
 ]
 _BudgetOption = Annotated[
     int, typer.Option(min=2, help="Try so many configurations of a case; smaller spaces are tried whole.")
+]
+_RestampOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Measure nothing: keep what this file's choices launch unchanged since their commit."
+    ),
 ]
 _OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write the report as JSON to this file.")]
 
@@ -51,6 +58,7 @@ def command(
     keep: Annotated[bool, typer.Option("--keep/--no-keep", help="Put the choices into the store.")] = True,
     noise: pairs.NoiseOption = pairs.DEFAULT_NOISE,
     output: _OutputOption = None,
+    restamp: _RestampOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Tune how each kernel is launched on this machine.
@@ -60,6 +68,8 @@ def command(
     """
     from prism_bench.studies import tuning_session as tuning
 
+    if restamp:
+        return _restamp(restamp, options.open_catalogue(catalogue), json)
     plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)
     opened = options.choose_backend(backend, quiet=json)
     tuning.require_readable(opened.facts(), store, noise)
@@ -72,6 +82,19 @@ def command(
             result = tuning.TuningSession(bench, opened.device, plan, report).run(chosen, noise, save)
         path = save.finish(result)
         raise SystemExit(save.exit_code(_show(result, path, json)))
+
+
+def _restamp(path: Path, catalogue: Catalogue, json: bool) -> None:
+    """Bring the choices at the path up to date and print which were dropped."""
+    from prism_bench.studies.restamped import restamp
+
+    found = restamp(path, catalogue)
+    dropped = [{"kernel": one.kernel, "workload": dict(one.workload), "reason": why} for one, why in found.dropped]
+    if json:
+        return options.print_json({"kept": len(found.kept), "changed": found.changed, "dropped": dropped})
+    for one, why in found.dropped:
+        options.line(f"dropped: {one.kernel}[{written(one.workload)}]: {why}")
+    return options.line(f"choices: {path}, {len(found.kept)} kept, {found.changed} of them with a new hash")
 
 
 def _writing(bench: "Bench", store: Path | None, output: Path | None) -> "Callable[[TuningResult], Path | None]":
