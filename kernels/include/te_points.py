@@ -22,7 +22,7 @@ RADII = In("eps", "n", fill=uniform(0.1, 1.5), domain=nonnegative())
 SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=131_072, dx=3, dy=3)}
 MATRIX_SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=32_768)}
 EDGES = (
-    *(Workload(n=n) for n in (2, 33, 257)),
+    *(Workload(n=n) for n in (2, 33, 257, 530)),
     *(Workload(n=n, dx=dx, dy=dy) for n, dx, dy in ((130, 1, 1), (133, 3, 3), (70, 1, 3), (70, 2, 1))),
 )
 
@@ -35,6 +35,14 @@ def own_points(n: int, device: Device) -> int:
 def by_warps(entry: str, n: int, own: int = 1, arguments: tuple[str, ...] | None = None) -> Launch:
     """A launch whose warps have `own` points each."""
     return Launch(-(-n // (THREADS // 32 * own)), THREADS, entry=entry, arguments=arguments)
+
+
+def counting(
+    entry: str, sizes: tuple[int, ...], n: int, device: Device, arguments: tuple[str, ...] | None = None
+) -> Launch:
+    """A launch that counts neighbours: eight points of a warp where blocks then fill the device, else fewer."""
+    own = next((own for own in (8, 4, 2) if 2 * n >= 3 * own * THREADS // 32 * device.sm_count), 1)
+    return by_warps(f"{entry}<{', '.join(map(str, (*sizes, own)))}>", n, own, arguments)
 
 
 def as_column(values: AnyArray) -> AnyArray:

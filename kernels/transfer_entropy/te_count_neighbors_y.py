@@ -12,19 +12,19 @@ from ..include.te_points import (
     Y_FUTURE,
     Y_PAST,
     as_column,
-    by_warps,
+    counting,
     nearer,
 )
 
-# Bound by arithmetic: every pair is compared, and this form also loads every pair again.
+# Bound by arithmetic: every pair is compared, by comparisons and additions at half of the rate of subtractions.
 
 
 spec = KernelSpec(
-    entry="te_count_neighbors_y<2>",
+    entry="te_count_neighbors_y<2, 1>",
     arguments=(Y_FUTURE, Y_PAST, RADII, Out("counts", "n", "int32"), Size("n")),
     parameters=EMBEDDING,
     rules=(DIMENSIONS,),
-    launch=lambda n, dy: by_warps(f"te_count_neighbors_y<{dy}>", n),
+    launch=lambda n, dy, device: counting("te_count_neighbors_y", (dy,), n, device),
     reference=lambda y_future, y_past, eps, xp: nearer(
         [xp.concatenate((as_column(y_future), y_past), axis=1)], eps, xp
     )[0],

@@ -23,14 +23,13 @@ from ..include.te_points import (
     Y_FUTURE,
     Y_PAST,
     by_warps,
+    counting,
     own_points,
     radii,
     terms_within,
 )
 from ..include.xla_peers import by_xla
 
-PAIR_COUNTS = (("y", "{dy}", ("y_future", "y_past")), ("xz", "{dx}, {dy}", ("x_past", "y_past")),
-               ("z", "{dy}", ("y_past",)))  # fmt: skip
 POINTS = ("x_past", "y_past", "y_future")
 FUSED_SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=131_072, dx=3, dy=3)}
 
@@ -40,9 +39,10 @@ def baseline(n: int, dx: int, dy: int, k: int, device: Device) -> tuple[Launch, 
     store = 4 if n % 4 == 0 else 1
     matrix = Launch((-(-n // 1024), -(-n // 16)), 256, entry=f"te_compute_distances<{dx}, {dy}, 16, {store}>",
                     arguments=(*POINTS, "distances", "n"))  # fmt: skip
+    pairs = (("y", (dy,), ("y_future", "y_past")), ("xz", (dx, dy), ("x_past", "y_past")), ("z", (dy,), ("y_past",)))
     counts = (
-        by_warps(f"te_count_neighbors_{space}<{dims.format(dx=dx, dy=dy)}>", n, 1, (*given, "eps", f"n_{space}", "n"))
-        for space, dims, given in PAIR_COUNTS
+        counting(f"te_count_neighbors_{space}", sizes, n, device, (*given, "eps", f"n_{space}", "n"))
+        for space, sizes, given in pairs
     )
     return (
         matrix,
