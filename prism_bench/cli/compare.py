@@ -33,8 +33,11 @@ _EnvironmentOption = Annotated[list[str] | None, typer.Option(help="Set NAME=VAL
 
 
 def command(
-    a: Annotated[str, typer.Argument(help=f"Name the old side: {_OPERAND}.")],
-    b: Annotated[str, typer.Argument(help="Name the new side.")],
+    a: Annotated[
+        str | None,
+        typer.Argument(help=f"Name the old side: {_OPERAND}; default: where this branch left the default branch."),
+    ] = None,
+    b: Annotated[str | None, typer.Argument(help="Name the new side; default: the working tree.")] = None,
     cases: options.CasesArgument = None,
     metric: _MetricOption = None,
     filter: options.FilterOption = None,
@@ -53,25 +56,25 @@ def command(
     all: Annotated[bool, typer.Option("--all", help="Show the cases that are the same, too.")] = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Compare B with A: two records, or two builds in one run.
+    """Compare B with A: two records, or two builds in one run; alone, the working tree with where its branch began.
 
     Builds are measured in turn, undecided cases in more processes. Ends with 1 where B is slower.
     """
-    from prism_bench.run.sides import Choice
+    from prism_bench.run.sides import Choice, words_of
     from prism_bench.studies.pairs import PairEffort
 
     _require_metric(metric)
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
     rules, words = _rules(least, control=environments[0] == environments[1]), options.patterns(cases, filter)
-    judge = _Judge(noise, rules, metric, _short((a, b)))
-    if _are_records(a, b):
-        _end(_of_records((a, b), words, judge), everything=all, json=json)
+    if a and _are_records(a, b or ""):
+        judge = _Judge(noise, rules, metric, _short((a, b or "")))
+        _end(_of_records((a, b or ""), words, judge), everything=all, json=json)
     name, looks = options.choose_backend(backend, quiet=json).name, _looks(processes, most)
     choice = Choice(options.open_catalogue(catalogue), words, tuple(label or pairs.usual_labels(name)), environments)
-    effort = PairEffort(name, looks[0], time_limit, records, tuned)
-    judge = replace(judge, rules=replace(rules, looks=len(looks)))
+    effort, sides = PairEffort(name, looks[0], time_limit, records, tuned), words_of(a, b, choice.catalogue)
+    judge = _Judge(noise, replace(rules, looks=len(looks)), metric, _short(sides))
     with interrupts.held():
-        _end(*_of_builds((a, b), choice, effort, judge, looks=looks), everything=all, json=json)
+        _end(*_of_builds(sides, choice, effort, judge, looks=looks), everything=all, json=json)
 
 
 def _end(

@@ -11,7 +11,9 @@ from prism_bench.errors import UsageError
 from prism_bench.run.interleave import Build
 from prism_bench.run.places import measuring
 from prism_bench.run.record_builder import catalogue_name
-from prism_bench.run.worktree import checked_out, full_hash
+from prism_bench.run.worktree import base_commit, checked_out, full_hash, repository_of
+
+WORKING_TREE = "working tree"  # the files of the repository as they are, committed or not
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,18 @@ class Choice:
     environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 
 
+def words_of(a: str | None, b: str | None, catalogue: Catalogue) -> tuple[str, str]:
+    """Return the two words of a comparison: the working tree for B, the merge base with the default branch for A."""
+    return a or base_commit(repository_of(catalogue.folder.resolve()))[:12], b or WORKING_TREE
+
+
 @contextmanager
 def opened(words: tuple[str, str], choice: Choice) -> Iterator[Sides]:
     """Yield the sides that the words name; worktrees of commits exist until the end.
 
     A word is a folder (a catalogue, or a checkout whose own package measures its own kernels), a kernel or
-    `kernel:variant`, or a commit of the repository that the catalogue is in. A UsageError where it is none of these.
+    `kernel:variant`, `WORKING_TREE`, or a commit of the repository that the catalogue is in, with that commit's catalogue.
+    A UsageError where it is none of these.
     """
     kernels = [word for word in words if _names_kernel(word, choice.catalogue)]
     if len(kernels) == 1:
@@ -101,11 +109,24 @@ def _source(word: str, choice: Choice, stack: ExitStack) -> _Source:
     path = Path(word)
     if path.is_dir():
         return (discover(path / "kernels"), path.resolve()) if _is_checkout(path) else (discover(path), None)
-    repository = choice.catalogue.folder.resolve()
-    tree = stack.enter_context(checked_out(full_hash(word, repository), repository))
-    if not _is_checkout(tree):
-        raise UsageError(f"{word}: that commit has no package prism_bench and no kernels to measure")
-    return discover(tree / "kernels"), tree
+    folder = choice.catalogue.folder.resolve()
+    commit = "" if word == WORKING_TREE else full_hash(word, folder)
+    repository = repository_of(folder)
+    if not commit:
+        return choice.catalogue, repository if _is_checkout(repository) else None
+    tree = stack.enter_context(checked_out(commit, repository))
+    if _is_checkout(tree) and folder == repository / "kernels":
+        return discover(tree / "kernels"), tree
+    return discover(_catalogue_in(tree, folder.relative_to(repository), word)), None
+
+
+def _catalogue_in(tree: Path, path: Path, word: str) -> Path:
+    """Return the catalogue of a worktree; a UsageError where that commit does not have the folder."""
+    if not (tree / path).is_dir():
+        raise UsageError(
+            f"{word}: that commit has no folder {path}, where the catalogue is now; give both sides as folders"
+        )
+    return tree / path
 
 
 def _is_checkout(path: Path) -> bool:

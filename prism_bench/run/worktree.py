@@ -1,36 +1,125 @@
-"""Git worktree of a commit: checked out in a temporary folder, and removed afterwards."""
+"""Commits of a repository: what a name means, the commit to compare with, and a worktree of it that is removed again."""
 
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from prism_bench.errors import UsageError
 
+_USUAL = ("main", "master", "trunk", "develop")  # default branches, where the repository does not name its own
+
+
+def repository_of(folder: Path) -> Path:
+    """Return the top folder of the repository that `folder` is in; a UsageError where it is in none."""
+    done = _git(folder, "rev-parse", "--show-toplevel")
+    if done.returncode:
+        raise UsageError(f"{folder} is in no git repository; records and folders can be compared without one")
+    return Path(done.stdout.strip()).resolve()
+
 
 def full_hash(commit: str, repository: Path) -> str:
     """Return the hash that `commit` (a hash, branch, tag, `HEAD~1`) names; a UsageError where it names none."""
-    done = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
-    if done.returncode:
-        raise UsageError(
-            f"'{commit}' is no record, no folder, no kernel of the catalogue and no commit of {repository}"
-        )
-    return done.stdout.strip()
+    if found := _hash(commit, repository):
+        return found
+    shallow = f"; the clone is shallow, so it may lack the commit: {_DEEPEN}" if _is_shallow(repository) else ""
+    raise UsageError(
+        f"'{commit}' is no record, no folder, no kernel of the catalogue and no commit of {repository}{shallow}"
+    )
+
+
+def base_commit(repository: Path) -> str:
+    """Return the merge base of `HEAD` and the default branch: what a branch is compared with.
+
+    Raise a UsageError where there is no default branch, no common commit, or no change to compare.
+    """
+    branch = default_branch(repository)
+    base = _git(repository, "merge-base", "HEAD", branch)
+    if base.returncode:
+        cure = _DEEPEN if _is_shallow(repository) else "name the commit to compare with"
+        raise UsageError(f"HEAD and {branch} have no common commit here: {cure}")
+    commit = base.stdout.strip()
+    if commit == full_hash("HEAD", repository) and not is_changed(repository):
+        raise UsageError(f"HEAD is in {branch} and nothing is changed: name a commit to compare with, such as HEAD~1")
+    return commit
+
+
+def default_branch(repository: Path) -> str:
+    """Return the branch that the remote names as its default, else one of the usual names that exists.
+
+    A remote's branch comes before the local one, which may be older. A UsageError where none exists.
+    """
+    head = _git(repository, "symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    if not head.returncode and _hash(head.stdout.strip(), repository):
+        return head.stdout.strip()
+    chosen = _git(repository, "config", "init.defaultBranch").stdout.strip()
+    names = dict.fromkeys([*([chosen] if chosen else []), *_USUAL])
+    for name in [*(f"origin/{name}" for name in names), *names]:
+        if _hash(name, repository):
+            return name
+    raise UsageError(f"{repository} has no default branch ({', '.join(names)}): name the commit to compare with")
+
+
+def is_changed(repository: Path) -> bool:
+    """Return whether the working tree differs from `HEAD`, files that git does not know included."""
+    return bool(_git(repository, "status", "--porcelain").stdout.strip())
 
 
 @contextmanager
 def checked_out(commit: str, repository: Path) -> Iterator[Path]:
-    """Yield the folder of a worktree at `commit` and remove it at the end; a UsageError where git does not make one."""
+    """Yield the folder of a worktree at `commit`, submodules included, and remove it at the end.
+
+    Raise a UsageError where git does not make one.
+    """
     with tempfile.TemporaryDirectory(prefix="prism-bench-") as folder:
         path = Path(folder) / "tree"
         done = _git(repository, "worktree", "add", "--detach", "--quiet", str(path), full_hash(commit, repository))
         if done.returncode:
             raise UsageError(f"git makes no worktree of {commit}: {done.stderr.strip()}")
         try:
+            _add_submodules(path, repository, commit)
             yield path
         finally:
-            _git(repository, "worktree", "remove", "--force", str(path))
+            _git(repository, "worktree", "remove", "--force", "--force", str(path))
+            _git(repository, "worktree", "prune")
+
+
+def _add_submodules(tree: Path, repository: Path, commit: str) -> None:
+    """Check submodules out: from the clones that the working tree has, from their own addresses where it has none."""
+    paths = _submodules(tree)
+    if not paths:
+        return
+    cloned = {name: repository / path for name, path in paths.items() if (repository / path / ".git").exists()}
+    settings = [word for name, path in cloned.items() for word in ("-c", f"submodule.{name}.url={path}")]
+    done = _git(tree, "-c", "protocol.file.allow=always", *settings, "submodule", "update", "--init", "--quiet")
+    if done.returncode:
+        raise UsageError(f"{commit}: git does not check out its submodules: {_last_line(done.stderr)}")
+
+
+def _submodules(tree: Path) -> Mapping[str, str]:
+    """Return the paths of the submodules by name."""
+    if not (tree / ".gitmodules").is_file():
+        return {}
+    listed = _git(tree, "config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$").stdout
+    rows: Sequence[tuple[str, str, str]] = [line.partition(" ") for line in listed.splitlines()]
+    return {key.removeprefix("submodule.").removesuffix(".path"): path for key, _, path in rows}
+
+
+_DEEPEN = "run 'git fetch --unshallow', or check out with 'fetch-depth: 0'"
+
+
+def _hash(commit: str, repository: Path) -> str:
+    done = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    return "" if done.returncode else done.stdout.strip()
+
+
+def _is_shallow(repository: Path) -> bool:
+    return _git(repository, "rev-parse", "--is-shallow-repository").stdout.strip() == "true"
+
+
+def _last_line(text: str) -> str:
+    return next(iter(reversed(text.strip().splitlines())), "git gave no reason")
 
 
 def _git(repository: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -199,3 +199,46 @@ def test_what_is_nothing_is_said(shell, repository):
     found = shell("compare", "HEAD", "nonsense", *QUICK, "--catalogue", repository / "kernels")
     assert 2 == found.code
     assert "'nonsense' is no record, no folder, no kernel of the catalogue and no commit" in found.err
+
+
+@pytest.fixture
+def foreign(tmp_path, toys):
+    """A repository of somebody else: only a catalogue, in a folder of its own, on a branch that changed one kernel."""
+    root = tmp_path / "foreign"
+    shutil.copytree(toys[1], root / "gpu" / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def git(*words):
+        command = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+        subprocess.run(command, check=True, capture_output=True)
+
+    git("init", "-q", "-b", "main")
+    git("add", ".")
+    git("commit", "-q", "-m", "one")
+    git("checkout", "-q", "-b", "mine")
+    source = root / "gpu" / "kernels" / "arith" / "triple.cu"
+    source.write_text(source.read_text() + "// changed")
+    git("commit", "-q", "-a", "-m", "two")
+    return root
+
+
+@pytest.mark.parametrize("words", [(), ("main",), ("main", "mine"), ("HEAD~1",)])
+def test_commits_of_any_repository_are_compared_with_any_catalogue(shell, foreign, words):
+    options = ("--catalogue", foreign / "gpu" / "kernels", "--filter", "triple", "--json")
+    found = shell("compare", *words, *QUICK, *options)
+    assert found.code in (0, 2), found.err
+    (case,) = found.json["cases"]
+    assert "triple[n=1000]" == case["case"]
+    assert (words[1] if len(words) == 2 else "working tree") == found.json["b"]
+
+
+def test_a_commit_without_the_catalogue_is_named(shell, foreign):
+    (foreign / "gpu" / "kernels").rename(foreign / "moved")
+    found = shell("compare", "main", *QUICK, "--catalogue", foreign / "moved")
+    assert 2 == found.code
+    assert "main: that commit has no folder moved, where the catalogue is now" in found.err
+
+
+def test_a_record_alone_does_not_compare(shell, two):
+    found = shell("compare", two([1.0])[0])
+    assert 2 == found.code
+    assert "is a record and the other side is not" in found.err

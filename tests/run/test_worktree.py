@@ -5,23 +5,25 @@ import subprocess
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.run.worktree import checked_out, full_hash
+from prism_bench.run.worktree import base_commit, checked_out, default_branch, full_hash, repository_of
+
+
+def git(repository, *words):
+    command = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture
 def repository(tmp_path):
     """Two commits of one file."""
-
-    def git(*words):
-        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-    git("init", "-q")
+    root = tmp_path / "repository"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
     for content in ("one", "two"):
-        (tmp_path / "kernel.cu").write_text(content)
-        git("add", ".")
-        git("commit", "-q", "-m", content)
-    return tmp_path
+        (root / "kernel.cu").write_text(content)
+        git(root, "add", ".")
+        git(root, "commit", "-q", "-m", content)
+    return root
 
 
 def worktrees(repository):
@@ -70,3 +72,74 @@ def test_without_git_the_rest_still_works_and_that_is_said(tmp_path, monkeypatch
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UsageError, match="git does not answer here .* records and folders can be compared without it"):
         full_hash("HEAD", tmp_path)
+
+
+def test_a_folder_of_a_repository_leads_to_its_top(repository, tmp_path_factory):
+    (repository / "a" / "b").mkdir(parents=True)
+    assert repository.resolve() == repository_of(repository / "a" / "b")
+    with pytest.raises(UsageError, match="is in no git repository; records and folders can be compared"):
+        repository_of(tmp_path_factory.mktemp("plain"))
+
+
+def test_a_branch_is_compared_with_where_it_began(repository):
+    began = git(repository, "rev-parse", "HEAD")
+    git(repository, "checkout", "-q", "-b", "faster")
+    for branch in ("faster", "main"):
+        git(repository, "checkout", "-q", branch)
+        git(repository, "commit", "-q", "--allow-empty", "-m", branch)
+    git(repository, "checkout", "-q", "faster")
+    assert began == base_commit(repository)
+
+
+def test_uncommitted_changes_are_compared_with_head_and_none_with_nothing(repository):
+    with pytest.raises(UsageError, match="HEAD is in main and nothing is changed: name a commit"):
+        base_commit(repository)
+    (repository / "kernel.cu").write_text("three")
+    assert git(repository, "rev-parse", "HEAD") == base_commit(repository)
+
+
+def test_the_default_branch_is_the_remotes(repository, tmp_path):
+    git(repository, "branch", "-m", "main", "trunk")
+    assert "trunk" == default_branch(repository)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(repository), str(clone))
+    assert "origin/trunk" == default_branch(clone)
+    git(repository, "branch", "-m", "trunk", "odd")
+    with pytest.raises(UsageError, match="has no default branch .*main.*: name the commit"):
+        default_branch(repository)
+
+
+def test_a_shallow_clone_names_the_cure(repository, tmp_path):
+    clone = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", str(clone))
+    with pytest.raises(UsageError, match="the clone is shallow.*git fetch --unshallow"):
+        full_hash("HEAD~1", clone)
+    git(clone, "commit", "-q", "--allow-empty", "-m", "mine")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "theirs")
+    git(clone, "fetch", "-q", "--depth", "1", "origin", "main")
+    with pytest.raises(UsageError, match="no common commit here: run 'git fetch --unshallow'"):
+        base_commit(clone)
+
+
+def test_submodules_are_checked_out_with_the_commit_from_the_clones_at_hand(repository, tmp_path):
+    whole = tmp_path / "whole"
+    git(tmp_path, "init", "-q", "-b", "main", str(whole))
+    git(whole, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository), "lib")
+    git(whole, "commit", "-q", "-m", "with a submodule")
+    repository.rename(tmp_path / "elsewhere")  # its address does not answer any more
+    with checked_out("HEAD", whole) as tree:
+        assert "two" == (tree / "lib" / "kernel.cu").read_text()
+    assert not tree.exists() and 1 == worktrees(whole)
+    assert "" == git(whole, "status", "--porcelain")
+
+
+def test_a_submodule_that_cannot_be_had_is_one_sentence(repository, tmp_path):
+    whole = tmp_path / "whole"
+    git(tmp_path, "init", "-q", "-b", "main", str(whole))
+    git(whole, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repository), "lib")
+    git(whole, "commit", "-q", "-m", "with a submodule")
+    git(whole, "submodule", "deinit", "-q", "--force", "lib")
+    repository.rename(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="HEAD: git does not check out its submodules: "), checked_out("HEAD", whole):
+        pass
+    assert 1 == worktrees(whole)
