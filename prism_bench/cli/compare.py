@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 NAME = "compare"
 RENAMED = {**options.TIME_LIMIT, **options.RECORDS, "--most": "--most-processes"}
 _OPERAND = "a run record; a folder (catalogue or checkout), a commit, or a kernel or kernel:variant, to be measured"
+_OldArgument = Annotated[
+    str | None,
+    typer.Argument(help=f"Name the old side: {_OPERAND}; default: where this branch left the default branch."),
+]
+_NewArgument = Annotated[str | None, typer.Argument(help="Name the new side; default: the working tree.")]
 _MetricOption = Annotated[
     str | None, typer.Option(help="Choose a metric, such as hot_time; default: cold_time, on a CPU wall_time.")
 ]
@@ -33,11 +38,8 @@ _EnvironmentOption = Annotated[list[str] | None, typer.Option(help="Set NAME=VAL
 
 
 def command(
-    a: Annotated[
-        str | None,
-        typer.Argument(help=f"Name the old side: {_OPERAND}; default: where this branch left the default branch."),
-    ] = None,
-    b: Annotated[str | None, typer.Argument(help="Name the new side; default: the working tree.")] = None,
+    a: _OldArgument = None,
+    b: _NewArgument = None,
     cases: options.CasesArgument = None,
     metric: _MetricOption = None,
     filter: options.FilterOption = None,

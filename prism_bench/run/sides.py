@@ -48,8 +48,8 @@ def opened(words: tuple[str, str], choice: Choice) -> Iterator[Sides]:
     """Yield the sides that the words name; worktrees of commits exist until the end.
 
     A word is a folder (a catalogue, or a checkout whose own package measures its own kernels), a kernel or
-    `kernel:variant`, `WORKING_TREE`, or a commit of the repository that the catalogue is in, with that commit's catalogue.
-    A UsageError where it is none of these.
+    `kernel:variant`, `WORKING_TREE`, or a commit of the repository that the catalogue is in, with the catalogue of that
+    commit. A UsageError where it is none of these.
     """
     kernels = [word for word in words if _names_kernel(word, choice.catalogue)]
     if len(kernels) == 1:

@@ -1,8 +1,8 @@
-"""Commits of a repository: what a name means, the commit to compare with, and a worktree of it that is removed again."""
+"""Commits of a repository: what a name means, the commit to compare with, and a worktree that is removed again."""
 
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,7 +54,8 @@ def default_branch(repository: Path) -> str:
     if not head.returncode and _hash(head.stdout.strip(), repository):
         return head.stdout.strip()
     chosen = _git(repository, "config", "init.defaultBranch").stdout.strip()
-    names = dict.fromkeys([*([chosen] if chosen else []), *_USUAL])
+    names = [chosen] if chosen else []
+    names += [name for name in _USUAL if name != chosen]
     for name in [*(f"origin/{name}" for name in names), *names]:
         if _hash(name, repository):
             return name
@@ -102,7 +103,7 @@ def _submodules(tree: Path) -> Mapping[str, str]:
     if not (tree / ".gitmodules").is_file():
         return {}
     listed = _git(tree, "config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$").stdout
-    rows: Sequence[tuple[str, str, str]] = [line.partition(" ") for line in listed.splitlines()]
+    rows = [line.partition(" ") for line in listed.splitlines()]
     return {key.removeprefix("submodule.").removesuffix(".path"): path for key, _, path in rows}
 
 
