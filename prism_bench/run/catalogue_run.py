@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from prism_bench import interrupts
 from prism_bench.backends.cuda.torch_cache import forget_choices
@@ -15,7 +15,7 @@ from prism_bench.measure.plausibility import judged
 from prism_bench.monitor.executions import Execution, ExecutionJournal
 from prism_bench.peer_cache import forget_kept_choices
 from prism_bench.run.driver import Progress, TaskDriver
-from prism_bench.run.lanes import side_by_side, worth
+from prism_bench.run.lanes import Lanes, worth
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers import peers_without_time
 from prism_bench.run.peers_ahead import PeerCompilation, ahead_tasks
@@ -23,6 +23,7 @@ from prism_bench.run.places import HERE
 from prism_bench.run.record_builder import RunClock, RunSpan, combined, record_order, seconds_of
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import Settings, to_plain
+from prism_bench.run.standby import Standby, libraries_of
 from prism_bench.run.stopwatch import COMPILING, TIMED, UNTIMED
 from prism_bench.run_record import CaseResult, RunRecord
 from prism_bench.saving import Due
@@ -44,6 +45,7 @@ class Run(TaskDriver):
         self._spent: dict[str, float] = {}
         self._checked: Sequence[str] | None = None  # labels whose compiled peers are checked now; None: all
         self._avoided: dict[str, dict[str, str]] = {}  # by task, peers that have no time, and why
+        self._lanes: Lanes | None = None  # kept while all is verified
 
     def measure(self, cases: list[Case], timed: bool = True, others: Iterable[str] = ()) -> None:
         """Verify the edges of the cases' kernels (and of `others`) and the cases, time the right ones in every process.
@@ -55,6 +57,18 @@ class Run(TaskDriver):
         apart = timed and self._settings.lanes > 1
         self._total = len(edges) + len(cases) * (processes + apart)
         raced = cases if timed and self._settings.peers and self._backend == "cuda" else []
+        with self._standing_by(raced, processes if apart else 0) as ready:
+            with Lanes(self._place) as self._lanes:
+                self._verify(cases, edges, raced, timed)
+            self._lanes = None
+            self._standby, self._checked = ready, ["S0"] if apart and raced else None
+            with self.stage(TIMED):
+                for process in range(processes if timed else 0):
+                    self.go_through(cases, process, verified=apart)
+
+    def _verify(self, cases: list[Case], edges: list[str], raced: list[Case], timed: bool) -> None:
+        """Compile and verify; with one lane the first timing process verifies the cases that it times."""
+        apart = timed and self._settings.lanes > 1
         with self._peers_compiling(raced):
             if self._settings.lanes > 1:
                 with self.stage(COMPILING):
@@ -68,14 +82,18 @@ class Run(TaskDriver):
             with self.stage(UNTIMED):
                 self._checked = None
                 self.go_through([case for case in cases if case.label != "S0"], 0, timed=False)
+        if not timed:
+            with self.stage(UNTIMED):
+                self.go_through(cases, 0, timed=False)
         if raced:
             forget_choices()  # they were made next to other work: the first timing process makes them alone
             forget_kept_choices()
-        with self.stage(TIMED if timed else UNTIMED):
-            if timed:
-                self._checked = ["S0"] if apart and raced else None
-            for process in range(processes):
-                self.go_through(cases, process, timed, verified=apart)
+
+    def _standing_by(self, raced: list[Case], processes: int) -> Standby:
+        """Return a worker for each of the timing processes, which imports what the peers that it will time need."""
+        libraries = ["cupy", *libraries_of(raced)]
+        wanted = [libraries if process < self._settings.peer_processes else ["cupy"] for process in range(processes)]
+        return Standby(wanted if raced else [], self._place)
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -173,7 +191,9 @@ class Run(TaskDriver):
         lanes = 1 if timed else worth(self._settings.lanes, tasks)
         if lanes > 1:
             order = self._order_for(process, [], timed, verifies)
-            self.follow(side_by_side(order, tasks, lanes, self._timeout, self._place), process, [])
+            workers = self._lanes or Lanes(self._place)
+            with nullcontext() if self._lanes else workers:
+                self.follow(workers.work(order, tasks, lanes, self._timeout), process, [])
         else:
             self.drive(lambda left: self._order_for(process, left, timed, verifies), tasks, process)
 

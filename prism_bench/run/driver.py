@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from prism_bench.catalogue import Catalogue
 from prism_bench.run.places import HERE
 from prism_bench.run.record_builder import RecordBuilder
+from prism_bench.run.standby import Standby
 from prism_bench.run_record import CaseResult, decode_case
 from prism_bench.workers.events import WorkerEvent
 from prism_bench.workers.handle import WorkerEnvironment
@@ -42,6 +43,7 @@ class TaskDriver:
         self.protocol: dict[str, Any] = {}
         self.monitor: list[dict[str, Any]] = []
         self._task = ""
+        self._standby = Standby([])
 
     @property
     def has_results(self) -> bool:
@@ -99,7 +101,7 @@ class TaskDriver:
     def send(self, order: Mapping[str, object], process: int) -> list[str]:
         """Send an order to one worker; return the tasks that are done with, one of them perhaps lost."""
         finished: list[str] = []
-        self.follow(work(order, self._timeout, self._place), process, finished)
+        self.follow(work(order, self._timeout, self._place, self._standby.take()), process, finished)
         return finished
 
     def follow(self, events: Iterable[WorkerEvent | WorkerDied], process: int, finished: list[str]) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from threading import Event, Thread
 
@@ -14,6 +15,7 @@ from prism_bench.workers.handle import WorkerEnvironment
 from prism_bench.workers.process import WorkerDied
 
 WORTH_A_START = 8  # tasks
+PATIENCE = 5.0  # seconds for a lane that is interrupted
 LaneEvent = WorkerEvent | WorkerDied
 
 
@@ -34,68 +36,102 @@ def worth(lanes: int, tasks: Sequence[str]) -> int:
 def side_by_side(
     order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float, place: WorkerEnvironment = HERE
 ) -> Iterator[LaneEvent]:
-    """Yield `begin` of each task, then its `results` or how its worker died, as they arrive, and `facts` in between.
+    """Yield the events of `Lanes.work` of new lanes, which end with the last task."""
+    with Lanes(place) as started:
+        yield from started.work(order, tasks, lanes, timeout)
 
-    A task that found too little memory next to others is done again alone, and so is one that was taken by a worker
-    that never started. When the caller stops, by Ctrl-C too, all workers are ended.
+
+class Lanes(AbstractContextManager["Lanes"]):
+    """Workers side by side; in a `with` block, at whose end they end, they stay for the next list of tasks.
+
+    Orders may differ from list to list, but not in the backend, the catalogue and what the process does.
     """
-    left: deque[str] = deque(tasks)
-    again: list[str] = []
-    for event in _together(order, left, lanes, timeout, place):
-        if lanes > 1 and isinstance(event, WorkerDied) and event.task is None:
-            continue  # it never started: its task is still left
-        if lanes > 1 and not isinstance(event, WorkerDied) and _lacked_memory(event):
-            again.append(event.get("task", ""))
-        else:
-            yield event
-    again += left
-    if again:
-        yield from _together(order, deque(again), 1, timeout, place)
 
+    def __init__(self, place: WorkerEnvironment = HERE) -> None:
+        self._place = place
+        self._workers: list[Conversation] = []
 
-def _together(
-    order: Mapping[str, object], left: deque[str], lanes: int, timeout: float, place: WorkerEnvironment
-) -> Iterator[LaneEvent]:
-    arrived: SimpleQueue[LaneEvent | None] = SimpleQueue()
-    workers, ended = [Conversation(order, place) for _ in range(lanes)], Event()
-    for worker in workers:
-        Thread(target=_drive, args=(worker, left, timeout, arrived.put, ended), daemon=True).start()
-    try:
-        while lanes:
-            event = arrived.get()
-            if event is None:
-                lanes -= 1
+    def work(
+        self, order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float
+    ) -> Iterator[LaneEvent]:
+        """Yield `begin` of each task, then its `results` or how its worker died, as they come; `facts` in between.
+
+        A task that found too little memory next to others is done again alone, and so is one that was taken by a worker
+        that never started. When the caller stops, by Ctrl-C too, all workers are ended.
+        """
+        left: deque[str] = deque(tasks)
+        again: list[str] = []
+        for event in self._together(order, left, lanes, timeout):
+            if lanes > 1 and isinstance(event, WorkerDied) and event.task is None:
+                continue  # it never started: its task is still left
+            if lanes > 1 and not isinstance(event, WorkerDied) and _lacked_memory(event):
+                again.append(event.get("task", ""))
             else:
                 yield event
-    except BaseException:
-        ended.set()
-        for worker in workers:
-            worker.interrupt()
-        raise
+        again += left
+        if again:
+            self._end()
+            yield from self._together(order, deque(again), 1, timeout)
+
+    def _together(
+        self, order: Mapping[str, object], left: deque[str], lanes: int, timeout: float
+    ) -> Iterator[LaneEvent]:
+        arrived: SimpleQueue[LaneEvent | None] = SimpleQueue()
+        workers, ended = self._ready(order, lanes), Event()
+        threads = [Thread(target=_drive, args=(one, left, timeout, arrived.put, ended), daemon=True) for one in workers]
+        for thread in threads:
+            thread.start()
+        try:
+            while lanes:
+                event = arrived.get()
+                if event is None:
+                    lanes -= 1
+                else:
+                    yield event
+        except BaseException:
+            ended.set()
+            for worker in workers:
+                worker.interrupt()
+            for thread in threads:  # the thread ends its worker
+                thread.join(PATIENCE)
+            raise
+
+    def _ready(self, order: Mapping[str, object], lanes: int) -> list[Conversation]:
+        """Return so many workers, which follow the order; those that are there already come first."""
+        for worker in self._workers:
+            worker.follow(order)
+        self._workers += [Conversation(order, self._place) for _ in range(lanes - len(self._workers))]
+        return self._workers[:lanes]
+
+    def _end(self) -> None:
+        for worker in self._workers:
+            worker.end()
+        self._workers = []
+
+    def __exit__(self, *exception: object) -> None:
+        self._end()
 
 
 def _drive(
     worker: Conversation, left: deque[str], timeout: float, put: Callable[[LaneEvent | None], None], ended: Event
 ) -> None:
     """Send one lane the tasks that are left, until there are none; a worker that never starts puts its task back."""
-    with worker:
-        while left and not ended.is_set():
-            try:
-                task = left.popleft()
-            except IndexError:  # another lane was quicker
+    while left and not ended.is_set():
+        try:
+            task = left.popleft()
+        except IndexError:  # another lane was quicker
+            break
+        put({"begin": task})
+        try:
+            results = _answer(worker, task, timeout, put)
+        except WorkerDied as death:
+            put(death)
+            if death.task is None:
+                left.appendleft(task)
                 break
-            put({"begin": task})
-            try:
-                results = _answer(worker, task, timeout, put)
-            except WorkerDied as death:
-                if death.task is None:
-                    left.appendleft(task)
-                    put(death)
-                    break
-                put(death)
-            else:
-                put({"facts": worker.facts})
-                put({"task": task, "results": results})
+        else:
+            put({"facts": worker.facts})
+            put({"task": task, "results": results})
     put(None)
 
 

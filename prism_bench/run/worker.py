@@ -1,6 +1,8 @@
 """Measuring worker: reads its order, one JSON line, from standard input, and writes events to standard output.
 
-An order that is `open` is followed by tasks, one a line. Standard input stays open until the end; where it closes
+A line that names `libraries` may come before the order: they are imported until it arrives.
+An order that is `open` is followed by tasks, one a line; among them may be another order for the rest, of which the
+peers to avoid and to check count. Standard input stays open until the end; where it closes
 before, the parent is gone, and the worker ends too. The events are `workers.events.WorkerEvent`. A kernel that crashes
 or hangs ends this process and nothing else.
 """
@@ -9,8 +11,10 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from prism_bench.backends import open_backend
+from prism_bench.backends.cuda.library_state import import_library
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.monitor import watched
@@ -30,8 +34,8 @@ SETTING_UP = 3  # times as long as another step of a peer
 def main() -> None:
     """Work through the order on standard input."""
     end_with(sys.stdin.fileno())
-    order: MeasuringOrder = json.loads(sys.stdin.readline())
     write = private_output()
+    order = _order()
     backend = open_backend(order["backend"])
     backend.report_crashes()
     facts = backend.facts()
@@ -48,9 +52,8 @@ def main() -> None:
         )
         session.begun = lambda case: write({"case": case})
         session.peer_begun = PeerSteps(write, settings.peer_timeout)
-        session.avoided = order.get("avoid", {})
-        session.check_compiled = order.get("check_compiled")
-        for task in _tasks(order):
+        _instruct(session, order)
+        for task in _tasks(order, session):
             write({"begin": task})
             try:
                 results = session.task(task)
@@ -59,6 +62,17 @@ def main() -> None:
                 os._exit(0)  # nothing of this process is of use: another one does the task again
             write({"results": [encode_case(result) for result in results]})
     write({"end": True, "monitor": sampler.summary()} if device else {"end": True})
+
+
+def _order() -> MeasuringOrder:
+    """Return the order; libraries that are named before it are imported meanwhile, as far as they can be."""
+    order = json.loads(sys.stdin.readline())
+    while "libraries" in order:
+        for name in order["libraries"]:
+            with suppress(Exception):  # it is imported again by its peers, which report why they have no time
+                import_library(name)
+        order = json.loads(sys.stdin.readline())
+    return order
 
 
 class PeerSteps:
@@ -76,10 +90,20 @@ class PeerSteps:
         self._at = name
 
 
-def _tasks(order: MeasuringOrder) -> Iterator[str]:
+def _tasks(order: MeasuringOrder, session: MeasuringSession) -> Iterator[str]:
+    """Yield the order's tasks, and those on standard input; another order there counts for the tasks after it."""
     yield from order.get("tasks", ())
     if order.get("open"):
-        yield from (line.strip() for line in iter(sys.stdin.readline, ""))
+        for line in iter(sys.stdin.readline, ""):
+            if line.startswith("{"):
+                _instruct(session, json.loads(line))
+            else:
+                yield line.strip()
+
+
+def _instruct(session: MeasuringSession, order: MeasuringOrder) -> None:
+    """Let the session follow what may differ between the orders of one process."""
+    session.avoided, session.check_compiled = order.get("avoid", {}), order.get("check_compiled")
 
 
 def _cases(catalogue: Catalogue, tasks: Sequence[str]) -> list[Case]:

@@ -17,6 +17,7 @@ class Conversation:
 
     def __init__(self, order: Mapping[str, object], place: WorkerEnvironment) -> None:
         self._order: dict[str, Any] = {**order, "tasks": [], "open": True}
+        self._sent: dict[str, Any] = {}
         self._place = place
         self._process: EventWorker | None = None
         self._interrupted = False
@@ -30,13 +31,18 @@ class Conversation:
         fresh = self._process is None
         worker = self._process or self._started()
         try:
+            self._send_order(worker)
             worker.send(task)
             return next(event["results"] for event in self._events(worker, task, timeout) if "results" in event)
         except WorkerDied as death:
-            self._end()
+            self.end()
             if fresh or death.task is not None or self._interrupted:
                 raise
         return self.ask(task, timeout)
+
+    def follow(self, order: Mapping[str, object]) -> None:
+        """Take the tasks that come from here on with another order, of the same backend and catalogue."""
+        self._order = {**order, "tasks": [], "open": True}
 
     def avoid(self, death: WorkerDied) -> bool:
         """Let later workers leave out the peer that ended the last one; False where no peer did, or it did so again."""
@@ -57,15 +63,21 @@ class Conversation:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._end()
+        self.end()
 
     def _started(self) -> EventWorker:
-        """Return a new worker, which has its order; its first event reports where it runs."""
+        """Return a new worker; once it has its order, its first event reports where it runs."""
         worker = self._process = EventWorker(self._place)
         if self._interrupted:  # while it was being started
             worker.kill()
-        worker.send(json_line(self._order))
+        self._sent = {}
         return worker
+
+    def _send_order(self, worker: EventWorker) -> None:
+        """Send the order to a worker that does not have it yet."""
+        if self._sent != self._order:
+            worker.send(json_line(self._order))
+            self._sent = self._order
 
     def _events(self, worker: EventWorker, task: str, timeout: float) -> Iterator[WorkerEvent]:
         at = WorkerPlace(timeout)
@@ -78,7 +90,8 @@ class Conversation:
             at.follow(event)
             yield event
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End the worker, if one runs; a later task starts another one."""
         if self._process is None:
             return
         self._process.end()

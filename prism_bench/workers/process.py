@@ -113,9 +113,14 @@ def _lines_of(stdout: IO[bytes]) -> "SimpleQueue[bytes | None]":
     return lines
 
 
-def work(order: Mapping[str, object], timeout: float, place: WorkerEnvironment) -> Iterator[WorkerEvent]:
-    """Start a worker with an order and yield its events; WorkerDied when it crashes or a task takes too long."""
-    worker = EventWorker(place)
+def work(
+    order: Mapping[str, object], timeout: float, place: WorkerEnvironment, waiting: EventWorker | None = None
+) -> Iterator[WorkerEvent]:
+    """Start a worker with an order and yield its events; WorkerDied when it crashes or a task takes too long.
+
+    A worker that is `waiting` for an order gets it instead.
+    """
+    worker = waiting or EventWorker(place)
     try:
         worker.send(json_line(order))
         yield from _events(worker, timeout)

@@ -39,7 +39,7 @@ def whole(tmp_path_factory):
     """Both records of a comparison of three processes a side, every process that it started, and its progress."""
     started, seen, really = [], [], process.work
 
-    def work(order, timeout, place):
+    def work(order, timeout, place, waiting=None):
         started.append((Path(place.variables[SCRIPT]).stem, order["process"], order["timed"]))
         yield from really(order, timeout, place)
 

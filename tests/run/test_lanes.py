@@ -89,11 +89,11 @@ def test_a_lane_that_never_starts_leaves_its_task_to_the_others(abreast, monkeyp
 def test_a_process_that_dies_compiling_ahead_ends_no_run(abreast, monkeypatch):
     really, died = process.work, []
 
-    def work(order, timeout, place):
+    def work(order, timeout, place, waiting=None):
         if order["ahead"]:
             died.append(order)
             raise process.WorkerDied(None, "crashed", "no memory for so many compilers")
-        yield from really(order, timeout, place)
+        yield from really(order, timeout, place, waiting)
 
     monkeypatch.setattr(import_module("prism_bench.run.driver"), "work", work)
     record = abreast(filters=["double"])

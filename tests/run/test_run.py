@@ -198,7 +198,7 @@ def test_what_was_measured_is_kept_where_an_error_ends_the_run_that_nobody_fores
 def test_a_process_that_is_lost_between_two_tasks_costs_neither(play, monkeypatch):
     really, lost = process.work, []
 
-    def work(order, timeout, place):
+    def work(order, timeout, place, waiting=None):
         for event in really(order, timeout, place):
             yield event
             if order["timed"] and "results" in event and not lost:

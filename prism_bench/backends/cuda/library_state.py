@@ -83,6 +83,14 @@ def ready(name: str | None) -> None:
     """
     if name is None:
         return
+    import_library(name)
+    if LIBRARIES[name].arrays == "torch":
+        cupy = sys.modules.get("cupy")
+        set_up_torch(sys.modules["torch"], cupy.cuda.get_current_stream().ptr if cupy else None)
+
+
+def import_library(name: str) -> None:
+    """Import a library of the registry, and what its arrays need; BackendUnavailable where it is not installed."""
     library = LIBRARIES[name]
     if not library.is_installed():
         raise BackendUnavailable(library.why_absent)
@@ -91,8 +99,6 @@ def ready(name: str | None) -> None:
     if library.arrays == "torch":
         for module in CONFIGURATIONS:
             import_module(module)
-        cupy = sys.modules.get("cupy")
-        set_up_torch(sys.modules["torch"], cupy.cuda.get_current_stream().ptr if cupy else None)
 
 
 def set_up_torch(torch: Any, stream: int | None) -> None:

@@ -1,0 +1,49 @@
+"""Workers that are started before they are needed, and import the libraries of peers until they get their order.
+
+An import takes seconds, and must not fall between two cases that are timed: these processes import while others
+compile and verify. They open no device before they have an order.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+
+from prism_bench.case import Case
+from prism_bench.run.places import HERE
+from prism_bench.strict_json import json_line
+from prism_bench.workers.handle import WorkerEnvironment
+from prism_bench.workers.process import EventWorker
+
+
+class Standby(AbstractContextManager["Standby"]):
+    """A worker for each list of `libraries`, imported in that order; those that nobody took end with the block."""
+
+    def __init__(self, libraries: Sequence[Sequence[str]], place: WorkerEnvironment = HERE) -> None:
+        self._libraries, self._place = libraries, place
+        self._workers: deque[EventWorker] = deque()
+
+    def __enter__(self) -> "Standby":
+        for names in self._libraries:
+            worker = EventWorker(self._place)
+            self._workers.append(worker)
+            worker.send(json_line({"libraries": list(names)}))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        while self._workers:
+            self._workers.popleft().end()
+
+    def take(self) -> EventWorker | None:
+        """Return the next worker, which waits for an order; None where none is left that runs."""
+        while self._workers:
+            worker = self._workers.popleft()
+            if worker.is_alive():
+                return worker
+            worker.end()
+        return None
+
+
+def libraries_of(cases: Iterable[Case]) -> list[str]:
+    """Return the libraries that the peers of the cases ask for, by name: first the array packages."""
+    named = {case.spec.peer(name).library for case in cases for name in case.spec.peers}
+    return [one.name for one in sorted(named, key=lambda one: (one.module != one.arrays, one.name))]
