@@ -1,6 +1,7 @@
 #include <cooperative_groups.h>
 
 #include "gemm.cuh"
+#include "resident_gates.cuh"
 
 // The gates r, z and n are one product whose tiles hold, for every 32 units, 32 columns of each gate: a thread has all
 // three gates of its units and finishes the cell in registers. W_in x is set aside before h is multiplied, since
@@ -9,10 +10,6 @@
 using Broad = Tile<128, 192, 8, 3, 4, 2, 1, 1>;
 using Slim = Tile<16, 96, 32, 3, 1, 1, 8, 1>;
 using Strip = Tile<16, 96, 16, 6, 1, 1, 8, 1>;
-
-struct Sizes {
-    int batch, inputs, hidden;
-};
 
 /// The columns of a tile: `unit` and `gate` of column c; a thread's columns j, j + 4 and j + 8 are one unit's gates.
 __device__ inline int unit_of(int c) { return c / 96 * 32 + c % 32; }
@@ -65,8 +62,6 @@ struct GateCopies {
 
     __device__ void next() {}
 };
-
-__device__ inline float logistic(float a) { return 1.0f / (1.0f + expf(-a)); }
 
 struct Biases {
     const float *ih, *hh;
@@ -173,6 +168,32 @@ gru_sequence(const float* x, const float* h, const float* w_ih, const float* w_h
             __syncthreads();
         }
     }
+}
+
+/// All steps of few units, a block per sample.
+template <class Gates>
+__device__ void walk_samples(const float* x, const float* h, const float* w_ih, const float* w_hh, const Biases& bias,
+                             float* y, int steps, Sizes sizes, float* shared) {
+    Gates gates(sizes, shared);
+    const float inner = gates.unit < sizes.hidden ? bias.of(bias.hh, 2, gates.unit) : 0.0f;
+    const auto added = [=](int gate, int unit) { return gate < 2 ? bias.both(gate, unit) : bias.of(bias.ih, 2, unit); };
+    const auto cell = [=](const float (&by_x)[3], const float (&by_h)[3], float own) {
+        const float r = logistic(by_x[0] + by_h[0]), z = logistic(by_x[1] + by_h[1]);
+        return blend(z, tanhf(by_x[2] + r * (by_h[2] + inner)), own);
+    };
+    for (int sample = blockIdx.x; sample < sizes.batch; sample += gridDim.x) {
+        __syncthreads();
+        walk_steps(gates, x, h, w_ih, w_hh, y, steps, sample, added, cell);
+    }
+}
+
+template <int LANES, int KEPT>
+__global__ void __launch_bounds__(128 * LANES, 1)
+gru_resident(const float* x, const float* h, const float* w_ih, const float* w_hh, const float* b_ih, const float* b_hh,
+             float* y, int steps, int batch, int inputs, int hidden) {
+    extern __shared__ __align__(16) float resident[];
+    walk_samples<ResidentGates<3, LANES, KEPT>>(x, h, w_ih, w_hh, {b_ih, b_hh, hidden}, y, steps, {batch, inputs, hidden},
+                                                resident);
 }
 
 /// The second launch of the form of 2014: n = tanh(W_in x + b_in + b_hn + W_hn (r h)); `work` holds r h, z, the rest.

@@ -33,6 +33,8 @@ from prism_bench.domain import real
 from prism_bench.inputs import Fill
 from prism_bench.peer import Peer
 
+from ..include.resident_gates import EDGES_OF_RESIDENT, resident, suits_resident, tile_rule
+
 # Samples and units of the tiles, and the share of the FMA rate that each keeps busy.
 TILES = {"Broad": (128, 64, 1.0), "Slim": (16, 32, 0.3)}
 
@@ -59,8 +61,10 @@ def launch(batch: int, hidden: int, reset_after: int, tile: str, device: Device)
     return gates if reset_after else (gates, candidate(batch, hidden, tile))
 
 
-def launch_sequence(batch: int, hidden: int, device: Device) -> Launch:
-    """A cooperative grid of small tiles that stays for all steps."""
+def launch_sequence(batch: int, inputs: int, hidden: int, tile: str, device: Device) -> Launch:
+    """A block per sample where it holds the weights, else a cooperative grid of small tiles that stays."""
+    if tile == "Resident" or (tile == "auto" and suits_resident(3, batch, inputs, hidden, device)):
+        return resident("gru_resident", 3, batch, inputs)
     grid = min(tiles("Slim", batch, hidden), device.sm_count)
     return Launch(grid, 256, entry="gru_sequence<Strip>", cooperative=True)
 
@@ -213,9 +217,10 @@ spec = KernelSpec(
                 In("x", "steps batch inputs"), In("h", "batch hidden"), *WEIGHED, Out("y", "steps batch hidden"),
                 Size("steps"), Size("batch"), Size("inputs"), Size("hidden"),
             ),
-            parameters={"reset_after": 1},
+            parameters={"reset_after": 1, "tile": "auto"},
             derived={"gates": lambda hidden: 3 * hidden},
             rules=(
+                tile_rule("Strip"),
                 Rule("steps >= 1", lambda steps: steps >= 1),
                 Rule("reset_after is 1", lambda reset_after: reset_after == 1),
             ),
@@ -231,11 +236,13 @@ spec = KernelSpec(
                 "S1": Workload(steps=512, batch=64, inputs=1024, hidden=1024),
             },
             edges=(
-                Workload(steps=1, batch=1, inputs=1, hidden=1),
-                Workload(steps=3, batch=0, inputs=3, hidden=4),
-                Workload(steps=2, batch=5, inputs=0, hidden=7),
-                Workload(steps=3, batch=17, inputs=33, hidden=45),
-                Workload(steps=4, batch=50, inputs=40, hidden=70),
+                *(
+                    Workload(steps=t, batch=b, inputs=i, hidden=h, tile=tile)
+                    for tile in ("Resident", "Strip")
+                    for t, b, i, h in ((1, 1, 1, 1), (3, 0, 3, 4), (2, 5, 0, 7), (3, 17, 33, 45), (4, 50, 40, 70))
+                ),
+                *(Workload(steps=t, batch=2, inputs=i, hidden=h, tile="Resident") for t, i, h in EDGES_OF_RESIDENT),
+                Workload(steps=2, batch=3, inputs=257, hidden=129),
             ),
             golden=(),
             traffic_factor=None,

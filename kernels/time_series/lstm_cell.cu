@@ -1,16 +1,13 @@
 #include <cooperative_groups.h>
 
 #include "gemm_tile.cuh"
+#include "resident_gates.cuh"
 
 // The gates are one product, [x h] [W_ih W_hh]^T. A tile's columns take the four gates of each unit in turn, so that
 // every thread holds all gates of its units and the cell is finished in registers.
 
 // The tile of a sequence, whose batches are small.
 using Tall = Tile<64, 32, 16, 6, 2, 1, 4, 1>;
-
-struct Sizes {
-    int batch, inputs, hidden;
-};
 
 /// Starts the copies of the depth tiles: first those of x and W_ih, then those of h and W_hh.
 template <class T>
@@ -42,8 +39,6 @@ struct GateCopies {
         h = nullptr;
     }
 };
-
-__device__ float logistic(float a) { return 1.0f / (1.0f + expf(-a)); }
 
 /// The cell of one unit from its four gate sums, in the order i, f, g, o.
 __device__ void finish(const float* sum, const float* bias, int hidden, int unit, float c, float* h_next,
@@ -129,5 +124,28 @@ lstm_sequence(const float* x, const float* h, const float* c, const float* w_ih,
             finish_tile<T>(source, step == 0 ? c : c_next, bias, y, c_next, shared);
             __syncthreads();
         }
+    }
+}
+
+/// All steps in one launch for few units: a block takes one sample after the other.
+template <int LANES, int KEPT>
+__global__ void __launch_bounds__(128 * LANES, 1)
+lstm_resident(const float* x, const float* h, const float* c, const float* w_ih, const float* w_hh, const float* bias,
+              float* y, float* c_next, int steps, int batch, int inputs, int hidden) {
+    extern __shared__ __align__(16) float resident[];
+    using Gates = ResidentGates<4, LANES, KEPT>;
+    Gates gates({batch, inputs, hidden}, resident);
+    const auto added = [=](int gate, int unit) { return __ldg(bias + gate * hidden + unit); };
+    for (int sample = blockIdx.x; sample < batch; sample += gridDim.x) {
+        __syncthreads();
+        const long long at = static_cast<long long>(sample) * hidden + gates.unit;
+        float memory = gates.unit < hidden ? c[at] : 0.0f;
+        const auto cell = [&](const float (&by_x)[4], const float (&by_h)[4], float) {
+            const float i = logistic(by_x[0] + by_h[0]), f = logistic(by_x[1] + by_h[1]);
+            memory = fmaf(f, memory, i * tanhf(by_x[2] + by_h[2]));
+            return logistic(by_x[3] + by_h[3]) * tanhf(memory);
+        };
+        walk_steps(gates, x, h, w_ih, w_hh, y, steps, sample, added, cell);
+        if (gates.lane == 0 && gates.unit < hidden) c_next[at] = memory;
     }
 }

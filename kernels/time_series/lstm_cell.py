@@ -19,6 +19,7 @@ from prism_bench.peer import Peer
 from prism_bench.tolerance import Tolerance
 
 from ..include.gemm_tile import TILE_RULE, on_tiles
+from ..include.resident_gates import EDGES_OF_RESIDENT, resident, suits_resident, tile_rule
 
 # As PyTorch begins: the gates then work between their limits.
 WEIGHTS = Fill(
@@ -36,8 +37,10 @@ def launch(batch: int, gates: int, tile: str, device: Device) -> Launch:
 SEQUENCE_TILES = {"Tall": (64, 32, 0.6), "Small": (16, 32, 0.35)}
 
 
-def launch_sequence(batch: int, gates: int, tile: str, device: Device) -> Launch:
-    """A cooperative grid that stays for all steps."""
+def launch_sequence(batch: int, inputs: int, hidden: int, gates: int, tile: str, device: Device) -> Launch:
+    """A block per sample where it holds the weights, else a cooperative grid that stays for all steps."""
+    if tile == "Resident" or (tile == "auto" and suits_resident(4, batch, inputs, hidden, device)):
+        return resident("lstm_resident", 4, batch, inputs)
 
     def blocks(name: str) -> int:
         rows, cols, _ = SEQUENCE_TILES[name]
@@ -176,7 +179,7 @@ SEQUENCE = Variant(
     ),
     parameters={"tile": "auto"},
     rules=(
-        Rule("tile is auto, Tall or Small", lambda tile: tile == "auto" or tile in SEQUENCE_TILES),
+        tile_rule(*SEQUENCE_TILES),
         Rule("steps >= 1", lambda steps: steps >= 1),
     ),
     launch=launch_sequence,
@@ -192,10 +195,12 @@ SEQUENCE = Variant(
     edges=(
         *(
             Workload(steps=t, batch=b, inputs=i, hidden=h, tile=tile)
-            for tile in SEQUENCE_TILES
+            for tile in (*SEQUENCE_TILES, "Resident")
             for t, b, i, h in ((1, 1, 1, 1), (3, 0, 3, 4), (2, 5, 0, 7), (3, 17, 33, 13), (4, 67, 40, 50))
         ),
+        *(Workload(steps=t, batch=2, inputs=i, hidden=h, tile="Resident") for t, i, h in EDGES_OF_RESIDENT),
         Workload(steps=5, batch=3, inputs=200, hidden=3),
+        Workload(steps=2, batch=3, inputs=257, hidden=129),
     ),
     golden=(),
     traffic_factor=None,

@@ -1,0 +1,44 @@
+"""Launches of resident_gates.cuh: sequences of a recurrent cell whose weights stay in one block."""
+
+from prism_bench import Launch, Rule
+from prism_bench.case import Device
+
+UNITS, MOST_INPUTS = 128, 256
+BUSY_ROUNDS = 16  # samples that a multiprocessor takes one after the other before tiles of many samples pay
+CHUNK = 64
+# Threads of a unit and groups of four weights of each gate that a thread keeps in registers, by the number of gates.
+LANES, KEPT = 4, {3: 8, 4: 6}
+STEPS = {3: 16, 4: 8}
+
+
+EDGES_OF_RESIDENT = ((65, 256, 128), (17, 12, 100), (67, 6, 9))  # steps, inputs, units
+
+
+def tile_rule(*tiles: str) -> Rule:
+    """Which tiles a sequence may have: these, and `Resident` for few units and inputs."""
+    names = ("auto", *tiles, "Resident")
+    few = lambda tile, inputs, hidden: tile != "Resident" or (inputs <= MOST_INPUTS and hidden <= UNITS)  # noqa: E731
+    return Rule(
+        f"tile is one of {', '.join(names)}, Resident for at most {UNITS} units and {MOST_INPUTS} inputs",
+        lambda tile, inputs, hidden: tile in names and few(tile, inputs, hidden),
+    )
+
+
+def shared_bytes(gates: int, inputs: int, lanes: int, kept: int) -> int:
+    """Weights that are not in registers, what comes from the inputs of a chunk of steps, inputs, and two states."""
+    weights = 4 * gates * (UNITS // 4 // lanes - kept) * UNITS * lanes
+    return 4 * (weights + CHUNK * gates * UNITS + STEPS[gates] * (-(-inputs // 4) * 4) + 2 * UNITS)
+
+
+def suits_resident(gates: int, batch: int, inputs: int, hidden: int, device: Device) -> bool:
+    """Whether a block holds the weights, and the samples are few."""
+    if hidden > UNITS or inputs > MOST_INPUTS or batch > BUSY_ROUNDS * device.sm_count:
+        return False
+    return shared_bytes(gates, inputs, LANES, KEPT[gates]) <= device.max_shared_bytes
+
+
+def resident(entry: str, gates: int, batch: int, inputs: int, lanes: int = LANES, kept: int | None = None) -> Launch:
+    """The launch of `entry`, a block per sample."""
+    kept = KEPT[gates] if kept is None else kept
+    shared = shared_bytes(gates, inputs, lanes, kept)
+    return Launch(batch, UNITS * lanes, shared=shared, entry=f"{entry}<{lanes}, {kept}>")
