@@ -5,7 +5,10 @@ from prism_bench.run_record import CaseResult, RunRecord
 COMPILATION, VERIFICATION, PREPARATION, KERNELS, CPU, WAITING = (
     "compilation ahead", "verification", "preparation", "kernels", "cpu", "starts and waiting",
 )  # fmt: skip
-_PHASES = {"preparing": PREPARATION, "verifying": VERIFICATION, "kernel": KERNELS, "cpu": CPU}
+_PHASES = {
+    "preparing": PREPARATION, "verifying": VERIFICATION, "kernel": KERNELS, "energy": "energy", "cpu": CPU,
+    "peers importing": "imports of libraries", "peers forms": "forms of peers", "peers state": "state of libraries",
+}  # fmt: skip
 _STAGES = {"compiling": COMPILATION, "untimed": VERIFICATION}
 _PEER = "peer:"
 
@@ -29,6 +32,17 @@ def time_spent(record: RunRecord) -> dict[str, float]:
     whole = sum(float(part.get("duration") or 0.0) for part in record.parts) or record.duration
     found[WAITING] = max(0.0, whole - sum(found.values()))
     return dict(sorted(((name, seconds) for name, seconds in found.items() if seconds), key=lambda one: -one[1]))
+
+
+def window_seconds(record: RunRecord) -> tuple[float, float]:
+    """Return the seconds of the run within measurement windows, of kernels and of peers; the rest is around them."""
+    kernels = peers = 0.0
+    for case in record.cases:
+        for one in case.measurements:
+            if one.metric != "launch_time":  # it comes with the cold time, in the same window
+                seconds = sum(seen.seconds for seen in one.evidence)
+                kernels, peers = (kernels, peers + seconds) if one.subject != "kernel" else (kernels + seconds, peers)
+    return kernels, peers
 
 
 def _of_peer(case: CaseResult, phase: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from prism_bench.analysis.peer_rows import peer_rows
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.summary import DERIVED, number, rows_of, summary
-from prism_bench.analysis.time_spent import time_spent
+from prism_bench.analysis.time_spent import time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
 from prism_bench.metric import MEASURED
 from prism_bench.run_record import RunRecord, encode
@@ -18,9 +18,10 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     """Return the record as plain JSON values; `must_be_held` as in `read`.
 
     `headline` has a row for each group of labels and class of peers (`HeadlineRow`), `limits` holds the measured launch
-    overhead and ceilings, `findings` what is wrong or worth knowing, `time_spent` the seconds of the run by phase, if
-    the record keeps them. Every case has a `derived` object: medians and spreads of its valid times, rates, shares,
-    ratios, peers and budgets. Unknown values are null.
+    overhead and ceilings, `findings` what is wrong or worth knowing, `time_spent` the seconds of the run by phase and
+    `window_seconds` those within measurement windows of kernels and of peers, if the record keeps them. Every case has
+    a `derived` object: medians and spreads of its valid times, rates, shares, ratios, peers and budgets. Unknown values
+    are null.
     """
     reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
     for case, result, row in zip(plain["cases"], record.cases, rows_of(summary(record)), strict=True):
@@ -30,7 +31,8 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     found = [vars(finding) for finding in reading.findings]
     derived = {"headline": reading.against_peers, "limits": limits, "findings": found}
     spent = time_spent(record)
-    return {**plain, **derived, **({"time_spent": spent} if spent else {})}
+    windows = dict(zip(("kernels", "peers"), window_seconds(record), strict=True))
+    return {**plain, **derived, **({"time_spent": spent, "window_seconds": windows} if spent else {})}
 
 
 def _derived(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class _Spent:
         return case.spent.get(UNTIMED, 0.0)
 
     def timed(self, case: CaseResult, peers: bool) -> float:
-        return sum(s for name, s in case.spent.items() if name != UNTIMED and (peers or not name.startswith(_PEER)))
+        return sum(s for name, s in case.spent.items() if name != UNTIMED and (peers or not name.startswith("peer")))
 
 
 @dataclass(frozen=True)

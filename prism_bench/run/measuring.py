@@ -11,6 +11,7 @@ from prism_bench.errors import MeasurementInvalid
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.measurement import Measurement, Sample
 from prism_bench.run.settings import Settings
+from prism_bench.run.stopwatch import ENERGY, VERIFYING, phase
 from prism_bench.run.timed_launches import TimedLaunches
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.units import share_text
@@ -93,7 +94,8 @@ def _measure(
             found.append(empty(metric, subject, str(error)))
             continue
         if energy and metric == "hot_time":
-            found[-1] = replace(found[-1], energy=watcher.energy(once))
+            with phase(ENERGY):
+                found[-1] = replace(found[-1], energy=watcher.energy(once))
     return found
 
 
@@ -104,7 +106,8 @@ def _series(
     """Return the samples of `once` as measurements; the outputs of each launch are checked where `launches` do."""
     watched = launches.watched(metric, once) if launches else None
     found = watcher.watched(partial(measure_metric, metric, subject, watched or once, criterion, watcher.gate))
-    reason = watched.finish() if watched else None
+    with phase(VERIFYING):
+        reason = watched.finish() if watched else None
     return [replace(one, valid=False, reason=reason) if reason and one.valid else one for one in found]
 
 

@@ -12,7 +12,7 @@ from prism_bench.peer import PeerFacts, is_compiled
 from prism_bench.run.measuring import empty, is_sticky, lacks_memory, measure_peer
 from prism_bench.run.peer_memory import HeldMemory
 from prism_bench.run.settings import Settings
-from prism_bench.run.stopwatch import phase
+from prism_bench.run.stopwatch import FORMS, IMPORTING, STATE, VERIFYING, phase
 from prism_bench.run.verification import Entry, KnownReference, compare_outputs
 from prism_bench.run.watcher import DeviceWatcher
 from prism_bench.run_record import CaseResult
@@ -66,10 +66,12 @@ def measure_peers(backend: Backend, runnable: Runnable, plan: PeerPlan, watcher:
     error itself where the device answers no more.
     """
     results = PeerResults()
-    offered = backend.peers(runnable.case) if plan.settings.peers else ()
+    with phase(FORMS):
+        offered = backend.peers(runnable.case) if plan.settings.peers else ()
     names = [name for name in offered if plan.timed or plan.checks(name)]
     if plan.known.is_kept(runnable.case) and any(plan.checks(name) for name in names):
-        _evaluate_reference(backend, runnable, plan.known)
+        with phase(VERIFYING):
+            _evaluate_reference(backend, runnable, plan.known)
     for name in names:
         reason = plan.avoided.get(name)
         turn = PeerTurn(backend, runnable, plan, watcher, name)
@@ -98,15 +100,18 @@ class PeerTurn:
 
         self.plan.begun(self.name)
         try:
-            ready(self.library())
+            with phase(IMPORTING):
+                ready(self.library())
         except Exception as error:  # it cannot be imported
             return [_without_time(self.name, first_line(error))]
-        held, state = HeldMemory(self.backend, alone=self.plan.timed), LibraryState.now()
+        with phase(STATE):
+            held, state = HeldMemory(self.backend, alone=self.plan.timed), LibraryState.now()
         found, failure = self._used()
-        changed = state.restore()
-        if changed.lasting:
-            raise PeerSpoiled(f"it changed {changed.lasting[0]}, which could not be changed back")
-        leak = held.leak(self._use_once, lacked_memory=lacks_memory(failure or ""))
+        with phase(STATE):
+            changed = state.restore()
+            if changed.lasting:
+                raise PeerSpoiled(f"it changed {changed.lasting[0]}, which could not be changed back")
+            leak = held.leak(self._use_once, lacked_memory=lacks_memory(failure or ""))
         if leak:
             raise PeerSpoiled(leak)
         reason = failure or changed.reason

@@ -115,7 +115,8 @@ class MeasuringSession:
         return replace(result, peers=peers.facts)
 
     def _measure(self, runnable: Runnable) -> list[Measurement]:
-        launches = self._launches(runnable)
+        with phase(VERIFYING):
+            launches = self._launches(runnable)
         try:
             with phase(KERNEL):
                 return measure_kernel(runnable, self._settings, self._watcher, self._process, launches)

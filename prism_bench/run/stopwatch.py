@@ -1,8 +1,10 @@
 """Stopwatch of a case: the seconds that a worker process spends on it, by phase.
 
 `phase` is called deep inside a measurement, where no argument can carry the stopwatch, so the one that runs is kept in
-a context variable. The phases of a process that times are `preparing` (inputs, buffers, loading), `verifying`,
-`kernel`, one `peer:<name>` for each peer, and `cpu`. A process that times nothing spends all of it `untimed`.
+a context variable. The phases of a process that times are `preparing` (inputs, buffers, loading), `verifying` (also of
+timed launches), `kernel`, `energy`, one `peer:<name>` for each peer, `peers importing` (libraries), `peers forms` (the
+names of all forms), `peers state` (global state and memory before and after a peer), and `cpu`. A process that times
+nothing spends all of it `untimed`.
 """
 
 from collections.abc import Callable, Generator
@@ -11,6 +13,7 @@ from contextvars import ContextVar
 from time import perf_counter
 
 PREPARING, VERIFYING, KERNEL, CPU, UNTIMED = "preparing", "verifying", "kernel", "cpu", "untimed"
+ENERGY, IMPORTING, FORMS, STATE = "energy", "peers importing", "peers forms", "peers state"
 COMPILING, TIMED = "compiling", "timed"  # stages of a run, as `untimed` is
 _DIGITS = 4  # a tenth of a millisecond
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +13,7 @@ from prism_bench.backends.cuda.torch_forms import inner
 from prism_bench.backends.cuda.torch_trace import Operators, operators_of
 from prism_bench.case import Case
 from prism_bench.peer import AUTOTUNED_LABELS, COMPILED_FORMS, Form, Peer, form_name
+from prism_bench.peer_cache import kept_build
 
 _Kept = type(lru_cache(lambda: None))
 
@@ -43,11 +46,40 @@ def _forms(case: Case, name: str, peer: Peer) -> list[Form]:
         return []
     if case.label not in AUTOTUNED_LABELS:
         return ["compiled"]
-    operators = _operators(case, name)
-    return list(COMPILED_FORMS) if operators and operators.gains_by_autotuning else ["compiled"]
+    return list(COMPILED_FORMS) if _gains_by_autotuning(case, name) else ["compiled"]
 
 
-@lru_cache(maxsize=64)  # asked for again by each process that measures the case, and for each of its steps
+@lru_cache(maxsize=64)  # asked for again for each step of the case
+def _gains_by_autotuning(case: Case, name: str) -> bool:
+    """Return whether the peer has an operator that gains by autotuning, as an earlier process kept it for this code."""
+    torch, call = import_module("torch"), inner(case.spec.peer(name).call)
+    code = getattr(call, "__code__", None)
+    known = code and (code.co_filename, code.co_firstlineno, code.co_code.hex(), code.co_names)
+    key = (
+        "autotuned",
+        torch.__version__,
+        case.name,
+        name,
+        known,
+        _sources(Path(code.co_filename).parent) if code else "",
+    )
+
+    def look() -> bytes:
+        operators = _operators(case, name)
+        return b"yes" if operators and operators.gains_by_autotuning else b"no"
+
+    return (kept_build(key, look) if code else look()) == b"yes"
+
+
+@lru_cache(maxsize=256)
+def _sources(folder: Path) -> str:
+    """Return a digest of all that a spec in this folder and what it shares with others say."""
+    digest = sha256()
+    for file in sorted([*folder.glob("*.py"), *(folder.parent / "include").glob("*.py")]):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
 def _operators(case: Case, name: str) -> Operators | None:
     """Return the operators of a peer for tensors that are only shapes; None where they depend on values.
 

@@ -10,7 +10,7 @@ from prism_bench.analysis.findings import Finding
 from prism_bench.analysis.reading import Reading, read
 from prism_bench.analysis.rivals import UNSTABLE_MARK
 from prism_bench.analysis.summary import implementation
-from prism_bench.analysis.time_spent import time_spent
+from prism_bench.analysis.time_spent import time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.limits import is_bandwidth
 from prism_bench.report.cells import Cell, Column
@@ -93,11 +93,16 @@ def _conditions(record: RunRecord) -> list[Text]:
 
 
 def _time(record: RunRecord) -> list[Text]:
-    """Return where the time of the run went, by phases of 1 % or more; nothing where the record does not keep it."""
+    """Return where the time of the run went, by phases of 1 % or more, and how much of it is in measurement windows.
+
+    Nothing where the record does not keep it.
+    """
     known = time_spent(record)
     least = sum(known.values()) / 100
     spent = ", ".join(f"{phase} {duration_text(seconds)}" for phase, seconds in known.items() if seconds >= least)
-    return [Text(f"time of the run: {spent}", style="dim")] if spent else []
+    inside = " and ".join(map(duration_text, window_seconds(record)))
+    windows = f"; in measurement windows of kernels and of peers: {inside} of {duration_text(sum(known.values()))}"
+    return [Text(f"time of the run: {spent}{windows}", style="dim")] if spent else []
 
 
 class _Fitting:
