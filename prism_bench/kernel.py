@@ -44,6 +44,8 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
     `arithmetic` names the ceiling of the operations: `fp32`, `tensor` or `fp64`.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `chains` are the stages of fusion among the kernel and its variants, distinguished where they differ in precision.
+    `before` is for a form that is kept to compare with: the name of the kernel or `kernel:variant` that replaces it. It
+    enters no mean over kernels, and no count of those that are slower than a peer. Variants do not inherit it.
     `requires` is for a variant that only one compute capability can run, or a function of axes if some cases are so;
     on other devices those are skipped.
     `tune` is what may vary in the launch; functions may ask for its names as for axes, and a parameter or workload of
@@ -121,5 +123,7 @@ class KernelSpec(SpecPlace, SpecPerformance, SpecConfiguration, SpecChecks, Spec
         odd = sorted(set(changes) - known)
         if odd:
             raise SpecError(f"{self.name}: variant '{name}' changes {', '.join(odd)}, which no spec has")
-        dropped: dict[str, Any] = {"variants": {}, "aliases": (), "peers": {}, "looked_at": {}, "chains": ()}
+        dropped: dict[str, Any] = {
+            "variants": {}, "aliases": (), "peers": {}, "looked_at": {}, "chains": (), "before": None,
+        }  # fmt: skip
         return replace(self, **dropped | {"variant_of": self} | changes)

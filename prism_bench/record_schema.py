@@ -161,6 +161,7 @@ class CaseFile(Struct, frozen=True, gc=False):
     variant: Name | None = None
     ceiling: Name | None = None
     arithmetic: Name = "fp32"
+    before: Name | None = None
     reason: Text | None = None
     code: CodeFile = CodeFile()
     verification: list[VerificationFile] = []

@@ -23,6 +23,7 @@ A record is one JSON object (stored compressed, see `store/`):
                   anything is timed, and the processes that time; of a merged record the sum of its parts
     cases         list of cases, at least one:
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
+        before         name of the form that replaces this one, which is kept to compare with; absent elsewhere
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
         configuration  what of the launch may be tuned, as it was launched: {name: value}
         code           sass (hash of the machine code), registers, spill_bytes, shared_bytes, launches per call,
@@ -91,6 +92,7 @@ class CaseResult:
     variant: str | None = None
     ceiling: str | None = None
     arithmetic: str = "fp32"
+    before: str | None = None
     reason: str | None = None
     code: JsonTable = field(default_factory=dict[str, Any])
     verification: tuple[JsonTable, ...] = ()
@@ -183,7 +185,7 @@ def encode(record: RunRecord) -> JsonTable:
 
 def encode_case(case: CaseResult) -> JsonTable:
     """One case as plain JSON values."""
-    plain = {key: value for key, value in vars(case).items() if value or key not in ("peers", "spent")}
+    plain = {key: value for key, value in vars(case).items() if value or key not in ("before", "peers", "spent")}
     measurements = [encode_measurement(one) for one in case.measurements]
     verification = [{key: _finite(value) for key, value in entry.items()} for entry in case.verification]
     return {**plain, "verification": verification, "measurements": measurements}
@@ -254,6 +256,7 @@ def _case(file: CaseFile, tables: OpenCase) -> CaseResult:
         variant=file.variant,
         ceiling=file.ceiling,
         arithmetic=file.arithmetic,
+        before=file.before,
         reason=file.reason,
         code=tables.code,
         verification=tuple(tables.verification),

@@ -110,6 +110,7 @@ class SpecPlace:
     aliases: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     chains: tuple[Chain, ...] = ()
+    before: str | None = None
     name: str = ""
     family: str = ""
     source: Path | None = None

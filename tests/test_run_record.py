@@ -98,6 +98,14 @@ def test_a_record_with_odd_numbers_is_written_and_they_are_not_believed(odd, tmp
     assert found == store.read(store.save(found, tmp_path / "again.json.gz"))
 
 
+def test_the_form_that_replaces_another_survives_and_is_absent_elsewhere():
+    record = record_of(replace(case_result("a"), before="a:full"), case_result("b"))
+    plain = encode(record)
+    assert ["a:full", None] == [case.get("before") for case in plain["cases"]]
+    assert "before" not in plain["cases"][1]
+    assert ["a:full", None] == [case.before for case in decode(plain, "here").cases]
+
+
 def test_the_seconds_that_a_run_spent_survive_and_a_record_of_before_has_none():
     case = case_result("softmax", spent={"untimed": 0.25, "peer:torch": 1.5})
     record = record_of(case, spent={"compiling": 2.0, "timed": 30.0})

@@ -75,6 +75,7 @@ def _kernel(spec: KernelSpec) -> str:
         ("no peers, though looked at", "; ".join(f"{code(name)} {why}" for name, why in spec.looked_at.items())),
         ("verified, not timed", f"{len(spec.edges)} edges, {len(spec.golden)} golden data"),
         ("budgets", "; ".join(_budget(budget) for budget in spec.budgets)),
+        ("kept to compare with", code(spec.before) if spec.before else ""),
         ("fused from", ", ".join(map(code, spec.replaces))),
         ("chains", "; ".join(_chain(chain) for chain in spec.chains)),
     ]

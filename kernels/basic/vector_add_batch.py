@@ -5,7 +5,6 @@ from typing import Any
 
 from prism_bench import Budget, Chain, In, KernelSpec, Launch, Out, Rule, Scalar, Size, Variant, Workload, Zero, exact
 from prism_bench.array_types import AnyArray
-from prism_bench.peer import Peer
 
 # A call of 1000 elements moves 12 kB, far less than a launch costs, so launches limit it: `full` has one for all calls.
 MOST = 100
@@ -41,7 +40,7 @@ spec = KernelSpec(
     launch=separate,
     reference=lambda a, b: a + b,
     tolerance=exact(),
-    peers={"torch": Peer(torch_add, work="one launch for all calls, as `full` has")},
+    before="vector_add_batch:full",
     flops=lambda batch, n: batch * n,
     workloads={
         "S0": Workload(batch=100, n=1000),
@@ -53,6 +52,7 @@ spec = KernelSpec(
         "full": Variant(
             "all calls in one launch",
             launch=at_once,
+            peers={"torch": torch_add},
             budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
         ),
     },

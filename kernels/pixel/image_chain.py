@@ -74,6 +74,7 @@ spec = KernelSpec(
     tolerance=TOLERANCE,
     looked_at={"cucim": "has the entropy of windows; the convolution and the vote would be CuPy's"},
     flops=flops,
+    before="image_chain:full",
     traffic_factor=12,  # every code enters and leaves the windows of its row
     workloads=WORKLOADS,
     edges=EDGES,

@@ -40,6 +40,7 @@ spec = KernelSpec(
     tolerance=normwise(1e-3),
     traffic_factor=6.0,  # tiles of 64 read each operand of S0 eight times; the L2 cache has it
     peers=PEERS,
+    before="tensor_core_matmul",
     flops=flops,
     arithmetic="tensor",
     workloads=WORKLOADS,

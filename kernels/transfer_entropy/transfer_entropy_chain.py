@@ -31,6 +31,7 @@ from ..include.te_points import (
 from ..include.xla_peers import by_xla
 
 POINTS = ("x_past", "y_past", "y_future")
+MOST_POINTS = 65_536  # four float32 matrices of 17 GB
 FUSED_SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=131_072, dx=3, dy=3)}
 
 
@@ -74,8 +75,15 @@ def reference(
     return terms_within(x_past, y_past, y_future, radii(x_past, y_past, y_future, k, xp), k, xp, special).mean()
 
 
+def require_room(n: int) -> None:
+    """Raise a ValueError where matrices of all distances do not fit into memory."""
+    if n > MOST_POINTS:
+        raise ValueError(f"matrices of all distances of more than {MOST_POINTS} points do not fit into memory")
+
+
 def torch_chain(torch: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, k: int) -> Any:
     """The same with PyTorch's calls, by matrices of distances in all four spaces."""
+    require_room(len(y_future))
     x, z = most_apart(torch, x_past), most_apart(torch, y_past)
     future, xz = most_apart(torch, y_future[:, None]), torch.maximum(x, z)
     y, everything = torch.maximum(future, z), torch.maximum(future, xz)
@@ -88,6 +96,7 @@ def torch_chain(torch: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future:
 
 def jax_chain(jax: ModuleType, x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, k: int) -> Any:
     """The same for XLA to fuse."""
+    require_room(len(y_future))
     numpy = jax.numpy
 
     def apart(points: Any) -> Any:
@@ -129,6 +138,8 @@ def arguments(*between: Any) -> tuple[Any, ...]:
 counts = tuple(Scratch(name, "n", "int32") for name in ("n_y", "n_xz", "n_z"))
 matrix = (Scratch("distances", "n n"), Scratch("eps", "n"), *counts, Scratch("local", "n"))
 
+PEERS = {"torch": torch_chain, "jax": Peer(by_xla(jax_chain), prepares=True)}
+
 spec = KernelSpec(
     entry="te_compute",
     arguments=arguments(*matrix),
@@ -138,10 +149,7 @@ spec = KernelSpec(
     launch=baseline,
     reference=reference,
     tolerance=absolute(1e-5),
-    peers={
-        "torch": torch_chain,
-        "jax": Peer(by_xla(jax_chain), prepares=True),
-    },
+    before="transfer_entropy_chain:full",
     flops=lambda n, dx, dy: n * n * (4 * (1 + dx + dy) + 9),
     traffic_factor=None,
     workloads={"S0": Workload(n=200), "S1": Workload(n=16_384)},
@@ -151,8 +159,8 @@ spec = KernelSpec(
     ),
     variants={
         "partial": Variant("radii in one launch, all else in another", launch=partial, workloads=FUSED_SIZES,
-                           arguments=arguments(Scratch("eps", "n"))),
-        "full": Variant("one launch", launch=full, workloads=FUSED_SIZES, arguments=arguments()),
+                           arguments=arguments(Scratch("eps", "n")), before="transfer_entropy_chain:full"),
+        "full": Variant("one launch", launch=full, workloads=FUSED_SIZES, arguments=arguments(), peers=PEERS),
     },
     chains=(
         Chain("transfer_entropy", {"baseline": None, "partial": "partial", "full": "full", "persistent": "full"},

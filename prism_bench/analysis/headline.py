@@ -55,10 +55,10 @@ class HeadlineRow(TypedDict):
 def headline_rows(cases: Iterable[CaseResult]) -> list[HeadlineRow]:
     """Return the rows of every group of labels: one for each class of peers that was timed, then the best of all.
 
-    Kernels that measure the machine are left out, and a group without a peer has no rows. A poor peer does not count
-    in a case where another peer, which is not poor, is faster.
+    Kernels that measure the machine and forms that are kept to compare with are left out, and a group without a peer
+    has no rows. A poor peer does not count in a case where another peer, which is not poor, is faster.
     """
-    raced = [(case, found) for case in cases if not case.ceiling and (found := _races(case))]
+    raced = [(case, found) for case in cases if not (case.ceiling or case.before) and (found := _races(case))]
     return [row for labels in GROUPS for row in _group(labels, [one for case, one in raced if case.label in labels])]
 
 

@@ -62,8 +62,12 @@ class Reading:
 
     @property
     def busy_shares(self) -> list[float]:
-        """How much of its limit each case reaches that memory or arithmetic binds, and not the launch."""
-        rows = [row for row in self._rows if row["ceiling"] is None and row["bound"] in ("memory", "compute")]
+        """How much of its limit each case reaches that memory or arithmetic binds, and not the launch.
+
+        Without kernels that measure the machine and forms that are kept to compare with.
+        """
+        own = [row for row in self._rows if row["ceiling"] is None and row["before"] is None]
+        rows = [row for row in own if row["bound"] in ("memory", "compute")]
         return [share for row in rows if (share := number(row["bound_share"])) is not None]
 
 

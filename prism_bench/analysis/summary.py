@@ -15,7 +15,7 @@ from prism_bench.run_record import CaseResult, RunRecord
 
 SummaryRow = dict[str, Any]  # by column of COLUMNS: text, a number, or None
 
-_FACTS = ("kernel", "variant", "family", "label", "bytes", "flops", "ceiling", "status", "reason")
+_FACTS = ("kernel", "variant", "family", "label", "bytes", "flops", "ceiling", "before", "status", "reason")
 IDENTITY = ("case", "implementation", "workload", *_FACTS)
 CODE = ("registers", "spill_bytes", "shared_bytes", "launches")
 DERIVED = (

@@ -11,6 +11,7 @@ from prism_bench.run_record import CaseResult
 from prism_bench.units import energy_text, rate_text, ratio_text, share_text, time_text
 
 GAP = "-"
+BEFORE = "a form of before, kept to compare with the one that replaces it: no mean and no count has it"
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,12 @@ def _limit(row: Mapping[str, Any], case: CaseResult) -> Cell:
 def _peer(row: Mapping[str, Any], case: CaseResult) -> Cell:
     ratio = number(row["peer_ratio"])
     if ratio is None:
-        return Cell(reason=_peer_reason(case))
+        return Cell("before", reason=BEFORE) if case.before else Cell(reason=_peer_reason(case))
     best = rivals.peers(case)[0]
-    tone = "good" if ratio >= 1 else "warn" if ratio < 0.8 else ""
+    tone = "" if case.before else "good" if ratio >= 1 else "warn" if ratio < 0.8 else ""
     small = ", ".join(filter(None, [best.name, best.unstable_text, "poor way" if best.poor else None]))
-    return Cell(times_text(ratio), ratio, small, tone=tone, mark=UNSTABLE_MARK if best.unstable else "")
+    mark, reason = UNSTABLE_MARK if best.unstable else "", BEFORE if case.before else None
+    return Cell(times_text(ratio), ratio, small, tone=tone, mark=mark, reason=reason)
 
 
 def _peer_reason(case: CaseResult) -> str | None:

@@ -174,6 +174,7 @@ def result_of(
         variant=case.variant,
         ceiling=case.spec.ceiling,
         arithmetic=case.spec.arithmetic,
+        before=case.spec.before,
         reason=reason,
         code=code or {},
         verification=tuple(entries),

@@ -122,6 +122,17 @@ def test_nothing_is_made_up():
     assert headline_rows(cases) == headline_rows(record_of().cases) == []
 
 
+def test_a_form_of_before_is_in_no_mean_and_no_count():
+    facts = {"torch": EAGER}
+    cases = [raced("slow", facts=facts, torch=0.1e-3), raced("quick", facts=facts, torch=4e-3)]
+    assert (2, 1) == tuple(row(headline_rows(cases), BEST, "S1")[name] for name in ("cases", "below"))
+    cases[0] = replace(cases[0], before="slow:full")
+    eager = row(headline_rows(cases), "eager chain", "S1")
+    assert (1, 0, pytest.approx(4)) == (eager["cases"], eager["below"], eager["mean"])
+    assert "quick" == eager["worst"]["implementation"]
+    assert [] == headline_rows(cases[:1])
+
+
 @given(st.lists(st.tuples(st.sampled_from(["S1", "S2"]), st.floats(1e-7, 1e3)), min_size=1, max_size=9), st.randoms())
 def test_a_mean_lies_between_its_ratios_whatever_the_order_of_the_cases(planted, rng):
     cases = [raced(f"k{n}", label, 1e-3, {"torch": EAGER}, torch=time) for n, (label, time) in enumerate(planted)]

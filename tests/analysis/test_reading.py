@@ -1,5 +1,7 @@
 """What is told apart when a record is read."""
 
+from dataclasses import replace
+
 from prism_bench.analysis.reading import middle, read
 from tests.report.synthetic import case_result, gpu_record, record_of
 
@@ -28,6 +30,13 @@ def test_shares_leave_out_launches_and_the_machine():
     assert bound == {"memory", "compute", "launch"}
     assert 0 < len(reading.busy_shares) < len(reading.cases)
     assert reading.trusted == 42
+
+
+def test_shares_leave_out_forms_of_before():
+    record = gpu_record()
+    kept = replace(record, cases=tuple(replace(case, before="another") for case in record.cases))
+    assert read(record).busy_shares
+    assert [] == read(kept).busy_shares
 
 
 def test_the_middle_of_nothing_is_none():

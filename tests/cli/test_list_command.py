@@ -38,3 +38,10 @@ def test_a_problem_is_said_beside_the_rest_and_ends_with_1(shell, toys, tmp_path
 def test_the_built_in_catalogue_is_listed_from_any_folder(shell):
     found = shell("list", "--json", "--filter", "vector_add")
     assert {"vector_add"} == {case["kernel"] for case in found.json}
+
+
+def test_forms_of_before_name_what_replaces_them(shell):
+    chosen = ("list", "--filter", "vector_add_batch", "--label", "S1")
+    before = {(case["kernel"], case["variant"]): case["before"] for case in shell(*chosen, "--json").json}
+    assert {("vector_add_batch", None): "vector_add_batch:full", ("vector_add_batch", "full"): None} == before
+    assert "(before" in shell(*chosen).out

@@ -7,7 +7,7 @@ from prism_bench.analysis.reading import read
 from prism_bench.budget import Budget
 from prism_bench.evidence import Energy
 from prism_bench.measurement import Measurement
-from prism_bench.report.cells import times_text
+from prism_bench.report.cells import BEFORE, times_text
 from prism_bench.report.terminal.case_table import case_table
 from tests.report.synthetic import case_result, cpu_record, gpu_record, measurement, record_of
 
@@ -44,6 +44,17 @@ def test_the_worst_verdict_stands_for_the_case():
 
 def test_ratios_line_up_around_one():
     assert [times_text(ratio) for ratio in (0.9, 1.254, 31.84, 2519.4)] == ["0.90x", "1.25x", "31.8x", "2,519x"]
+
+
+def test_a_form_of_before_says_so_next_to_its_ratio():
+    times = (measurement("cold_time", 2e-3), replace(measurement("cold_time", 1e-3), subject="peer:torch"))
+    cases = [replace(case_result(name, measurements=times), before="a:full") for name in ("a", "b")]
+    cases[1] = replace(cases[1], measurements=times[:1])
+    table = case_table(read(record_of(*cases)))
+    assert [("0.50x", ""), ("before", "")] == [
+        (row.cells["peer_ratio"].text, row.cells["peer_ratio"].tone) for row in table.rows
+    ]
+    assert (BEFORE,) == table.notes
 
 
 def test_energy_has_its_uncertainty_or_its_reason():

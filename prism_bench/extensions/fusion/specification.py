@@ -216,6 +216,7 @@ class FusedSpec:
             "every stage in a separate launch",
             arguments=(*self._arrays(self.plan, FLOAT), *workspace, *scalars, *form.sizes),
             launch=form.launch(FLOAT, self.includes), derived=form.derived(FLOAT, self.includes), golden=(), budgets=(),
+            before=self.fused.name,
         )  # fmt: skip
 
     def _on_tensor_cores(self, stage: Product, precision: str) -> dict[str, Variant]:

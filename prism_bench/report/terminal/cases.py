@@ -28,6 +28,7 @@ def cases_json(cases: Sequence[Case]) -> list[dict[str, object]]:
             "aliases": list(case.spec.aliases),
             "peers": list(case.spec.peers),
             "looked_at": dict(case.spec.looked_at),
+            "before": case.spec.before,
             "edges": len(case.spec.edges) + len(case.spec.golden),
             "source": str(case.spec.source),
         }
@@ -43,7 +44,8 @@ def cases_table(cases: Sequence[Case]) -> Table:
     for name in ("bytes", "operations", "peers"):
         table.add_column(name, justify="right" if name != "peers" else "left")
     for case in sorted(cases, key=lambda case: (case.spec.family, case.kernel, case.label)):
-        table.add_row(case.spec.family, case.kernel, case.label, str(case.workload), bytes_text(case.sizes.bytes_moved),
+        kernel = f"{case.kernel} (before {case.spec.before})" if case.spec.before else case.kernel
+        table.add_row(case.spec.family, kernel, case.label, str(case.workload), bytes_text(case.sizes.bytes_moved),
                       rate_text(case.sizes.flops, ""), " ".join(case.spec.peers))  # fmt: skip
     return table
 

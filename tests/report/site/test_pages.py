@@ -81,6 +81,7 @@ def test_the_catalogue_names_what_nobody_measured(tmp_path):
     assert "unmeasured" == next(row["state"] for row in rows if row["kernel"] == "digamma")
     assert "No record of this machine has timed it" in read(site, "kernels/digamma").text
     assert "__global__" in read(site, "kernels/digamma").text
+    assert "kept to compare with vector_add_batch:full" in read(site, "kernels/vector_add_batch").text
     looked_at = CATALOGUE.kernels["conv2d"].looked_at
     assert looked_at and all(reason in read(site, "kernels/conv2d").text for reason in looked_at.values())
 
@@ -182,7 +183,8 @@ def test_a_gap_points_at_its_reason(tmp_path):
 
 def test_budgets_of_the_catalogue_are_judged(tmp_path):
     spec = SimpleNamespace(
-        looked_at={}, budgets=(Budget("cold_time", at_most=1e-9),), variants={}, family="basic", source=None, chains=()
+        looked_at={}, budgets=(Budget("cold_time", at_most=1e-9),), variants={}, family="basic", source=None, chains=(),
+        before=None,
     )
     catalogue = SimpleNamespace(kernels={"k": spec}, folder=tmp_path, cases=list)
     site = site_of(tmp_path, record_of(case_result("k", times={"cold_time": 1e-5})), catalogue=catalogue)

@@ -60,6 +60,7 @@ def _page(
         "resources": compiled,
     }
     shown = {"cases": told, "table": table_of([one.line for one in told]), "counts": counts, "spec": spec,
+             "before": _replaced(spec),
              "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
              "sources": _sources(spec), "steps": context.steps, "edges": _edges(context, kernel),
              "how": how_text, "checks": {one.case.name: checks_of(one.case) for one in told},
@@ -75,6 +76,12 @@ def _meaning(spec: KernelSpec | None) -> str | None:
     text = spec_file(spec.source).read_text("utf-8").lstrip()
     quoted = text.split('"""')
     return inspect.cleandoc(quoted[1]).split("\n\n")[0].replace("\n", " ") if text.startswith('"""') else None
+
+
+def _replaced(spec: KernelSpec | None) -> dict[str | None, str]:
+    """Return by variant, None for the kernel itself, the form that replaces one that is kept to compare with."""
+    forms = {None: spec, **{name: spec.with_variant(name) for name in spec.variants}} if spec else {}
+    return {name: form.before for name, form in forms.items() if form.before}
 
 
 def _sources(spec: KernelSpec | None) -> list[tuple[str, str]]:
