@@ -38,7 +38,7 @@ def shared_bytes(tile: str, k_rows: int, k_cols: int, stride: int, dilation: int
 
 
 def launch_of(name: str) -> Callable[..., Any]:
-    """As many blocks as there are multiprocessors, with the larger tile where its windows fit."""
+    """As many blocks as there are multiprocessors, with the larger tile where there are small ones for more."""
 
     def launch(
         batch: int,
@@ -53,14 +53,18 @@ def launch_of(name: str) -> Callable[..., Any]:
         pixel_tile: str,
         device: Device,
     ) -> Launch:
+        def tiles(name: str) -> int:
+            tall, wide = PIXELS[name]
+            outputs = groups * -(-(channels_out // groups) // CHANNELS)
+            return batch * -(-out_rows // tall) * -(-out_cols // wide) * outputs
+
         tile, window = pixel_tile, (k_rows, k_cols, stride, dilation)
         if tile == "auto":
-            roomy = max(device.max_shared_bytes, 99 << 10)
-            large = shared_bytes("ManyPixels", *window) <= roomy and out_rows * out_cols > 16 * 32
-            tile = "ManyPixels" if large else "FewPixels"
-        tall, wide = PIXELS[tile]
-        tiles = batch * -(-out_rows // tall) * -(-out_cols // wide) * groups * -(-(channels_out // groups) // CHANNELS)
-        return Launch(min(tiles, device.sm_count), 256, shared=shared_bytes(tile, *window), entry=f"{name}<{tile}>")
+            fits = shared_bytes("ManyPixels", *window) <= max(device.max_shared_bytes, 99 << 10)
+            busy = tiles("FewPixels") > device.sm_count
+            tile = "ManyPixels" if fits and busy else "FewPixels"
+        grid = min(tiles(tile), device.sm_count)
+        return Launch(grid, 256, shared=shared_bytes(tile, *window), entry=f"{name}<{tile}>")
 
     return launch
 

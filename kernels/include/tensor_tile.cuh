@@ -63,6 +63,10 @@ template <class E, int STAGES>  // pairs need registers to be split in: twice as
 using Square = TensorTile<E, 128, 128, 8, STAGES, 2, is_pair<E>() ? 4 : 2, STAGES < 4 && !is_pair<E>() ? 2 : 1>;
 template <class E, int STAGES>
 using Compact = TensorTile<E, 64, 64, 4, STAGES, 2, 2, 4>;
+template <class E, int STAGES>  // small products: blocks for all multiprocessors, and most of the depth on its way at once
+using Deep = TensorTile<E, 64, 32, 8, STAGES, 2, 2, 1>;
+template <class E, int STAGES>
+using Tiny = TensorTile<E, 32, 32, 8, STAGES, 2, 2, 1>;
 
 /// One operand: LINES rows of A or columns of B. ALONG says that each line's depth is contiguous in memory; the tile in
 /// shared memory has the same order. WIDTH elements are copied at once: a 16-byte vector, or single ones.

@@ -14,10 +14,12 @@ TILES = {
     "Wide": (128, 256, 128, 256, 3, 1.0),
     "Square": (128, 128, 128, 128, 3, 0.9),
     "Compact": (64, 64, 64, 128, 3, 0.5),
+    "Deep": (64, 32, 128, 128, 8, 0.45),
+    "Tiny": (32, 32, 128, 128, 8, 0.4),
 }
 TENSOR_RULE = Rule(f"tile is auto or one of {', '.join(TILES)}", lambda tile: tile == "auto" or tile in TILES)
 BY_WARPGROUPS = {"Warpgroups": ("Half", "Bfloat"), "Turned": ("Tf32",)}  # and what their operands may be
-WARP_WIDE = ("Wide", "Square", "Compact")
+WARP_WIDE = ("Wide", "Square", "Compact", "Deep", "Tiny")
 WARPGROUPS = Requirement("wgmma", 90)
 PAIR = "Tf32Pair"
 SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4, PAIR: 4, "Float8": 1}
