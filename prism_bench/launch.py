@@ -29,6 +29,8 @@ class Launch:
     """One launch. `entry` and `arguments` (names) default to the spec's; a zero in `grid` means nothing to launch.
 
     `maps` are the arguments that are passed as tensor maps, which only a device can copy by.
+    With `overlaps` it may begin while the launch before it ends, where the device can: its kernel waits for that one
+    by `await_last_launch()` of launch_overlap.cuh before it touches memory that the other one uses.
     """
 
     grid: int | tuple[int, ...]
@@ -38,6 +40,7 @@ class Launch:
     arguments: tuple[str, ...] | None = None
     cooperative: bool = False
     maps: tuple[TensorMap, ...] = ()
+    overlaps: bool = False
 
     def __post_init__(self) -> None:
         _require_extent("grid", self.grid, least=0)

@@ -1,3 +1,4 @@
+#include "launch_overlap.cuh"
 #include "row_items.cuh"
 #include "softmax.cuh"
 #include "vector_load.cuh"
@@ -32,6 +33,7 @@ __device__ unsigned int arrived;
 // Any length, first step: maximum and sum of the whole vector in state[2], by the last block to finish.
 extern "C" __global__ void __launch_bounds__(512) find_max_sum(const float* x, float* by_block, float* state,
                                                                float temperature, long long n) {
+    let_next_begin();
     const float scale = 1.0f / temperature;
     const MergeMaxSum merge = {scale};
     MaxSum part[4] = {no_element(), no_element(), no_element(), no_element()};
@@ -50,6 +52,7 @@ extern "C" __global__ void __launch_bounds__(512) find_max_sum(const float* x, f
 // Second step, four elements a thread and the last block first, because the end of x is still in the L2 cache.
 extern "C" __global__ void __launch_bounds__(256) write_weights(const float* x, const float* state, float* y,
                                                                 float temperature, long long n) {
+    await_last_launch();
     const float scale = 1.0f / temperature;
     const float max = state[0], factor = 1.0f / state[1];
     const auto share = [&](float value) { return factor * weight(value, max, scale); };

@@ -52,7 +52,7 @@ def two_steps(n: int, device: Device) -> tuple[Launch, ...]:
     write = ("x", "state", "y", "temperature", "n")
     return (
         Launch(blocks, 512, entry="find_max_sum", arguments=find),
-        Launch(-(-n // 1024), 256, entry="write_weights", arguments=write),
+        Launch(-(-n // 1024), 256, entry="write_weights", arguments=write, overlaps=True),
     )
 
 

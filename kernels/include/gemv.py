@@ -34,12 +34,12 @@ def launches(
     """The launches of alpha op(A) x + beta y for A [rows, cols]; `arguments` are the names to pass to each."""
     number, width = NUMBERS[dtype], width_of(cols, dtype)
 
-    def launch(grid: int, entry: str) -> Launch:
-        return Launch(grid, 256, entry=entry, arguments=arguments)
+    def launch(grid: int, entry: str, overlaps: bool = False) -> Launch:
+        return Launch(grid, 256, entry=entry, arguments=arguments, overlaps=overlaps)
 
     if transpose:
         main = launch(-(-cols // (32 * width)) * splits, f"gemv_transposed<{number}, {width}>")
-        return (main,) if splits == 1 else (main, launch(-(-cols // 256), f"gemv_combine<{number}>"))
+        return (main,) if splits == 1 else (main, launch(-(-cols // 256), f"gemv_combine<{number}>", True))
     if cols <= SHORT:
         return (launch(-(-rows // 8), f"gemv_short<{number}, {width}>"),)
     return (launch(-(-rows // ROWS), f"gemv<{number}, {ROWS}, {width}>"),)

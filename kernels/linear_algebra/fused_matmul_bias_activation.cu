@@ -1,4 +1,5 @@
 #include "gemm.cuh"
+#include "launch_overlap.cuh"
 #include "tensor_product.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
@@ -7,6 +8,7 @@ extern __shared__ __align__(128) unsigned char stages[];
 template <class T, int WIDTH, class F>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 fused_matmul_bias_activation(const float* x, const float* w, const float* bias, float* y, int batch, int outputs, int inputs) {
+    let_next_begin();
     multiply_matrices<T, WIDTH, false>(x, w, bias, y, batch, outputs, inputs, F{});
 }
 
@@ -15,5 +17,6 @@ template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 fused_matmul_bias_activation_tensor(const typename T::Element::Memory* x, const typename T::Element::Memory* w, const float* bias,
                          float* y, int batch, int outputs, int inputs) {
+    let_next_begin();
     multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>(x, w, bias, y, batch, outputs, inputs, stages, F{});
 }

@@ -1,3 +1,5 @@
+#include "launch_overlap.cuh"
+
 #include "../basic/matmul.cu"
 #include "../basic/relu.cu"
 #include "../basic/sigmoid.cu"
@@ -45,6 +47,7 @@ __global__ void __launch_bounds__(512)
                     float* steps, float* total, double* by_row, unsigned int* arrived, float alpha, float beta,
                     float weight_of_row, int rows, int cols) {
     const RowSteps to = {label, direction, before, gradient, steps, alpha, beta, weight_of_row, rows, cols};
+    await_last_launch();
     const long long begin = static_cast<long long>(blockIdx.x) * cols;
     const int right = label[blockIdx.x];
     float item[ITEMS];

@@ -53,7 +53,6 @@ from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, requir
 # Separate launches move six times the bytes of the fused form, which matters in half precision. The best of PyTorch's
 # forms varies from run to run: torch.compile chooses anew in each.
 IN_REGISTERS = 16_384  # columns of a row that a block holds
-SHORT_ROWS = 1024  # columns that the last block of a row of tiles takes on
 ROW_TILE = (16, 256, 256)  # rows, columns and bytes of depth of a tile of whole rows, 256 threads
 SMALLEST_TILE = min(rows for rows, *_ in TILES.values())
 ONE_BLOCK_ROWS = Rule(f"cols <= {IN_REGISTERS}, a row that a block holds", lambda cols: cols <= IN_REGISTERS)
@@ -146,7 +145,7 @@ def by_rows(product: Callable[..., Any]) -> Callable[..., Any]:
         entry = f"fused_row_steps<{items}, {1 if cols % 4 else 4}>"
         return (
             product(rows, cols, inputs, activation, tile, device),
-            Launch(rows, block, entry=entry, arguments=passed),
+            Launch(rows, block, entry=entry, arguments=passed, overlaps=True),
         )
 
     return launch
@@ -155,12 +154,11 @@ def by_rows(product: Callable[..., Any]) -> Callable[..., Any]:
 def full(
     rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device
 ) -> Launch | tuple[Launch | Zero, ...]:
-    """One launch for short rows, two for rows that keep a block busy.
+    """Two launches, or one for rows that no block holds.
 
-    Under a profiler the kernels of one launch took longer than those of two or of eight: few blocks finish the last
-    rows of tiles while all others have ended.
+    In one launch few blocks finish the last rows of tiles while all others have ended, at small sizes too.
     """
-    if SHORT_ROWS < cols <= IN_REGISTERS:
+    if cols <= IN_REGISTERS:
         return by_rows(layer)(rows, cols, inputs, activation, tile, device)
     return at_once(rows, cols, activation, tile, device)
 
@@ -269,7 +267,7 @@ spec = KernelSpec(
         "at_once": Variant(
             "one launch: the last block of a row of tiles takes its rows on", launch=at_once, bytes_moved=None,
         ),
-        "full": Variant("one launch for short rows, two for long ones", launch=full, bytes_moved=None, peers=PEERS),
+        "full": Variant("two launches, one for rows that no block holds", launch=full, bytes_moved=None, peers=PEERS),
         "half": Variant(
             "half-precision operands on the tensor cores, a launch for every step", launch=half_baseline,
             rules=(*RULES, TENSOR_RULE), bytes_moved=bytes_moved(2), before="linear_algebra_chain:half_full", **HALF,

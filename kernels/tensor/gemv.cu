@@ -1,5 +1,6 @@
 #pragma once
 
+#include "launch_overlap.cuh"
 #include "row_dots.cuh"
 
 /// alpha sum + beta y; y is not read where beta is 0.
@@ -41,6 +42,7 @@ template <class T, int WIDTH>
 __global__ void __launch_bounds__(256)
     gemv_transposed(const T* a, const T* x, T* y, T* parts, T alpha, T beta, int rows, int cols, int splits) {
     constexpr int COLS = 32 * WIDTH, WARPS = 8;
+    let_next_begin();
     __shared__ T by_warp[WARPS][COLS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int split = blockIdx.x % splits, block = blockIdx.x / splits * COLS, col = block + lane * WIDTH;
@@ -72,6 +74,7 @@ template <class T>
 __global__ void __launch_bounds__(256)
     gemv_combine(const T* a, const T* x, T* y, T* parts, T alpha, T beta, int rows, int cols, int splits) {
     const int col = static_cast<int>(grid_thread());
+    await_last_launch();
     if (col >= cols) return;
     T total = 0;
 #pragma unroll 8

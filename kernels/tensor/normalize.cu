@@ -1,3 +1,4 @@
+#include "launch_overlap.cuh"
 #include "row_items.cuh"
 #include "row_sums.cuh"
 
@@ -60,6 +61,7 @@ __global__ void __launch_bounds__(256, WIDTH == 4 ? 4 : 2) normalize_in_place(fl
 template <bool L2>
 __global__ void __launch_bounds__(512) find_factors(const float* x, double* by_block, unsigned int* arrived,
                                                     float* factors, int cols, int keep) {
+    let_next_begin();
     double part[4] = {};
     visit_row<4>(cols, [&](const float* v, int slot) { part[slot] = Norm<L2>::add(part[slot], v[0]); },
                  x + static_cast<long long>(blockIdx.x) * cols);
@@ -77,6 +79,7 @@ __global__ void __launch_bounds__(256) apply_factors(const float* x, const float
     const unsigned int block = gridDim.x - 1 - blockIdx.x;
     const long long row = block / parts, begin = row * cols;
     const long long at = WIDTH * (static_cast<long long>(block % parts) * 256 + threadIdx.x);
+    await_last_launch();
     const Factors divide = {factors[2 * row], factors[2 * row + 1]};
     if (WIDTH == 4 && at + 4 <= cols) store4(y + begin + at, map4(load4(x + begin + at), divide));
     else for (long long i = at; i < at + WIDTH && i < cols; ++i) y[begin + i] = divide(x[begin + i]);

@@ -59,8 +59,9 @@ def launch(
     find = ("x", "by_block", "arrived", "factors", "cols", "keep")
     return (
         Launch((rows, shares), 512, entry=f"find_factors<{l2}>", arguments=find),
-        Launch(rows * parts, 256, entry=f"apply_factors<{width}>", arguments=("x", "factors", "y", "cols", "parts")),
-    )
+        Launch(rows * parts, 256, entry=f"apply_factors<{width}>", arguments=("x", "factors", "y", "cols", "parts"),
+               overlaps=True),
+    )  # fmt: skip
 
 
 def reference(x: AnyArray, norm: str, zero: str, xp: ArrayModule) -> AnyArray:

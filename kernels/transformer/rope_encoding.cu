@@ -1,9 +1,11 @@
 #include "columns.cuh"
+#include "launch_overlap.cuh"
 
 // table[position, i] = cos and sin of (offset + position) base^(-2 i / dim). In double precision: a float angle would be
 // off by position 2^-24 radians.
 extern "C" __global__ void rope_table(float* table, double base, long long offset, int length, int dim) {
     const int half = dim / 2, i = blockIdx.y * blockDim.x + threadIdx.x, position = blockIdx.x;
+    let_next_begin();
     if (i >= half) return;
     double sine, cosine;
     sincos(static_cast<double>(offset + position) * exp2(-2.0 * i / dim * log2(base)), &sine, &cosine);
@@ -59,6 +61,7 @@ template <bool HALVES, int WIDTH>
 __device__ void turn_tokens(const float* x, float* y, const float* table, int length, int heads, int dim, int groups,
                             int parts) {
     const int group = blockIdx.x % parts * blockDim.x + threadIdx.x;
+    await_last_launch();
     if (group >= groups) return;
     const long long token = blockIdx.x / parts, row = token * heads * dim;
     const float* const turns = table + token % length * dim;

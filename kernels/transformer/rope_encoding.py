@@ -56,7 +56,7 @@ def launch_of(form: str, arguments: tuple[str, ...]) -> Callable[..., Any]:
         flags = f"true, {per_thread // 2}" if layout == "halves" else f"false, {per_thread}"
         sizes = ("table", "length", "heads", "dim", "groups", "parts")
         turn = {"entry": f"{form}<{flags}>", "arguments": (*arguments, *sizes)}
-        return (table, Launch(batch * length * parts, row_block(groups), **turn))
+        return (table, Launch(batch * length * parts, row_block(groups), overlaps=True, **turn))
 
     return launch
 

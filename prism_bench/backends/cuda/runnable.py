@@ -12,6 +12,7 @@ from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.graph import captured
 from prism_bench.backends.cuda.guard import CudaGuard
 from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.overlap import FIRST_CAPABILITY, LaunchExtents, overlapping_call
 from prism_bench.backends.cuda.tensor_map import tensor_map
 from prism_bench.backends.cuda.timers import ColdTimer, EndToEndTimer, FirstCallTimer, HotTimer
 from prism_bench.case import Case
@@ -172,6 +173,11 @@ class CudaRunnable(Runnable):
         names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
         maps = {one.name: tensor_map(one, self._buffers[one.name]) for one in step.maps}
         values = tuple(maps[name] if name in maps else self._value(name) for name in names)
+        if step.overlaps and self._device.compute_capability >= FIRST_CAPABILITY:
+            stream = self._cupy.cuda.get_current_stream
+            return overlapping_call(
+                kernel.kernel.ptr, LaunchExtents(grid, block, step.shared), values, lambda: stream().ptr
+            )
         return lambda: kernel(grid, block, values, shared_mem=step.shared)
 
     def _kernel(self, step: Launch, compiled: Compiled) -> Any:
@@ -213,7 +219,8 @@ def _step_text(step: Launch | Zero) -> str:
     if isinstance(step, Zero):
         return f"zero {step.name}"
     extents = "x".join(str(extent) for extent in _triple(step.grid)), "x".join(str(one) for one in _triple(step.block))
-    return f"{step.entry or ''} {extents[0]} of {extents[1]}, {step.shared} B".strip()
+    overlap = ", overlaps" if step.overlaps else ""
+    return f"{step.entry or ''} {extents[0]} of {extents[1]}, {step.shared} B{overlap}".strip()
 
 
 def _triple(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
