@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean
 
 from prism_bench.files import cache_folder
+from prism_bench.run_record import CaseResult
 from prism_bench.strict_json import json_text
 
 RING = 10_000
@@ -202,3 +203,12 @@ def _is_sound(found: Execution) -> bool:
     times = (found.at, 0.0 if found.seconds is None else found.seconds)
     numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (*times, found.memory))
     return numbers and all(0 <= one < _LARGEST_NUMBER for one in (*times, found.memory))
+
+
+def executions_of(result: CaseResult) -> list[Execution]:
+    """Return every launch of the kernel that has a sample, and a failed one where the case went wrong."""
+    if result.status not in ("ok", "skipped"):
+        return [Execution(result.name, time.time(), None, result.bytes)]
+    metrics = ("cold_time", "hot_time")
+    timed = [one for one in result.measurements if one.metric in metrics and one.subject == "kernel"]
+    return [Execution(result.name, time.time(), seconds, result.bytes) for one in timed for seconds in one.samples]

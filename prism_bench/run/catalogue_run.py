@@ -12,7 +12,7 @@ from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.measure import shuffled
 from prism_bench.measure.limits import is_bandwidth, measured_limits, peaks_of
 from prism_bench.measure.plausibility import judged
-from prism_bench.monitor.executions import Execution, ExecutionJournal
+from prism_bench.monitor.executions import ExecutionJournal, executions_of
 from prism_bench.peer_cache import forget_kept_choices
 from prism_bench.run.driver import Progress, TaskDriver
 from prism_bench.run.lanes import Lanes, worth
@@ -58,7 +58,7 @@ class Run(TaskDriver):
         self._total = len(edges) + len(cases) * (processes + apart)
         raced = cases if timed and self._settings.peers and self._backend == "cuda" else []
         with self._standing_by(raced, processes if apart else 0) as ready:
-            with Lanes(self._place) as self._lanes:
+            with Lanes(self._place, ["cupy", "torch"] if raced else ()) as self._lanes:
                 self._verify(cases, edges, raced, timed)
             self._lanes = None
             self._standby, self._checked = ready, ["S0"] if apart and raced else None
@@ -70,11 +70,12 @@ class Run(TaskDriver):
         """Compile and verify; with one lane the first timing process verifies the cases that it times."""
         apart = timed and self._settings.lanes > 1
         with self._peers_compiling(raced):
+            self._checked = [] if raced or not timed else None
             if self._settings.lanes > 1:
                 with self.stage(COMPILING):
+                    self._start_lanes(edges)
                     self._compile_ahead([*edges, *(case.task for case in cases)])
             with self.stage(UNTIMED):
-                self._checked = [] if raced or not timed else None
                 self._work(0, edges, timed=False)
                 if apart:  # what keeps the device busy would disturb Inductor, which times its own choices
                     self.go_through([case for case in cases if not raced or case.label == "S0"], 0, timed=False)
@@ -164,6 +165,12 @@ class Run(TaskDriver):
         if bad and case.name not in self.results:
             self.results[case.name] = [result_of(case, "wrong", f"not timed, because {bad.reason}")]
         return bad is None and self.is_right(case.name)
+
+    def _start_lanes(self, tasks: list[str]) -> None:
+        """Start the processes that will verify the tasks, if there are several, while others compile."""
+        lanes = worth(self._settings.lanes, tasks)
+        if self._lanes and lanes > 1:
+            self._lanes.start(self._order_for(0, tasks, timed=False, verifies=True), lanes)
 
     def _compile_ahead(self, tasks: list[str]) -> None:
         """Let one process compile the code of all tasks on all cores, before several processes need it at once."""
@@ -285,12 +292,3 @@ def ceiling_cases(catalogue: Catalogue) -> list[Case]:
         case for case in ceilings if is_bandwidth(case.spec.ceiling or "") and not (case.variant and case.label == "S0")
     ]
     return list(dict.fromkeys([*smallest.values(), *largest.values(), *of_memory]))
-
-
-def executions_of(result: CaseResult) -> list[Execution]:
-    """Return every launch of the kernel that has a sample, and a failed one where the case went wrong."""
-    if result.status not in ("ok", "skipped"):
-        return [Execution(result.name, time.time(), None, result.bytes)]
-    metrics = ("cold_time", "hot_time")
-    timed = [one for one in result.measurements if one.metric in metrics and one.subject == "kernel"]
-    return [Execution(result.name, time.time(), seconds, result.bytes) for one in timed for seconds in one.samples]

@@ -44,12 +44,20 @@ def side_by_side(
 class Lanes(AbstractContextManager["Lanes"]):
     """Workers side by side; in a `with` block, at whose end they end, they stay for the next list of tasks.
 
-    Orders may differ from list to list, but not in the backend, the catalogue and what the process does.
+    Orders may differ from list to list, but not in the backend, the catalogue and what the process does. `libraries`
+    are imported when a worker starts.
     """
 
-    def __init__(self, place: WorkerEnvironment = HERE) -> None:
-        self._place = place
+    def __init__(self, place: WorkerEnvironment = HERE, libraries: Sequence[str] = ()) -> None:
+        self._place, self._libraries = place, libraries
         self._workers: list[Conversation] = []
+        self._threads: list[Thread] = []
+        self._ended = Event()  # set for the threads when their workers are to end
+
+    def start(self, order: Mapping[str, object], lanes: int) -> None:
+        """Start so many workers, which then wait for tasks."""
+        for worker in self._ready(order, lanes):
+            worker.start()
 
     def work(
         self, order: Mapping[str, object], tasks: Sequence[str], lanes: int, timeout: float
@@ -77,9 +85,11 @@ class Lanes(AbstractContextManager["Lanes"]):
         self, order: Mapping[str, object], left: deque[str], lanes: int, timeout: float
     ) -> Iterator[LaneEvent]:
         arrived: SimpleQueue[LaneEvent | None] = SimpleQueue()
-        workers, ended = self._ready(order, lanes), Event()
-        threads = [Thread(target=_drive, args=(one, left, timeout, arrived.put, ended), daemon=True) for one in workers]
-        for thread in threads:
+        self._threads = [
+            Thread(target=_drive, args=(worker, left, timeout, arrived.put, self._ended), daemon=True)
+            for worker in self._ready(order, lanes)
+        ]
+        for thread in self._threads:
             thread.start()
         try:
             while lanes:
@@ -89,24 +99,27 @@ class Lanes(AbstractContextManager["Lanes"]):
                 else:
                     yield event
         except BaseException:
-            ended.set()
-            for worker in workers:
-                worker.interrupt()
-            for thread in threads:  # the thread ends its worker
-                thread.join(PATIENCE)
+            self._end()
             raise
 
     def _ready(self, order: Mapping[str, object], lanes: int) -> list[Conversation]:
         """Return so many workers, which follow the order; those that are there already come first."""
         for worker in self._workers:
             worker.follow(order)
-        self._workers += [Conversation(order, self._place) for _ in range(lanes - len(self._workers))]
+        new = range(lanes - len(self._workers))
+        self._workers += [Conversation(order, self._place, self._libraries) for _ in new]
         return self._workers[:lanes]
 
     def _end(self) -> None:
+        """End all workers, those that are at a task too."""
+        self._ended.set()
+        for worker in self._workers:
+            worker.interrupt()
+        for thread in self._threads:  # each may still read what its worker leaves
+            thread.join(PATIENCE)
         for worker in self._workers:
             worker.end()
-        self._workers = []
+        self._workers, self._threads, self._ended = [], [], Event()
 
     def __exit__(self, *exception: object) -> None:
         self._end()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from prism_bench.backends import open_backend
-from prism_bench.backends.cuda.library_state import import_library
+from prism_bench.backends.cuda.library_state import import_ahead
 from prism_bench.case import Case
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.monitor import watched
@@ -70,7 +70,7 @@ def _order() -> MeasuringOrder:
     while "libraries" in order:
         for name in order["libraries"]:
             with suppress(Exception):  # it is imported again by its peers, which report why they have no time
-                import_library(name)
+                import_ahead(name)
         order = json.loads(sys.stdin.readline())
     return order
 

@@ -1,6 +1,6 @@
 """A measuring worker that receives one task after the other; another one takes its place where it ends."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prism_bench.strict_json import json_line
@@ -12,13 +12,13 @@ from prism_bench.workers.process import EventWorker, WorkerDied, WorkerPlace
 class Conversation:
     """Tasks for a worker, which starts with the first one; use it in a `with` block.
 
-    `facts` of the device are known after the first answer.
+    `facts` of the device are known after the first answer. Libraries that are named are imported at the start.
     """
 
-    def __init__(self, order: Mapping[str, object], place: WorkerEnvironment) -> None:
+    def __init__(self, order: Mapping[str, object], place: WorkerEnvironment, libraries: Sequence[str] = ()) -> None:
         self._order: dict[str, Any] = {**order, "tasks": [], "open": True}
         self._sent: dict[str, Any] = {}
-        self._place = place
+        self._place, self._libraries = place, list(libraries)
         self._process: EventWorker | None = None
         self._interrupted = False
         self.facts: JsonObject = {}
@@ -39,6 +39,11 @@ class Conversation:
             if fresh or death.task is not None or self._interrupted:
                 raise
         return self.ask(task, timeout)
+
+    def start(self) -> None:
+        """Start the worker and let it open its device before the first task; what fails is noticed then."""
+        if self._process is None:
+            self._send_order(self._started())
 
     def follow(self, order: Mapping[str, object]) -> None:
         """Take the tasks that come from here on with another order, of the same backend and catalogue."""
@@ -70,6 +75,8 @@ class Conversation:
         worker = self._process = EventWorker(self._place)
         if self._interrupted:  # while it was being started
             worker.kill()
+        if self._libraries:
+            worker.send(json_line({"libraries": self._libraries}))
         self._sent = {}
         return worker
 

@@ -14,6 +14,7 @@ from prism_bench.libraries import LIBRARIES
 
 FLAGS = (*ATTRIBUTES, *FUNCTIONS, *OTHERS)
 CONFIGURATIONS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+COMPILERS = ("torch._dynamo", "torch._inductor.compile_fx")
 _PASSES = 3  # a flag that shows another one's value may change it when it is written
 _MOST_NAMES = 3
 _UNREADABLE = object()
@@ -98,6 +99,14 @@ def import_library(name: str) -> None:
     import_module(library.module)
     if library.arrays == "torch":
         for module in CONFIGURATIONS:
+            import_module(module)
+
+
+def import_ahead(name: str) -> None:
+    """Import a library of the registry with what its first use would import: for torch its compilers."""
+    import_library(name)
+    if name == "torch":
+        for module in COMPILERS:
             import_module(module)
 
 
