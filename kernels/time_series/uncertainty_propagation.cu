@@ -1,5 +1,6 @@
 #include <cuda_pipeline.h>
 
+#include "psi_weights.cuh"
 #include "scan.cuh"
 #include "vector_load.cuh"
 
@@ -255,29 +256,24 @@ extern "C" __global__ void __launch_bounds__(256)
     walk_tiles(sigma, Bands{variance, mean, lower, upper, z}, states, cols, tiles);
 }
 
-// growth[h] = sum of psi_j^2, j = 0..h, where psi_0 = 1 and psi_j = sum of phi_i psi_{j-i}. One warp, step by step.
-extern "C" __global__ void psi_weights(const float* phi, double* psi, float* growth, long long cols, int lags) {
-    double total = 0.0;
-    for (long long j = 0; j < cols; ++j) {
-        double weight = 0.0;
-        for (long long i = threadIdx.x; i < lags && i < j; i += 32) weight = fma(static_cast<double>(phi[i]), psi[j - 1 - i], weight);
-        weight = j == 0 ? 1.0 : warp_reduce(weight, Sum{});
-        total = fma(weight, weight, total);
-        if (threadIdx.x == 0) psi[j] = weight, growth[j] = static_cast<float>(total);
-        __syncwarp();
-    }
-}
+constexpr int AR_ROWS = 8;  // of a warp at most, which share what it reads of `growth`
 
 template <class Output>
 __device__ void scale_growth(const float* sigma, const float* growth, const Output& output, long long rows, long long cols) {
-    const long long row = grid_thread() / 32;
-    if (row >= rows) return;
-    const float variance = sigma[row] * sigma[row];
-    for (long long col = threadIdx.x % 32 * 4; col < cols; col += CHUNK) {
+    const long long warps = grid_threads() / 32, each = (rows + warps - 1) / warps, first = grid_thread() / 32 * each;
+    if (first >= rows) return;
+    const int count = static_cast<int>(min(each, rows - first)), lane = threadIdx.x % 32;
+    const float own = lane < count ? sigma[first + lane] : 0.0f, variance = own * own;
+    for (long long chunk = 0; chunk < cols; chunk += CHUNK) {
+        const long long col = chunk + lane * 4;
         float x[4];
         Four{col, cols - col, true}.read(growth, x);
-        for (int j = 0; j < 4; ++j) x[j] *= variance;
-        output.write(Four{row * cols + col, cols - col, cols % 4 == 0}, x);
+#pragma unroll
+        for (int k = 0; k < AR_ROWS; ++k) {
+            const float scale = __shfl_sync(FULL_WARP, variance, k);
+            const float scaled[4] = {x[0] * scale, x[1] * scale, x[2] * scale, x[3] * scale};
+            if (k < count && col < cols) output.write(Four{(first + k) * cols + col, cols - col, cols % 4 == 0}, scaled);
+        }
     }
 }
 

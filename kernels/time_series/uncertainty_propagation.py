@@ -36,9 +36,9 @@ from ..include import cub_peers
 
 # Memory-bound: each value is read and written once, and tiles wait for the prefixes of those before them. Looking back
 # by loads instead of atomics gained nothing, larger tiles neither; looking back 64 tiles at a time was slower, and so
-# was `waves`, which looks back no further than its wave of tiles. Nothing limits `ar` alone: neither
-# memory nor instruction issue is full.
-TILE = 4096
+# was `waves`, which looks back no further than its wave of tiles. `ar` writes; its weights
+# are a chain of a shuffle and a product for each step.
+TILE, AR_ROWS = 4096, 8  # AR_ROWS: rows of a warp at most
 stable = Fill(
     lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [],
     "positive, of sum 0.9",
@@ -78,11 +78,12 @@ def launch_ar(kind: str) -> Callable[..., Any]:
     outputs = ("variance",) if kind == "variance" else ("mean", "variance", "lower", "upper")
     z = () if kind == "variance" else ("z",)
 
-    def launch(rows: int, cols: int) -> tuple[Launch, ...]:
+    def launch(rows: int, cols: int, device: Device) -> tuple[Launch, ...]:
         names = ("sigma", *outputs, "growth", "rows", "cols", *z)
+        grid = max(-(-rows // (8 * AR_ROWS)), min(-(-rows // 8), 16 * device.sm_count))
         return (
             Launch(1, 32, entry="psi_weights", arguments=("phi", "psi", "growth", "cols", "lags")),
-            Launch(-(-rows // 8) if cols else 0, 256, entry=f"{kind}_ar", arguments=names),
+            Launch(grid if cols else 0, 256, entry=f"{kind}_ar", arguments=names),
         )
 
     return launch
@@ -207,7 +208,7 @@ spec = KernelSpec(
             "of an AR model: sigma^2 times the sum of its psi weights squared", entry="variance_ar",
             launch=launch_ar("variance"), traffic_factor=16,  # at S0 making the weights is most of it
             arguments=(In("sigma", "rows", fill=deviation, domain=real()), Out("variance", "rows cols"), *model),
-            reference=reference_ar, tolerance=positive_ar, edges=few_ar,
+            reference=reference_ar, tolerance=positive_ar, edges=(*few_ar, Workload(rows=1100, cols=6, lags=2)),
             workloads={"S0": Workload(rows=1, cols=10, lags=5), "S1": Workload(rows=1 << 20, cols=128, lags=5)},
             golden=(
                 Golden(
