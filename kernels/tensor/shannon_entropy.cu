@@ -36,19 +36,41 @@ extern "C" __global__ void __launch_bounds__(512, 4) shannon_entropy(const float
     if (row_sums(sum, by_block, arrived)) entropy[blockIdx.x] = static_cast<float>(-unit * sum[0]);
 }
 
-extern "C" __global__ void __launch_bounds__(512) row_totals(const float* counts, double* total, double* by_block,
-                                                             unsigned int* arrived, long long cols) {
-    PartialSums<1> partial;
-    visit_row<8>(cols, [&](const float(&x)[1], int slot) { partial.add(0, slot, x[0]); }, counts + blockIdx.x * cols);
-    double sum[1];
-    partial.total(sum);
-    if (row_sums(sum, by_block, arrived)) total[blockIdx.x] = sum[0];
+/// Sums of counts c and of c log2 c by the hardware's logarithm, whose error is absolute near 1. Counts that are infinite,
+/// negative or NaN are remembered.
+struct QuickCounts {
+    PartialSums<2> sums;
+    unsigned int largest = 0;
+
+    __device__ void add(int slot, float c) {
+        largest = max(largest, __float_as_uint(c));
+        sums.add(0, slot, c);
+        sums.add(1, slot, c * __log2f(fmaxf(c, 0x1p-126f)));
+    }
+};
+
+// The entropy of each row of counts divided by its total n: log2 n - 1 / n times the sum of c log2 c, from one reading.
+// Where it is small against what cancels, or a count is odd, `total` becomes n and the row is to be read again; else NaN.
+extern "C" __global__ void __launch_bounds__(512, 4)
+    quick_entropy_of_counts(const float* counts, float* entropy, double* total, double* by_block, unsigned int* arrived,
+                            long long cols, double unit) {
+    QuickCounts quick;
+    visit_row<8>(cols, [&](const float(&x)[1], int slot) { quick.add(slot, x[0]); }, counts + blockIdx.x * cols);
+    double sums[2];
+    quick.sums.total(sums);
+    double all[3] = {sums[0], sums[1], quick.largest < 0x7f800000u ? 0.0 : 1.0};
+    if (!row_sums(all, by_block, arrived)) return;
+    const double n = all[0], logs = all[1] / n, bits = log2(n) - logs;
+    const bool sure = all[2] == 0.0 && n > 0x1p-100 && bits >= 2.0 && fabs(logs) <= bits;
+    total[blockIdx.x] = sure ? static_cast<double>(__int_as_float(0x7fc00000)) : n;
+    if (sure) entropy[blockIdx.x] = static_cast<float>(unit * bits);
 }
 
-// The entropy of each row of counts divided by its total: -unit / total times the sum of c log2(c / total).
+// The same for rows that have a total yet: -unit / total times the sum of c log2(c / total).
 extern "C" __global__ void __launch_bounds__(512)
     entropy_of_counts(const float* counts, float* entropy, const double* total, double* by_block, unsigned int* arrived,
                       long long cols, double unit) {
+    if (isnan(total[blockIdx.x])) return;
     const float whole = static_cast<float>(total[blockIdx.x]), rest = static_cast<float>(total[blockIdx.x] - whole);
     PartialSums<1> partial;
     OrdinaryTerms terms;
