@@ -85,13 +85,20 @@ __device__ inline long long gather_bits(long long x, unsigned long long mask) {
     return bits;
 }
 
-/// The first part whose running sum exceeds `drawn`, the last one if none does: a warp tries 32 parts at a time.
+constexpr int SHOTS = 8;  // of a warp at most
+
+/// The first part whose running sum exceeds this lane's `drawn`, the last one if none does. Lanes SHOTS apart have the same
+/// and try as many parts at a time.
 __device__ inline long long find_part(const double* __restrict__ sums, long long parts, double drawn) {
+    constexpr int TRIES = 32 / SHOTS;
+    const int lane = threadIdx.x % 32;
     long long low = 0, high = parts - 1;
-    while (low < high) {
-        const long long apart = (high - low + 31) / 32, tried = low + (threadIdx.x % 32 + 1) * apart - 1;
-        const unsigned int beyond = __ballot_sync(FULL_WARP, tried >= high || __ldg(sums + tried) > drawn);
-        const int first = beyond == 0 ? 32 : __ffs(static_cast<int>(beyond)) - 1;
+    while (__any_sync(FULL_WARP, low < high)) {
+        const long long apart = (high - low + TRIES - 1) / TRIES, tried = low + (lane / SHOTS + 1) * apart - 1;
+        const unsigned int all = __ballot_sync(FULL_WARP, tried >= high || __ldg(sums + tried) > drawn);
+        const unsigned int beyond = all >> lane % SHOTS & 0x01010101u;
+        const int first = beyond == 0 ? TRIES : (__ffs(static_cast<int>(beyond)) - 1) / SHOTS;
+        if (low >= high) continue;
         high = min(high, low + (first + 1) * apart - 1);
         low = beyond == 0 ? high : low + first * apart;
     }
@@ -106,7 +113,12 @@ __device__ inline long long find_state(const float2* amplitude, long long part, 
     const long long first = part * PART + lane * EACH;
     double own[EACH], sum = 0.0;
 #pragma unroll
-    for (int j = 0; j < EACH; ++j) sum += own[j] = first + j < states ? born_double(__ldg(amplitude + first + j)) : 0.0;
+    for (int j = 0; j < EACH; j += 2) {
+        const bool both = first + j + 2 <= states;  // an odd number of states is one
+        const float4 v = both ? __ldg(reinterpret_cast<const float4*>(amplitude + first + j)) : make_float4(0, 0, 0, 0);
+        const float2 single = both || first + j >= states ? make_float2(v.x, v.y) : __ldg(amplitude + first + j);
+        sum += own[j] = born_double(single), sum += own[j + 1] = born_double(make_float2(v.z, v.w));
+    }
     double up_to = sum;
     for (int apart = 1; apart < 32; apart *= 2) {
         const double left = __shfl_up_sync(FULL_WARP, up_to, apart);
@@ -127,19 +139,30 @@ __device__ inline long long find_state(const float2* amplitude, long long part, 
     return __shfl_sync(FULL_WARP, first + (hits != 0 ? hit : possible), chosen);
 }
 
-// A warp for each shot; -1 where the state has no norm.
+// A warp for at most SHOTS shots: it draws and finds the parts of all at once, then the state of one after the other. -1 where the
+// state has no norm.
 extern "C" __global__ void __launch_bounds__(256)
     measurement_shots(const float* __restrict__ psi, const double* __restrict__ sums, long long* shots, long long states,
                       long long parts, long long count, unsigned long long mask, unsigned long long seed) {
-    const long long shot = grid_thread() / 32;
-    if (shot >= count) return;
+    const long long warps = grid_threads() / 32, first = grid_thread() / 32 * ((count + warps - 1) / warps);
+    if (first >= count) return;
+    const int lane = threadIdx.x % 32, own = lane % SHOTS;
+    const int here = static_cast<int>(min((count + warps - 1) / warps, count - first));
     const double total = __ldg(sums + parts - 1);
-    const double drawn = philox(static_cast<unsigned long long>(shot), seed).uniform() * total;
+    const double drawn = philox(static_cast<unsigned long long>(first + own), seed).uniform() * total;
     const long long part = find_part(sums, parts, drawn);
     const double before = part > 0 ? __ldg(sums + part - 1) : 0.0;
-    const long long found = find_state(reinterpret_cast<const float2*>(psi), part, states, before, drawn);
-    if (threadIdx.x % 32 == 0)
-        shots[shot] = total > 0.0 && found >= 0 && isfinite(total) ? gather_bits(found, mask) : -1;
+    long long state = -1;
+#pragma unroll 2
+    for (int k = 0; k < here; ++k) {
+        const long long found = find_state(
+            reinterpret_cast<const float2*>(psi), __shfl_sync(FULL_WARP, part, k), states,
+            __shfl_sync(FULL_WARP, before, k), __shfl_sync(FULL_WARP, drawn, k)
+        );
+        if (k == own) state = found;
+    }
+    if (lane < here)
+        shots[first + lane] = total > 0.0 && state >= 0 && isfinite(total) ? gather_bits(state, mask) : -1;
 }
 
 /// Bit i of x at the place of the i-th bit that `mask` has set.

@@ -28,6 +28,7 @@ from prism_bench import (
     reduction,
 )  # fmt: skip
 from prism_bench.array_types import AnyArray, ArrayModule
+from prism_bench.case import Device
 from prism_bench.domain import real
 from prism_bench.inputs import Fill
 from prism_bench.peer import Peer
@@ -38,6 +39,7 @@ from ..include.philox import uniforms
 # Memory-bound: three operations a state. `shots` is partly latency-bound: a separate launch sums small pieces, and the
 # five loads of a shot wait for each other.
 PART, SCANNED = 256, 1024
+SHOTS, WARPS = 8, 8  # shots of a warp at most, warps of a block
 ROOTS = "takes the root that it squares again"
 IN_DOUBLE = "sums and writes float64, the kernel float32"
 normalised = Fill(
@@ -51,14 +53,19 @@ def launch(states: int) -> Launch:
     return Launch(grid=-(-states // 512), block=256)
 
 
-def launch_shots(states: int, parts: int, shots: int) -> tuple[Launch | Zero, ...]:
+def launch_shots(states: int, parts: int, shots: int, device: Device) -> tuple[Launch | Zero, ...]:
     """Probabilities with the sums of 256 states each; their running sums; a warp for each shot."""
     names = ("psi", "sums", "drawn", "states", "parts", "shots", "mask", "seed")
     return (
         Zero("tiles"),
         Launch(-(-parts // 4), 128, entry="measurement_sums", arguments=("psi", "p", "sums", "states")),
         Launch(-(-parts // SCANNED), SCANNED // 4, entry="measurement_scan", arguments=("sums", "tiles", "parts")),
-        Launch(-(-shots // 8), 256, entry="measurement_shots", arguments=names),
+        Launch(
+            max(-(-shots // (WARPS * SHOTS)), min(-(-shots // WARPS), 16 * device.sm_count)),
+            256,
+            entry="measurement_shots",
+            arguments=names,
+        ),
     )
 
 
