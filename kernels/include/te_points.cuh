@@ -47,7 +47,8 @@ struct WarpPoints {
         return tile;
     }
 
-    /// Calls f(p, j, coordinates of j) for every own point and every neighbour of this lane. All threads call it.
+    /// Calls f(p, j, coordinates of j) for every own point and every neighbour of this lane; behind the last point are
+    /// some at infinity. Only in a tile that has own points is one compared with itself. All threads call it.
     template <class F>
     __device__ void visit(const Points& points, F f) const {
         const PointTile<D> tile = tile_of_points<D>();
@@ -56,12 +57,18 @@ struct WarpPoints {
                 __syncthreads();
                 fill(points, begin);
             }
-#pragma unroll 4
-            for (int j = threadIdx.x % 32; j < TE_TILE; j += 32)
-#pragma unroll
-                for (int p = 0; p < OWN; ++p)
-                    if (begin + j < points.n && begin + j != first + p) f(p, begin + j, tile[j]);
+            if (first + OWN > begin && first < begin + TE_TILE) visit_tile<true>(tile, begin, f);
+            else visit_tile<false>(tile, begin, f);
         }
+    }
+
+    template <bool OWN_TILE, class F>
+    __device__ void visit_tile(PointTile<D> tile, int begin, F f) const {
+#pragma unroll 4
+        for (int j = threadIdx.x % 32; j < TE_TILE; j += 32)
+#pragma unroll
+            for (int p = 0; p < OWN; ++p)
+                if (!OWN_TILE || begin + j != first + p) f(p, begin + j, tile[j]);
     }
 };
 
@@ -120,21 +127,23 @@ struct NeighbourCounts {
     int y = 0, xz = 0, z = 0;
 };
 
-/// The counts of the warp's own points, in every lane. The differences of z serve all three spaces.
+/// The counts of the warp's own points, in every lane. The differences of z serve all three spaces. Counts are sums of
+/// floats, exact below 2^24 in a lane: that leaves more to the units that compare.
 template <int DX, int DY, int OWN>
 __device__ void count_neighbours(const Cloud<DX, 1, DY>& points, const WarpPoints<Cloud<DX, 1, DY>, OWN>& own,
                                  const float (&eps)[OWN], NeighbourCounts (&found)[OWN]) {
+    float y[OWN] = {}, xz[OWN] = {}, z[OWN] = {};
     own.visit(points, [&](int p, int, const float(&other)[DX + 1 + DY]) {
         const bool near = distance<DX + 1, DX + 1 + DY>(own.at[p], other) < eps[p];
-        found[p].z += near;
-        found[p].xz += near & (distance<0, DX>(own.at[p], other) < eps[p]);
-        found[p].y += near & (distance<DX, DX + 1>(own.at[p], other) < eps[p]);
+        z[p] += near ? 1.0f : 0.0f;
+        xz[p] += near & (distance<0, DX>(own.at[p], other) < eps[p]) ? 1.0f : 0.0f;
+        y[p] += near & (distance<DX, DX + 1>(own.at[p], other) < eps[p]) ? 1.0f : 0.0f;
     });
 #pragma unroll
     for (int p = 0; p < OWN; ++p) {
-        found[p].y = __reduce_add_sync(FULL_WARP, found[p].y);
-        found[p].xz = __reduce_add_sync(FULL_WARP, found[p].xz);
-        found[p].z = __reduce_add_sync(FULL_WARP, found[p].z);
+        found[p].y = __reduce_add_sync(FULL_WARP, static_cast<int>(y[p]));
+        found[p].xz = __reduce_add_sync(FULL_WARP, static_cast<int>(xz[p]));
+        found[p].z = __reduce_add_sync(FULL_WARP, static_cast<int>(z[p]));
     }
 }
 
