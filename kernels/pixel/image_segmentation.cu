@@ -1,3 +1,4 @@
+#include "joined_regions.cuh"
 #include "label_vote.cuh"
 #include "reduce.cuh"
 #include "tile_components.cuh"
@@ -56,6 +57,8 @@ struct Columns {
             if (first >= cols) return;
             if constexpr (sizeof(Label) == 1)
                 *reinterpret_cast<uchar4*>(row + first) = make_uchar4(value[0], value[1], value[2], value[3]);
+            else if constexpr (sizeof(Label) == 2)
+                *reinterpret_cast<ushort4*>(row + first) = make_ushort4(value[0], value[1], value[2], value[3]);
             else *reinterpret_cast<int4*>(row + first) = make_int4(value[0], value[1], value[2], value[3]);
         } else {
 #pragma unroll
@@ -123,7 +126,6 @@ __global__ void __launch_bounds__(128, 6)
 // Regions: pixels of one label that hang together, first within a block's tile. One that does not reach the tile's border
 // is known then; those that do, the open ones, are joined with each other, and what they become is written last.
 
-constexpr int MOST_OPEN = 2 * (TILE_ROWS + TILE_COLUMNS);  // regions of a tile, of which each has a pixel at its border
 constexpr int OPEN = 1 << 30, KEPT = 1 << 30;  // of a root's word, while counting and afterwards; ~number has KEPT
 static_assert(HEIGHT == PATCH_ROWS && SPAN == PATCH_COLUMNS);
 
@@ -150,11 +152,11 @@ struct RegionTile {
     __device__ int pixel(int i, int j) const { return (row + i) * cols + column + j; }
 };
 
-// Labels and regions of each tile. An open region has ~number in `regions` and keeps its label; numbers are given out
-// from MOST_OPEN times the tile's on, and `opened` says how many.
+// Labels of each tile, and the pixels' codes. An open region keeps its label; `opened` says how many have numbers, which in
+// the image are MOST_OPEN times the tile's more.
 template <bool INCLUSIVE, bool ALIGNED, bool EIGHT>
 __global__ void __launch_bounds__(TILE_THREADS, 3)
-    region_tiles(const float* x, int* labels, int* regions, int* parent, int* firsts, int* sizes, int* opened,
+    region_tiles(const float* x, int* labels, unsigned short* codes, int* parent, int* firsts, int* sizes, int* opened,
                  float threshold, int majority, int least, int rows, int cols) {
     __shared__ TileNodes nodes;
     __shared__ int open;
@@ -184,111 +186,72 @@ __global__ void __launch_bounds__(TILE_THREADS, 3)
         const int node = patch.node(i, j), word = nodes.parent[node], size = (word & ~OPEN) >> ROOT_BITS;
         nodes.parent[node] = (size >= least ? KEPT : 0) | (top + i) << 8 | (left + j);
         if (!(word & OPEN)) continue;
-        const int number = blockIdx.x * MOST_OPEN + atomicAdd(&open, 1);
+        const int own = atomicAdd(&open, 1), number = blockIdx.x * MOST_OPEN + own;
         parent[number] = number, firsts[number] = tile.pixel(top + i, left + j), sizes[number] = size;
-        nodes.parent[node] = ~number;
+        nodes.parent[node] = ~own;
     }
     __syncthreads();
     if (threadIdx.x == 0) opened[blockIdx.x] = open;
 #pragma unroll
     for (int i = 0; i < HEIGHT; ++i) {
-        int kept[SPAN], region[SPAN];
+        int kept[SPAN], code[SPAN];
 #pragma unroll
         for (int j = 0; j < SPAN; ++j) {
-            const int word = nodes.parent[roots.of(i, j)];
-            region[j] = word < 0 ? word : tile.pixel(word >> 8 & 0xff, word & 0xff) + 1;
-            kept[j] = word & KEPT ? (label[i] >> 8 * j & 0xff) - 1 : 0;
+            const int word = nodes.parent[roots.of(i, j)], own = static_cast<int>(label[i] >> 8 * j & 0xff) - 1;
+            code[j] = word < 0 ? OPEN_CODE | own << NUMBER_BITS | ~word : (word >> 8 & 0xff) * TILE_COLUMNS + (word & 0xff);
+            kept[j] = word & KEPT ? own : 0;
         }
         if (tile.row + top + i >= rows) continue;
         const long long at = static_cast<long long>(tile.row + top + i) * cols;
-        columns.write(labels + at, kept), columns.write(regions + at, region);
+        columns.write(labels + at, kept), columns.write(codes + at, code);
     }
 }
 
-/// The image by the tiles' regions; at borders of tiles all are open, and labels what they were voted.
-struct TiledRegions {
-    const int *labels, *regions;
-    int* parent;
-    int rows, cols;
-
-    __device__ long long at(int row, int column) const { return static_cast<long long>(row) * cols + column; }
-    __device__ int label(int row, int column) const {
-        return column >= 0 && column < cols ? labels[at(row, column)] : -1;
-    }
-    __device__ void joined(int row, int column, int other_row, int other_column) const {
-        join(parent, ~regions[at(row, column)], ~regions[at(other_row, other_column)]);
-    }
-};
-
-// Joins open regions: threads below `across` take a pixel under a border of tiles each, the others one to the right of a
-// border.
-template <bool EIGHT>
-__global__ void __launch_bounds__(256) region_join(const int* labels, const int* regions, int* parent, int rows, int cols,
-                                                   long long across, long long along) {
-    const TiledRegions image = {labels, regions, parent, rows, cols};
-    const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i < across) {
-        const int row = static_cast<int>(i / cols + 1) * TILE_ROWS, column = static_cast<int>(i % cols);
-        const int own = image.label(row, column), left = image.label(row, column - 1), up = image.label(row - 1, column);
-        const int up_left = image.label(row - 1, column - 1), up_right = image.label(row - 1, column + 1);
-        if (up == own) {
-            if (left != own || up_left != own) image.joined(row, column, row - 1, column);
-        } else if (EIGHT) {
-            if (up_left == own && left != own) image.joined(row, column, row - 1, column - 1);
-            if (up_right == own && image.label(row, column + 1) != own) image.joined(row, column, row - 1, column + 1);
+// regions[p]: one more than the index of the first pixel of p's region; of open ones with fewer than `least` pixels go the
+// labels. A block takes a tile, and finds what each of its open regions became once.
+template <bool ALIGNED>
+__global__ void __launch_bounds__(TILE_THREADS)
+    region_ends(const unsigned short* codes, int* labels, int* regions, const int* opened, const int* parent,
+                const int* firsts, const int* sizes, int least, int rows, int cols) {
+    constexpr int LOST = 1 << 31;
+    __shared__ int ends[MOST_OPEN];
+    const RegionTile tile(rows, cols);
+    const Patch patch;
+    const int top = patch.warp * HEIGHT, left = patch.lane * SPAN;  // in the tile
+    const Columns<ALIGNED> columns(cols, tile.column + left);
+    const auto at = [&](int i) { return static_cast<long long>(tile.row + top + i) * cols; };
+    ushort4 code[HEIGHT];
+#pragma unroll
+    for (int i = 0; i < HEIGHT; ++i) {
+        const bool inside = tile.row + top + i < rows;
+        const auto one = [&](int j) -> unsigned short {
+            return inside && columns.first + j < cols ? codes[at(i) + columns.first + j] : 0;
+        };
+        if constexpr (ALIGNED) {
+            code[i] = make_ushort4(0, 0, 0, 0);
+            if (inside && columns.first < cols) code[i] = *reinterpret_cast<const ushort4*>(codes + at(i) + columns.first);
+        } else {
+            code[i] = make_ushort4(one(0), one(1), one(2), one(3));
         }
-    } else if (i < across + along) {
-        const long long rest = i - across;
-        const int row = static_cast<int>(rest % rows), column = static_cast<int>(rest / rows + 1) * TILE_COLUMNS;
-        const int own = image.label(row, column), left = image.label(row, column - 1);
-        if (own == left) image.joined(row, column, row, column - 1);
-        if (!EIGHT || row == 0 || own == left) return;
-        const int up = image.label(row - 1, column), up_left = image.label(row - 1, column - 1);
-        if (own == up_left && own != up) image.joined(row, column, row - 1, column - 1);
-        if (left == up && left != up_left) image.joined(row, column - 1, row - 1, column);
     }
-}
-
-// Adds what is known of open regions to the one that they belong to. A block takes one tile's.
-extern "C" __global__ void __launch_bounds__(128)
-    region_sums(const int* opened, const int* parent, int* firsts, int* sizes) {
     const int count = opened[blockIdx.x];
-    for (int i = threadIdx.x; i < count; i += blockDim.x) {
-        const int number = blockIdx.x * MOST_OPEN + i, root = settled_root(parent, number);
-        if (root == number) continue;
-        atomicAdd(sizes + root, sizes[number]);
-        atomicMin(firsts + root, firsts[number]);
+    for (int i = threadIdx.x; i < count; i += TILE_THREADS) {
+        const int root = settled_root(parent, blockIdx.x * MOST_OPEN + i);
+        ends[i] = (firsts[root] + 1) | (sizes[root] < least ? LOST : 0);
     }
-}
-
-constexpr int AT_A_TIME = 4;  // vectors of four pixels of a thread
-
-// regions[p]: one more than the index of the first pixel of p's region, for the open ones too; of those with fewer than
-// `least` pixels go the labels.
-extern "C" __global__ void __launch_bounds__(256)
-    region_ends(int* regions, int* labels, const int* parent, const int* firsts, const int* sizes, int least,
-                long long pixels) {
-    const auto end = [&](int region, long long at) {
-        if (region >= 0) return region;
-        const int root = settled_root(parent, ~region);
-        if (sizes[root] < least) labels[at] = 0;
-        return firsts[root] + 1;
-    };
-    const long long first = static_cast<long long>(blockIdx.x) * blockDim.x * AT_A_TIME + threadIdx.x;
-    int4* const fours = reinterpret_cast<int4*>(regions);
-    int4 read[AT_A_TIME];
+    __syncthreads();
 #pragma unroll
-    for (int k = 0; k < AT_A_TIME; ++k) {
-        const long long at = first + k * static_cast<int>(blockDim.x);
-        read[k] = at < pixels / 4 ? fours[at] : make_int4(0, 0, 0, 0);
-    }
+    for (int i = 0; i < HEIGHT; ++i) {
+        if (tile.row + top + i >= rows) break;
+        const int own[SPAN] = {code[i].x, code[i].y, code[i].z, code[i].w};
+        int region[SPAN];
 #pragma unroll
-    for (int k = 0; k < AT_A_TIME; ++k) {
-        const long long at = first + k * static_cast<int>(blockDim.x);
-        const int4 own = read[k];
-        if ((own.x | own.y | own.z | own.w) >= 0) continue;
-        fours[at] = make_int4(end(own.x, 4 * at), end(own.y, 4 * at + 1), end(own.z, 4 * at + 2), end(own.w, 4 * at + 3));
+        for (int j = 0; j < SPAN; ++j) {
+            region[j] = own[j] & OPEN_CODE ? ends[own[j] & ((1 << NUMBER_BITS) - 1)]
+                                           : tile.row * cols + tile.column + own[j] / TILE_COLUMNS * cols + own[j] % TILE_COLUMNS + 1;
+            if (region[j] < 0) labels[at(i) + columns.first + j] = 0;
+            region[j] &= ~LOST;
+        }
+        columns.write(regions + at(i), region);
     }
-    const long long last = pixels / 4 * 4 + threadIdx.x;
-    if (blockIdx.x == gridDim.x - 1 && last < pixels) regions[last] = end(regions[last], last);
 }

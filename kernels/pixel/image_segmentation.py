@@ -72,23 +72,24 @@ def torch_packed(torch: ModuleType, x: AnyArray, threshold: float, rule: str, ma
 
 
 def launch_regions(
-    rows: int, cols: int, rule: str, connectivity: int, tiles: int, across: int, along: int, pixels: int
+    rows: int, cols: int, rule: str, connectivity: int, tiles: int, across: int, along: int
 ) -> tuple[Launch, ...]:
     """Tiles, their borders, what the regions there are together, and what becomes of their pixels."""
-    eight = str(connectivity == 8).lower()
-    flags = f"{str(rule == 'ge').lower()}, {str(cols % 4 == 0).lower()}, {eight}"
+    eight, aligned = str(connectivity == 8).lower(), str(cols % 4 == 0).lower()
+    flags = f"{str(rule == 'ge').lower()}, {aligned}, {eight}"
     known = ("parent", "firsts", "sizes")
 
     def step(grid: int, entry: str, *arguments: Any, block: int = 256) -> Launch:
         return Launch(grid, block, entry=entry, arguments=arguments)
 
     return (
-        step(tiles, f"region_tiles<{flags}>", "x", "labels", "regions", *known, "opened", "threshold", "majority",
+        step(tiles, f"region_tiles<{flags}>", "x", "labels", "codes", *known, "opened", "threshold", "majority",
              "min_region_size", "rows", "cols"),
-        step(max(1, -(-(across + along) // 256)), f"region_join<{eight}>", "labels", "regions", "parent", "rows",
-             "cols", "across", "along"),
+        step(max(1, -(-(across + along) // 256)), f"region_join<{eight}>", "codes", "parent", "rows", "cols",
+             "across", "along"),
         step(tiles, "region_sums", "opened", *known, block=128),
-        step(-(-pixels // 4096), "region_ends", "regions", "labels", *known, "min_region_size", "pixels"),
+        step(tiles, f"region_ends<{aligned}>", "codes", "labels", "regions", "opened", *known, "min_region_size",
+             "rows", "cols"),
     )  # fmt: skip
 
 
@@ -168,7 +169,6 @@ spec = KernelSpec(
     arguments=arguments("int32"),
     parameters={"threshold": 100.0, "rule": "gt", "majority": 5},
     derived={
-        "pixels": lambda rows, cols: rows * cols,
         "tiles": lambda rows, cols: -(-rows // TILE_ROWS) * -(-cols // TILE_COLUMNS),
         "across": lambda rows, cols: max(0, (rows - 1) // TILE_ROWS) * cols,  # pixels under a border of two tiles
         "along": lambda rows, cols: max(0, (cols - 1) // TILE_COLUMNS) * rows,  # and to the right of one
@@ -226,7 +226,7 @@ spec = KernelSpec(
                 Out("regions", "rows cols", dtype="int32"), Scratch("opened", "tiles", dtype="int32"),
                 *(Scratch(known, f"tiles {MOST_OPEN}", dtype="int32") for known in ("parent", "firsts", "sizes")),
                 Scalar("threshold"), Size("majority"), Size("min_region_size"), Size("rows"), Size("cols"),
-                *(Size(count, "int64") for count in ("across", "along", "pixels")),
+                Size("across", "int64"), Size("along", "int64"), Scratch("codes", "rows cols", dtype="uint16"),
             ),
             parameters={"threshold": 100.0, "rule": "gt", "majority": 5, "min_region_size": 16, "connectivity": 8},
             rules=(
@@ -268,7 +268,7 @@ spec = KernelSpec(
                     for r, c, n, m in ((140, 300, 8, 30), (131, 261, 4, 7)) for draw in (speckled, stripes, combs)
                 ),
             ),
-            bytes_moved=lambda rows, cols: 17 * rows * cols,  # regions are read again, a part is written again
+            bytes_moved=lambda rows, cols: 16 * rows * cols,  # codes of 16 bits are written and read again
             only_labels=("S0", "S1"), traffic_factor=None, peers={}, budgets=(),
         ),
     },
