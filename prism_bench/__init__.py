@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         normwise,
         product,
         reduction,
+        selection,
     )
     from prism_bench.tune import Tune
     from prism_bench.workload import Workload
@@ -60,6 +61,7 @@ _HOMES = {
     ),
     "tolerance": (
         "absolute", "elementwise", "exact", "exact_except", "normalising", "normwise", "product", "reduction",
+        "selection",
     ),
     "tune": ("Tune",),
     "workload": ("Workload",),
@@ -105,6 +107,7 @@ __all__ = [
     "prepare",
     "product",
     "reduction",
+    "selection",
     "uniform",
 ]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from prism_bench import byname
 from prism_bench.arguments import Array
+from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.errors import SpecError
 from prism_bench.inputs import Fill, InputArray, draw, given
 from prism_bench.kernel import Golden, KernelSpec
@@ -85,9 +86,7 @@ class Correctness:
         self, output: str, arrays: Mapping[str, Any], xp: ModuleType, special: ModuleType | None
     ) -> Allowance:
         """Return the tolerance of `output` with its `terms` and `magnitude` evaluated."""
-        tolerance = self.spec.tolerance_of(output)
-        if self.golden and self.golden.tolerance:
-            tolerance = self.golden.tolerance
+        tolerance = self.tolerance_of(output)
         if not callable(tolerance.terms) and not tolerance.magnitude:  # float64 copies of everything are not free
             return Allowance(tolerance, tolerance.terms, None)
         offered = self.offered(arrays, xp, special)
@@ -100,6 +99,23 @@ class Correctness:
             smallest = underflow(np.dtype(self.spec.array(output).dtype))
             magnitude = (0.0 if magnitude is None else magnitude) + lost * smallest / terms
         return Allowance(tolerance, terms, magnitude)
+
+    def tolerance_of(self, output: str) -> Tolerance:
+        """Return the tolerance of `output`: the golden data's where these have one."""
+        own = self.golden.tolerance if self.golden else None
+        if isinstance(own, Mapping):
+            return own[output]
+        return own or self.spec.tolerance_of(output)
+
+    @np.errstate(all="ignore")
+    def selected(
+        self, output: str, arrays: Mapping[str, Any], actual: Any, expected: Any, xp: ModuleType
+    ) -> tuple[Any, Any]:
+        """Return the elements that the indices of `output` select, and those that they should select."""
+        among = self.tolerance_of(output).among
+        assert among is not None, f"{output} has no indices"
+        values = byname.call(among, self.offered(arrays, xp, None), f"{self.spec.name}: tolerance of {output}")
+        return selected(actual, expected, values, xp)
 
     @np.errstate(all="ignore")
     def offered(self, arrays: Mapping[str, Any], xp: ModuleType, special: ModuleType | None) -> dict[str, Any]:
@@ -140,3 +156,20 @@ class Correctness:
             raise SpecError(f"{self.case}: reference returned {type(value).__name__} for {output.name}, not numbers "
                             f"({byname.defined_at(self.spec.reference)})")  # fmt: skip
         return array
+
+
+def selected(actual: AnyArray, expected: AnyArray, values: AnyArray, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
+    """Return the elements that indices select from the rows of `values`, and those that they should select.
+
+    An index outside of its row is right only where it is the expected one. A row with an index twice is wrong whole.
+    NaN counts as -inf.
+    """
+    found, wanted = (one.reshape(len(values), -1).astype("int64") for one in (actual, expected))
+    inside, last = (found >= 0) & (found < values.shape[1]), values.shape[1] - 1
+    ordered = xp.sort(found, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1, keepdims=True)
+    known = xp.where(xp.isnan(values), -xp.inf, values)
+    got, want = (xp.take_along_axis(known, xp.clip(one, 0, last), axis=1) for one in (found, wanted))
+    meant = (wanted >= 0) & (wanted <= last)
+    got = xp.where(inside & meant & ~twice, got, xp.where((found == wanted) & ~twice, want, xp.nan))
+    return got, want

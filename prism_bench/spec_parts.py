@@ -32,7 +32,7 @@ class Golden:
     inputs: Mapping[str, Any]
     expected: Mapping[str, Any]
     source: str
-    tolerance: Tolerance | None = None
+    tolerance: Tolerance | Mapping[str, Tolerance] | None = None
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ class Tolerance:
     `underflows` are the products that make an element: each is off by half of the smallest number where it underflows.
     `period` is a turn of an angle: an error of a whole turn is none.
 
+    `among` is for indices: it returns the rows that they select from. Of equal elements of a row either index is right.
+
     `terms` is a share of `magnitude` (the sum of the absolute terms that made the element); both may be functions
     that ask for inputs and axes by name.
     """
@@ -39,6 +41,7 @@ class Tolerance:
     normwise: float | None = None
     underflows: float | Callable[..., Any] = 0.0
     period: float | None = None
+    among: Callable[..., Any] | None = None
 
     def loosened(self, **changes: Any) -> "Tolerance":
         """Return a copy with other allowances, for a variant whose arithmetic differs by design."""
@@ -56,6 +59,11 @@ def exact_except(where: Callable[..., Any]) -> Tolerance:
     For labels: a value that is on a cut within rounding may go either way.
     """
     return Tolerance("exact except", terms=float("inf"), magnitude=where)
+
+
+def selection(among: Callable[..., Any]) -> Tolerance:
+    """Return a tolerance for indices that select from the rows of `among`: exact, but equal elements change places."""
+    return Tolerance("exact selection", among=among)
 
 
 def elementwise(ulps: float = 4, floor: float = 1e-7) -> Tolerance:

@@ -245,7 +245,9 @@ def _difference(entry: Entry) -> str:
     """Return by how much an output differs from the reference: its `y` differs from the reference by 0.1."""
     if entry.get("error"):
         return str(entry["error"])
-    return f"its {entry['output']} differs from the reference by {entry.get('norm_error', 0):.2g}"
+    if entry.get("norm_error"):
+        return f"its {entry['output']} differs from the reference by {entry['norm_error']:.2g}"
+    return f"its {entry['output']} differs from the reference in {entry.get('differing', 0)} elements"
 
 
 def _allowance(case: Case, entry: Entry) -> str:
