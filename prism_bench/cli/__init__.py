@@ -9,6 +9,7 @@ import typer
 from prism_bench import __version__
 from prism_bench.cli import (
     baseline,
+    bisect,
     check,
     compare,
     compile,
@@ -48,8 +49,8 @@ app = typer.Typer(
 )
 
 _CORE = (
-    run, compare, check, report, doctor, list_cases, verify, tune, compile, traffic, profile, trend, baseline, noise,
-    show, digest, merge, import_results, export, monitor, exporter,
+    run, compare, check, report, doctor, list_cases, verify, tune, compile, traffic, profile, trend, bisect, baseline,
+    noise, show, digest, merge, import_results, export, monitor, exporter,
 )  # fmt: skip
 for module in (*_CORE, *(module for extension in installed() for module in extension.command_modules())):
     app.command(module.NAME, cls=command_class(getattr(module, "RENAMED", {})))(module.command)

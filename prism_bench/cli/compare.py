@@ -58,9 +58,9 @@ def command(
     all: Annotated[bool, typer.Option("--all", help="Show the cases that are the same, too.")] = False,
     json: options.JsonOption = False,
 ) -> None:
-    """Compare B with A: two records, or two builds in one run; alone, the working tree with where its branch began.
+    """Compare B with A: two records, or two builds in one run.
 
-    Builds are measured in turn, undecided cases in more processes. Ends with 1 where B is slower.
+    Alone, the working tree and the commit where its branch began are compared. Ends with 1 where B is slower.
     """
     from prism_bench.run.sides import Choice, words_of
     from prism_bench.studies.pairs import PairEffort

@@ -11,7 +11,7 @@ from prism_bench.options.output import complain
 GROUPS: dict[str, tuple[str, ...]] = {
     "Everyday": ("run", "compare", "check", "report", "doctor"),
     "Kernels": ("list", "verify", "tune", "compile", "traffic", "profile"),
-    "History": ("trend", "baseline", "noise", "show", "digest", "merge", "import", "export"),
+    "History": ("trend", "bisect", "baseline", "noise", "show", "digest", "merge", "import", "export"),
     "GPU": ("monitor", "exporter"),
 }
 EXTENSIONS = "Extensions"

@@ -2,7 +2,7 @@
 
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,6 +60,26 @@ def default_branch(repository: Path) -> str:
         if _hash(name, repository):
             return name
     raise UsageError(f"{repository} has no default branch ({', '.join(names)}): name the commit to compare with")
+
+
+def commits_between(good: str, bad: str, repository: Path) -> list[str]:
+    """Return the hashes from `good` to `bad`, the oldest first, along the first parents of `bad`.
+
+    Raise a UsageError where `good` is not an ancestor of `bad` on that line.
+    """
+    first, last = full_hash(good, repository), full_hash(bad, repository)
+    listed = _git(repository, "rev-list", "--first-parent", last).stdout.split()
+    if first not in listed:
+        cure = _DEEPEN if _is_shallow(repository) else "give an older commit of the branch first"
+        raise UsageError(f"{good} is not among the first parents of {bad}: {cure}")
+    return listed[: listed.index(first) + 1][::-1]
+
+
+def subjects_of(commits: Sequence[str], repository: Path) -> dict[str, str]:
+    """Return the first line of each commit's message."""
+    done = _git(repository, "log", "--no-walk=unsorted", "--format=%H %s", *commits) if commits else None
+    lines = done.stdout.splitlines() if done else []
+    return {line[:40]: line[41:] for line in lines}
 
 
 def is_changed(repository: Path) -> bool:
