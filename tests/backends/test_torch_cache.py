@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.backends.cuda.torch_cache import cache_variables, forget_choices, shared_cache
+from prism_bench.peer import Form
 from tests.backends.torch_stand_in import Benchmarker, install
 
 
@@ -20,30 +21,31 @@ def torch(monkeypatch, tmp_path):
 
 def test_the_cache_is_ours_and_that_of_one_version(torch, tmp_path):
     folder = str(tmp_path / "inductor" / "2.11.0")
-    assert {"TORCHINDUCTOR_CACHE_DIR": folder, "TRITON_CACHE_DIR": f"{folder}/triton"} == {
-        name: value.rstrip("/") for name, value in cache_variables(torch).items()
-    }
+    forms: tuple[Form, ...] = ("compiled", "autotuned")
+    for form in forms:
+        found = cache_variables(torch, form)
+        assert {"TORCHINDUCTOR_CACHE_DIR": f"{folder}/{form}", "TRITON_CACHE_DIR": f"{folder}/triton"} == found
 
 
 def test_the_environment_is_left_as_found(torch, monkeypatch):
     monkeypatch.setenv("TRITON_CACHE_DIR", "mine")
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    with pytest.raises(RuntimeError), shared_cache(torch):
-        assert cache_variables(torch).items() <= os.environ.items()
+    with pytest.raises(RuntimeError), shared_cache(torch, "compiled"):
+        assert cache_variables(torch, "compiled").items() <= os.environ.items()
         raise RuntimeError
     assert ("mine", None) == (os.environ["TRITON_CACHE_DIR"], os.environ.get("TORCHINDUCTOR_CACHE_DIR"))
 
 
 def test_a_benchmark_has_the_device_of_all_processes_to_itself(torch):
     original, free = Benchmarker.benchmark_gpu, []
-    lock = Path(cache_variables(torch)["TORCHINDUCTOR_CACHE_DIR"]) / "benchmark.lock"
+    lock = Path(cache_variables(torch, "compiled")["TORCHINDUCTOR_CACHE_DIR"]).parent / "benchmark.lock"
 
     def call():
         with lock.open("w") as file, pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return 3
 
-    with shared_cache(torch):
+    with shared_cache(torch, "compiled"):
         assert [3, 3] == Benchmarker().benchmark_gpu(call, repeats=2)
         with lock.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -53,7 +55,7 @@ def test_a_benchmark_has_the_device_of_all_processes_to_itself(torch):
 
 
 def test_choices_are_forgotten_and_compiled_code_stays(torch):
-    folder = Path(cache_variables(torch)["TORCHINDUCTOR_CACHE_DIR"]) / "ab"
+    folder = Path(cache_variables(torch, "compiled")["TORCHINDUCTOR_CACHE_DIR"]) / "ab"
     folder.mkdir(parents=True)
     for name in ("kernel.py", "kernel.best_config", "other.best_config"):
         (folder / name).write_text('{"num_warps": 4, "found_by_coordesc": false}')

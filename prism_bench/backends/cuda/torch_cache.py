@@ -10,27 +10,33 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.files import writable_cache
+from prism_bench.peer import Form
 
-_BELOW = {"TORCHINDUCTOR_CACHE_DIR": "", "TRITON_CACHE_DIR": "triton"}  # variable: the folder below that of a version
+_FORMS = "TORCHINDUCTOR_CACHE_DIR"  # what Inductor keeps of each form is in a folder of the form
+_TRITON = "TRITON_CACHE_DIR"
 _LOCK = "benchmark.lock"
 _CACHE = "inductor"
 _DESCENT = b'"found_by_coordesc": true'
 
 
-def cache_variables(torch: ModuleType) -> dict[str, str]:
-    """Return the environment variables that lead Inductor and Triton to our cache, one for each version of torch."""
+def cache_variables(torch: ModuleType, form: Form) -> dict[str, str]:
+    """Return the environment variables that lead Inductor and Triton to our cache, one for each version of torch.
+
+    Forms share the kernels that Triton compiles, but not what Inductor chose among their configurations: the one would
+    not accept the other's choice, and replace it by its own.
+    """
     folder = _folder(torch)
-    return {name: str(folder / below) for name, below in _BELOW.items()}
+    return {_FORMS: str(folder / form), _TRITON: str(folder / "triton")}
 
 
 @contextmanager
-def shared_cache(torch: ModuleType) -> Generator[None]:
-    """Let Inductor and Triton use our cache; afterwards the environment and the benchmarks are as before.
+def shared_cache(torch: ModuleType, form: Form) -> Generator[None]:
+    """Let Inductor and Triton use our cache of a form; afterwards the environment and the benchmarks are as before.
 
     Both time the configurations that they choose from. The processes that compile ahead share one device, so each of
     these benchmarks waits for the lock: what another process runs meanwhile would decide in place of the code.
     """
-    with _variables(cache_variables(torch)), _one_benchmark_at_a_time(_folder(torch) / _LOCK):
+    with _variables(cache_variables(torch, form)), _one_benchmark_at_a_time(_folder(torch) / _LOCK):
         yield
 
 

@@ -25,7 +25,7 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
     def __init__(self, torch: ModuleType, call: Callable[[], object], form: Form) -> None:
         """Take a peer's function with all its arguments bound, or a call that needs none."""
         bound = call if isinstance(call, partial) else partial(call)
-        self._torch, self._mode = torch, MODES[form]
+        self._torch, self._form, self._mode = torch, form, MODES[form]
         self._modules = {name: value for name, value in bound.keywords.items() if isinstance(value, ModuleType)}
         self._arguments = {name: value for name, value in bound.keywords.items() if name not in self._modules}
         self._function, self._around = inner(bound.func), surroundings(bound.func)
@@ -36,7 +36,7 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            stack.enter_context(configured(self._torch))
+            stack.enter_context(configured(self._torch, self._form))
             try:
                 self._compile()
             except MeasurementInvalid:
@@ -95,13 +95,13 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
 
 
 @contextmanager
-def configured(torch: ModuleType) -> Generator[None]:
+def configured(torch: ModuleType, form: Form) -> Generator[None]:
     """Give Dynamo and Inductor the configuration of every compiled peer; afterwards it is as it was before.
 
     Dynamo raises where it would fall back to eager. Inductor compiles in this process, into our own cache, which the
     processes that compiled ahead have filled: a pool of compilers would take the cores from what is measured.
     """
-    with shared_cache(torch):
+    with shared_cache(torch, form):
         dynamo, inductor = import_module("torch._dynamo"), import_module("torch._inductor.config")
         with dynamo.config.patch(fail_on_recompile_limit_hit=True), inductor.patch(compile_threads=1):
             try:
