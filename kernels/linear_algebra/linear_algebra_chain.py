@@ -284,7 +284,7 @@ spec = KernelSpec(
         ),
     },
     chains=(
-        Chain("linear_algebra", {"baseline": None, "partial": "partial", "full": "full", "persistent": "full"},
+        Chain("linear_algebra", {"baseline": None, "partial": "partial", "full": "full", "persistent": "at_once"},
               BETWEEN),
         Chain("linear_algebra_half", {"baseline": "half", "partial": "half_partial", "full": "half_full",
                                       "persistent": "half_full"}, BETWEEN),
