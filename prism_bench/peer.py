@@ -61,6 +61,7 @@ class PeerFacts(TypedDict, total=False):
     """What a run record keeps of a peer next to its times.
 
     `calls` counts the library's operators in one call, `launches` the work items that one call enqueues on the device.
+    `enqueued` is there where a CUDA graph of the call is timed, since a stream does not hold all of its launches.
     `breaks` counts the places where a compiled peer's graph broke, so that Python ran between its parts.
     `precision` describes where its results are less precise than the kernel's tolerance allows.
     """
@@ -71,6 +72,7 @@ class PeerFacts(TypedDict, total=False):
     kind: PeerKind
     calls: int
     launches: int
+    enqueued: str
     breaks: int
     poor: str
     work: str

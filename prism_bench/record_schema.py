@@ -141,6 +141,7 @@ class PeerFile(Struct, frozen=True, gc=False):
     kind: Text | None = None
     calls: Count | None = None
     launches: Count | None = None
+    enqueued: Text | None = None
     breaks: Count | None = None
     poor: Text | None = None
     work: Text | None = None

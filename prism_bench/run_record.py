@@ -31,7 +31,8 @@ A record is one JSON object (stored compressed, see `store/`):
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
         peers          by name of a peer what `peer.PeerFacts` lists: library, version, form, kind, calls, launches,
-                       breaks, poor, work, precision; absent where no peer was tried, and in records older than 0.3
+                       enqueued, breaks, poor, work, precision; absent where no peer was tried, and in records older
+                       than 0.3
         measurements   list of {metric, subject, valid, reason, throttled, notes, processes, clocks, evidence, energy}:
                        `processes` are groups {"unit": seconds per count, "counts": [...]} of samples
                        rounded to four significant digits;

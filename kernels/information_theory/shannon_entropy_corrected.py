@@ -38,6 +38,7 @@ from ..include.poor_ways import ONE_BLOCK
 # `probabilities` has all warps. Tallying counts without a branch, in whole batches and with more warps, was no faster
 # and made int64 slower; eight loads ahead made `probabilities` slower.
 MOST_BLOCKS = 8192
+TINY = np.finfo("float32").tiny  # CuPy takes anything smaller for 0
 tallies = Fill(lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5", whole(0, 2**20))
 weights = Fill(
     lambda rng, count, axes: rng.exponential(size=count) / axes["cols"], "exponential, of mean 1 / cols", nonnegative()
@@ -91,7 +92,7 @@ def magnitude_of_p(p: AnyArray, samples: int, scale: AnyArray, xp: ArrayModule, 
 def cupy_entropy(cupy: ModuleType, counts: AnyArray, scale: AnyArray) -> Any:
     samples = counts.sum(axis=1, keepdims=True)
     p = (counts / samples).astype("float32")
-    likely = -(p * cupy.log(cupy.maximum(p, np.float32(1e-38)))).sum(axis=1)
+    likely = -(p * cupy.log(cupy.maximum(p, TINY))).sum(axis=1)
     return scale * (likely + ((counts != 0).sum(axis=1) - 1) / (2 * samples[:, 0]))
 
 

@@ -31,6 +31,7 @@ class PeerRow(TypedDict):
     calls: int | None
     launches: int | None
     breaks: int | None
+    enqueued: str | None
     poor: str | None
     work: str | None
     precision: str | None
@@ -63,5 +64,6 @@ def _row(case: CaseResult, name: str, rival: rivals.Rival | None, counts: bool) 
         "notes": list(found.notes) if found else [],
         "library": facts.get("library"), "version": facts.get("version"), "form": facts.get("form"),
         "calls": facts.get("calls"), "launches": facts.get("launches"), "breaks": facts.get("breaks"),
+        "enqueued": facts.get("enqueued"),
         "poor": facts.get("poor"), "work": facts.get("work"), "precision": facts.get("precision"),
     }  # fmt: skip

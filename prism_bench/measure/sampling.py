@@ -11,14 +11,20 @@ from prism_bench.measure.stopping import Criterion
 from prism_bench.measurement import Sample
 from prism_bench.originals import keep, refuse_replaced
 
+OWN_DOING = 3
+
 
 @dataclass
 class Series:
-    """The samples kept, and how many were repeated because the clock was throttled."""
+    """The samples kept, and how many were repeated because the clock was throttled.
+
+    `limited` is set where the work itself holds the clock down: the device is at its best as soon as it does less.
+    """
 
     samples: list[Sample] = field(default_factory=list[Sample])
     throttled: int = 0
     gave_up: bool = False
+    limited: bool = False
 
 
 class ClockGate:
@@ -41,6 +47,14 @@ class ClockGate:
         self.fastest = max(self.fastest, sample.clock)
         return sample.clock >= self.share * self.fastest
 
+    def is_awake(self, light: Callable[[], Sample] | None) -> bool:
+        """Return whether a launch without work runs at the device's best clock after a rest."""
+        if light is None:
+            return False
+        self._pause(self._rest)
+        taken = light()
+        return bool(taken.clock) and self.accepts(taken)
+
     def patience_left(self, repeated: int) -> bool:
         """Rest before a repetition; False once there were too many."""
         if repeated >= self._patience:
@@ -54,19 +68,26 @@ def sample(
 ) -> Series:
     """Call `once` until the criterion is met; throttled samples are repeated and counted, never dropped in silence.
 
-    When throttling outlasts the gate's patience, samples are kept as they are and the series has `gave_up` set.
+    When throttling outlasts the gate's patience, samples are kept as they are and the series has `gave_up` set. Where
+    `once.light` offers launches without work and these run at the best clock, `OWN_DOING` times in turn with samples
+    that do not, the work itself draws so much power: its samples are kept, and the series is `limited`.
     Raise MeasurementInvalid where a function that times are read or counted with was replaced.
     """
-    series, started = Series(), clock()
+    series, started, own_doing = Series(), clock(), 0
+    light: Callable[[], Sample] | None = getattr(once, "light", None)
     while not criterion.finished([one.seconds for one in series.samples], clock() - started):
         taken = once()
-        if not series.gave_up and not gate.accepts(taken):
+        if not (series.gave_up or series.limited or gate.accepts(taken)):
             series.throttled += 1
-            series.gave_up = not gate.patience_left(series.throttled)
-            if not series.gave_up:
+            own_doing = own_doing + 1 if gate.is_awake(light) else 0
+            series.limited = own_doing >= OWN_DOING
+            series.gave_up = not own_doing and not gate.patience_left(series.throttled)
+            if not (series.gave_up or series.limited):
                 continue
+        if series.limited and own_doing:
+            series.throttled, own_doing = series.throttled - own_doing, 0
         series.samples.append(taken)
-        if not series.gave_up:
+        if not (series.gave_up or series.limited):
             _repeat_sleepers(series, gate)
     refuse_replaced()
     return series

@@ -109,6 +109,7 @@ def _limits(row: PeerRow) -> Iterator[str | None]:
     yield f"not timed: {row['reason']}" if row["seconds"] is None else unstable_text(row)
     left_out = row["seconds"] is not None and not row["counts"]
     yield f"poor way: {row['poor']}" + (" (not counted)" if left_out else "") if row["poor"] else None
+    yield f"enqueued as a {row['enqueued']}" if row["enqueued"] else None
     yield f"work: {row['work']}" if row["work"] else None
     yield f"precision: {row['precision']}" if row["precision"] else None
 

@@ -122,8 +122,9 @@ def measure_metric(
     clocks = tuple(one.clock for one in series.samples if one.clock)
     share = share_text(gate.share)
     reason = f"throttled throughout: the clock never came back to {share} of its best" if series.gave_up else None
+    notes = (f"limited by power: its work holds the clock below {share} of its best",) if series.limited else ()
     measured = Measurement(metric, subject, (seconds,), (clocks,) if clocks else (), series.throttled,
-                           valid=not series.gave_up, reason=reason)  # fmt: skip
+                           valid=not series.gave_up, reason=reason, notes=notes)  # fmt: skip
     launches = tuple(one.launch_seconds for one in series.samples if one.launch_seconds is not None)
     if metric != "cold_time" or not launches:
         return [measured]

@@ -146,6 +146,16 @@ def test_the_allowance_grows_with_the_call():
         ColdTimer(cold_harness(320e-6, 62e-6), lambda: None)
 
 
+def test_what_a_library_does_after_a_call_that_does_nothing_is_no_work_of_another_stream():
+    call, least = object(), object()
+    busy = {call: (320e-6, 180e-6), least: (20e-6, 70e-6)}
+    harness = SimpleNamespace(afterwards=busy.__getitem__, forget_persisting=lambda: None)
+    assert ColdTimer(harness, call, least=least)
+    busy[least] = (20e-6, 20e-6)
+    with pytest.raises(MeasurementInvalid, match="the call uses another stream"):
+        ColdTimer(harness, call, least=least)
+
+
 def cold_harness(seconds, leftover):
     return SimpleNamespace(afterwards=lambda call: (seconds, leftover), forget_persisting=lambda: None)
 

@@ -10,6 +10,7 @@ import pytest
 from prism_bench.backends.cuda import peer as peers
 from prism_bench.backends.cuda import torch_case
 from prism_bench.backends.cuda.graph import work_items
+from prism_bench.backends.cuda.harness import StreamNotHeld
 from prism_bench.backends.cuda.peer import CudaPeer
 from prism_bench.backends.cuda.torch_case import named_peer, peer_names
 from prism_bench.backends.cuda.torch_trace import Operators
@@ -181,3 +182,42 @@ def test_streams_of_xla_are_never_captured():
     with pytest.raises(MeasurementInvalid, match="does not capture the streams of XLA"):
         clocks._capture(1)
     assert clocks.launches() is None
+
+
+class Stream:
+    """A harness whose stream holds the work of `holds` callables alone."""
+
+    def __init__(self, *holds):
+        self.holds, self.timed_calls = holds, []
+
+    def timed(self, call, cold):
+        self.timed_calls.append(call)
+        if call not in self.holds:
+            raise StreamNotHeld("the call waits for the device, or enqueues more than a stream holds")
+
+
+def call():
+    """More launches than a stream holds."""
+
+
+def replay():
+    """The same as a graph."""
+
+
+def test_a_call_that_a_stream_does_not_hold_is_timed_as_a_graph(monkeypatch):
+    clocks = peers.CallableTimers(Stream(replay), call, "torch")
+    monkeypatch.setattr(clocks, "_capture", lambda launches: replay)
+    assert (replay, True) == (clocks._holdable(), clocks.replays)
+    held = peers.CallableTimers(Stream(call), call, "torch")
+    assert (call, False) == (held._holdable(), held.replays)
+
+
+def test_a_call_that_waits_for_the_device_keeps_its_reason(monkeypatch):
+    def refuse(launches):
+        raise MeasurementInvalid("the call cannot be captured")
+
+    clocks = peers.CallableTimers(Stream(), call, "torch")
+    monkeypatch.setattr(clocks, "_capture", refuse)
+    with pytest.raises(StreamNotHeld, match="waits for the device"):
+        clocks._holdable()
+    assert not clocks.replays

@@ -3,6 +3,7 @@
 from itertools import chain, count, repeat
 
 from prism_bench.measure import ClockGate, Criterion, sample
+from prism_bench.measure.sampling import OWN_DOING
 from prism_bench.measurement import Sample
 
 FAST, SLOW = 2e9, 1e9
@@ -82,3 +83,34 @@ def test_time_ends_the_loop_whatever_the_precision():
 def test_at_least_one_sample_is_taken():
     found = series(repeat(FAST), Criterion(seconds=0.0))
     assert [1] == seconds(found)
+
+
+class Heavy:
+    """Work that holds the clock down; a launch without work has the clocks of `light`, one after the other."""
+
+    def __init__(self, light, before=()):
+        self._clocks, self._light = chain(before, repeat(SLOW)), iter(light)
+
+    def __call__(self):
+        return Sample(1.0, next(self._clocks))
+
+    def light(self):
+        return Sample(1e-6, next(self._light))
+
+
+def test_work_that_holds_the_clock_down_by_itself_keeps_its_samples():
+    rests = []
+    found = sample(Heavy(repeat(FAST)), TEN, gate(rest=0.05, pause=rests.append))
+    assert (False, False, 0) == (found.limited, found.gave_up, found.throttled), "nothing faster was known"
+    known = gate(rest=0.05, pause=rests.append)
+    known.accepts(Sample(1.0, FAST))
+    found = sample(Heavy(repeat(FAST)), TEN, known)
+    assert (True, False, 0, 10) == (found.limited, found.gave_up, found.throttled, len(found.samples))
+    assert [0.05] * OWN_DOING == rests
+
+
+def test_a_device_that_is_slow_without_work_is_throttled_as_ever():
+    known = gate(patience=4)
+    known.accepts(Sample(1.0, FAST))
+    found = sample(Heavy(chain([FAST, FAST, SLOW], repeat(SLOW))), TEN, known)
+    assert (False, True, 4) == (found.limited, found.gave_up, found.throttled)

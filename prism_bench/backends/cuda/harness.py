@@ -26,6 +26,10 @@ _CLOCK_SHARE = 0.05
 _CLOCK_TRIES = 3  # samples in a row: one may be another process's turn on the device
 
 
+class StreamNotHeld(MeasurementInvalid):
+    """The device continued before the call had enqueued all of its work."""
+
+
 class Harness:
     """Times whatever a callable enqueues on `stream`."""
 
@@ -75,11 +79,11 @@ class Harness:
     def timed(self, call: Callable[[], object], cold: bool) -> Sample:
         """One sample of `call()`: device seconds between events around it, SM clock, and the host's cost to enqueue.
 
-        MeasurementInvalid where the stream could not be held until all was enqueued, twice: once may be a stalled host.
+        StreamNotHeld where the stream could not be held until all was enqueued, twice: once may be a stalled host.
         """
         sample = self._held(call, cold) or self._held(call, cold)
         if sample is None:
-            raise MeasurementInvalid(
+            raise StreamNotHeld(
                 "the call waits for the device, or enqueues more than a stream holds, "
                 "so its launch cost cannot be hidden"
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 from prism_bench.backends.base import Runnable, TimerFactories
 from prism_bench.backends.cuda.graph import captured, nodes_of_calls, refuse_idle_calls, work_items
-from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.harness import Harness, StreamNotHeld
 from prism_bench.backends.cuda.library_state import end_failed_capture, set_up_torch
 from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.backends.cuda.torch_case import named_peer, prepared_call
@@ -21,7 +21,7 @@ from prism_bench.libraries import ArrayPackage
 from prism_bench.peer import Form, PeerFacts, PeerKind
 
 EAGER = ("torch", "cupy")  # array packages, whose peers may be chains of calls; the other libraries offer kernels
-XLA = "jax"  # compiled, on streams of XLA which wait for the timed one
+XLA: ArrayPackage = "jax"  # compiled, on streams of XLA which wait for the timed one
 NO_GRAPH = "a CUDA graph of the timed stream does not capture the streams of XLA"
 CUPY_KERNEL = 2  # work items that one operator of CuPy may have: it may clear its result first, or reduce in two steps
 
@@ -29,10 +29,14 @@ CUPY_KERNEL = 2  # work items that one operator of CuPy may have: it may clear i
 class CallableTimers:
     """The cold and hot timers of any callable that works on the harness's stream."""
 
-    def __init__(self, harness: Harness, call: Callable[[], object], library: ArrayPackage) -> None:
-        self._harness, self._call, self._library = harness, call, library
+    def __init__(
+        self, harness: Harness, call: Callable[[], object], library: ArrayPackage,
+        least: Callable[[], object] | None = None,
+    ) -> None:  # fmt: skip
+        self._harness, self._call, self._library, self._least = harness, call, library, least
         self._refusal = NO_GRAPH if library == "jax" else ""
         self._nodes: list[int | None] = []  # of the graph captured last
+        self._held: Callable[[], object] | None = None
 
     def launches(self) -> int | None:
         """Return how many work items one call enqueues on the device, found by capturing one in a CUDA graph.
@@ -48,9 +52,27 @@ class CallableTimers:
     def timers(self) -> TimerFactories:
         """Factories by metric, as a runnable offers them."""
         return {
-            "cold_time": lambda: ColdTimer(self._harness, self._call),
-            "hot_time": lambda: HotTimer(self._harness, self._call, self._capture),
+            "cold_time": lambda: ColdTimer(self._harness, self._holdable(), least=self._least),
+            "hot_time": lambda: HotTimer(self._harness, self._holdable(), self._capture),
         }
+
+    @property
+    def replays(self) -> bool:
+        """Whether the call is timed as a CUDA graph, since a stream does not hold all that it enqueues."""
+        return self._held not in (None, self._call)
+
+    def _holdable(self) -> Callable[[], object]:
+        """Return the call, or a graph of it where a held stream does not take all of its launches."""
+        if self._held is None:
+            try:
+                self._harness.timed(self._call, cold=False)
+                self._held = self._call
+            except StreamNotHeld as error:
+                try:
+                    self._held = self._capture(1)
+                except MeasurementInvalid:  # a call that waits for the device cannot be captured either
+                    raise error from None
+        return self._held
 
     def _capture(self, launches: int) -> Callable[[], object]:
         """Return a replay of so many calls; MeasurementInvalid, later ones at once, where there is none."""
@@ -86,6 +108,19 @@ class CallableTimers:
         return captured(self._harness.stream, self._call, launches, self._nodes)
 
 
+def least_xla_call(jax: Any, cupy: ModuleType) -> Callable[[], object]:
+    """Return a call that adds two numbers by XLA, on its own streams as a peer's call is."""
+    one, kept = cupy.ones(1, "float32"), list[Any]()
+    add = jax.jit(lambda x: x + x).lower(jax.dlpack.from_dlpack(one)).compile()
+
+    def call() -> object:
+        kept[:] = [add(jax.dlpack.from_dlpack(one))]
+        return cupy.from_dlpack(kept[0])
+
+    call()
+    return call
+
+
 def torch_stream(stream: Any) -> Any:
     """CuPy's stream as PyTorch sees it."""
     import torch
@@ -108,7 +143,9 @@ class CudaPeer(Runnable):
         self._eager = prepared_call(self._peer, offered, f"{case.spec.name}: peer {self._library.name}")
         self._compiled = CompiledCall(import_module("torch"), self._eager, form).__enter__() if form else None
         self._call: Callable[[], object] = self._compiled or self._eager
-        self._clocks = CallableTimers(harness, self._call, "jax" if self._library.name == XLA else self._library.arrays)
+        is_xla = self._library.name == XLA
+        least = least_xla_call(import_module(XLA), cupy) if is_xla else None
+        self._clocks = CallableTimers(harness, self._call, XLA if is_xla else self._library.arrays, least)
         self._facts = self._known(form)
         self._result = None
 
@@ -139,7 +176,7 @@ class CudaPeer(Runnable):
 
     def evidence(self) -> dict[str, Any]:
         """Return the peer's facts, as `PeerFacts`."""
-        return dict(self._facts)
+        return {**self._facts, **({"enqueued": "CUDA graph"} if self._clocks.replays else {})}
 
     def __exit__(self, *exception: object) -> None:
         if self._compiled:
