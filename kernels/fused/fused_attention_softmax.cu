@@ -1,4 +1,4 @@
-#include "attention_warpgroups.cuh"
+#include "attention_streamed.cuh"
 #include "attention_fp32.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
@@ -15,6 +15,15 @@ fused_attention_softmax(const typename T::Element::Memory* q, const typename T::
                         const typename T::Element::Memory* v, const float* mask, typename T::Element::Out* o, int heads,
                         int length, int width, float scale) {
     attend_as<T>(q, k, v, mask, o, heads_apart(heads, length, width), scale, stages);
+}
+
+/// The same of heads that tensor maps bring.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+fused_attention_softmax_streamed(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
+                                 const __grid_constant__ TensorMap v, const float*, typename T::Element::Out* o,
+                                 int heads, int length, int width, float scale) {
+    attend_streamed<T>(q, k, v, o, heads_apart(heads, length, width), scale, stages);
 }
 
 template <class T>

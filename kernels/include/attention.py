@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import In, Launch, Out, Rule, Scalar, Size, normal
+from prism_bench import In, Launch, Out, Rule, Scalar, Size, TensorMap, normal
 from prism_bench.array_types import AnyArray, ArrayModule
 from prism_bench.case import Device
 from prism_bench.domain import real
@@ -16,6 +16,7 @@ from prism_bench.inputs import Fill
 SHAPES = {64: ((2, 64), (1, 64), (2, 32), (1, 32)), 128: ((2, 32), (1, 32), (1, 16)), 256: ((1, 32),)}
 SHAPES_FP32 = {64: (64, 32), 128: (32,), 256: (32,)}  # keys per step
 GROUPS = {64: 3, 128: 2}  # warpgroups of 64 queries; keys come by 128
+STREAMED = {64: 3, 128: 2}  # tiles of keys, and of values, in the ring that tensor maps fill
 LONGEST_WIDTH = max(SHAPES)
 RULES = (
     Rule(f"1 <= width <= {LONGEST_WIDTH}", lambda width: 1 <= width <= LONGEST_WIDTH),
@@ -55,6 +56,17 @@ def shared_of_groups(depth: int, groups: int, ring: int = 2) -> int:
     return 2 * depth * (64 * groups + 2 * ring * 128) + 1024 + 64
 
 
+def streamed_launch(entry: str, kind: str, heads: int, length: int, width: int, causal: int) -> Launch:
+    """The launch of AttentionStreamed for so many heads: whole tiles of keys come by tensor maps."""
+    groups, ring = GROUPS[width], STREAMED[width]
+    shared = 2 * width * (64 * groups + 2 * ring * 128) + 32 * ring + 24 + 1024
+    tile = f"AttentionStreamed<{width}, {groups}, {ring}, {str(bool(causal)).lower()}{kind}>"
+    maps = (TensorMap("q", 64 * groups), TensorMap("k", 128), TensorMap("v", 128))
+    return Launch(
+        heads * -(-length // (64 * groups)), 128 * (groups + 1), shared, f"{entry}_streamed<{tile}>", maps=maps
+    )
+
+
 def chosen(width: int, tiles: int, masked: int, device: Device, warps_only: bool) -> str:
     """Warpgroups where there are any and work for all of them, else the first shape that fits.
 
@@ -79,6 +91,8 @@ def launcher(entry: str, element: str = "HalfHead", warps_only: bool = False) ->
     ) -> Launch:
         depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
         shape = shape or chosen(width, batch * heads * -(-length // 128), masked, device, warps_only)
+        if shape == "warpgroups" and not masked and width in STREAMED and length % 128 == 0:
+            return streamed_launch(entry, kind, batch * heads, length, width, causal)
         if shape == "warpgroups":
             groups = 2 if masked else GROUPS[depth]
             ring = 3 if shared_of_groups(depth, groups, 3) <= device.max_shared_bytes else 2

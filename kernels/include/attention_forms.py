@@ -49,6 +49,9 @@ def ladder(sized: Callable[..., Any]) -> tuple[Workload, ...]:
         *(sized(1, 1, length, width, masked=1) for length, width in ((130, 64), (300, 128))),
         sized(1, 1, 400, 104, causal=1, masked=1),
         sized(3, 5, 1030, 128, scaling=0.5),
+        *(sized(2, 3, 640, width, causal=1) for width in (64, 128)),
+        # Scores that leave the range of the first tile's reference point.
+        *(sized(1, 2, 512, width, scaling=5.0, causal=causal) for width in (64, 128) for causal in (0, 1)),
     )
 
 
@@ -112,6 +115,7 @@ def forms(
             edges=(
                 sized(2, 2, 70, 40, causal=1), sized(1, 1, 129, 9, masked=1), sized(1, 3, 131, 128),
                 sized(1, 2, 70, 40), sized(1, 2, 200, 40, shape="warpgroups"),
+                *(sized(1, 2, 640, width, causal=1, shape="warpgroups") for width in (64, 128)),
             ),
             requires=lambda shape: WARPGROUPS if shape == "warpgroups" else None,
         ),

@@ -286,6 +286,11 @@ __device__ inline void start_barrier(unsigned int barrier, unsigned int threads)
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(threads) : "memory");
 }
 
+/// This thread arrives.
+__device__ inline void arrive_at(unsigned int barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
+}
+
 /// This thread arrives when the copies that it has started are done.
 __device__ inline void arrive_when_copied(unsigned int barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" : : "r"(barrier) : "memory");

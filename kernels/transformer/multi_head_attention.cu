@@ -1,4 +1,4 @@
-#include "attention_warpgroups.cuh"
+#include "attention_streamed.cuh"
 #include "attention_fp32.cuh"
 #include "attention_weights.cuh"
 
@@ -16,6 +16,15 @@ multi_head_attention(const typename T::Element::Memory* q, const typename T::Ele
                      const typename T::Element::Memory* v, const float* mask, typename T::Element::Out* o, int heads,
                      int length, int width, float scale) {
     attend_as<T>(q, k, v, mask, o, heads_in_rows(heads, length, width), scale, stages);
+}
+
+/// The same of heads that tensor maps bring.
+template <class T>
+__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+multi_head_attention_streamed(const __grid_constant__ TensorMap q, const __grid_constant__ TensorMap k,
+                              const __grid_constant__ TensorMap v, const float*, typename T::Element::Out* o,
+                              int heads, int length, int width, float scale) {
+    attend_streamed<T>(q, k, v, o, heads_in_rows(heads, length, width), scale, stages);
 }
 
 /// Besides, the weights of every query, [batch, heads, length, length].

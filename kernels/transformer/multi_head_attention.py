@@ -1,8 +1,10 @@
 """Attention whose heads are columns of the same rows, read in place: online softmax, half operands, FP32 sums.
 
-The tensor cores and the exponentials take about as long as each other, so both limit it. Warpgroup instructions on
-compute capability 9.0, for heads of whole 16-byte pieces up to 128 wide; the warpgroups run ahead of each other over a
-ring of three tiles, which is faster than in step. Elsewhere mma.sync. A query to which no key is open gives zeros.
+The tensor cores and the exponentials take about as long as each other, so both limit it, and issue slots next. On
+compute capability 9.0 warpgroup instructions: heads 64 or 128 wide whose keys are whole tiles of 128, without a mask,
+come by tensor maps, and warpgroups take turns between products and exponentials; other heads of whole 16-byte pieces
+up to 128 wide are copied by the warpgroups themselves. Elsewhere mma.sync. Instruction issue limits `float32`.
+A query to which no key is open gives zeros.
 `scaling=None` is 1 / sqrt(width).
 """
 
