@@ -15,6 +15,16 @@ struct Fours<int> { using type = int4; };
 template <class Count>
 using Four = typename Fours<Count>::type;
 
+/// The table of c ln c where a kernel made it itself, in shared memory, or where it is in global memory.
+struct TableOnChip {
+    const double* logs;
+    __device__ double operator[](int place) const { return logs[place]; }
+};
+struct TableInMemory {
+    const double* logs;
+    __device__ double operator[](int place) const { return __ldg(logs + place); }
+};
+
 /// Four neighbouring cells; one after the other where they are not aligned.
 template <class Count>
 struct Cells {
@@ -36,12 +46,12 @@ struct Columns {
     int occupied = 0;
     bool small = true;
 
-    template <class Count>
-    __device__ T add(const Cells<Count>& cells, const double* table) {
+    template <class Count, class Table>
+    __device__ T add(const Cells<Count>& cells, const Table& table) {
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             const Count c = cells.value[k];
-            if constexpr (sizeof(T) == sizeof(float)) logs[k] += __ldg(table + place_in_table(c, small));
+            if constexpr (sizeof(T) == sizeof(float)) logs[k] += table[place_in_table(c, small)];
             else logs[k] += x_log_x(static_cast<double>(c));
             column[k] += static_cast<T>(c);
             occupied += c != Count(0);

@@ -7,7 +7,7 @@
 // probabilities: one reading serves all four sums. They are in double precision, since near independence nearly all of
 // them cancels. Where all cells are whole numbers below 1024 their logarithms are tabulated and sums of floats exact.
 
-constexpr int STRIP = 128, BAND = 128;  // columns and rows of a tile of a large table
+constexpr int STRIP = 128, BAND = 256;  // columns and rows of a tile of a large table
 
 /// What a table's cells and margins add up to; `excess` is occupied cells - rows - columns.
 struct Sums {
@@ -116,7 +116,7 @@ __device__ bool add_up_square(const Count* from, bool aligned, const double* tab
 #pragma unroll
     for (int k = 0; k < SIDE / 4; ++k) cells[k] = Cells<Count>::of(from + 4 * (threadIdx.x % 32 + 32 * k), aligned);
 #pragma unroll
-    for (int k = 0; k < SIDE / 4; ++k) row[k] = columns.add(cells[k], table);
+    for (int k = 0; k < SIDE / 4; ++k) row[k] = columns.add(cells[k], TableInMemory{table});
     if (!__all_sync(FULL_WARP, columns.small)) return false;
     const T across = sums_by_lane<8, 1>(row), down = sums_by_lane<4, 8>(columns.column);
     sums = {};
@@ -152,10 +152,10 @@ __global__ void __launch_bounds__(256, 3)
     if (lane < IN_TURN && first + lane < tables) information[first + lane] = estimate(own, corrected, unit);
 }
 
-/// This warp's part of a tile of a large table: four columns a lane, side by side, and up to sixteen rows, eight at a time.
+/// This warp's part of a tile of a large table: four columns a lane, side by side, and up to 32 rows, four at a time.
 template <class Count>
 struct Part {
-    static constexpr int ROWS = 16, AHEAD = 8;
+    static constexpr int ROWS = 32, AHEAD = 4;
     const Count* joint;
     double* row_parts;  // [strip, row]
     int bx, by, begin, first, strip;
@@ -168,34 +168,40 @@ struct Part {
         return cells;
     }
 
-    /// Adds its cells up, in T, and writes the sums of its rows. False where T was float and a cell had no place in the
-    /// table.
-    template <class T>
-    __device__ bool add_up(const double* table, Columns<T>& columns) const {
+    /// Adds its cells up, in T, and writes the sums of its rows; calls `prepare` once the first are on their way. False
+    /// where T was float and a cell had no place in the table.
+    template <class T, class Prepare>
+    __device__ bool add_up(const double* table, Columns<T>& columns, Prepare prepare) const {
         const bool in_fours = by % 4 == 0 && misalignment(reinterpret_cast<const float*>(joint)) == 0;
         const int lane = threadIdx.x % 32;
         columns = {};
-        for (int x = begin; x < min(begin + ROWS, bx); x += AHEAD) {
+        for (int x = begin; x == begin || x < min(begin + ROWS, bx); x += AHEAD) {
             Cells<Count> ahead[AHEAD];
             T row[AHEAD];
 #pragma unroll
             for (int k = 0; k < AHEAD; ++k) ahead[k] = load(x + k, in_fours);
+            if (x == begin) prepare();
 #pragma unroll
-            for (int k = 0; k < AHEAD; ++k) row[k] = columns.add(ahead[k], table);
-            T sum = sums_by_lane<AHEAD, 4>(row);
-            sum += shuffle_xor(sum, 1), sum += shuffle_xor(sum, 2);
-            if (lane % 4 == 0 && x + lane / 4 < bx) row_parts[static_cast<long long>(strip) * bx + x + lane / 4] = sum;
+            for (int k = 0; k < AHEAD; ++k) row[k] = columns.add(ahead[k], TableOnChip{table});
+            T sum = sums_by_lane<AHEAD, 8>(row);
+            sum += shuffle_xor(sum, 1), sum += shuffle_xor(sum, 2), sum += shuffle_xor(sum, 4);
+            if (lane % 8 == 0 && x + lane / 8 < bx) row_parts[static_cast<long long>(strip) * bx + x + lane / 8] = sum;
         }
         return __all_sync(FULL_WARP, columns.small);
     }
 };
 
-// A large table, first: its cells, and the sums of each tile's rows and columns.
+// A large table, first: its cells, and the sums of each tile's rows and columns. Each block makes the table of logarithms
+// while it waits for its first cells.
 template <class Count>
-__global__ void __launch_bounds__(256)
-    table_parts(const Count* joint, const double* table, double* row_parts, double* column_parts, double* tile_logs,
+__global__ void __launch_bounds__(256, 4)
+    table_parts(const Count* joint, double* row_parts, double* column_parts, double* tile_logs,
                 int* tile_cells, int bx, int by) {
-    __shared__ double by_warp[8][STRIP];
+    __shared__ double by_warp[8][STRIP], table[TABULATED];
+    const auto make_table = [&] {
+        for (int c = threadIdx.x; c < TABULATED; c += blockDim.x) table[c] = x_log_x(static_cast<double>(c));
+        __syncthreads();
+    };
     const int strips = (by + STRIP - 1) / STRIP, strip = blockIdx.x % strips, band = blockIdx.x / strips;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int begin = band * BAND + warp * Part<Count>::ROWS;
@@ -208,11 +214,11 @@ __global__ void __launch_bounds__(256)
         logs = columns.log_sum(), occupied = columns.occupied;
     };
     Columns<float> quick;
-    if (part.add_up(table, quick)) {
+    if (part.add_up(table, quick, make_table)) {
         keep(quick);
     } else {
         Columns<double> careful;
-        part.add_up(table, careful);
+        part.add_up(table, careful, [] {});
         keep(careful);
     }
     logs = block_sum(logs), occupied = block_reduce(occupied, Sum{}, 0);
@@ -224,24 +230,34 @@ __global__ void __launch_bounds__(256)
     column_parts[static_cast<long long>(band) * by + y] = sum;
 }
 
-// Then the margins, a thread for each row and column, and the estimate.
-extern "C" __global__ void __launch_bounds__(128)
+// Then the margins and the estimate. A block takes 32 rows and columns at a time, each of its warps some of their parts.
+extern "C" __global__ void __launch_bounds__(256)
     table_margins(const double* row_parts, const double* column_parts, const double* tile_logs, const int* tile_cells,
                   float* information, double* by_block, unsigned int* arrived, int bx, int by, int corrected, double unit) {
-    const int strips = (by + STRIP - 1) / STRIP, bands = (bx + BAND - 1) / BAND, threads = gridDim.y * blockDim.x;
-    const int thread = blockIdx.y * blockDim.x + threadIdx.x;
+    __shared__ double by_warp[8][32];
+    const int strips = (by + STRIP - 1) / STRIP, bands = (bx + BAND - 1) / BAND, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const long long lines = static_cast<long long>(bx) + by;
     Sums sums;
-    for (long long i = thread; i < static_cast<long long>(bx) + by; i += threads) {
-        const bool row = i < bx;
-        const double* const from = row ? row_parts + i : column_parts + i - bx;
-        const int parts = row ? strips : bands, apart = row ? bx : by;
+    for (long long first = 32ll * blockIdx.y; first < lines; first += 32ll * gridDim.y) {
+        const long long line = first + lane;
+        const bool row = line < bx;
+        const double* const from = row ? row_parts + line : column_parts + line - bx;
+        const int parts = line >= lines ? 0 : row ? strips : bands, apart = row ? bx : by;
         double margin = 0.0;
-#pragma unroll 16
-        for (int k = 0; k < parts; ++k) margin += __ldcg(from + static_cast<long long>(k) * apart);
-        sums.add_margin(margin, x_log_x(margin));
-        if (row) sums.n += margin;
+#pragma unroll 8
+        for (int k = warp; k < parts; k += 8) margin += __ldcg(from + static_cast<long long>(k) * apart);
+        by_warp[warp][lane] = margin;
+        __syncthreads();
+        if (warp == 0 && line < lines) {
+            margin = 0.0;
+#pragma unroll
+            for (int k = 0; k < 8; ++k) margin += by_warp[k][lane];
+            sums.add_margin(margin, x_log_x(margin));
+            if (row) sums.n += margin;
+        }
+        __syncthreads();
     }
-    for (int tile = thread; tile < strips * bands; tile += threads)
+    for (int tile = blockIdx.y * 256 + threadIdx.x; tile < strips * bands; tile += gridDim.y * 256)
         sums.logs += tile_logs[tile], sums.excess += tile_cells[tile];
     double all[3] = {sums.logs, sums.n, static_cast<double>(sums.excess)};
     if (!row_sums(all, by_block, arrived)) return;

@@ -36,9 +36,9 @@ from ..include.poor_ways import ONE_BLOCK
 
 # Memory-bound at S2, for counts: about 13 instructions a cell, and a table of logarithms that costs four cache lines
 # for 32 cells. Cells that are no whole numbers below 1024 take a logarithm in double precision each, after a first pass
-# that found them; that limits `probabilities`. S1 is latency-bound: three short launches, in which three blocks on an
-# SM instead of two, and loads without a branch, help.
-STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 128, 8192, 1024, 512
+# that found them; that limits `probabilities`. S1 is latency-bound: four blocks on an
+# SM, fewer parts to add up and one launch less help.
+STRIP, BAND, ON_CHIP, BY_WARP, MOST_BLOCKS = 128, 256, 8192, 1024, 512
 SIDE, IN_TURN = 32, 8  # of square tables that stay in registers; of them a warp takes so many
 tallies = Fill(
     lambda rng, count, axes: rng.poisson(rng.gamma(4.0, 5.0, size=count)), "Poisson, of gamma mean 20", nonnegative()
@@ -54,7 +54,7 @@ def fits(bx: int, by: int) -> bool:
 
 
 def launch_of(count: str) -> Callable[..., Any]:
-    """The table of c ln c first. Tables that fit a warp or a block stay there; a large one is read in tiles."""
+    """Tables that fit a warp or a block stay there, after the table of c ln c; a large one is read in tiles."""
     logs = Launch(4, 256, entry="count_log_table", arguments=("table",))
 
     def launch(tables: int, bx: int, by: int, strips: int, bands: int) -> tuple[Launch | Zero, ...]:
@@ -70,10 +70,9 @@ def launch_of(count: str) -> Callable[..., Any]:
         parts = ("row_parts", "column_parts", "tile_logs", "tile_cells")
         last = (*parts, "information", "by_block", "arrived", "bx", "by", "corrected", "unit")
         return (
-            logs,
             Launch(strips * bands, 256, entry=f"table_parts<{count}>",
-                   arguments=("joint", "table", *parts, "bx", "by")),
-            Launch((1, min(MOST_BLOCKS, -(-(bx + by) // 128))), 128, entry="table_margins", arguments=last),
+                   arguments=("joint", *parts, "bx", "by")),
+            Launch((1, min(MOST_BLOCKS, -(-(bx + by) // 32))), 256, entry="table_margins", arguments=last),
         )  # fmt: skip
 
     return launch
