@@ -28,7 +28,7 @@ struct Tally {
 };
 
 // Counts are read as floats of the same bits.
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 3)
     entropy_corrected(const int* counts, float* entropy, const double* table, double* by_block, unsigned int* arrived,
                       long long cols, double unit) {
     Tally tally;
