@@ -8,7 +8,7 @@
 // to eight by keys that count nothing; `starts` [group, tile] says at which eighth key it begins. Then blocks count one
 // group each.
 
-constexpr int SORTERS = 512, PER_THREAD = 16, SORTED = SORTERS * PER_THREAD, MOST_GROUPS = 256;
+constexpr int SORTERS = 256, PER_THREAD = 16, SORTED = SORTERS * PER_THREAD, MOST_GROUPS = 256;
 constexpr unsigned short NO_KEY = 0xffff;
 
 /// Four neighbours of an array of n floats; what is beyond it is nothing.
@@ -51,7 +51,7 @@ __device__ inline void begin_groups(const unsigned int* counts, unsigned int* be
 }
 
 template <bool CLAMP>
-__global__ void __launch_bounds__(SORTERS, 2)
+__global__ void __launch_bounds__(SORTERS, 4)
     histogram_sort(const float* x, const float* y, unsigned short* keys, unsigned short* starts, long long n, int columns,
                    int rows, float x_lo, float x_hi, float y_lo, float y_hi, int bits, int room) {
     __shared__ unsigned int counts[MOST_GROUPS + 32], begins[MOST_GROUPS + 1];

@@ -35,9 +35,10 @@ from ..include import cub_peers
 # warps (64 registers, one block). Fewer instructions and no branch for each sample helped only the clamped form. The
 # 1,048,576 bins of S2 are more than shared memory holds, and atomics in the L2 cache are slower than sorting samples by
 # group first, although keys are then written and read again. Sorting with fewer instructions and without a branch for
-# each sample took as long: instruction issue is not its bottleneck.
+# each sample took as long: instruction issue is not its bottleneck. Four small blocks of sorters on an SM wait less at
+# their barriers than two large ones. Counting without looking at counters again took registers that spilled.
 PRIVATE = 227 * 512  # bins that 16-bit counters in shared memory hold
-SORTED, MOST_GROUPS, MOST_BLOCKS = 8192, 256, 264
+SORTED, MOST_GROUPS, MOST_BLOCKS = 4096, 256, 264
 
 
 def group_bits(bins: int, on_chip: int) -> int:
@@ -64,7 +65,7 @@ def launch_of(count: str) -> Callable[..., Any]:
             parts = max(1, device.sm_count >> bits)
             return (
                 Zero("histogram"),
-                Launch(tiles, 512, entry=f"histogram_sort<{clamp}>",
+                Launch(tiles, 256, entry=f"histogram_sort<{clamp}>",
                        arguments=("x", "y", "keys", "starts", *SAMPLES, "bits", "room")),
                 Launch(parts << bits, 1024, shared=4 * (on_chip + 1), entry=f"histogram_groups<{count}>",
                        arguments=("keys", "starts", "histogram", "tiles", "bins", "bits", "room")),
@@ -79,7 +80,7 @@ def launch_of(count: str) -> Callable[..., Any]:
         block = 1024 if n > 8192 else 256
         entry = f"histogram_2d<Private, {flags}>"
         counting = Launch(grid, block, shared=shared, entry=entry, arguments=arguments)
-        adding = Launch((-(-words // 256), 4), 256, entry=f"histogram_parts<{count}>",
+        adding = Launch((-(-words // 256), 12), 256, entry=f"histogram_parts<{count}>",
                         arguments=("parts", "counted", "histogram", "bins"))  # fmt: skip
         return (Zero("histogram"), counting, adding) if grid > few else (Zero("histogram"), counting)
 
