@@ -31,7 +31,7 @@ from ..include import lt_products
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
 from ..include.strong_peers import NO_EPILOGUE
-from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, on_warpgroups
+from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, Operands, on_tensor_tiles, on_warpgroups, required
 
 ACTIVATIONS = {"none": "Gelu", "tanh": "GeluTanh"}
 
@@ -47,7 +47,7 @@ def tensor_launch(
 ) -> Launch:
     operands = Operands("Half", left_along=True, right_along=layout == "out_in")
     entry = f"fused_linear_gelu_tensor<{{}}, {ACTIVATIONS[approximate]}>"
-    return on_tensor_tiles(entry, operands, (batch, outputs, inputs), device, tile=tile)
+    return on_tensor_tiles(entry, operands, (batch, outputs, inputs), device, tile=tile, matrices=("x", "w", "y"))
 
 
 def weights(w: AnyArray, layout: str) -> AnyArray:
@@ -149,6 +149,7 @@ spec = KernelSpec(
         "half": Variant(
             "tensor cores, half operands, FP32 sums and bias",
             **HALF,
+            requires=required,
             peers={
                 "torch": Peer(torch_linear, work=NARROW),
                 "nvmath": NVMATH,
@@ -156,7 +157,7 @@ spec = KernelSpec(
             looked_at=NO_EPILOGUE,
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
-                Workload(batch=136, inputs=40, outputs=264, tile="Wide"),
+                *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Wide", *BY_MAPS)),
                 Workload(batch=72, inputs=40, outputs=136),
                 Workload(batch=130, inputs=40, outputs=37, tile="Square", layout="out_in", approximate="tanh"),
             ),

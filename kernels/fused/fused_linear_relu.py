@@ -31,7 +31,7 @@ from ..include import lt_products
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
 from ..include.strong_peers import NO_EPILOGUE
-from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required
+from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, Operands, on_tensor_tiles, required
 
 
 def launch(batch: int, outputs: int, layout: str, tile: str, device: Device) -> Launch:
@@ -43,7 +43,7 @@ def launch(batch: int, outputs: int, layout: str, tile: str, device: Device) -> 
 def tensor_launch(batch: int, inputs: int, outputs: int, layout: str, tile: str, device: Device) -> Launch:
     operands = Operands("Half", left_along=True, right_along=layout == "out_in")
     entry = "fused_linear_relu_tensor<{}>"
-    return on_tensor_tiles(entry, operands, (batch, outputs, inputs), device, tile=tile)
+    return on_tensor_tiles(entry, operands, (batch, outputs, inputs), device, tile=tile, matrices=("x", "w", "y"))
 
 
 def weights(w: AnyArray, layout: str) -> AnyArray:
@@ -132,7 +132,7 @@ spec = KernelSpec(
             looked_at=NO_EPILOGUE,
             edges=(
                 *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
-                *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Wide", "Warpgroups")),
+                *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Wide", "Warpgroups", *BY_MAPS)),
                 Workload(batch=72, inputs=40, outputs=136),
                 Workload(batch=130, inputs=40, outputs=37, tile="Square", layout="out_in"),
             ),

@@ -42,6 +42,7 @@ def product_launch(
     *,
     tile: str,
     arguments: Any = None,
+    matrices: tuple[str, str, str] = ("x", "w", "y"),
     **chosen: Any,
 ) -> Launch:
     """The launch for sizes (m, n, k). `entry` has {tile}, {width} and what else is chosen in the places for them."""
@@ -51,5 +52,5 @@ def product_launch(
         launch = on_tiles(entry, m, n, tile, device)
     else:
         operands = Operands(ELEMENTS[precision][0], left_along=True, right_along=False)
-        launch = on_tensor_tiles(entry, operands, sizes, device, tile=tile)
+        launch = on_tensor_tiles(entry, operands, sizes, device, tile=tile, matrices=matrices)
     return replace(launch, arguments=arguments)

@@ -51,18 +51,12 @@ __device__ inline void arrive_and_expect(unsigned int barrier, unsigned int byte
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
 }
 
-/// This thread arrives at the same barrier of block `rank` of the cluster.
+/// This thread arrives at the same barrier of block `rank` of the cluster. No fence: it has only read what is written
+/// again after that, and one of the cluster's scope would wait for all stores of the thread to reach the L2 cache.
 __device__ inline void arrive_at(unsigned int barrier, unsigned int rank) {
     asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}"
                  : : "r"(barrier), "r"(rank) : "memory");
-}
-
-/// Until the phase of that parity is over, as other blocks of the cluster or copies into their memory see it.
-__device__ inline void await_cluster_phase(unsigned int barrier, unsigned int parity) {
-    asm volatile("{\n.reg .pred done;\nagain:\n"
-                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n@!done bra again;\n}"
-                 : : "r"(barrier), "r"(parity) : "memory");
 }
 
 /// Barriers that this thread has started are there for copies and for the cluster after the next synchronization.
@@ -73,6 +67,9 @@ __device__ inline unsigned int rank_in_cluster() {
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
+
+/// The number of this thread's warpgroup, which the compiler knows to be the same in a warp.
+__device__ inline int warpgroup() { return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0); }
 
 /// Until all threads of the cluster are here.
 __device__ inline void synchronize_cluster() {

@@ -1,16 +1,42 @@
 #pragma once
 
+#include "streamed_product.cuh"
 #include "tensor_tile.cuh"
 #include "turned_tile.cuh"
 #include "warpgroup_tile.cuh"
+
+/// How a kernel gets its operands and its result: as pointers, or as tensor maps where T::BY_MAPS.
+template <class T, bool BY_MAPS = T::BY_MAPS>
+struct Passed {
+    using Operand = const typename T::Element::Memory*;
+    using Sums = float*;
+};
+template <class T>
+struct Passed<T, true> {
+    using Operand = TensorMap;
+    using Sums = TensorMap;
+};
+template <class T>
+using OperandOf = typename Passed<T>::Operand;
+template <class T>
+using SumsOf = typename Passed<T>::Sums;
+
+/// The clusters of a kernel with tiles T.
+#if defined(CPU_CUDA) || __CUDA_ARCH__ < 900
+#define CLUSTERED(T)
+#else
+#define CLUSTERED(T) __cluster_dims__(T::CLUSTER, 1, 1)
+#endif
 
 /// c = f(a b + bias) with FP32 sums; a null bias is none. A is [m, k] (LEFT_ALONG) or [k, m], B is [n, k] (RIGHT_ALONG)
 /// or [k, n]. A block of the 1-D grid has a tile, or with Warpgroups and Turned one after the other; `shared` has room for all
 /// stages.
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
-__device__ void multiply_on_tensor_cores(const typename T::Element::Memory* a, const typename T::Element::Memory* b,
-                                         const float* bias, float* c, int m, int n, int k, void* shared, F f) {
-    if constexpr (T::BY_WARPGROUPS && T::Element::KIND == Tf32::KIND) {
+__device__ void multiply_on_tensor_cores(const OperandOf<T>& a, const OperandOf<T>& b, const float* bias,
+                                         const SumsOf<T>& c, int m, int n, int k, void* shared, F f) {
+    if constexpr (T::BY_MAPS) {
+        multiply_streamed<T, LEFT_ALONG, RIGHT_ALONG>(a, b, bias, c, m, n, k, shared, f);
+    } else if constexpr (T::BY_WARPGROUPS && T::Element::KIND == Tf32::KIND) {
         static_assert(LEFT_ALONG && !RIGHT_ALONG);
         multiply_turned<T>(a, b, bias, c, m, n, k, shared, f);
     } else if constexpr (T::BY_WARPGROUPS) {

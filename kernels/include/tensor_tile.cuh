@@ -52,7 +52,8 @@ struct TensorTile {
     static constexpr int M = M_, N = N_, DEPTH = DEPTH_VECTORS * E::VECTOR, STAGES = STAGES_;
     static constexpr int WARPS_M = WARPS_M_, WARPS_N = WARPS_N_, THREADS = 32 * WARPS_M * WARPS_N;
     static constexpr int RESIDENT = RESIDENT_, STEPS = DEPTH / E::STEP;
-    static constexpr bool BY_WARPGROUPS = false;
+    static constexpr bool BY_WARPGROUPS = false, BY_MAPS = false;
+    static constexpr int CLUSTER = 1;
     static constexpr int ROWS = M / WARPS_M / 16, COLS = N / WARPS_N / 16;  // in blocks of 16
     static_assert(STEPS % 2 == 0 && STAGES >= 2);
 };

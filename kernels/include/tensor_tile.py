@@ -1,14 +1,19 @@
-"""The tiles of tensor_tile.cuh, warpgroup_tile.cuh and turned_tile.cuh, and the rule by which a product gets one."""
+"""The tiles of products on the tensor cores, and the rule by which a product gets one.
+
+They are those of tensor_tile.cuh, warpgroup_tile.cuh, streamed_product.cuh and turned_tile.cuh.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
-from prism_bench import Launch, Requirement, Rule, Variant, Workload
+from prism_bench import Launch, Requirement, Rule, TensorMap, Variant, Workload
 from prism_bench.case import Device
 from prism_bench.errors import SpecError
 
 # Rows, columns, bytes of depth, threads, stages at most, and the rate that each reaches, Wide's being 1.
 TILES = {
+    "Streamed": (128, 192, 128, 384, 4, 2.4),
+    "StreamedSquare": (128, 128, 128, 384, 5, 2.3),
     "Warpgroups": (128, 256, 128, 256, 4, 1.8),
     "Turned": (256, 128, 128, 256, 4, 2.1),
     "Wide": (128, 256, 128, 256, 3, 1.0),
@@ -18,7 +23,14 @@ TILES = {
     "Tiny": (32, 32, 128, 128, 8, 0.4),
 }
 TENSOR_RULE = Rule(f"tile is auto or one of {', '.join(TILES)}", lambda tile: tile == "auto" or tile in TILES)
-BY_WARPGROUPS = {"Warpgroups": ("Half", "Bfloat"), "Turned": ("Tf32",)}  # and what their operands may be
+BY_WARPGROUPS = {
+    "Streamed": ("Half", "Bfloat", "Float8"),
+    "StreamedSquare": ("Half", "Bfloat", "Float8"),
+    "Warpgroups": ("Half", "Bfloat"),
+    "Turned": ("Tf32",),
+}  # and what their operands may be
+BY_MAPS = {"Streamed": 2, "StreamedSquare": 2}  # and the blocks of a cluster
+FIRST_STAGE = 4e5  # what a ring by tensor maps takes until it runs, in the unit of `fastest`
 WARP_WIDE = ("Wide", "Square", "Compact", "Deep", "Tiny")
 WARPGROUPS = Requirement("wgmma", 90)
 PAIR = "Tf32Pair"
@@ -37,6 +49,11 @@ class Operands:
     def size(self) -> int:
         return SIZES[self.element]
 
+    def multiplied_by(self, tile: str) -> bool:
+        """Whether the instructions of a tile by warpgroups take such elements in this order: e4m3 along the depth."""
+        along = self.left_along and self.right_along
+        return self.element in BY_WARPGROUPS[tile] and (self.element != "Float8" or along)
+
     def whole(self, m: int, n: int, k: int) -> bool:
         """Whether the rows in memory are whole 16-byte pieces."""
         return (k if self.left_along else m) * self.size % 16 == (k if self.right_along else n) * self.size % 16 == 0
@@ -48,6 +65,8 @@ def shared_bytes(name: str, operands: Operands, stages: int) -> int:
     Warpgroups has no gaps, nor has Turned's A.
     """
     rows, cols, depth, *_ = TILES[name]
+    if name in BY_MAPS:  # and two buffers of 64 rows of 128 bytes for each of two warpgroups, two barriers a stage
+        return stages * ((rows + cols) * depth + 16) + 4 * 64 * 128 + 1024
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
     if name == "Turned":
@@ -71,6 +90,12 @@ def stages_of(name: str, operands: Operands, device: Device) -> int:
     return next((s for s in counts if shared_bytes(name, operands, s) <= device.max_shared_bytes), 0)
 
 
+def takes(name: str, operands: Operands, sizes: tuple[int, int, int]) -> bool:
+    """Whether a tile by warpgroups can copy such matrices; by tensor maps rows of the result are whole pieces, too."""
+    mapped = name not in BY_MAPS or (sizes[1] % 4 == 0 and 0 not in sizes)
+    return operands.multiplied_by(name) and operands.whole(*sizes) and mapped
+
+
 def suits(name: str, operands: Operands, sizes: tuple[int, int, int], device: Device) -> bool:
     """By warpgroups in whole pieces, on compute capability 9.0 alone, by Turned only A [m, k] and B [k, n].
 
@@ -78,9 +103,9 @@ def suits(name: str, operands: Operands, sizes: tuple[int, int, int], device: De
     """
     if name in BY_WARPGROUPS:
         usual = name != "Turned" or (operands.left_along and not operands.right_along)
-        if device.compute_capability != 90 or operands.element not in BY_WARPGROUPS[name] or not usual:
+        if device.compute_capability != 90 or not usual:
             return False
-        return operands.whole(*sizes) and stages_of(name, operands, device) > 0
+        return takes(name, operands, sizes) and stages_of(name, operands, device) > 0
     return stages_of(name, operands, device) > 0 and not (name == "Wide" and operands.element == PAIR)
 
 
@@ -106,7 +131,8 @@ def fastest(operands: Operands, sizes: tuple[int, int, int], device: Device, amo
 
     def time(name: str) -> float:
         rows, cols, *_, rate = TILES[name]
-        return -(-blocks(name, *sizes[:2]) // device.sm_count) * rows * cols / rate
+        work = -(-blocks(name, *sizes[:2]) // device.sm_count) * rows * cols / rate * max(sizes[2], 1)
+        return work + (FIRST_STAGE if name in BY_MAPS else 0)
 
     return min((name for name in among if suits(name, operands, sizes, device)), key=time)
 
@@ -119,31 +145,35 @@ def on_tensor_tiles(
     *,
     tile: str = "auto",
     stages: Any = "auto",
+    matrices: tuple[str, str, str] = ("a", "b", "c"),
 ) -> Launch:
     """The launch for (m, n, k) of `entry`, in which {} is for tile, left along, right along, width.
 
-    `tile` and `stages` may be auto.
+    `tile` and `stages` may be auto; `matrices` are the arguments that a tile may have as tensor maps.
     """
     name = fastest(operands, sizes, device) if tile == "auto" else tile
     whole = operands.whole(*sizes)
-    if name in BY_WARPGROUPS and (not whole or operands.element not in BY_WARPGROUPS[name]):
+    if name in BY_WARPGROUPS and not takes(name, operands, sizes):
         needs = f"{' or '.join(BY_WARPGROUPS[name])} in rows of whole 16 bytes"
         raise SpecError(f"tile {name} needs {needs}, not {operands.element}, m, n, k = {sizes}")
     count = stages if stages != "auto" else stages_of(name, operands, device) or TILES[name][4]
-    grid = blocks(name, *sizes[:2])
+    cluster = BY_MAPS.get(name, 1)
+    grid = -(-blocks(name, *sizes[:2]) // cluster) * cluster
     along = f"{operands.left_along}, {operands.right_along}".lower()
     kind = f"{name}<{operands.element}, {count}>, {along}, {16 // operands.size if whole else 1}"
     return Launch(
-        grid=min(grid, device.sm_count) if name in BY_WARPGROUPS else grid,
+        grid=min(grid, device.sm_count // cluster * cluster) if name in BY_WARPGROUPS else grid,
         block=threads(name, operands),
         shared=shared_bytes(name, operands, count),
         entry=entry.format(kind),
+        maps=tuple(map(TensorMap, matrices)) if name in BY_MAPS else (),
     )
 
 
 def warpgroup_tiles(element: str) -> Any:
-    """The tiles by warpgroup instructions that take such operands."""
-    return [tile for tile, elements in BY_WARPGROUPS.items() if element in elements]
+    """The tiles by warpgroup instructions that take A [m, k] and B [k, n] of such elements."""
+    operands = Operands(element, left_along=True, right_along=False)
+    return [tile for tile in BY_WARPGROUPS if operands.multiplied_by(tile)]
 
 
 def required(tile: str) -> Requirement | None:
@@ -151,11 +181,14 @@ def required(tile: str) -> Requirement | None:
     return WARPGROUPS if tile in BY_WARPGROUPS else None
 
 
-def on_warpgroups(parameters: dict[str, str], edges: tuple[Workload, ...], **changes: Any) -> Variant:
+def on_warpgroups(
+    parameters: dict[str, str], edges: tuple[Workload, ...], tile: str = "Warpgroups", **changes: Any
+) -> Variant:
     """The variant that is pinned to warpgroup instructions: its edges climb from one tile to ragged ones."""
+    copied = ", copied by the tensor memory accelerator" if tile in BY_MAPS else ""
     return Variant(
-        "warpgroup instructions (wgmma), compute capability 9.0 only",
-        parameters={**parameters, "tile": "Warpgroups"},
+        f"warpgroup instructions (wgmma){copied}, compute capability 9.0 only",
+        parameters={**parameters, "tile": tile},
         requires=WARPGROUPS,
         edges=edges,
         **changes,

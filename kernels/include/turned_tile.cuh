@@ -19,7 +19,8 @@ struct Turned {
     using Element = E;
     static constexpr int M = 256, N = 128, DEPTH = 32, STAGES = STAGES_, THREADS = 256, STEPS = DEPTH / E::STEP;
     static constexpr int RESIDENT = 1;
-    static constexpr bool BY_WARPGROUPS = true;
+    static constexpr bool BY_WARPGROUPS = true, BY_MAPS = false;
+    static constexpr int CLUSTER = 1;
     static_assert(E::KIND == 2 && STAGES >= 3, "a tile is read while another one is written and a third on its way");
 };
 

@@ -21,7 +21,8 @@ struct Warpgroups {
     using Element = E;
     static constexpr int M = 128, N = 256, DEPTH = 64, STAGES = STAGES_, THREADS = 256, AHEAD = STAGES - 2;
     static constexpr int ROWS = 1, COLS = N / 16, RESIDENT = 1;
-    static constexpr bool BY_WARPGROUPS = true;
+    static constexpr bool BY_WARPGROUPS = true, BY_MAPS = false;
+    static constexpr int CLUSTER = 1;
     static constexpr unsigned int ROW = 128, LINES_64 = 64 * ROW, LEFT = M * ROW, STAGE = (M + N) * ROW;
     static_assert(STAGES >= 3, "a tile is written while two are read");
 };

@@ -14,9 +14,9 @@ fused_matmul_bias_activation(const float* x, const float* w, const float* bias, 
 
 /// The same on the tensor cores, with operands as T::Element says; bias and y are FP32.
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
-__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
-fused_matmul_bias_activation_tensor(const typename T::Element::Memory* x, const typename T::Element::Memory* w, const float* bias,
-                         float* y, int batch, int outputs, int inputs) {
+CLUSTERED(T) __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+fused_matmul_bias_activation_tensor(__grid_constant__ const OperandOf<T> x, __grid_constant__ const OperandOf<T> w, const float* bias,
+                         __grid_constant__ const SumsOf<T> y, int batch, int outputs, int inputs) {
     let_next_begin();
     multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>(x, w, bias, y, batch, outputs, inputs, stages, F{});
 }

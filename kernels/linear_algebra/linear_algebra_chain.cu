@@ -15,8 +15,9 @@
 
 /// The product alone on the tensor cores, as in tensor_core_matmul, whose source has shared memory of its own.
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH>
-__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
-    half_matmul(const half* x, const half* w, float* logits, int rows, int cols, int inputs) {
+CLUSTERED(T) __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+    half_matmul(__grid_constant__ const OperandOf<T> x, __grid_constant__ const OperandOf<T> w, __grid_constant__ const SumsOf<T> logits,
+                int rows, int cols, int inputs) {
     multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>(x, w, nullptr, logits, rows, cols, inputs, stages,
                                                                 Identity{});
 }

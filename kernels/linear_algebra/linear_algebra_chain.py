@@ -47,7 +47,7 @@ from ..include.loss_launches import (
 from ..include.loss_steps import gradient_size, reference, step_size, total_size
 from ..include.row_products import row_blocks, row_template
 from ..include.row_sums import MOST_BLOCKS
-from ..include.tensor_tile import TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
+from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
 
 # The FMA rate limits it in FP32; on the tensor cores the product and the rest of the traffic take similar times.
 # Separate launches move six times the bytes of the fused form, which matters in half precision. The best of PyTorch's
@@ -85,6 +85,7 @@ ROW_STEPS = ("label", "direction", "before", "gradient", "steps", "total")
 
 
 PRODUCT = ("x", "w", "logits", "rows", "cols", "inputs")
+MATRICES = ("x", "w", "logits")
 OPERANDS = Operands("Half", left_along=True, right_along=False)
 
 
@@ -101,8 +102,8 @@ def half_baseline(
 ) -> tuple[Any, ...]:
     """The same with the product on the tensor cores."""
     entry = "half_matmul<{}>"
-    product = replace(on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile), arguments=PRODUCT)
-    return (product, *separate_steps(rows, cols, parts, elements, activation, device))
+    product = on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile, matrices=MATRICES)
+    return (replace(product, arguments=PRODUCT), *separate_steps(rows, cols, parts, elements, activation, device))
 
 
 LAYER = ("x", "w", "bias", "logits", "rows", "cols", "inputs")
@@ -117,7 +118,8 @@ def layer(rows: int, cols: int, inputs: int, activation: str, tile: str, device:
 def tensor_layer(rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device) -> Launch:
     """The same on the tensor cores."""
     entry = f"fused_matmul_bias_activation_tensor<{{}}, {ACTIVATIONS[activation][0]}>"
-    return replace(on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile), arguments=LAYER)
+    product = on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile, matrices=MATRICES)
+    return replace(product, arguments=LAYER)
 
 
 def partial(product: Callable[..., Any]) -> Callable[..., Any]:
@@ -212,7 +214,7 @@ HALF = {
     "edges": (*(Workload(rows=r, cols=c, inputs=i)
                 for r, c, i in ((1, 1, 1), (17, 67, 33), (33, 72, 136), (40, 264, 72))),
               Workload(rows=65, cols=132, inputs=40, tile="Square", activation="tanh"),
-              Workload(rows=136, cols=264, inputs=72, tile="Warpgroups")),
+              *(Workload(rows=136, cols=264, inputs=72, tile=tile) for tile in ("Warpgroups", *BY_MAPS))),
     "requires": required,
 }  # fmt: skip
 RULES = (

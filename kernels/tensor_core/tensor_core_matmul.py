@@ -1,9 +1,12 @@
-"""C = A B on the tensor cores: half operands, FP32 sums, a ring of shared-memory tiles filled by asynchronous copies.
+"""C = A B on the tensor cores: half operands, FP32 sums, a ring of shared-memory tiles that copies fill ahead.
 
-Warpgroup instructions (wgmma) on compute capability 9.0, mma.sync fed by ldmatrix elsewhere and where rows are ragged.
-The bottleneck is shared memory: a tile is read at 80 bytes a clock by the matrix pipe and written at 48, of 128.
-`layout` gives for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
+On compute capability 9.0 one warpgroup copies by tensor maps, the columns of B once for both blocks of a cluster; two
+multiply by warpgroup instructions (wgmma), and sums leave through shared memory while the next tile begins. The
+bottleneck is power: clocks fall until the device draws what it may. mma.sync fed by ldmatrix elsewhere and where rows
+are ragged. `layout` gives for A and B in turn whether it is stored transposed: nn, nt, tn or tt.
 """
+
+from dataclasses import replace
 
 from prism_bench import Budget, In, KernelSpec, Launch, Out, Rule, Scratch, Size, Tune, Variant, Workload, normwise
 from prism_bench.case import Device
@@ -22,7 +25,8 @@ from ..include.half_product import (
     operands_of,
     reference,
 )
-from ..include.tensor_tile import TENSOR_RULE, WARP_WIDE, fits, on_tensor_tiles, on_warpgroups
+from ..include.scaled_product import SCALED
+from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, WARP_WIDE, fits, on_tensor_tiles, on_warpgroups
 
 IN_HALF = real(most=2.0**8)  # products of what is rounded to half first
 
@@ -45,13 +49,14 @@ def launch(m: int, n: int, k: int, layout: str, tile: str, stages: int | str, de
 def launch_with_casts(
     m: int, n: int, k: int, a_count: int, b_count: int, layout: str, tile: str, stages: str, device: Device
 ) -> tuple[Launch, ...]:
+    names = ("a_half", "b_half", "c", "m", "n", "k")
     product = launch(m, n, k, layout, tile, stages, device)
+    maps = tuple(replace(one, name=name) for one, name in zip(product.maps, names, strict=False))
     casts = (
         Launch(-(-count // 1024), 256, entry="round_to_half", arguments=(name, f"{name}_half", f"{name}_count"))
         for name, count in (("a", a_count), ("b", b_count))
     )
-    names = ("a_half", "b_half", "c", "m", "n", "k")
-    return (*casts, Launch(product.grid, product.block, product.shared, product.entry, names))
+    return (*casts, replace(product, arguments=names, maps=maps))
 
 
 def possible(m: int, n: int, k: int, layout: str, tile: str, stages: str, device: Device) -> bool:
@@ -68,7 +73,7 @@ spec = KernelSpec(
     rules=(TENSOR_RULE, *RULES),
     launch=launch,
     tune=Tune(
-        tile=("auto", "Warpgroups", *WARP_WIDE),
+        tile=("auto", *BY_MAPS, "Warpgroups", *WARP_WIDE),
         stages=("auto", 2, 3, 4),
         rules=(Rule("a tile that suits the operands, in stages that shared memory holds", possible),),
     ),
@@ -93,6 +98,19 @@ spec = KernelSpec(
             edges=(Workload(m=17, n=67, k=33), Workload(m=40, n=24, k=72)),
         ),
         "wgmma": on_warpgroups({"layout": "nn", "stages": "auto"}, LADDER, only_labels=("S0",)),
+        "tma": on_warpgroups(
+            {"layout": "nn", "stages": "auto"},
+            tuple(edge for edge in LADDER if 0 not in (edge["n"], edge["k"])),
+            "Streamed",
+            only_labels=("S0",),
+        ),
+        "tma_square": on_warpgroups(
+            {"layout": "nn", "stages": "auto"},
+            tuple(edge for edge in LADDER if 0 not in (edge["n"], edge["k"])),
+            "StreamedSquare",
+            only_labels=("S0",),
+        ),
+        "float8": SCALED,
         "mma": Variant(
             "warp-wide instructions (mma.sync), as on other devices",
             parameters={"layout": "nn", "tile": "Wide", "stages": 3},

@@ -105,14 +105,12 @@ def folded(opening: str, terms: Iterable[str], closing: str) -> str:
 def signature(
     opening: str, plan: FusionPlan, number: str, after: Sequence[str], types: Mapping[str, str] | None = None
 ) -> str:
-    """Return the head of a kernel: inputs, outputs, then `after`; `types` are those of inputs that are no numbers."""
+    """Return the head of a kernel: inputs, outputs, then `after`; `types` are those of what is no plain pointer."""
     types = types or {}
-    inputs = [
-        f"{'' if one.name in plan.overwritten else 'const '}{types.get(one.name, number)}* {one.name}"
-        for one in plan.inputs
-    ]
-    outputs = [f"{number}* {name}" for name in plan.outputs if name not in plan.overwritten]
-    return packed(opening, [*inputs, *outputs, *after], ") {")
+    read = {one.name: f"{'' if one.name in plan.overwritten else 'const '}{number}*" for one in plan.inputs}
+    written = {name: f"{number}*" for name in plan.outputs if name not in plan.overwritten}
+    given = [f"{types.get(name, pointer)} {name}" for name, pointer in (*read.items(), *written.items())]
+    return packed(opening, [*given, *after], ") {")
 
 
 def function(name: str, taken: str, captured: str, expression: str) -> str:

@@ -21,10 +21,14 @@ TENSOR_TEMPLATE = ("class T", "bool LEFT_ALONG", "bool RIGHT_ALONG", "int WIDTH"
 
 @dataclass(frozen=True)
 class ProductHost:
-    """Tiles of the result; `extents` name rows, columns and depth, `choices` the functions that parameters choose."""
+    """Tiles of the result; `extents` name rows, columns and depth, `choices` the functions that parameters choose.
+
+    `matrices` are the operands and the result.
+    """
 
     extents: tuple[str, str, str]
     choices: tuple[FunctionChoice, ...]
+    matrices: tuple[str, str, str]
 
     @property
     def workspace(self) -> Mapping[str, str]:
@@ -44,9 +48,8 @@ class ProductHost:
             *sizes, tile = values[:4]
             names = zip(self.choices, values[4:-1], strict=True)
             functors = {choice.parameter: choice.functions[name].functor for choice, name in names}
-            return product_launch(
-                call.entry, call.number, tuple(sizes), values[-1], tile=tile, arguments=call.arguments, **functors
-            )
+            given = {"tile": tile, "arguments": call.arguments, "matrices": self.matrices}
+            return product_launch(call.entry, call.number, tuple(sizes), values[-1], **given, **functors)
 
         return Asking((*self.extents, "tile", *(one.parameter for one in self.choices), "device"), launched)
 
@@ -64,7 +67,7 @@ def write(plan: FusionPlan, stage: Product, entry: str) -> KernelCode:
         headers=("gemm.cuh", *(("tensor_product.cuh",) if on_tensor else ()), *headers_of(plan)),
         kernels="\n\n".join(kernels),
         entry=f"{entry}<{{tile}}, {{width}}{_chosen(plan)}>",
-        host=ProductHost(sizes, plan.choices),
+        host=ProductHost(sizes, plan.choices, (stage.left, stage.right, next(iter(plan.outputs)))),
     )
 
 
@@ -85,11 +88,12 @@ def _plain(plan: FusionPlan, stage: Product, entry: str, sizes: tuple[str, ...])
 def _tensor(plan: FusionPlan, stage: Product, entry: str, sizes: tuple[str, ...]) -> str:
     head = (
         f"extern __shared__ __align__(128) unsigned char stages[];\n\n{template_of(plan, *TENSOR_TEMPLATE)}\n"
-        f"{_GLOBAL}\n    {entry}_tensor("
+        f"CLUSTERED(T) {_GLOBAL}\n    {entry}_tensor("
     )
     call = "multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>({}, stages, epilogue);"
-    operands = dict.fromkeys((stage.left, stage.right), "typename T::Element::Memory")
-    return _kernel(plan, stage, head, sizes, call, types=operands)
+    types = dict.fromkeys((stage.left, stage.right), "__grid_constant__ const OperandOf<T>")
+    types[next(iter(plan.outputs))] = "__grid_constant__ const SumsOf<T>"
+    return _kernel(plan, stage, head, sizes, call, types=types)
 
 
 def _kernel(  # the head and the call are what the two kernels differ in
