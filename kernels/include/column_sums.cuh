@@ -14,7 +14,7 @@ constexpr int BLOCK_COLUMNS = LANES * Packet<T>::WIDTH;
 template <int LANES = 32, class T, class Weight>
 __device__ bool column_sums(const T* matrix, Weight weight, T* parts, unsigned int* arrived, int rows, int cols,
                             int splits, T* total, int block = blockIdx.x) {
-    constexpr int WIDTH = Packet<T>::WIDTH, COLS = BLOCK_COLUMNS<T, LANES>, WALKERS = 256 / LANES, CHUNK = 256, AHEAD = 4;
+    constexpr int WIDTH = Packet<T>::WIDTH, COLS = BLOCK_COLUMNS<T, LANES>, WALKERS = 256 / LANES, CHUNK = 256, AHEAD = 8;
     __shared__ T by_walker[WALKERS][COLS], weights[CHUNK];  // each row's weight is asked for once
     const int lane = threadIdx.x % LANES, walker = threadIdx.x / LANES;
     const int split = block % splits, tile = block / splits, col = tile * COLS + lane * WIDTH;
@@ -24,7 +24,7 @@ __device__ bool column_sums(const T* matrix, Weight weight, T* parts, unsigned i
     for (int first = split * share; first < end; first += CHUNK) {
         const int rows_here = min(CHUNK, end - first);
         const T* const from = matrix + static_cast<long long>(first) * cols + col;
-        const auto load = [=](int row) { return Packet<T>::load(from + static_cast<long long>(row) * cols, 0); };
+        const auto load = [=](int row) { return Packet<T>::load_streamed(from + static_cast<long long>(row) * cols, 0); };
         Packet<T> ahead[AHEAD] = {};  // under way while the weights are asked for
         if (packed)
 #pragma unroll
@@ -41,7 +41,7 @@ __device__ bool column_sums(const T* matrix, Weight weight, T* parts, unsigned i
 #pragma unroll
             for (int a = 0; a < AHEAD; ++a)
                 if (walker + a * WALKERS < rows_here) add(ahead[a], walker + a * WALKERS);
-#pragma unroll 4
+#pragma unroll 8
             for (int row = walker + AHEAD * WALKERS; row < rows_here; row += WALKERS) add(load(row), row);
         } else if (cols % WIDTH != 0) {
             for (int row = walker; row < rows_here; row += WALKERS)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-SPLIT_BLOCKS, SPLIT_ROWS = 4096, 8  # blocks to fill the device, rows that a split should have
+SPLIT_BLOCKS, SPLIT_ROWS = 2048, 8  # blocks to fill the device, rows that a split should have
 LANES, FEW_LANES = 32, 8  # threads side by side in a row
 FEW_ROWS, FEW_COLS = 256, 8192  # up to which narrow tiles need no split
 SIZES = {"float32": 4, "float64": 8}
