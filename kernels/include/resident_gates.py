@@ -24,10 +24,10 @@ def tile_rule(*tiles: str) -> Rule:
     )
 
 
-def shared_bytes(gates: int, inputs: int, lanes: int, kept: int) -> int:
+def shared_bytes(gates: int, inputs: int, lanes: int, kept: int, chunk: int = CHUNK) -> int:
     """Weights that are not in registers, what comes from the inputs of a chunk of steps, inputs, and two states."""
     weights = 4 * gates * (UNITS // 4 // lanes - kept) * UNITS * lanes
-    return 4 * (weights + CHUNK * gates * UNITS + STEPS[gates] * (-(-inputs // 4) * 4) + 2 * UNITS)
+    return 4 * (weights + chunk * gates * UNITS + STEPS[gates] * (-(-inputs // 4) * 4) + 2 * UNITS)
 
 
 def suits_resident(gates: int, batch: int, inputs: int, hidden: int, device: Device) -> bool:

@@ -33,7 +33,15 @@ from prism_bench.domain import real
 from prism_bench.inputs import Fill
 from prism_bench.peer import Peer
 
-from ..include.resident_gates import EDGES_OF_RESIDENT, resident, suits_resident, tile_rule
+from ..include.resident_gates import (
+    EDGES_OF_RESIDENT,
+    MOST_INPUTS,
+    UNITS,
+    resident,
+    shared_bytes,
+    suits_resident,
+    tile_rule,
+)
 
 # Samples and units of the tiles, and the share of the FMA rate that each keeps busy.
 TILES = {"Broad": (128, 64, 1.0), "Slim": (16, 32, 0.3)}
@@ -46,12 +54,22 @@ WEIGHTS = Fill(
 )
 
 
+FEW = ("x", "h", "w_ih", "w_hh", "b_ih", "b_hh", "h_next", "batch", "inputs", "hidden")
+
+
 def tiles(name: str, batch: int, hidden: int) -> int:
     samples, units, _ = TILES[name]
     return -(-batch // samples) * -(-hidden // units)
 
 
-def launch(batch: int, hidden: int, reset_after: int, tile: str, device: Device) -> Launch | tuple[Launch | Zero, ...]:
+def launch(
+    batch: int, inputs: int, hidden: int, reset_after: int, tile: str, device: Device
+) -> Launch | tuple[Launch | Zero, ...]:
+    """Tiles, or a block per sample where all fit on the device and hold the weights."""
+    few = bool(reset_after) and batch <= device.sm_count and suits_resident(3, batch, inputs, hidden, device)
+    if tile == "Few" or (tile == "auto" and few):
+        return Launch(batch, 512, shared_bytes(3, inputs, 4, 8, chunk=16), "gru_few", FEW)
+
     def time(name: str) -> float:
         samples, units, busy = TILES[name]
         return -(-tiles(name, batch, hidden) // device.sm_count) * samples * units / busy
@@ -167,6 +185,11 @@ def by_gate(r: int, z: int, n: int) -> Callable[..., Any]:
 still = Workload(batch=3, inputs=2, hidden=5)
 QUIET = {"x": 0.0, "h": 1.0, "w_ih": 0.0, "w_hh": 0.0, "b_ih": 0.0}
 
+EDGES = (
+    Workload(batch=64, inputs=64, hidden=128),
+    *(Workload(batch=b, inputs=i, hidden=h) for b, i, h in ((1, 1, 1), (0, 3, 4), (5, 0, 7), (17, 33, 45))),
+    *(Workload(batch=130, inputs=i, hidden=h, tile="Broad") for i, h in ((9, 65), (24, 64), (5, 31))),
+)
 WEIGHED = (
     In("w_ih", "gates inputs", fill=WEIGHTS), In("w_hh", "gates hidden", fill=WEIGHTS),
     In("b_ih", "gates", fill=WEIGHTS), In("b_hh", "gates", fill=WEIGHTS),
@@ -186,7 +209,9 @@ spec = KernelSpec(
         "work_rows": lambda batch, reset_after: 0 if reset_after else batch,
     },
     rules=(
-        Rule("tile is auto, Broad or Slim", lambda tile: tile == "auto" or tile in TILES),
+        Rule("tile is auto, Broad, Slim or, with r after the product, for few units and inputs, Few",
+             lambda tile, reset_after, inputs, hidden: tile in ("auto", *TILES) or (
+                 tile == "Few" and reset_after == 1 and inputs <= MOST_INPUTS and hidden <= UNITS)),
         Rule("reset_after is 0 or 1", lambda reset_after: reset_after in (0, 1)),
     ),
     launch=launch,
@@ -200,9 +225,8 @@ spec = KernelSpec(
         "S2": Workload(batch=4096, inputs=2048, hidden=2048),
     },
     edges=(
-        Workload(batch=64, inputs=64, hidden=128),
-        *(Workload(batch=b, inputs=i, hidden=h) for b, i, h in ((1, 1, 1), (0, 3, 4), (5, 0, 7), (17, 33, 45))),
-        *(Workload(batch=130, inputs=i, hidden=h, tile="Broad") for i, h in ((9, 65), (24, 64), (5, 31))),
+        *EDGES,
+        *(Workload(batch=b, inputs=i, hidden=h, tile="Few") for b, i, h in ((3, 256, 128), (17, 33, 45), (2, 0, 7))),
     ),
     golden=(
         Golden(still, {**QUIET, "b_hh": by_gate(-100, 0, 5)}, {"h_next": 0.5}, "calculated: r = 0 stops b_hn, z = 1/2"),
@@ -251,6 +275,7 @@ spec = KernelSpec(
         "reset_before": Variant(
             "the form of 2014: r is applied to h before the product",
             parameters={"tile": "auto", "reset_after": 0},
+            edges=EDGES,
             bytes_moved=lambda batch, inputs, hidden: 4
             * (batch * (inputs + 3 * hidden) + 3 * hidden * (inputs + hidden + 2)),  # h is read by both launches
             golden=(Golden(still, {**QUIET, "b_hh": by_gate(0, -100, 1)}, {"h_next": np.tanh(1)}, "z = 0"),),
