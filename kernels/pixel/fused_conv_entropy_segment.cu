@@ -1,13 +1,9 @@
-#include "label_vote.cuh"
-#include "ptx.cuh"
-#include "reduce.cuh"
-#include "window_entropy.cuh"
+#include "image_tile.cuh"
+#include "strip_parts.cuh"
 
 // Convolution, entropy in windows and segmentation in one launch. A warp walks down a strip of the image: every step adds
 // an image row to the convolution, gives the next row of codes to a ring in shared memory, slides the windows by it,
 // labels their entropies and lets three rows of labels vote. What is not the image or the labels never leaves the SM.
-
-constexpr int STRIP = 126;  // labels of a warp in a row: its 128 windows less one on each side, which only votes
 
 /// The convolution of a strip, row after row: sums of the outputs that further rows will complete. One image row is
 /// always on its way to the registers.
@@ -72,21 +68,6 @@ struct FilteredRows {
     }
 };
 
-/// The levels of numbers: bound[k] is the least float of level k.
-struct Levels {
-    const float* bound;
-    float lo, scale, bins;
-
-    __device__ Levels(const float* bound, float lo, float hi, int bins)
-        : bound(bound), lo(lo), scale(bins / (hi - lo)), bins(bins) {}
-
-    /// The bound next to x decides, so that an estimate's rounding does not.
-    __device__ int operator()(float x) const {
-        const int nearest = __float2int_rn(fminf(fmaxf((x - lo) * scale, 0.0f), bins));
-        return x >= bound[nearest] ? nearest : nearest - 1;
-    }
-};
-
 /// The codes of W + 1 rows of a strip in shared memory: those of the windows and the one that enters next.
 template <int W>
 struct CodeRing {
@@ -126,43 +107,6 @@ struct CodeRing {
         return row(slot);
     }
 };
-
-/// The labels of `here` after the vote; those of a warp's first and last window have no meaning.
-__device__ inline void vote_in_strip(const unsigned int (&above)[4], const unsigned int (&here)[4],
-                                     const unsigned int (&below)[4], unsigned int short_of_majority, int (&label)[4]) {
-    unsigned int sum[6];
-#pragma unroll
-    for (int c = 0; c < 4; ++c) sum[c + 1] = above[c] + here[c] + below[c];
-    sum[0] = __shfl_up_sync(FULL_WARP, sum[4], 1);
-    sum[5] = __shfl_down_sync(FULL_WARP, sum[1], 1);
-#pragma unroll
-    for (int c = 0; c < 4; ++c) label[c] = voted(sum[c] + sum[c + 1] + sum[c + 2], here[c], short_of_majority);
-}
-
-/// A thread's four columns of a row, as far as they are the strip's and the image's.
-template <class Value, class From>
-__device__ void write_in_strip(Value* row, int col, int cols, const From (&value)[4]) {
-#pragma unroll
-    for (int c = 0; c < 4; ++c) {
-        const int place = threadIdx.x % 32 * 4 + c;
-        if (place >= 1 && place <= STRIP && col + c < cols) __stcs(row + col + c, static_cast<Value>(value[c]));
-    }
-}
-
-/// Tables of the block: c log2 c, what a sum gains when a count rises, and the bounds of levels: none below the first,
-/// and the last has no end, which a NaN says. The threads with no c of their own make the bounds.
-template <int W>
-__device__ void make_tables(unsigned int* gain, unsigned int* table, float* bound, float lo, float hi, int bins) {
-    for (int c = threadIdx.x; c <= W * W; c += blockDim.x) table[c] = Windows<W>::times_log2(c);
-    for (int k = blockDim.x - 1 - threadIdx.x; k <= bins; k += blockDim.x) {
-        const double least = lo + k * (static_cast<double>(hi) - lo) / bins;
-        const float near = static_cast<float>(least), from = near < least ? nextafterf(near, infinity()) : near;
-        bound[k] = k == 0 ? -infinity() : k == bins ? __int_as_float(0x7fc00000) : from;
-    }
-    __syncthreads();
-    for (int c = threadIdx.x; c <= W * W; c += blockDim.x) gain[c] = c < W * W ? table[c + 1] - table[c] : 0;
-    __syncthreads();
-}
 
 /// Has the pixels under a strip's first rows brought to the L2, as a warp's own reads are one row ahead only.
 __device__ inline void bring_first_rows(const float* x, int row, int first, int rows, int cols, int count) {
@@ -235,10 +179,6 @@ __device__ void segment_strips(const float* x, const float* taps, Label* labels,
     }
 }
 
-/// Threads of a block at most: small taps and windows leave registers for more.
-template <int K, int W>
-constexpr int MOST_THREADS = K == 3 && W <= 8 ? 512 : 192;
-
 // K x K taps, windows of W x W.
 template <int K, int W, bool INCLUSIVE, class Label>
 __global__ void __launch_bounds__(MOST_THREADS<K, W>, 1)
@@ -252,4 +192,12 @@ __global__ void __launch_bounds__(MOST_THREADS<K, W>, 1)
     fused_conv_entropy_map(const float* x, const float* taps, Label* labels, float* entropy, float lo, float hi,
                            float threshold, int bins, int majority, int rows, int cols) {
     segment_strips<K, W, INCLUSIVE, true>(x, taps, labels, entropy, lo, hi, threshold, bins, majority, rows, cols);
+}
+
+// Images that strips do not spread over the device: a block makes the codes of a tile, which its warps share.
+template <int K, int W, bool INCLUSIVE, class Label>
+__global__ void __launch_bounds__(MOST_THREADS<K, W>, 1)
+    fused_conv_entropy_tile(const float* x, const float* taps, Label* labels, float lo, float hi, float threshold,
+                            int bins, int majority, int rows, int cols) {
+    segment_tile<K, W, INCLUSIVE>({x, taps, rows, cols}, labels, lo, hi, threshold, bins, majority);
 }

@@ -74,7 +74,7 @@ spec = KernelSpec(
     arguments=arguments("int32"),
     parameters=PARAMETERS,
     rules=RULES,
-    launch=fused_launch("fused_conv_entropy_segment"),
+    launch=fused_launch("fused_conv_entropy_segment", entry_of_tiles="fused_conv_entropy_tile"),
     reference=reference,
     tolerance=TOLERANCE,
     looked_at={"cucim": "has the entropy of windows; the convolution and the vote would be CuPy's"},
@@ -87,7 +87,9 @@ spec = KernelSpec(
         "bytes": Variant(
             "labels of a byte each",
             arguments=arguments("uint8"),
-            launch=fused_launch("fused_conv_entropy_segment", "unsigned char"),
+            launch=fused_launch(
+                "fused_conv_entropy_segment", "unsigned char", entry_of_tiles="fused_conv_entropy_tile"
+            ),
             reference=bytes_reference,
             edges=EDGES[4:7],
             golden=(),

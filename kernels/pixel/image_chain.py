@@ -44,10 +44,11 @@ def baseline(rows: int, cols: int, k: int, window: int, pitch: int, rule: str, d
     )
 
 
-def full(rows: int, cols: int, k: int, window: int, bins: int, rule: str, device: Device) -> Launch:
+def full(rows: int, cols: int, k: int, window: int, bins: int, rule: str, form: str, device: Device) -> Launch:
     """One launch."""
     passed = ("x", "taps", "labels", "lo", "hi", "threshold", "bins", "majority", "rows", "cols")
-    return fused_launch("fused_conv_entropy_segment", arguments=passed)(rows, cols, k, window, bins, rule, device)
+    launch = fused_launch("fused_conv_entropy_segment", "int", passed, "fused_conv_entropy_tile")
+    return launch(rows, cols, k, window, bins, rule, form, device)
 
 
 spec = KernelSpec(
