@@ -12,7 +12,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError
 from prism_bench.monitor.sampler import HERTZ
 from prism_bench.options import pairs
-from prism_bench.options.announcement import RunPlan, announce
+from prism_bench.options.announcement import EarlierRecords, RunPlan, announce
 from prism_bench.options.limits import CASE_SECONDS, TimeoutOption
 from prism_bench.options.progress import progress_bar
 from prism_bench.options.tuned import TunedOption, configured
@@ -30,6 +30,9 @@ _HertzOption = Annotated[
     float, typer.Option(min=0, max=100, help="Read the GPU's state so often in a second; 0: never.")
 ]
 _EnergyOption = Annotated[bool, typer.Option(help="Measure the energy of one launch of S1.")]
+_FirstCallsOption = Annotated[
+    bool, typer.Option("--all-first-calls", help="Measure the first calls of code whose first call was recorded, too.")
+]
 _PartOption = Annotated[
     str | None,
     typer.Option(metavar="I/N", help="Run the I-th of N shares of the kernels, with their variants; see merge."),
@@ -54,29 +57,29 @@ def command(
     hertz: _HertzOption = HERTZ,
     tuned: TunedOption = True,
     energy: _EnergyOption = True,
+    all_first_calls: _FirstCallsOption = False,
     part: _PartOption = None,
     output: _OutputOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Verify and time every case, and write one run record.
-
-    Labels are S0, S1 and S2 on a GPU, else S0.
-    """
-    from prism_bench.run import Settings, Watching, lanes_for, run, share, with_ceilings
+    """Verify and time every case, and write one run record. Labels are S0, S1 and S2 on a GPU, else S0."""
+    from prism_bench.run import Settings, Watching, known_code, lanes_for, run, share, with_ceilings
 
     opened = options.choose_backend(backend, quiet=json)
     found = options.open_catalogue(catalogue)
     listed = found.cases(options.patterns(cases, filter), options.chosen_labels(label, _labels_on(opened.name)))
     chosen = configured(share(listed, part) if part is not None else listed, opened, tuned)
+    earlier = EarlierRecords(runs, opened)
     settings = Settings(
         processes=processes, lanes=lanes or lanes_for(opened.name), seed=seed, timeout=timeout, peers=peers,
         peer_timeout=peer_timeout, watching=Watching(hertz=hertz, energy=energy),
+        known_code={} if all_first_calls else known_code(earlier, opened.facts()),
     )  # fmt: skip
     keep = saving.Saver(_writing(output, runs, dict(chosen.facts)))
     plan = RunPlan(with_ceilings(found, opened.name, chosen.cases), len(chosen.cases), settings)
     with interrupts.held():
-        with progress_bar(announce(plan, opened, runs, quiet=json)) as report:
+        with progress_bar(announce(plan, opened, earlier, quiet=json)) as report:
             record = run(found, opened.name, list(chosen.cases), settings, report, keep=keep)
         raise SystemExit(_finish(record, keep, found, json))
 

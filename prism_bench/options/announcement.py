@@ -1,12 +1,13 @@
 """The first sentence of a run: what is measured, and how long it will take."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prism_bench import options
 from prism_bench.case import Case
+from prism_bench.run_record import RunRecord
 from prism_bench.units import duration_text
 
 if TYPE_CHECKING:
@@ -23,17 +24,28 @@ class RunPlan:
     settings: "Settings"
 
 
-def announce(plan: RunPlan, backend: "Backend", runs: Path, quiet: bool) -> "Forecast":
-    """Print how long the run will take, if `quiet` on standard error; return the forecast.
+class EarlierRecords:
+    """The records of the backend's kind of machine below `runs`, the newest first, each read once and when needed."""
 
-    The newest records of this kind of machine below `runs` are read for it.
-    """
-    from prism_bench import store
-    from prism_bench.identity import machine
+    def __init__(self, runs: Path, backend: "Backend") -> None:
+        from prism_bench import store
+        from prism_bench.identity import machine
+
+        self._unread = store.readable(runs, machine(backend.facts())["id"])
+        self._read: list[RunRecord] = []
+
+    def __iter__(self) -> Iterator[RunRecord]:
+        yield from self._read
+        for _, record in self._unread:
+            self._read.append(record)
+            yield record
+
+
+def announce(plan: RunPlan, backend: "Backend", earlier: Iterable[RunRecord], quiet: bool) -> "Forecast":
+    """Print how long the run will take, by the `earlier` records, if `quiet` on standard error; return the forecast."""
     from prism_bench.run import forecast
 
-    records = (record for _, record in store.readable(runs, machine(backend.facts())["id"]))
-    expected = forecast(plan.cases, plan.settings, backend.name, records)
+    expected = forecast(plan.cases, plan.settings, backend.name, earlier)
     (options.remark if quiet else options.line)(_sentence(plan, expected))
     return expected
 

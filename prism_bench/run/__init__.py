@@ -2,7 +2,7 @@
 
 from prism_bench.run.catalogue_run import run, with_ceilings
 from prism_bench.run.driver import Progress
-from prism_bench.run.forecast import Forecast, forecast
+from prism_bench.run.forecast import Forecast, forecast, known_code
 from prism_bench.run.lanes import lanes_for
 from prism_bench.run.merge import merge
 from prism_bench.run.settings import PROTOCOL, Settings, Watching
@@ -16,6 +16,7 @@ __all__ = [
     "Settings",
     "Watching",
     "forecast",
+    "known_code",
     "lanes_for",
     "merge",
     "run",

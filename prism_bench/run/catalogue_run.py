@@ -61,6 +61,7 @@ class Run(TaskDriver):
             with Lanes(self._place, ["cupy", "torch"] if raced else ()) as self._lanes:
                 self._verify(cases, edges, raced, timed)
             self._lanes = None
+            ready.settle()
             self._standby, self._checked = ready, ["S0"] if apart and raced else None
             with self.stage(TIMED):
                 for process in range(processes if timed else 0):

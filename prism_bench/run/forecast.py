@@ -1,8 +1,9 @@
 """Forecast of a run: how long it will take, from what an earlier run of the same cases on such a machine took."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from prism_bench.case import Case
 from prism_bench.run.case_costs import CaseCosts, recorded_costs, rough_costs
@@ -11,6 +12,7 @@ from prism_bench.run_record import RunRecord
 
 ENOUGH = 0.5  # of the cases must be in a record that a forecast is made from
 MOST_READ = 5  # records that are looked at, the newest first
+MOST_READ_FOR_CODE = 2  # a record of many cases takes a second to read
 ROUGH = "rough: no complete record of this machine has enough of these cases"
 
 
@@ -66,6 +68,21 @@ def forecast(cases: Sequence[Case], settings: Settings, backend: str, records: I
             if len(names & costs.timed.keys()) >= ENOUGH * len(names):
                 return Forecast(_stages(costs, cases, settings), f"from the record of {record.created[:10]}")
     return Forecast(_stages(rough_costs(cases, settings, backend), cases, settings), ROUGH)
+
+
+def known_code(records: Iterable[RunRecord], facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return by case the machine code whose first call one of the records has, made by the same compiler.
+
+    `records` are those of such a machine, the newest first; `facts` are the backend's.
+    """
+    known: dict[str, str] = {}
+    for record in islice(records, MOST_READ_FOR_CODE):
+        if record.software.get("nvrtc") == facts.get("software", {}).get("nvrtc"):
+            for case in record.cases:
+                first = case.measurement("first_call_time")
+                if first and first.processes and "sass" in case.code:
+                    known.setdefault(case.name, case.code["sass"])
+    return known
 
 
 def _stages(costs: CaseCosts, cases: Sequence[Case], settings: Settings) -> tuple[ForecastStage, ...]:

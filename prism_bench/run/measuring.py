@@ -32,7 +32,8 @@ def measure_kernel(
     """
     watching = settings.watching
     spent = watching.energy and process == 0 and runnable.case.label in watching.energy_labels
-    skipped = settings.left_out(runnable.case, process)
+    code = runnable.evidence().get("sass") if runnable.case.name in settings.known_code else None
+    skipped = settings.left_out(runnable.case, process, code)
     return _measure(runnable, "kernel", settings, watcher, skipped=skipped, energy=spent, launches=launches)
 
 

@@ -13,7 +13,6 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.cuda.library_state import import_ahead
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
-from prism_bench.errors import BackendUnavailable
 from prism_bench.run.measuring import is_sticky
 from prism_bench.run.orders import MeasuringOrder
 from prism_bench.run.peers_ahead import task_parts
@@ -27,7 +26,7 @@ def main() -> None:
     order: MeasuringOrder = json.loads(sys.stdin.readline())
     write = private_output()
     backend, catalogue = open_backend(order["backend"]), discover(order["catalogue"])
-    with suppress(BackendUnavailable):
+    with suppress(Exception):  # its tasks report why
         import_ahead("torch")
     gc.freeze()  # what was imported would be collected over and over while much is compiled
     for line in iter(sys.stdin.readline, ""):

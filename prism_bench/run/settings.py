@@ -9,7 +9,13 @@ from prism_bench.monitor import Rules
 from prism_bench.monitor.sampler import HERTZ
 
 KEPT = ("processes", "seed", "seeds", "criteria")  # in a record
-_LATER = ("watching", "peer_timeout", "peer_processes", "peer_first_process_only")  # than the first version
+_LATER = (
+    "watching",
+    "peer_timeout",
+    "peer_processes",
+    "peer_first_process_only",
+    "known_code",
+)  # than the first version
 _TUPLES = ("seeds", "first_process_only", "smallest_only", "peer_first_process_only")
 PROTOCOL = 1  # raise it when the same kernel on the same machine would get other times
 
@@ -38,7 +44,8 @@ class Settings:
     size, so S1 and S2 go without, and so do variants, which share their kernel's source. A peer's time, which is shown
     as a ratio of two digits, needs `peer_precision` only, in the first `peer_processes`: two show whether it is
     unstable. Peers are compared by their cold times, so the first process alone measures their metrics of
-    `peer_first_process_only`.
+    `peer_first_process_only`. `known_code` has by case the machine code whose first call an earlier record has: that of
+    other code is measured.
     """
 
     processes: int = 3
@@ -64,14 +71,16 @@ class Settings:
     peer_processes: int = 2
     peer_first_process_only: tuple[str, ...] = ("hot_time",)
     watching: Watching = field(default_factory=Watching)
+    known_code: dict[str, str] = field(default_factory=dict[str, str])
 
     def seeds_of(self, case: Case) -> tuple[int, ...]:
         """Return the seeds to verify the case with: one alone at the large sizes, which edges and S0 precede."""
         return self.seeds[:1] if case.label in ("S1", "S2") else self.seeds
 
-    def left_out(self, case: Case, process: int) -> tuple[str, ...]:
-        """Return the metrics that this process does not measure of the case."""
-        is_other = case.label in ("S1", "S2") or case.variant is not None
+    def left_out(self, case: Case, process: int, code: object = None) -> tuple[str, ...]:
+        """Return the metrics that this process does not measure of the case, whose machine code is `code`."""
+        known = code is not None and code == self.known_code.get(case.name)
+        is_other = case.label in ("S1", "S2") or case.variant is not None or known
         return (self.first_process_only if process else ()) + (self.smallest_only if is_other else ())
 
     def left_out_of_peers(self, process: int) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from prism_bench.case import Case
 from prism_bench.run.places import HERE
 from prism_bench.strict_json import json_line
-from prism_bench.workers.handle import WorkerEnvironment
-from prism_bench.workers.process import EventWorker
+from prism_bench.workers.handle import START_SECONDS, WorkerEnvironment
+from prism_bench.workers.process import EventWorker, WorkerDied
 
 
 class Standby(AbstractContextManager["Standby"]):
@@ -32,6 +32,16 @@ class Standby(AbstractContextManager["Standby"]):
     def __exit__(self, *exception: object) -> None:
         while self._workers:
             self._workers.popleft().end()
+
+    def settle(self) -> None:
+        """Wait until all have imported their libraries, so that none of that happens while something is timed."""
+        for worker in list(self._workers):
+            try:
+                while "imported" not in worker.receive(None, START_SECONDS):
+                    pass
+            except WorkerDied:
+                self._workers.remove(worker)
+                worker.end()
 
     def take(self) -> EventWorker | None:
         """Return the next worker, which waits for an order; None where none is left that runs."""

@@ -36,7 +36,7 @@ def main() -> None:
     """Work through the order on standard input."""
     end_with(sys.stdin.fileno())
     write = private_output()
-    order = _order()
+    order = _order(write)
     backend = open_backend(order["backend"])
     backend.report_crashes()
     facts = backend.facts()
@@ -65,7 +65,7 @@ def main() -> None:
     write({"end": True, "monitor": sampler.summary()} if device else {"end": True})
 
 
-def _order() -> MeasuringOrder:
+def _order(write: Callable[[WorkerEvent], None]) -> MeasuringOrder:
     """Return the order; libraries that are named before it are imported meanwhile, as far as they can be."""
     order = json.loads(sys.stdin.readline())
     while "libraries" in order:
@@ -73,6 +73,7 @@ def _order() -> MeasuringOrder:
             with suppress(Exception):  # it is imported again by its peers, which report why they have no time
                 import_ahead(name)
         gc.freeze()  # a collection of all that was imported takes half a second, also between timed calls
+        write({"imported": len(order["libraries"])})
         order = json.loads(sys.stdin.readline())
     return order
 

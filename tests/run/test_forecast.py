@@ -6,7 +6,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.measurement import Measurement
-from prism_bench.run import Settings, forecast, merge
+from prism_bench.run import Settings, forecast, known_code, merge
 from prism_bench.run.forecast import ROUGH, Forecast, ForecastStage
 from prism_bench.run.share import share
 from tests.built_in import CATALOGUE
@@ -112,3 +112,15 @@ def test_what_is_left_follows_the_stages_and_then_the_speed_so_far():
     assert 90.0 == pytest.approx(found.left(10, 10.0))
     assert 90.0 < found.left(10, 20.0) < 180.0
     assert found.left(14, 200.0) == pytest.approx(18.0 * (0.18 + 0.82 * 200 / 82))
+
+
+def test_code_is_known_where_a_record_of_the_same_compiler_has_its_first_call():
+    first, second, third = CASES[:3]
+    call = (Measurement("first_call_time", "kernel", ((0.3,),)),)
+    new = record(timed(first, code={"sass": "new"}, measurements=call), timed(second, code={"sass": "b"}))
+    old = record(*(timed(case, code={"sass": "old"}, measurements=call) for case in (first, second)))
+    other = record(timed(third, code={"sass": "c"}, measurements=call))
+    found = [replace(one, software={"nvrtc": version}) for one, version in ((new, "13.0"), (old, "13.0"))]
+    assert {first.name: "new", second.name: "old"} == known_code(found, {"software": {"nvrtc": "13.0"}})
+    assert {} == known_code([replace(other, software={"nvrtc": "12.9"})], {"software": {"nvrtc": "13.0"}})
+    assert {} == known_code([], {})

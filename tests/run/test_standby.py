@@ -28,6 +28,7 @@ def order(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, object]:
 
 def test_a_worker_imports_what_it_can_and_then_takes_its_order(order: Mapping[str, object]) -> None:
     with Standby([["torch", "cuvs", "no library"]]) as standby:
+        standby.settle()
         worker = standby.take()
         assert worker and None is standby.take()
         events = list(work(order, 60.0, HERE, worker))
@@ -43,6 +44,15 @@ def test_workers_that_nobody_took_end_and_dead_ones_are_passed_over() -> None:
         assert second is standby.take()
         second.end()
     assert not any(worker.is_alive() for worker in (*started, third))
+
+
+def test_one_that_dies_while_it_imports_is_not_waited_for() -> None:
+    with Standby([["torch"], ["torch"]]) as standby:
+        first, second = standby._workers
+        first.kill()
+        standby.settle()
+        assert second is standby.take()
+        second.end()
 
 
 def test_the_libraries_of_peers_are_named_array_packages_first() -> None:

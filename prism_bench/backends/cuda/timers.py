@@ -12,7 +12,8 @@ from prism_bench.originals import keep
 
 GRAPH_SECONDS = 400e-6  # a graph this long makes the cost of starting it vanish
 GRAPH_LAUNCHES = (2, 400)
-LONG_SECONDS = 20e-3  # from here on a graph of one launch will do
+LONG_SECONDS = 4e-3  # from here on a graph of one launch will do: its start is lost in a thousandth of that
+LOADING_SECONDS = 20e-3  # what takes less may be a short call that loaded something
 LEFTOVER_SECONDS = 50e-6
 LEFTOVER_SHARE = 0.01  # of the call: the longer the host waits, the later it may wake up
 LESS_WORK = 4  # times quicker in a graph than on its own, caches warm both times
@@ -78,7 +79,7 @@ class HotTimer:
     ) -> None:
         self._harness = harness
         estimate = harness.timed(call, cold=False).seconds
-        if estimate < LONG_SECONDS:  # the first one may have loaded something
+        if estimate < LOADING_SECONDS:
             estimate = harness.timed(call, cold=False).seconds
         low, high = GRAPH_LAUNCHES if estimate < LONG_SECONDS else (1, 1)
         self.launches = max(low, min(high, round(GRAPH_SECONDS / max(estimate, 1e-9))))
