@@ -7,8 +7,8 @@
 
 constexpr int MOST_OPEN = 2 * (TILE_ROWS + TILE_COLUMNS);  // regions of a tile, of which each has a pixel at its border
 // A pixel's code: the number in the tile of its region's first pixel, or that of an open region below its label.
-constexpr int OPEN_CODE = 1 << 15, NUMBER_BITS = 9;
-static_assert(MOST_OPEN <= 1 << NUMBER_BITS && TILE_ROWS * TILE_COLUMNS <= OPEN_CODE);
+constexpr int OPEN_CODE = 1 << 15, REGION_BITS = 9;
+static_assert(MOST_OPEN <= 1 << REGION_BITS && TILE_ROWS * TILE_COLUMNS <= OPEN_CODE);
 
 /// The image by the tiles' codes; at borders of tiles all are open, and above their numbers are labels.
 struct TiledRegions {
@@ -21,11 +21,11 @@ struct TiledRegions {
     }
     __device__ int number(int row, int column, int code) const {
         const int tile = row / TILE_ROWS * ((cols + TILE_COLUMNS - 1) / TILE_COLUMNS) + column / TILE_COLUMNS;
-        return tile * MOST_OPEN + (code & ((1 << NUMBER_BITS) - 1));
+        return tile * MOST_OPEN + (code & ((1 << REGION_BITS) - 1));
     }
 };
 
-__device__ inline bool same_label(int code, int other) { return code >> NUMBER_BITS == other >> NUMBER_BITS; }
+__device__ inline bool same_label(int code, int other) { return code >> REGION_BITS == other >> REGION_BITS; }
 
 // Joins open regions: threads below `across` take a pixel under a border of tiles each, the others one to the right of a
 // border.

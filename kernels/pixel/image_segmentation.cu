@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(TILE_THREADS, 3)
 #pragma unroll
         for (int j = 0; j < SPAN; ++j) {
             const int word = nodes.parent[roots.of(i, j)], own = static_cast<int>(label[i] >> 8 * j & 0xff) - 1;
-            code[j] = word < 0 ? OPEN_CODE | own << NUMBER_BITS | ~word : (word >> 8 & 0xff) * TILE_COLUMNS + (word & 0xff);
+            code[j] = word < 0 ? OPEN_CODE | own << REGION_BITS | ~word : (word >> 8 & 0xff) * TILE_COLUMNS + (word & 0xff);
             kept[j] = word & KEPT ? own : 0;
         }
         if (tile.row + top + i >= rows) continue;
@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(TILE_THREADS)
         int region[SPAN];
 #pragma unroll
         for (int j = 0; j < SPAN; ++j) {
-            region[j] = own[j] & OPEN_CODE ? ends[own[j] & ((1 << NUMBER_BITS) - 1)]
+            region[j] = own[j] & OPEN_CODE ? ends[own[j] & ((1 << REGION_BITS) - 1)]
                                            : tile.row * cols + tile.column + own[j] / TILE_COLUMNS * cols + own[j] % TILE_COLUMNS + 1;
             if (region[j] < 0) labels[at(i) + columns.first + j] = 0;
             region[j] &= ~LOST;
