@@ -2,7 +2,8 @@
 
 float16, bfloat16 and e4m3 (`float8`: 4 bits of exponent, 3 of fraction, largest value 448, no infinity) are those of
 IEEE 754, of Google's TPUs and of the OCP's 8-bit floating point specification; tf32 is a float32 of which a product
-uses 10 bits of the fraction. NumPy has neither bfloat16 nor e4m3: unsigned integers carry their bits.
+uses 10 bits of the fraction, and three_bfloat16 one that is the sum of three bfloat16, exactly. NumPy has neither
+bfloat16 nor e4m3: unsigned integers carry their bits.
 """
 
 from dataclasses import dataclass
@@ -42,7 +43,8 @@ class Precision:
 
 PRECISIONS = MappingProxyType({
     name: Precision(name, dtype, np.dtype(dtype).itemsize * 8)
-    for name, dtype in (("float64", "float64"), ("float32", "float32"), ("tf32", "float32"), ("float16", "float16"),
+    for name, dtype in (("float64", "float64"), ("float32", "float32"),
+                        ("three_bfloat16", "float32"), ("tf32", "float32"), ("float16", "float16"),
                         ("bfloat16", "uint16"), ("float8", "uint8"))
 })  # fmt: skip
 

@@ -49,4 +49,4 @@ def test_what_is_not_finite_stays(name):
 
 
 def test_bits_in_memory():
-    assert [64, 32, 32, 16, 16, 8] == [one.bits for one in PRECISIONS.values()]
+    assert [64, 32, 32, 32, 16, 16, 8] == [one.bits for one in PRECISIONS.values()]

@@ -34,14 +34,19 @@ from ..include import lt_products, tensor_tile
 from ..include.gemm_tile import TILE_RULE, TILES, on_tiles
 from ..include.torch_peers import in_tf32
 
-FINITE = replace(real(), finite=True)  # an infinity is no sum of two TF32
+FINITE = replace(real(), finite=True)  # an infinity is no sum of TF32 or bfloat16
+SIZES = (Size("m"), Size("n"), Size("k"))
+FINITE_OPERANDS = (In("a", "m k", domain=FINITE), In("b", "k n", domain=FINITE), Out("c", "m n"), *SIZES)
 
 
 def launch(m: int, n: int, tile: str, device: Device) -> Launch:
     return on_tiles(f"matmul<{{}}, {1 if n % 4 else 4}>", m, n, tile, device)
 
 
-TF32, PAIRS = (tensor_tile.Operands(element, left_along=True, right_along=False) for element in ("Tf32", "Tf32Pair"))
+TF32, PAIRS, TRIPLES = (
+    tensor_tile.Operands(element, left_along=True, right_along=False)
+    for element in ("Tf32", tensor_tile.PAIR, tensor_tile.TRIPLE)
+)
 
 
 def launch_tf32(m: int, n: int, k: int, tile: str, device: Device) -> Launch:
@@ -52,8 +57,16 @@ def launch_pairs(m: int, n: int, k: int, tile: str, device: Device) -> Launch:
     return tensor_tile.on_tensor_tiles("matmul_tf32<{}>", PAIRS, (m, n, k), device, tile=tile)
 
 
+def launch_triples(m: int, n: int, k: int, tile: str, device: Device) -> Launch:
+    return tensor_tile.on_tensor_tiles("matmul_tf32<{}>", TRIPLES, (m, n, k), device, tile=tile)
+
+
 def possible_tf32(m: int, n: int, k: int, tile: str, device: Device) -> bool:
     return tile == "auto" or tensor_tile.fits(tile, TF32, (m, n, k), "auto", device)
+
+
+def possible_triples(m: int, n: int, k: int, tile: str, device: Device) -> bool:
+    return tile == "auto" or tensor_tile.fits(tile, TRIPLES, (m, n, k), "auto", device)
 
 
 def torch_product(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
@@ -84,7 +97,7 @@ def spoiled(m: int, k: int) -> AnyArray:
 spec = KernelSpec(
     entry="matmul",
     aliases=("matrix_multiply", "la_matmul"),
-    arguments=(In("a", "m k"), In("b", "k n"), Out("c", "m n"), Size("m"), Size("n"), Size("k")),
+    arguments=(In("a", "m k"), In("b", "k n"), Out("c", "m n"), *SIZES),
     rules=(TILE_RULE,),
     launch=launch,
     tune=Tune(tile=("auto", *TILES)),
@@ -150,16 +163,30 @@ spec = KernelSpec(
             requires=tensor_tile.required,
             budgets=tuple(Budget("peer_ratio", at_least=0.75, label=label) for label in ("S1", "S2")),
         ),
+        "three_bfloat16": Variant(
+            "on the tensor cores: operands as sums of three bfloat16, exactly, six products of them, FP32 sums; "
+            "three_tf32 where rows are no whole 16 bytes or there is no wgmma",
+            arguments=FINITE_OPERANDS,
+            launch=launch_triples,
+            rules=(tensor_tile.TENSOR_RULE,),
+            tune=Tune(
+                tile=("auto", "Thirds", "Square", "Compact"),
+                rules=(Rule("a tile that fits shared memory", possible_triples),),
+            ),
+            arithmetic="tensor",
+            tolerance=product(magnitude=magnitude, depth=lambda k: k + 16),
+            edges=(
+                *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
+                *(Workload(m=m, n=n, k=k, tile="Thirds") for m, n, k in ((128, 128, 32), (256, 384, 160), (1, 4, 4))),
+                *(Workload(m=m, n=n, k=k, tile="Thirds") for m, n, k in ((3, 8, 0), (260, 132, 72), (2056, 3096, 200))),
+            ),
+            requires=tensor_tile.required,
+            golden=(),
+            budgets=tuple(Budget("peer_ratio", at_least=1.8, label=label) for label in ("S1", "S2")),
+        ),
         "three_tf32": Variant(
             "on the tensor cores: operands as sums of two TF32, three products of them (3xTF32), FP32 sums",
-            arguments=(
-                In("a", "m k", domain=FINITE),
-                In("b", "k n", domain=FINITE),
-                Out("c", "m n"),
-                Size("m"),
-                Size("n"),
-                Size("k"),
-            ),
+            arguments=FINITE_OPERANDS,
             launch=launch_pairs,
             rules=(tensor_tile.TENSOR_RULE,),
             tune=Tune(

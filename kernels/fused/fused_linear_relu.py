@@ -4,6 +4,7 @@ The FMA rate limits it: a product of this size moves few bytes for its operation
 stores it, [outputs, inputs].
 """
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -28,10 +29,11 @@ from prism_bench.case import Device
 from prism_bench.peer import Peer
 
 from ..include import lt_products
+from ..include.fused_product import operand
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
 from ..include.strong_peers import NO_EPILOGUE
-from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, Operands, on_tensor_tiles, required
+from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, TRIPLE, Operands, on_tensor_tiles, required
 
 
 def launch(batch: int, outputs: int, layout: str, tile: str, device: Device) -> Launch:
@@ -40,10 +42,16 @@ def launch(batch: int, outputs: int, layout: str, tile: str, device: Device) -> 
     return on_tiles(entry, batch, outputs, tile, device)
 
 
-def tensor_launch(batch: int, inputs: int, outputs: int, layout: str, tile: str, device: Device) -> Launch:
-    operands = Operands("Half", left_along=True, right_along=layout == "out_in")
-    entry = "fused_linear_relu_tensor<{}>"
-    return on_tensor_tiles(entry, operands, (batch, outputs, inputs), device, tile=tile, matrices=("x", "w", "y"))
+def tensor_launch(element: str) -> Callable[..., Launch]:
+    """The plan of a tensor-core form."""
+
+    def launch(batch: int, inputs: int, outputs: int, layout: str, tile: str, device: Device) -> Launch:
+        operands = Operands(element, left_along=True, right_along=layout == "out_in")
+        entry = "fused_linear_relu_tensor<{}>"
+        sizes, matrices = (batch, outputs, inputs), ("x", "w", "y")
+        return on_tensor_tiles(entry, operands, sizes, device, tile=tile, matrices=matrices)
+
+    return launch
 
 
 def weights(w: AnyArray, layout: str) -> AnyArray:
@@ -114,6 +122,25 @@ spec = KernelSpec(
         ),
     ),
     variants={
+        "three_bfloat16": Variant(
+            "tensor cores, each operand the sum of three bfloat16, FP32 sums and bias",
+            arguments=(
+                operand("x", "batch inputs", "three_bfloat16"), operand("w", "w_rows w_cols", "three_bfloat16"),
+                In("bias", "outputs"), Out("y", "batch outputs"), Size("batch"), Size("outputs"), Size("inputs"),
+            ),
+            rules=(TENSOR_RULE,),
+            requires=required,
+            launch=tensor_launch(TRIPLE),
+            arithmetic="tensor",
+            tolerance=normwise(1e-5),
+            golden=(),
+            edges=(
+                *(Workload(batch=b, inputs=i, outputs=o) for b, i, o in ((3, 0, 5), (0, 4, 4), (17, 33, 67))),
+                *(Workload(batch=136, inputs=40, outputs=264, tile=tile) for tile in ("Tiny", "Square", "Thirds")),
+                Workload(batch=130, inputs=40, outputs=37, layout="out_in"),
+            ),
+            budgets=tuple(Budget("peer_ratio", at_least=1.8, label=label) for label in ("S1", "S2")),
+        ),
         "half": Variant(
             "tensor cores, half operands, FP32 sums and bias",
             arguments=(
@@ -122,7 +149,7 @@ spec = KernelSpec(
             ),
             rules=(TENSOR_RULE,),
             requires=required,
-            launch=tensor_launch,
+            launch=tensor_launch("Half"),
             arithmetic="tensor",
             tolerance=normwise(1e-3),
             peers={

@@ -33,7 +33,7 @@ from prism_bench.peer import Peer
 
 from ..include import lt_products
 from ..include.bfloat import wide
-from ..include.fused_product import ELEMENTS
+from ..include.fused_product import ELEMENTS, operand, widest
 from ..include.gemm_tile import TILE_RULE, on_tiles
 from ..include.poor_ways import NARROW
 from ..include.strong_peers import NO_EPILOGUE, on_bfloats
@@ -89,15 +89,16 @@ STRONG = {
     "float16": {"nvmath": NVMATH},
     "bfloat16": {"nvmath": on_bfloats(NVMATH, "ab", widened=False)},
     "tf32": {"nvmath": Peer(nvmath_tf32, prepares=True)},
+    "three_bfloat16": {"nvmath": NVMATH},
 }
 
 
 def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> Variant:
     """The same product with operands of that precision on the tensor cores."""
-    element, dtype, fill, bound = ELEMENTS[precision]
+    element, dtype, _, bound = ELEMENTS[precision]
     sizes = (Size("m"), Size("n"), Size("k"))
     plain = {
-        "arguments": (In("a", "m k", dtype, fill), In("b", "k n", dtype, fill), Out("c", "m n"), *sizes),
+        "arguments": (operand("a", "m k", precision), operand("b", "k n", precision), Out("c", "m n"), *sizes),
         "rules": (TENSOR_RULE,),
         "requires": required,
         "launch": tensor_launch(element),
@@ -105,10 +106,10 @@ def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> 
         "tolerance": normwise(bound),
         "peer_tolerance": normwise(bound),
         "peers": {"torch": Peer(peer, work=NARROW if precision == "float16" else None)} | STRONG[precision],
-        "looked_at": NO_FLOATS if precision == "tf32" else NO_EPILOGUE,
+        "looked_at": NO_FLOATS if dtype == "float32" else NO_EPILOGUE,
         "edges": (
             *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),
-            *(Workload(m=136, n=264, k=40, tile=tile) for tile in ("Wide", *warpgroup_tiles(element))),
+            *(Workload(m=136, n=264, k=40, tile=tile) for tile in (widest(precision), *warpgroup_tiles(element))),
             Workload(m=130, n=37, k=40, tile="Square"),
         ),
         "golden": () if precision == "bfloat16" else (spoiled_inputs,),
@@ -170,6 +171,12 @@ spec = KernelSpec(
         "half": tensor_variant("float16", torch_product),
         "bfloat16_wgmma": on_warpgroups("bfloat16", torch_bfloat),
         "bfloat16": tensor_variant("bfloat16", torch_bfloat),
+        "three_bfloat16": tensor_variant(
+            "three_bfloat16",
+            torch_product,
+            golden=(),
+            budgets=tuple(Budget("peer_ratio", at_least=1.8, label=s) for s in ("S1", "S2")),
+        ),
         "tf32": tensor_variant(
             "tf32",
             in_tf32(torch_product),

@@ -6,16 +6,19 @@ from typing import Any
 from prism_bench import In, Launch, Workload, normal
 from prism_bench.arguments import Array
 from prism_bench.case import Device
+from prism_bench.domain import real
 
 from .bfloat import BFLOATS, FLOAT8S
 from .gemm_tile import on_tiles
-from .tensor_tile import Operands, on_tensor_tiles, warpgroup_tiles
+from .tensor_tile import TRIPLE, Operands, on_tensor_tiles, warpgroup_tiles
 
+FINITE = replace(real(), finite=True)  # an infinity is no sum of bfloat16
 # Element, dtype of an operand, fill, normwise bound. Bits of bfloat16 and e4m3 travel as unsigned integers.
 ELEMENTS = {
     "float16": ("Half", "float16", normal(), 1e-3),
     "bfloat16": ("Bfloat", "uint16", BFLOATS, 1e-2),
     "tf32": ("Tf32", "float32", normal(), 1e-3),
+    "three_bfloat16": ("BfloatTriple", "float32", normal(), 1e-5),
     "float8": ("Float8", "uint8", FLOAT8S, 1e-2),
 }
 
@@ -24,13 +27,18 @@ def operand(name: str, shape: str, precision: str) -> Array:
     """A matrix of a product in that precision."""
     if precision == "float32":
         return In(name, shape)
-    _, dtype, fill, _ = ELEMENTS[precision]
-    return In(name, shape, dtype, fill)
+    element, dtype, fill, _ = ELEMENTS[precision]
+    return In(name, shape, dtype, fill, FINITE if element == TRIPLE else None)
+
+
+def widest(precision: str) -> str:
+    """The largest tile by warps whose fragments fit the registers."""
+    return "Square" if ELEMENTS[precision][0] == TRIPLE else "Wide"
 
 
 def tensor_edges(precision: str, rows: str, cols: str, depth: str) -> tuple[Workload, ...]:
     """A tile and a ragged one along either side, by each tile that takes such operands; the names are those of axes."""
-    tiles = ("Compact", "Wide", *warpgroup_tiles(ELEMENTS[precision][0]))
+    tiles = ("Compact", widest(precision), *warpgroup_tiles(ELEMENTS[precision][0]))
     return tuple(Workload(**{rows: 136, cols: 272, depth: 48, "tile": tile}) for tile in tiles)
 
 

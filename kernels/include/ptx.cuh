@@ -277,6 +277,17 @@ __device__ inline void copy_or_zero(unsigned int shared, const void* from, bool 
                  : "memory");
 }
 
+__device__ inline float4 load_shared4(unsigned int shared) {
+    float4 v;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(shared)
+                 : "memory");
+    return v;
+}
+
+__device__ inline void store_pair(unsigned int shared, unsigned int first, unsigned int second) {
+    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" : : "r"(shared), "r"(first), "r"(second) : "memory");
+}
+
 /// What this thread has written to shared memory is there for the warpgroup instructions after the next barrier.
 __device__ inline void show_to_warpgroups() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
 
@@ -391,6 +402,14 @@ template <int KIND>
 __device__ inline void multiply_weighted(float (&sum)[8][4], const unsigned int (&a)[4], unsigned long long b) {
     if constexpr (KIND == 0) MULTIPLY_WEIGHTED_64("f16");
     else MULTIPLY_WEIGHTED_64("bf16");
+}
+
+/// sum = (fresh ? 0 : sum) + a b, 16 deep, of bfloat16: a in registers, b's rows are depth.
+__device__ inline void multiply_thirds(float (&sum)[16][4], const unsigned int (&a)[4], unsigned long long b, bool fresh) {
+    asm volatile("{.reg .pred p; setp.eq.b32 p, %69, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+                 NUMBERS_TO_63 "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;}"
+                 : SUMS_32(0), SUMS_32(8)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(fresh)));
 }
 
 #undef MULTIPLY_SCORES

@@ -2,6 +2,7 @@
 
 #include "streamed_product.cuh"
 #include "tensor_tile.cuh"
+#include "thirds_tile.cuh"
 #include "turned_tile.cuh"
 #include "warpgroup_tile.cuh"
 
@@ -34,7 +35,10 @@ using SumsOf = typename Passed<T>::Sums;
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
 __device__ void multiply_on_tensor_cores(const OperandOf<T>& a, const OperandOf<T>& b, const float* bias,
                                          const SumsOf<T>& c, int m, int n, int k, void* shared, F f) {
-    if constexpr (T::BY_MAPS) {
+    if constexpr (T::BY_WARPGROUPS && is_pair<typename T::Element>()) {
+        static_assert(LEFT_ALONG && !RIGHT_ALONG);
+        multiply_in_thirds<T>(a, b, bias, c, m, n, k, shared, f);
+    } else if constexpr (T::BY_MAPS) {
         multiply_streamed<T, LEFT_ALONG, RIGHT_ALONG>(a, b, bias, c, m, n, k, shared, f);
     } else if constexpr (T::BY_WARPGROUPS && T::Element::KIND == Tf32::KIND) {
         static_assert(LEFT_ALONG && !RIGHT_ALONG);

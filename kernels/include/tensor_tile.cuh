@@ -38,6 +38,12 @@ __device__ constexpr bool is_pair() { return false; }
 template <>
 __device__ constexpr bool is_pair<Tf32Pair>() { return true; }
 
+/// Floats as the sum of three bfloat16 each, by warpgroups (thirds_tile.cuh); by warps as pairs.
+struct BfloatTriple : Tf32Pair {};
+
+template <>
+__device__ constexpr bool is_pair<BfloatTriple>() { return true; }
+
 /// e4m3: 8 bits, of which no instruction turns single ones, so that operands across the depth are read byte by byte.
 struct Float8 {
     using Memory = unsigned char;

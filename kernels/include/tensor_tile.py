@@ -1,6 +1,7 @@
 """The tiles of products on the tensor cores, and the rule by which a product gets one.
 
-They are those of tensor_tile.cuh, warpgroup_tile.cuh, streamed_product.cuh and turned_tile.cuh.
+They are those of tensor_tile.cuh, warpgroup_tile.cuh, streamed_product.cuh, turned_tile.cuh and
+thirds_tile.cuh.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ TILES = {
     "StreamedSquare": (128, 128, 128, 384, 5, 2.3),
     "Warpgroups": (128, 256, 128, 256, 4, 1.8),
     "Turned": (256, 128, 128, 256, 4, 2.1),
+    "Thirds": (128, 128, 128, 384, 5, 2.2),
     "Wide": (128, 256, 128, 256, 3, 1.0),
     "Square": (128, 128, 128, 128, 3, 0.9),
     "Compact": (64, 64, 64, 128, 3, 0.5),
@@ -23,18 +25,19 @@ TILES = {
     "Tiny": (32, 32, 128, 128, 8, 0.4),
 }
 TENSOR_RULE = Rule(f"tile is auto or one of {', '.join(TILES)}", lambda tile: tile == "auto" or tile in TILES)
+PAIR, TRIPLE = "Tf32Pair", "BfloatTriple"
 BY_WARPGROUPS = {
     "Streamed": ("Half", "Bfloat", "Float8"),
     "StreamedSquare": ("Half", "Bfloat", "Float8"),
     "Warpgroups": ("Half", "Bfloat"),
     "Turned": ("Tf32",),
+    "Thirds": (TRIPLE,),
 }  # and what their operands may be
 BY_MAPS = {"Streamed": 2, "StreamedSquare": 2}  # and the blocks of a cluster
 FIRST_STAGE = 4e5  # what a ring by tensor maps takes until it runs, in the unit of `fastest`
 WARP_WIDE = ("Wide", "Square", "Compact", "Deep", "Tiny")
 WARPGROUPS = Requirement("wgmma", 90)
-PAIR = "Tf32Pair"
-SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4, PAIR: 4, "Float8": 1}
+SIZES = {"Half": 2, "Bfloat": 2, "Tf32": 4, PAIR: 4, TRIPLE: 4, "Float8": 1}
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Operands:
 def shared_bytes(name: str, operands: Operands, stages: int) -> int:
     """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across.
 
-    Warpgroups has no gaps, nor has Turned's A.
+    Warpgroups has no gaps, nor has Turned's A. Thirds has A's floats and three bfloat16 for each of B's.
     """
     rows, cols, depth, *_ = TILES[name]
     if name in BY_MAPS:  # and two buffers of 64 rows of 128 bytes for each of two warpgroups, two barriers a stage
@@ -71,6 +74,8 @@ def shared_bytes(name: str, operands: Operands, stages: int) -> int:
         return stages * (rows + cols) * depth + 1024
     if name == "Turned":
         return stages * (rows * depth + depth // operands.size * (cols + 8) * operands.size) + 1024
+    if name == "Thirds":
+        return stages * (rows * depth + cols * depth // 4 * 6 + 16) + 1024
     return staged_bytes(rows, cols, depth, operands, stages)
 
 
@@ -97,16 +102,16 @@ def takes(name: str, operands: Operands, sizes: tuple[int, int, int]) -> bool:
 
 
 def suits(name: str, operands: Operands, sizes: tuple[int, int, int], device: Device) -> bool:
-    """By warpgroups in whole pieces, on compute capability 9.0 alone, by Turned only A [m, k] and B [k, n].
+    """By warpgroups in whole pieces, on compute capability 9.0 alone, of floats only A [m, k] and B [k, n].
 
     Pairs would spill in Wide.
     """
     if name in BY_WARPGROUPS:
-        usual = name != "Turned" or (operands.left_along and not operands.right_along)
+        usual = name not in ("Turned", "Thirds") or (operands.left_along and not operands.right_along)
         if device.compute_capability != 90 or not usual:
             return False
         return takes(name, operands, sizes) and stages_of(name, operands, device) > 0
-    return stages_of(name, operands, device) > 0 and not (name == "Wide" and operands.element == PAIR)
+    return stages_of(name, operands, device) > 0 and not (name == "Wide" and operands.element in (PAIR, TRIPLE))
 
 
 def fits(name: str, operands: Operands, sizes: tuple[int, int, int], stages: Any, device: Device) -> bool:
@@ -118,7 +123,7 @@ def fits(name: str, operands: Operands, sizes: tuple[int, int, int], stages: Any
 
 
 def threads(name: str, operands: Operands) -> int:
-    return TILES[name][3] * (2 if name == "Square" and operands.element == PAIR else 1)
+    return TILES[name][3] * (2 if name == "Square" and operands.element in (PAIR, TRIPLE) else 1)
 
 
 def blocks(name: str, m: int, n: int) -> int:

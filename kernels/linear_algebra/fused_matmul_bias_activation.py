@@ -40,7 +40,7 @@ EPILOGUES: Mapping[str, lt_products.Epilogue] = {"identity": "", "relu": "relu",
 program = FusionProgram(
     inputs=(Input("x", "batch inputs"), Input("w", "inputs outputs"), Input("bias", "outputs")),
     stages=(
-        Product("product", "x", "w", ("float32", "float16", "tf32", "bfloat16", "float8")),
+        Product("product", "x", "w", ("float32", "three_bfloat16", "float16", "tf32", "bfloat16", "float8")),
         Map("y", activation(product + bias)),
     ),
     outputs=("y",),

@@ -9,6 +9,7 @@ One launch is possible although a softmax waits for all tiles of its rows: the l
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial as part
 from types import ModuleType
 from typing import Any
 
@@ -33,8 +34,10 @@ from prism_bench import (
 )
 from prism_bench.array_types import AnyArray
 from prism_bench.case import Device
+from prism_bench.domain import Domain
 from prism_bench.peer import Peer
 
+from ..include.fused_product import FINITE
 from ..include.gemm_tile import TILE_RULE, TILES, on_tiles
 from ..include.loss_launches import (
     ACTIVATIONS,
@@ -47,7 +50,7 @@ from ..include.loss_launches import (
 from ..include.loss_steps import gradient_size, reference, step_size, total_size
 from ..include.row_products import row_blocks, row_template
 from ..include.row_sums import MOST_BLOCKS
-from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, Operands, on_tensor_tiles, required, staged_bytes
+from ..include.tensor_tile import BY_MAPS, TENSOR_RULE, TRIPLE, Operands, on_tensor_tiles, required, staged_bytes
 
 # The FMA rate limits it in FP32; on the tensor cores the product and the rest of the traffic take similar times.
 # Separate launches move six times the bytes of the fused form, which matters in half precision. The best of PyTorch's
@@ -57,12 +60,11 @@ ROW_TILE = (16, 256, 256)  # rows, columns and bytes of depth of a tile of whole
 SMALLEST_TILE = min(rows for rows, *_ in TILES.values())
 ONE_BLOCK_ROWS = Rule(f"cols <= {IN_REGISTERS}, a row that a block holds", lambda cols: cols <= IN_REGISTERS)
 
-
-def arguments(dtype: str) -> tuple[Any, ...]:
+def arguments(dtype: str, domain: Domain | None = None) -> tuple[Any, ...]:
     """Inputs, outputs, what the separate launches hand on, and sizes and factors; x and w in `dtype`."""
-    inputs = (In("x", "rows inputs", dtype), In("w", "inputs cols", dtype, fill=normal(0, 0.02)), In("bias", "cols"),
-              In("label", "rows", "int32", fill=integers(0, "cols")), In("direction", "cols"),
-              In("before", "rows"))  # fmt: skip
+    inputs = (In("x", "rows inputs", dtype, domain=domain), In("w", "inputs cols", dtype, normal(0, 0.02), domain),
+              In("bias", "cols"), In("label", "rows", "int32", fill=integers(0, "cols")),
+              In("direction", "cols"), In("before", "rows"))  # fmt: skip
     outputs = (Out("gradient", "rows cols"), Out("steps", "rows"), Out("total", "1"))
     shapes = {"logits": "rows cols", "p": "rows cols", "product": "rows"}
     between = (Scratch(name, shapes[name]) for name in BETWEEN)
@@ -83,17 +85,17 @@ DERIVED = {
 }  # fmt: skip
 ROW_STEPS = ("label", "direction", "before", "gradient", "steps", "total")
 
-
 PRODUCT = ("x", "w", "logits", "rows", "cols", "inputs")
 MATRICES = ("x", "w", "logits")
-OPERANDS = Operands("Half", left_along=True, right_along=False)
+OPERANDS, TRIPLES = (Operands(one, left_along=True, right_along=False) for one in ("Half", TRIPLE))
 
 
 def baseline(
     rows: int, cols: int, inputs: int, parts: int, elements: int, activation: str, tile: str, device: Device
 ) -> tuple[Any, ...]:
     """Every step in a separate launch."""
-    product = replace(on_tiles(f"matmul<{{}}, {1 if cols % 4 else 4}>", rows, cols, tile, device), arguments=PRODUCT)
+    entry = f"matmul<{{}}, {1 if cols % 4 else 4}>"
+    product = replace(on_tiles(entry, rows, cols, tile, device), arguments=PRODUCT)
     return (product, *separate_steps(rows, cols, parts, elements, activation, device))
 
 
@@ -108,17 +110,18 @@ def half_baseline(
 
 LAYER = ("x", "w", "bias", "logits", "rows", "cols", "inputs")
 
-
 def layer(rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device) -> Launch:
     """The fused product on the FMA units."""
     entry = f"fused_matmul_bias_activation<{{}}, {1 if cols % 4 else 4}, {ACTIVATIONS[activation][0]}>"
     return replace(on_tiles(entry, rows, cols, tile, device), arguments=LAYER)
 
 
-def tensor_layer(rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device) -> Launch:
+def tensor_layer(
+    rows: int, cols: int, inputs: int, activation: str, tile: str, device: Device, operands: Operands = OPERANDS
+) -> Launch:
     """The same on the tensor cores."""
     entry = f"fused_matmul_bias_activation_tensor<{{}}, {ACTIVATIONS[activation][0]}>"
-    product = on_tensor_tiles(entry, OPERANDS, (rows, cols, inputs), device, tile=tile, matrices=MATRICES)
+    product = on_tensor_tiles(entry, operands, (rows, cols, inputs), device, tile=tile, matrices=MATRICES)
     return replace(product, arguments=LAYER)
 
 
@@ -199,9 +202,7 @@ def torch_chain(
     return gradient, steps, steps.sum()
 
 
-PEERS = {
-    "torch": Peer(torch_chain, work="of float16 operands it rounds the logits to float16"),
-}
+PEERS = {"torch": Peer(torch_chain, work="of float16 operands it rounds the logits to float16")}
 
 
 def bytes_moved(element: int) -> Callable[..., Any]:
@@ -270,6 +271,11 @@ spec = KernelSpec(
             "one launch: the last block of a row of tiles takes its rows on", launch=at_once, bytes_moved=None,
         ),
         "full": Variant("two launches, one for rows that no block holds", launch=full, bytes_moved=None, peers=PEERS),
+        "three_bfloat16_full": Variant(
+            "two launches, operands on the tensor cores as sums of three bfloat16", requires=required, bytes_moved=None,
+            launch=by_rows(part(tensor_layer, operands=TRIPLES)), rules=(*RULES, TENSOR_RULE, ONE_BLOCK_ROWS),
+            edges=(*HALF["edges"][:5], Workload(rows=136, cols=264, inputs=72, tile="Thirds")), golden=(),
+            arguments=arguments("float32", FINITE), arithmetic="tensor"),
         "half": Variant(
             "half-precision operands on the tensor cores, a launch for every step", launch=half_baseline,
             rules=(*RULES, TENSOR_RULE), bytes_moved=bytes_moved(2), before="linear_algebra_chain:half_full", **HALF,

@@ -7,7 +7,7 @@ from prism_bench.errors import SpecError
 from prism_bench.extensions.fusion.expression import Expression
 
 REDUCTIONS = {"sum": "SumOf", "squares": "SquaresOf", "max": "LargestOf"}  # and their functors in the headers
-PRECISIONS = ("float32", "tf32", "float16", "bfloat16", "float8")
+PRECISIONS = ("float32", "three_bfloat16", "tf32", "float16", "bfloat16", "float8")
 AS_BITS = ("bfloat16", "float8")  # which travel as unsigned integers
 
 
@@ -87,7 +87,8 @@ class Product:
     """`name`[i, j] = sum over k of left[i, k] right[k, j], with sums in float32.
 
     `precisions` are those of the operands, the first one the kernel's and the others variants: float32 on the FMA
-    units, tf32, float16, bfloat16 and float8 (e4m3) on the tensor cores.
+    units, tf32, float16, bfloat16 and float8 (e4m3) on the tensor cores, and three_bfloat16, which has float32's
+    precision there: each operand is the sum of three bfloat16.
     """
 
     name: str

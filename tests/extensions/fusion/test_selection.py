@@ -40,7 +40,8 @@ def test_the_cheapest_within_the_tolerance(within, precision):
 def test_errors_are_those_of_the_rounding():
     """Normwise, two operands of independent errors: about sqrt(2/3) of half the last place, on average."""
     errors = {one.precision: one.error for one in chosen(PRODUCT).tried}
-    assert ["float32", "float16", "tf32", "bfloat16", "float8"] == list(errors)
+    assert ["float32", "three_bfloat16", "float16", "tf32", "bfloat16", "float8"] == list(errors)
+    assert errors["three_bfloat16"] < 1e-6
     for precision, fraction in (("float16", 10), ("tf32", 10), ("bfloat16", 7), ("float8", 3)):
         assert 0.2 < errors[precision] * 2 ** (fraction + 1) < 0.9
 
