@@ -4,6 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from queue import SimpleQueue
 from threading import Event, Thread
 
@@ -106,8 +107,8 @@ class Lanes(AbstractContextManager["Lanes"]):
         """Return so many workers, which follow the order; those that are there already come first."""
         for worker in self._workers:
             worker.follow(order)
-        new = range(lanes - len(self._workers))
-        self._workers += [Conversation(order, self._place, self._libraries) for _ in new]
+        place, new = sharing_cores(self._place, lanes), range(lanes - len(self._workers))
+        self._workers += [Conversation(order, place, self._libraries) for _ in new]
         return self._workers[:lanes]
 
     def _end(self) -> None:
@@ -123,6 +124,14 @@ class Lanes(AbstractContextManager["Lanes"]):
 
     def __exit__(self, *exception: object) -> None:
         self._end()
+
+
+def sharing_cores(place: WorkerEnvironment, lanes: int) -> WorkerEnvironment:
+    """Return the environment of one of so many workers: their references must not start a thread for each core each."""
+    if lanes < 2:
+        return place
+    threads = str(max(1, (os.cpu_count() or 1) // lanes))
+    return replace(place, variables={"OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, **place.variables})
 
 
 def _drive(

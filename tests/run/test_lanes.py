@@ -8,7 +8,8 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.run import lanes_for
-from prism_bench.run.lanes import _lacked_memory, worth
+from prism_bench.run.lanes import _lacked_memory, sharing_cores, worth
+from prism_bench.run.places import HERE
 from prism_bench.workers import process
 
 TOYS = ["double[n=1000]", "double:by_adding[n=1000]", "triple[n=1000]", "nothing[blocks=1]"]
@@ -27,6 +28,14 @@ def plain(record):
 
 def test_few_tasks_are_worth_one_lane():
     assert (1, 1, 2, 6) == (worth(6, []), worth(6, ["a"] * 8), worth(6, ["a"] * 9), worth(6, ["a"] * 100))
+
+
+def test_workers_side_by_side_share_the_cores(monkeypatch):
+    monkeypatch.setattr("prism_bench.run.lanes.os.cpu_count", lambda: 16)
+    assert HERE == sharing_cores(HERE, 1)
+    threads = [sharing_cores(HERE, lanes).variables["OPENBLAS_NUM_THREADS"] for lanes in (6, 12, 32)]
+    assert ["2", "1", "1"] == threads
+    assert "8" == sharing_cores(replace(HERE, variables={"MKL_NUM_THREADS": "8"}), 6).variables["MKL_NUM_THREADS"]
 
 
 def test_nothing_but_a_device_and_the_emulator_has_more_than_one():
