@@ -23,7 +23,7 @@ SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=131_0
 MATRIX_SIZES = {"S0": Workload(n=200), "S1": Workload(n=16_384), "S2": Workload(n=32_768)}
 EDGES = (
     *(Workload(n=n) for n in (2, 33, 257, 530)),
-    *(Workload(n=n, dx=dx, dy=dy) for n, dx, dy in ((130, 1, 1), (133, 3, 3), (70, 1, 3), (70, 2, 1))),
+    *(Workload(n=n, dx=dx, dy=dy) for n, dx, dy in ((130, 1, 1), (133, 3, 3), (520, 3, 3), (70, 1, 3), (70, 2, 1))),
 )
 
 
