@@ -1,7 +1,7 @@
 """Peers: library calls that a kernel is raced against, and what a run record keeps of each."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
 from prism_bench import byname
@@ -41,12 +41,16 @@ class Peer:
         Why this is known to be a poor way. It enters no mean while a better peer of the case has a time.
     work : str, optional
         Where it does more or less work than the kernel.
+    viewed : mapping, optional
+        Inputs that a call of PyTorch takes as another type of the same size, such as bits as `bfloat16`. A view inside
+        of the call would be compiled with it, and Inductor's templates for products refuse it.
     """
 
     call: Callable[..., Any]
     prepares: bool = False
     poor: str | None = None
     work: str | None = None
+    viewed: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def library(self) -> Library:

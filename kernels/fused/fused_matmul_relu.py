@@ -71,7 +71,7 @@ def torch_product(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
 
 
 def torch_bfloat(torch: ModuleType, a: AnyArray, b: AnyArray) -> Any:
-    return torch_product(torch, a.view(torch.bfloat16), b.view(torch.bfloat16)).float()
+    return torch_product(torch, a, b).float()
 
 
 def nvmath_product(nvmath: ModuleType, a: AnyArray, b: AnyArray) -> Any:
@@ -97,6 +97,7 @@ def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> 
     """The same product with operands of that precision on the tensor cores."""
     element, dtype, _, bound = ELEMENTS[precision]
     sizes = (Size("m"), Size("n"), Size("k"))
+    viewed = dict.fromkeys("ab", "bfloat16") if precision == "bfloat16" else {}
     plain = {
         "arguments": (operand("a", "m k", precision), operand("b", "k n", precision), Out("c", "m n"), *sizes),
         "rules": (TENSOR_RULE,),
@@ -105,7 +106,8 @@ def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> 
         "arithmetic": "tensor",
         "tolerance": normwise(bound),
         "peer_tolerance": normwise(bound),
-        "peers": {"torch": Peer(peer, work=NARROW if precision == "float16" else None)} | STRONG[precision],
+        "peers": {"torch": Peer(peer, work=NARROW if precision == "float16" else None, viewed=viewed)}
+        | STRONG[precision],
         "looked_at": NO_FLOATS if dtype == "float32" else NO_EPILOGUE,
         "edges": (
             *(Workload(m=m, n=n, k=k) for m, n, k in ((3, 5, 0), (0, 4, 4), (17, 67, 33), (65, 24, 72))),

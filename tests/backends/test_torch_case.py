@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from prism_bench.backends.cuda.torch_case import _forget, _operators
+from prism_bench.backends.cuda.torch_case import _forget, _operators, prepared_call
 from prism_bench.case import Case
 from prism_bench.catalogue import discover
 from prism_bench.peer import Peer
@@ -60,3 +60,12 @@ def test_a_set_up_is_not_run_with_shapes_alone():
 def test_what_depends_on_values_is_not_autotuned():
     pytest.importorskip("torch")
     assert _operators(case_with(lambda torch, x: x[: int(x.sum())]), "torch") is None
+
+
+def test_a_peer_takes_bits_as_the_type_that_it_names():
+    torch = pytest.importorskip("torch")
+    bits = torch.tensor([1.0, -2.0]).bfloat16().view(torch.uint16)
+    peer = Peer(lambda torch, x: x, viewed={"x": "bfloat16"})
+    found = prepared_call(peer, {"torch": torch, "x": bits, "y": 1}, "here")()
+    assert (torch.bfloat16, [1.0, -2.0]) == (found.dtype, found.tolist())
+    assert torch.uint16 == prepared_call(Peer(lambda torch, x: x), {"torch": torch, "x": bits}, "here")().dtype

@@ -1,9 +1,8 @@
 """Compiled forms of torch peers: what ran eagerly, or is compiled again, is refused; the configuration is restored."""
 
 import os
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 
 import pytest
 
@@ -143,32 +142,3 @@ def test_a_peer_s_flags_are_set_around_the_compiled_call(torch):
         assert [True, False] == inside
         assert [2.0] * 3 == call().tolist()
     assert [True, False] * 2 == inside
-
-
-@pytest.mark.parametrize("helps", [True, False])
-def test_an_autotuned_form_whose_fused_prologue_fails_is_compiled_without_one(torch, monkeypatch, helps):
-    inductor = import_module("torch._inductor.config")
-    compile_once, tried = CompiledCall._compile, []
-
-    def compile_where_it_works(self):
-        tried.append(inductor.prologue_fusion)
-        if inductor.prologue_fusion or not helps:
-            raise RuntimeError(f"CompilationError {len(tried)}")
-        compile_once(self)
-
-    monkeypatch.setattr(CompiledCall, "_compile", compile_where_it_works)
-    call = CompiledCall(torch, partial(doubled, torch=torch, x=torch.ones(3)), "autotuned")
-    refused = nullcontext() if helps else pytest.raises(MeasurementInvalid, match="CompilationError 1")
-    with inductor.patch(prologue_fusion=True):
-        with refused, call:
-            assert 3 == len(call())
-        assert ([True, False], True) == (tried, inductor.prologue_fusion)
-
-
-def test_a_compiled_form_that_fails_is_not_tried_again(torch, monkeypatch):
-    def fail(self):
-        raise RuntimeError("no")
-
-    monkeypatch.setattr(CompiledCall, "_compile", fail)
-    with pytest.raises(MeasurementInvalid, match="RuntimeError: no"), compiled(torch, doubled, x=torch.ones(3)):
-        pass

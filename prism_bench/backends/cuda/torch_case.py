@@ -93,7 +93,7 @@ def _operators(case: Case, name: str) -> Operators | None:
     try:
         with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
             offered = {**case.axes, **empty_tensors(torch, case), "torch": torch}
-            return operators_of(torch, byname.bind(peer.call, offered, f"{case.spec.name}: peer {name}"))
+            return operators_of(torch, prepared_call(peer, offered, f"{case.spec.name}: peer {name}"))
     except Exception:  # whatever it is, it is raised again where the peer is timed, and reported there
         return None
     finally:
@@ -118,4 +118,13 @@ def empty_tensors(torch: ModuleType, case: Case, device: str = "cuda") -> dict[s
 def prepared_call(peer: Peer, offered: Mapping[str, Any], where: str) -> Callable[[], object]:
     """Return the call to time, with the names that it asks for bound; set up if the peer prepares itself."""
     make = byname.call if peer.prepares else byname.bind
-    return make(peer.call, offered, where)
+    return make(peer.call, viewed(peer, offered), where)
+
+
+def viewed(peer: Peer, offered: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is offered to the call, with the inputs that it takes as another type."""
+    if not peer.viewed:
+        return offered
+    torch = import_module("torch")
+    views = {name: offered[name].view(getattr(torch, dtype)) for name, dtype in peer.viewed.items()}
+    return {**offered, **views}

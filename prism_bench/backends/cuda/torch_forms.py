@@ -38,7 +38,7 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
         with ExitStack() as stack:
             stack.enter_context(configured(self._torch, self._form))
             try:
-                self._compile_somehow(stack)
+                self._compile()
             except MeasurementInvalid:
                 raise
             except Exception as error:
@@ -72,22 +72,6 @@ class CompiledCall(AbstractContextManager["CompiledCall"]):
                 f"torch.compile compiled it again while it was timed ({self._first_graphs} graphs before, "
                 f"{self.graphs} after)"
             )
-
-    def _compile_somehow(self, stack: ExitStack) -> None:
-        """Compile; autotuned again without fused prologues where Inductor's template fails with one."""
-        try:
-            self._compile()
-        except MeasurementInvalid:
-            raise
-        except Exception as error:
-            inductor = import_module("torch._inductor.config")
-            if self._mode is None or not getattr(inductor, "prologue_fusion", False):
-                raise
-            stack.enter_context(inductor.patch(prologue_fusion=False))
-            try:
-                self._compile()
-            except Exception:
-                raise error from None
 
     def _compile(self) -> None:
         """Compile as one graph, else in parts; MeasurementInvalid where no part of it was compiled."""

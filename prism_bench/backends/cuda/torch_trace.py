@@ -8,7 +8,7 @@ from typing import Any
 # Operators without a kernel that their schema does not mark as views.
 _METADATA = frozenset(
     ("_unsafe_view", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "is_same_size",
-     "resize_", "record_stream")
+     "resize_", "record_stream", "set_")
 )  # fmt: skip
 _PRODUCTS = frozenset(
     ("mm", "bmm", "addmm", "addmm_", "baddbmm", "addbmm", "_scaled_mm", "linear", "_addmm_activation", "convolution",
