@@ -168,10 +168,10 @@ class Run(TaskDriver):
         return bad is None and self.is_right(case.name)
 
     def _start_lanes(self, tasks: list[str]) -> None:
-        """Start the processes that will verify the tasks, if there are several, while others compile."""
-        lanes = worth(self._settings.lanes, tasks)
-        if self._lanes and lanes > 1:
-            self._lanes.start(self._order_for(0, tasks, timed=False, verifies=True), lanes)
+        """Start the processes that will verify the tasks, while others compile."""
+        if self._lanes and tasks:
+            lanes = worth(self._settings.lanes, tasks)
+            self._lanes.start(self._order_for(0, [], timed=False, verifies=True), lanes)
 
     def _compile_ahead(self, tasks: list[str]) -> None:
         """Let one process compile the code of all tasks on all cores, before several processes need it at once."""
@@ -197,9 +197,10 @@ class Run(TaskDriver):
     def _work(self, process: int, tasks: list[str], timed: bool, verifies: bool = True) -> None:
         """Send the tasks to one process, or to several where nothing is timed."""
         lanes = 1 if timed else worth(self._settings.lanes, tasks)
-        if lanes > 1:
+        if lanes > 1 or (self._lanes and self._settings.lanes > 1 and tasks and not timed):
             order = self._order_for(process, [], timed, verifies)
             workers = self._lanes or Lanes(self._place)
+            lanes = max(lanes, min(workers.started, len(tasks)))
             with nullcontext() if self._lanes else workers:
                 self.follow(workers.work(order, tasks, lanes, self._timeout), process, [])
         else:

@@ -55,6 +55,11 @@ class Lanes(AbstractContextManager["Lanes"]):
         self._threads: list[Thread] = []
         self._ended = Event()  # set for the threads when their workers are to end
 
+    @property
+    def started(self) -> int:
+        """How many workers there are."""
+        return len(self._workers)
+
     def start(self, order: Mapping[str, object], lanes: int) -> None:
         """Start so many workers, which then wait for tasks."""
         for worker in self._ready(order, lanes):
