@@ -201,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 gru_few(const float* x, const float* h, const float* w_ih, const float* w_hh, const float* b_ih, const float* b_hh,
         float* h_next, int batch, int inputs, int hidden) {
     extern __shared__ __align__(16) float resident[];
-    walk_samples<ResidentGates<3, 4, 8, 16, 16>>(x, h, w_ih, w_hh, {b_ih, b_hh, hidden}, h_next, 1, {batch, inputs, hidden},
+    walk_samples<ResidentGates<3, 4, 6, 4, 4>>(x, h, w_ih, w_hh, {b_ih, b_hh, hidden}, h_next, 1, {batch, inputs, hidden},
                                                resident);
 }
 
