@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def compared(reading: Reading) -> "pandas.DataFrame":
-    """Return the rows of the summary with a kernel and a rival to it.
+    """Return the rows of the summary with a kernel and a rival to it, without forms that are kept to compare with.
 
     Where there was no device these are the rows with the CPU alone.
     `cpu` is the CPU's wall time, with or without a device.
@@ -17,4 +17,4 @@ def compared(reading: Reading) -> "pandas.DataFrame":
     frame = reading.frame.assign(cpu=reading.frame["cpu_time"].fillna(reading.frame["wall_time"]))
     beside = frame["cold_time"].notna() & (frame["best_peer_time"].notna() | frame["cpu"].notna())
     alone = frame["cpu"].notna() & bool(frame["cold_time"].isna().all())
-    return frame[(beside | alone) & frame["ceiling"].isna()]
+    return frame[(beside | alone) & frame["ceiling"].isna() & frame["before"].isna()]

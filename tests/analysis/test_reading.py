@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from prism_bench.analysis.reading import middle, read
+from prism_bench.analysis.speedup import compared
 from tests.report.synthetic import case_result, gpu_record, record_of
 
 
@@ -37,6 +38,7 @@ def test_shares_leave_out_forms_of_before():
     kept = replace(record, cases=tuple(replace(case, before="another") for case in record.cases))
     assert read(record).busy_shares
     assert [] == read(kept).busy_shares
+    assert len(compared(read(record))) > 0 == len(compared(read(kept)))
 
 
 def test_the_middle_of_nothing_is_none():
