@@ -3,6 +3,7 @@
 #include "streamed_product.cuh"
 #include "tensor_tile.cuh"
 #include "thirds_tile.cuh"
+#include "turned_bytes.cuh"
 #include "turned_tile.cuh"
 #include "warpgroup_tile.cuh"
 
@@ -38,6 +39,9 @@ __device__ void multiply_on_tensor_cores(const OperandOf<T>& a, const OperandOf<
     if constexpr (T::BY_WARPGROUPS && is_pair<typename T::Element>()) {
         static_assert(LEFT_ALONG && !RIGHT_ALONG);
         multiply_in_thirds<T>(a, b, bias, c, m, n, k, shared, f);
+    } else if constexpr (T::BY_MAPS && T::Element::KIND == Float8::KIND && !RIGHT_ALONG) {
+        static_assert(LEFT_ALONG);
+        multiply_turned_bytes<T>(a, b, bias, c, m, n, k, shared, f);
     } else if constexpr (T::BY_MAPS) {
         multiply_streamed<T, LEFT_ALONG, RIGHT_ALONG>(a, b, bias, c, m, n, k, shared, f);
     } else if constexpr (T::BY_WARPGROUPS && T::Element::KIND == Tf32::KIND) {

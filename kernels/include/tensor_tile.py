@@ -1,7 +1,7 @@
 """The tiles of products on the tensor cores, and the rule by which a product gets one.
 
-They are those of tensor_tile.cuh, warpgroup_tile.cuh, streamed_product.cuh, turned_tile.cuh and
-thirds_tile.cuh.
+They are those of tensor_tile.cuh, warpgroup_tile.cuh, streamed_product.cuh, turned_tile.cuh, turned_bytes.cuh
+and thirds_tile.cuh.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ TILES = {
     "StreamedSquare": (128, 128, 128, 384, 5, 2.3),
     "Warpgroups": (128, 256, 128, 256, 4, 1.8),
     "Turned": (256, 128, 128, 256, 4, 2.1),
+    "TurnedBytes": (256, 128, 128, 384, 4, 5.0),
     "Thirds": (128, 128, 128, 384, 5, 2.2),
     "Wide": (128, 256, 128, 256, 3, 1.0),
     "Square": (128, 128, 128, 128, 3, 0.9),
@@ -31,9 +32,11 @@ BY_WARPGROUPS = {
     "StreamedSquare": ("Half", "Bfloat", "Float8"),
     "Warpgroups": ("Half", "Bfloat"),
     "Turned": ("Tf32",),
+    "TurnedBytes": ("Float8",),
     "Thirds": (TRIPLE,),
 }  # and what their operands may be
 BY_MAPS = {"Streamed": 2, "StreamedSquare": 2}  # and the blocks of a cluster
+CLUSTERS = {**BY_MAPS, "TurnedBytes": 1}  # of all tiles that are copied by tensor maps
 FIRST_STAGE = 4e5  # what a ring by tensor maps takes until it runs, in the unit of `fastest`
 WARP_WIDE = ("Wide", "Square", "Compact", "Deep", "Tiny")
 WARPGROUPS = Requirement("wgmma", 90)
@@ -53,9 +56,12 @@ class Operands:
         return SIZES[self.element]
 
     def multiplied_by(self, tile: str) -> bool:
-        """Whether the instructions of a tile by warpgroups take such elements in this order: e4m3 along the depth."""
-        along = self.left_along and self.right_along
-        return self.element in BY_WARPGROUPS[tile] and (self.element != "Float8" or along)
+        """Whether a tile by warpgroups takes such elements in this order.
+
+        Instructions take e4m3 along the depth; TurnedBytes takes A [m, k] and turns B [k, n] over.
+        """
+        right = self.right_along == (tile != "TurnedBytes")
+        return self.element in BY_WARPGROUPS[tile] and (self.element != "Float8" or (self.left_along and right))
 
     def whole(self, m: int, n: int, k: int) -> bool:
         """Whether the rows in memory are whole 16-byte pieces."""
@@ -68,7 +74,7 @@ def shared_bytes(name: str, operands: Operands, stages: int) -> int:
     Warpgroups has no gaps, nor has Turned's A. Thirds has A's floats and three bfloat16 for each of B's.
     """
     rows, cols, depth, *_ = TILES[name]
-    if name in BY_MAPS:  # and two buffers of 64 rows of 128 bytes for each of two warpgroups, two barriers a stage
+    if name in CLUSTERS:  # and two buffers of 64 rows of 128 bytes for each of two warpgroups, two barriers a stage
         return stages * ((rows + cols) * depth + 16) + 4 * 64 * 128 + 1024
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
@@ -97,7 +103,7 @@ def stages_of(name: str, operands: Operands, device: Device) -> int:
 
 def takes(name: str, operands: Operands, sizes: tuple[int, int, int]) -> bool:
     """Whether a tile by warpgroups can copy such matrices; by tensor maps rows of the result are whole pieces, too."""
-    mapped = name not in BY_MAPS or (sizes[1] % 4 == 0 and 0 not in sizes)
+    mapped = name not in CLUSTERS or (sizes[1] % 4 == 0 and 0 not in sizes)
     return operands.multiplied_by(name) and operands.whole(*sizes) and mapped
 
 
@@ -137,7 +143,7 @@ def fastest(operands: Operands, sizes: tuple[int, int, int], device: Device, amo
     def time(name: str) -> float:
         rows, cols, *_, rate = TILES[name]
         work = -(-blocks(name, *sizes[:2]) // device.sm_count) * rows * cols / rate * max(sizes[2], 1)
-        return work + (FIRST_STAGE if name in BY_MAPS else 0)
+        return work + (FIRST_STAGE if name in CLUSTERS else 0)
 
     return min((name for name in among if suits(name, operands, sizes, device)), key=time)
 
@@ -162,7 +168,7 @@ def on_tensor_tiles(
         needs = f"{' or '.join(BY_WARPGROUPS[name])} in rows of whole 16 bytes"
         raise SpecError(f"tile {name} needs {needs}, not {operands.element}, m, n, k = {sizes}")
     count = stages if stages != "auto" else stages_of(name, operands, device) or TILES[name][4]
-    cluster = BY_MAPS.get(name, 1)
+    cluster = CLUSTERS.get(name, 1)
     grid = -(-blocks(name, *sizes[:2]) // cluster) * cluster
     along = f"{operands.left_along}, {operands.right_along}".lower()
     kind = f"{name}<{operands.element}, {count}>, {along}, {16 // operands.size if whole else 1}"
@@ -171,7 +177,7 @@ def on_tensor_tiles(
         block=threads(name, operands),
         shared=shared_bytes(name, operands, count),
         entry=entry.format(kind),
-        maps=tuple(map(TensorMap, matrices)) if name in BY_MAPS else (),
+        maps=tuple(map(TensorMap, matrices)) if name in CLUSTERS else (),
     )
 
 

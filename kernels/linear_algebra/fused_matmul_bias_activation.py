@@ -16,7 +16,8 @@ from prism_bench.peer import Peer
 from ..include import lt_products
 
 # Limited by the FMA units; operands of half, bfloat16 and TF32 by the tensor pipe, through warpgroup instructions on
-# compute capability 9.0, where mma.sync is slower. `float8` goes through mma.sync.
+# compute capability 9.0, where mma.sync is slower; `float8`, too, whose second operand comes through registers. Tensor
+# cores keep fewer bits of sums of e4m3 products than FP32 has, as with the fast accumulation of libraries.
 bias, product = names("bias product")
 
 
