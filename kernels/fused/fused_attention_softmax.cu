@@ -1,5 +1,5 @@
 #include "attention_streamed.cuh"
-#include "attention_fp32.cuh"
+#include "attention_thirds.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
 
@@ -30,5 +30,5 @@ template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 fused_attention_softmax_fp32(const float* q, const float* k, const float* v, const float* mask, float* o, int heads,
                              int length, int width, float scale) {
-    attend_fp32<T>(q, k, v, mask, o, heads_apart(heads, length, width), scale, reinterpret_cast<float*>(stages));
+    attend_floats_as<T>(q, k, v, mask, o, heads_apart(heads, length, width), scale, stages);
 }

@@ -3,7 +3,9 @@
 The tensor cores and the exponentials take about as long as each other, so both limit it, and issue slots next. On
 compute capability 9.0 warpgroup instructions: heads 64 or 128 wide whose keys are whole tiles of 128, without a mask,
 come by tensor maps, and warpgroups take turns between products and exponentials; other heads of whole 16-byte pieces
-up to 128 wide are copied by the warpgroups themselves. Elsewhere mma.sync. Instruction issue limits `float32`.
+up to 128 wide are copied by the warpgroups themselves. Elsewhere mma.sync. `float32` is three TF32 products by
+warpgroup instructions for widths of whole 16 bytes up to 64, which the tensor cores limit, else on the ordinary cores,
+where instruction issue does.
 A query to which no key is open gives zeros. `scaling=None` is 1 / sqrt(width).
 """
 

@@ -112,11 +112,27 @@ def shared_bytes_fp32(depth: int, keys: int) -> int:
     return 4 * (depth * 68 + depth * (keys + 4) + keys * (depth + 4) + keys * 68)
 
 
+# Of AttentionThirds: two tiles of keys, two of values, one of queries, of 64 lines as two times 64 floats; 96 bytes.
+SHARED_OF_THIRDS = 5 * 64 * 2 * 64 * 4 + 96 + 1024
+
+
+def by_thirds(width: int, shape: str | None, device: Device) -> bool:
+    """Whether FP32 operands go through three TF32 products by warpgroup instructions."""
+    if shape != "warpgroups" and (shape or device.compute_capability != 90):
+        return False
+    return width <= 64 and width % 4 == 0 and device.max_shared_bytes >= SHARED_OF_THIRDS
+
+
 def launcher_fp32(entry: str) -> Callable[..., Any]:
     """The plan of an attention kernel with FP32 operands."""
 
-    def launch(batch: int, heads: int, length: int, width: int, causal: int, masked: int, device: Device) -> Launch:
+    def launch(
+        batch: int, heads: int, length: int, width: int, causal: int, masked: int, shape: str | None, device: Device
+    ) -> Launch:
         depth, flags = padded(width), f"{bool(causal)}, {bool(masked)}".lower()
+        if by_thirds(width, shape, device):
+            tile = f"AttentionThirds<{flags}>"
+            return Launch(batch * heads * -(-length // 128), 512, SHARED_OF_THIRDS, f"{entry}<{tile}>")
         fitting = [keys for keys in SHAPES_FP32[depth] if shared_bytes_fp32(depth, keys) <= device.max_shared_bytes]
         keys = (fitting or SHAPES_FP32[depth])[0]
         tile = f"AttentionTile32<{depth}, {keys}, {1 if width % 4 else 4}, {flags}>"

@@ -55,6 +55,19 @@ def ladder(sized: Callable[..., Any]) -> tuple[Workload, ...]:
     )
 
 
+def float_ladder(sized: Callable[..., Any]) -> tuple[Workload, ...]:
+    """Widths that go through three TF32 products and others, from one line to several tiles, closed in all ways."""
+    return (
+        sized(0, 2, 5, 8),
+        *(sized(1, 1, length, 64) for length in (1, 64, 129, 640)),
+        *(sized(2, 2, 200, width, causal=1) for width in (40, 64)),
+        *(sized(1, 1, 131, width, masked=1) for width in (9, 36)),
+        *(sized(1, 1, 300, 64, causal=causal, masked=1) for causal in (0, 1)),
+        *(sized(1, 1, 67, width, causal=1, masked=1) for width in (12, 72)),
+        sized(1, 1, 33, 200, scaling=0.5),
+    )
+
+
 def closed(sized: Callable[..., Any]) -> Golden:
     return Golden(
         sized(1, 1, 20, 8, masked=1),
@@ -120,9 +133,9 @@ def forms(
             requires=lambda shape: WARPGROUPS if shape == "warpgroups" else None,
         ),
         "float32": Variant(
-            "FP32 throughout, on the ordinary cores",
-            arguments=arguments(shape, "float32"), launch=launcher_fp32(f"{entry}_fp32"), arithmetic="fp32",
+            "FP32 operands: three TF32 products by wgmma on compute capability 9.0, else the ordinary cores",
+            arguments=arguments(shape, "float32"), launch=launcher_fp32(f"{entry}_fp32"), arithmetic="tensor",
             tolerance=normwise(1e-5), peers={"torch": peer}, looked_at=NO_FLOATS, only_labels=("S0", "S1"),
-            budgets=(Budget("peer_ratio", at_least=0.8, label="S1"),),
+            budgets=(Budget("peer_ratio", at_least=0.8, label="S1"),), edges=float_ladder(sized),
         ),
     }  # fmt: skip

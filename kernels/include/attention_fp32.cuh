@@ -17,7 +17,7 @@ constexpr int MOST_RESIDENT = 3;
 template <int D_, int KEYS_, int WIDTH_, bool CAUSAL_, bool MASKED_>
 struct AttentionTile32 {
     static constexpr int D = D_, KEYS = KEYS_, WIDTH = WIDTH_, THREADS = 128, QUERIES = 64, ROWS = 8;
-    static constexpr bool CAUSAL = CAUSAL_, MASKED = MASKED_;
+    static constexpr bool CAUSAL = CAUSAL_, MASKED = MASKED_, BY_WARPGROUPS = false;
     static constexpr int OWN = KEYS / 16, OUTS = D / 16, RESIDENT = D > 64 ? 1 : MASKED ? 2 : MOST_RESIDENT;
     static constexpr int UNROLLED = D <= 128 ? 2 : 1;
     // Rows 4 floats longer: groups of four stay aligned and turned copies meet few banks twice.

@@ -1,5 +1,5 @@
 #include "attention_streamed.cuh"
-#include "attention_fp32.cuh"
+#include "attention_thirds.cuh"
 #include "attention_weights.cuh"
 
 extern __shared__ __align__(128) unsigned char stages[];
@@ -40,5 +40,5 @@ template <class T>
 __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
 multi_head_attention_fp32(const float* q, const float* k, const float* v, const float* mask, float* o, int heads,
                           int length, int width, float scale) {
-    attend_fp32<T>(q, k, v, mask, o, heads_in_rows(heads, length, width), scale, reinterpret_cast<float*>(stages));
+    attend_floats_as<T>(q, k, v, mask, o, heads_in_rows(heads, length, width), scale, stages);
 }
