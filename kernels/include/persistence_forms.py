@@ -14,7 +14,8 @@ PAIR_TILE = 2048  # pixels of a block that gathers pairs
 BY_HAND = [[5, 1, 0, 2, 4], [1, 1, 1, 2, 2], [3, 0, 0, 0, 3.5]]
 WORK = (
     Scratch("component", "rows cols", dtype="int32"), Scratch("up", "rows cols", dtype="int32"),
-    Scratch("meeting", "rows cols", dtype="uint64"), Scratch("died", "3", dtype="int32"), Size("rows"), Size("cols"),
+    Scratch("meeting", "rows cols", dtype="uint64"), Scratch("list", "rows cols", dtype="int32"),
+    Scratch("died", "3", dtype="int32"), Size("rows"), Size("cols"),
     Scalar("least"),
 )  # fmt: skip
 
@@ -24,7 +25,7 @@ def launch(rows: int, cols: int, connectivity: int, device: Device) -> Launch:
     entry = f"tda_persistence<{str(connectivity == 8).lower()}>"
     return Launch(
         min(4 * device.sm_count, -(-rows * cols // 256)), 256, entry=entry, cooperative=True,
-        arguments=("x", "death", "component", "up", "meeting", "died", "rows", "cols", "least"),
+        arguments=("x", "death", "component", "up", "meeting", "list", "died", "rows", "cols", "least"),
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ _SHUFFLE = "return __shfl_xor_sync(FULL_WARP, value, mask);"
 _GUARD, _NO_GUARD, _SUM = "row >= m || col >= n", "row > m || col > n", "sum = fmaf(line[i], b["
 _PARTS, _OF_PARTS = "by_block[blockIdx.x] = *total", "__ldcg(by_block + i)"
 _TAKEN = ("taken[own / 32]", "taken[chosen / 32]")
-_MEET, _LOOK = "    grid.sync();\n", "    for (int p = first; p < pixels; p += step) component[p] = last_of(up, p);\n"
+_MEET, _LOOK = "    grid.sync();\n", "    for (int p = own.begin + lane; p < own.begin + own.size; p += 32) component"
 _WAIT, _MEANWHILE = "    __pipeline_wait_prior(T::STAGES - 2);\n", f"{_BARRIER}    const int first"
 _BEGUN, _ENDS = "    MaxSum own = {-infinity(), 0.0f};\n", "    if (threadIdx.x == 5) return;\n"
 
@@ -64,7 +64,7 @@ BUGS = {
     "block barrier for the grid's":
         Bug("include/persistence.cuh", _MEET + _LOOK, _BARRIER + _LOOK,
             "pixel_tda:persistence[rows=20,cols=31,connectivity=4]", "race", "race",
-            ("while (up[pixel]", "up[p] = own")),
+            ("for (int next = now[pixel]", "up[p] = highest")),
     "missing fence":
         Bug(_REDUCE, "        __threadfence();\n        last", "        last", "dot_product[n=2049]", "race", "race",
             (_PARTS, _OF_PARTS)),
