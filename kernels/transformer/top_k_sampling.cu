@@ -49,9 +49,29 @@ __device__ unsigned long long find_bar(int k, Reaching reaching) {
     return low;
 }
 
+/// Drops all but the k best of at most an entry a thread, by counting the better ones of each; returns the bar.
+__device__ inline unsigned long long keep_best_of_few(const Shared& s, int count, int k) {
+    __shared__ unsigned long long bar;
+    const int i = threadIdx.x;
+    const unsigned long long own = i < count ? s.held[i] : 0;
+    int better = 0;
+    if (i / 32 * 32 < count) {
+#pragma unroll 4
+        for (int j = 0; j < count; ++j) better += s.held[j] > own;
+    }
+    __syncthreads();
+    if (i == 0) *s.count = min(count, k);
+    if (i == 0 && count < k) bar = 0;
+    if (i < count && better < k) s.held[better] = own;
+    if (i < count && better == k - 1) bar = own;
+    __syncthreads();
+    return bar;
+}
+
 /// Drops all but the k best entries; returns the bar.
 __device__ inline unsigned long long keep_best(const Shared& s, int k) {
     const int count = *s.count;
+    if (count <= THREADS) return keep_best_of_few(s, count, k);
     const auto reaching = [&](unsigned long long number) {
         int own = 0;
         for (int i = threadIdx.x; i < count; i += THREADS) own += s.held[i] >= number;
