@@ -4,6 +4,8 @@
 
 // Counts of samples over equal bins of two axes.
 
+constexpr int CROWDED = 4, EMPTY = 7;  // turns of 8192 samples that surely fit before counters are looked at again
+
 /// Counters of 16 bits in shared memory, two in a word. `settle` hands over what is above HALF, so that HALF further
 /// samples fit before the next time, and more where few are counted yet. Of more than `few` blocks each leaves its
 /// counters in `parts`, to be added up afterwards.
@@ -24,10 +26,10 @@ struct Private {
 
     __device__ void add(int bin, unsigned int amount) const {
         const unsigned int place = bin;  // a signed one is halved and its rest taken in three times as many instructions
-        atomicAdd(words + (place >> 1), place & 1 ? amount << 16 : amount);
+        atomicAdd(words + (place >> 1), __funnelshift_l(amount, amount, place << 4));
     }
 
-    /// How many turns of 8192 samples fit before the next time: 4, or 7 where all counters are below an eighth.
+    /// How many turns fit before the next time; most where all counters are below an eighth.
     __device__ int settle(int bins) const {
         __syncthreads();
         bool crowded = false;
@@ -41,7 +43,18 @@ struct Private {
                 if (words[bin / 2] >> bin % 2 * 16 & HALF)
                     words[bin / 2] -= HALF << bin % 2 * 16, atomicAdd(result + bin, static_cast<Count>(HALF));
         }
-        return __syncthreads_or(crowded) ? 4 : 7;
+        return __syncthreads_or(crowded) ? CROWDED : EMPTY;
+    }
+
+    /// Whether the counters add up to what the threads `counted`: one that ran over would be missing 2^16 or one less.
+    __device__ bool add_up_to(unsigned int kept, int bins) const {
+        __syncthreads();
+        for (int i = threadIdx.x; i < fours(bins); i += blockDim.x) {
+            const uint4 four = reinterpret_cast<const uint4*>(words)[i];
+            const unsigned int low = (four.x & 0xffff) + (four.y & 0xffff) + (four.z & 0xffff) + (four.w & 0xffff);
+            kept -= low + (four.x >> 16) + (four.y >> 16) + (four.z >> 16) + (four.w >> 16);
+        }
+        return block_reduce(kept, Sum{}, 0u) == 0;
     }
 
     __device__ void flush(int bins) const {
@@ -69,20 +82,22 @@ struct Direct {
 
     __device__ void clear(int) const {}
     __device__ void add(int bin, unsigned int amount) const { atomicAdd(result + bin, static_cast<Count>(amount)); }
-    __device__ int settle(int) const { return 4; }
+    __device__ int settle(int) const { return CROWDED; }
+    __device__ bool add_up_to(unsigned int, int) const { return true; }
     __device__ void flush(int) const {}
 };
 
-/// Counts N samples of each thread; where all of the warp's have the same bin, one lane counts for all.
+/// Counts N samples of each thread and returns how many; where all of the warp's have the same bin, one lane counts for all.
 template <int N, class Counters>
-__device__ void count(const Counters& counters, const int (&bin)[N]) {
+__device__ unsigned int count(const Counters& counters, const int (&bin)[N]) {
     if (__all_sync(FULL_WARP, bin[0] == __shfl_sync(FULL_WARP, bin[0], 0))) {
         bool alike = true;
 #pragma unroll
         for (int k = 1; k < N; ++k) alike = alike & (bin[k] == bin[0]);
         if (__all_sync(FULL_WARP, alike)) {
-            if (threadIdx.x % 32 == 0 && bin[0] != DROPPED) counters.add(bin[0], 32 * N);
-            return;
+            if (threadIdx.x % 32 > 0 || bin[0] == DROPPED) return 0;
+            counters.add(bin[0], 32 * N);
+            return 32 * N;
         }
     }
     int least = bin[0];
@@ -91,11 +106,13 @@ __device__ void count(const Counters& counters, const int (&bin)[N]) {
     if (__all_sync(FULL_WARP, least > DROPPED)) {  // one branch for all, which seldom goes the other way
 #pragma unroll
         for (int k = 0; k < N; ++k) counters.add(bin[k], 1);
-    } else {
-#pragma unroll
-        for (int k = 0; k < N; ++k)
-            if (bin[k] != DROPPED) counters.add(bin[k], 1);
+        return N;
     }
+    unsigned int kept = 0;
+#pragma unroll
+    for (int k = 0; k < N; ++k)
+        if (bin[k] != DROPPED) counters.add(bin[k], 1), ++kept;
+    return kept;
 }
 
 /// A thread's next samples: two vectors of each axis, on their way while others are counted.
@@ -112,46 +129,58 @@ struct Samples {
     }
 };
 
-// Blocks of at most 1024 threads, 32 or 56 samples of each between barriers. `histogram` is zero before. All threads of a
+// Blocks of at most 896 threads, 32 or 56 samples of each between barriers. `histogram` is zero before. All threads of a
 // block walk alike, since they meet at the barriers; they meet seldom, so that some load while others count.
 template <template <class> class Counters, class Count, bool CLAMP>
-__global__ void __launch_bounds__(1024)
+__global__ void __launch_bounds__(896)
     histogram_2d(const float* x, const float* y, Count* histogram, unsigned int* parts, unsigned int* counted, int few,
                  long long n, int columns, int rows, float x_lo, float x_hi, float y_lo, float y_hi) {
     extern __shared__ uint4 on_chip[];
     const Counters<Count> counters = {reinterpret_cast<unsigned int*>(on_chip), histogram, parts, counted, few};
     const Grid<CLAMP> grid = {Axis<CLAMP>(x_lo, x_hi, columns), Axis<CLAMP>(y_lo, y_hi, rows)};
     const int bins = columns * rows;
-    counters.clear(bins);
     const Span span = aligned_span(n, x, y);
-    const Share share = block_share(span.vectors);
-    const long long step = 2 * static_cast<long long>(blockDim.x);
-    Samples next;
-    next.load(x + span.head, y + span.head, share.begin, share);
-    int left = 7;  // turns before counters are settled
-    for (long long begin = share.begin; begin < share.end; begin += step) {
-        const Samples now = next;
-        next.load(x + span.head, y + span.head, begin + step, share);
+    const Share share = block_share(span.vectors), rest = block_share(span.singles(n));
+    // Where counters fill slowly at first, and none was handed over, they are not looked at again: if one ran over all the
+    // same, all is counted again.
+    for (bool watched = false;; watched = true) {
+        counters.clear(bins);
+        unsigned int kept = 0;
+        int left = EMPTY;
+        bool watching = true;
+        const auto turn = [&] {
+            if (!watching || --left > 0) return;
+            left = counters.settle(bins);
+            watching = watched |= left == CROWDED;
+        };
+        const long long step = 2 * static_cast<long long>(blockDim.x);
+        Samples next;
+        next.load(x + span.head, y + span.head, share.begin, share);
+        for (long long begin = share.begin; begin < share.end; begin += step) {
+            const Samples now = next;
+            next.load(x + span.head, y + span.head, begin + step, share);
 #pragma unroll
-        for (int k = 0; k < 2; ++k) {
-            int bin[4];
-            grid.find(now.u[k], now.v[k], bin);
-            count(counters, bin);
+            for (int k = 0; k < 2; ++k) {
+                int bin[4];
+                grid.find(now.u[k], now.v[k], bin);
+                kept += count(counters, bin);
+            }
+            turn();
         }
-        if (--left == 0) left = counters.settle(bins);
-    }
-    counters.settle(bins);
-    const Share rest = block_share(span.singles(n));
-    int turn = 0;
-    for (long long begin = rest.begin; begin < rest.end; begin += blockDim.x) {
-        const long long at = begin + threadIdx.x;
-        float4 u = no_samples(), v = u;
-        if (at < rest.end) u.x = x[span.single(at)], v.x = y[span.single(at)];
-        int bin[4];
-        grid.find(u, v, bin);
-        const int one[1] = {bin[0]};
-        count(counters, one);
-        if (++turn % 32 == 0) counters.settle(bins);
+        if (watching) counters.settle(bins);
+        int singles = 0;
+        for (long long begin = rest.begin; begin < rest.end; begin += blockDim.x) {
+            const long long at = begin + threadIdx.x;
+            float4 u = no_samples(), v = u;
+            if (at < rest.end) u.x = x[span.single(at)], v.x = y[span.single(at)];
+            int bin[4];
+            grid.find(u, v, bin);
+            const int one[1] = {bin[0]};
+            kept += count(counters, one);
+            if (watching && ++singles % 32 == 0) counters.settle(bins);
+        }
+        if (watching || counters.add_up_to(kept, bins)) break;
+        __syncthreads();
     }
     counters.flush(bins);
 }

@@ -31,13 +31,14 @@ from prism_bench.peer import Peer
 
 from ..include import cub_peers
 
-# No resource is full at S1: memory, instruction issue and shared-memory atomics take similar times, at half of an SM's
-# warps (64 registers, one block). Fewer instructions and no branch for each sample helped only the clamped form. The
-# 1,048,576 bins of S2 are more than shared memory holds, and atomics in the L2 cache are slower than sorting samples by
-# group first, although keys are then written and read again. Sorting with fewer instructions and without a branch for
-# each sample took as long: instruction issue is not its bottleneck. Four small blocks of sorters on an SM wait less at
-# their barriers than two large ones. Counting without looking at counters again took registers that spilled.
-PRIVATE = 227 * 512  # bins that 16-bit counters in shared memory hold
+# No resource is full at S1: memory, instruction issue and shared-memory atomics take similar times, at less than half
+# of an SM's warps. 28 warps have registers enough; 32 spilled, and 24 were too few to hide what they wait for. Atomics
+# that return what they found, so that no thread has to look at counters, cost more than looking. The 1,048,576 bins of
+# S2 are more than shared memory holds, and atomics in the L2 cache are slower than sorting samples by group first,
+# although keys are then written and read again. Sorting with fewer instructions and without a branch for each sample
+# took as long: instruction issue is not its bottleneck. Four small blocks of sorters on an SM wait less at their
+# barriers than two large ones.
+PRIVATE = 226 * 512  # bins that 16-bit counters in shared memory hold
 SORTED, MOST_GROUPS, MOST_BLOCKS = 4096, 256, 264
 
 
@@ -77,7 +78,7 @@ def launch_of(count: str) -> Callable[..., Any]:
             return Zero("histogram"), Launch(grid, 256, entry=f"histogram_2d<Direct, {flags}>", arguments=arguments)
         per_sm = 2 if 2 * shared <= device.max_shared_bytes else 1
         grid = max(1, min(-(-n // 8192), per_sm * device.sm_count, MOST_BLOCKS))
-        block = 1024 if n > 8192 else 256
+        block = 896 if n > 8192 else 256
         entry = f"histogram_2d<Private, {flags}>"
         counting = Launch(grid, block, shared=shared, entry=entry, arguments=arguments)
         adding = Launch((-(-words // 256), 12), 256, entry=f"histogram_parts<{count}>",
@@ -192,6 +193,16 @@ def one_bin_and_others(n: int) -> Any:
     return np.where(np.arange(n) % 7 < 6, 0.5, np.arange(n) % 797 / 100 - 4)
 
 
+def crowded_early(n: int) -> Any:
+    """Of every block's samples many in one bin at the beginning, more than are handed over once."""
+    return np.where(np.arange(n) % 125_000 < 34_000, 0.5, np.arange(n) % 797 / 100 - 4)
+
+
+def crowded_late(n: int) -> Any:
+    """Samples spread over bins, and of every block's many in one bin at the end."""
+    return np.where(np.arange(n) % 125_000 < 52_000, np.arange(n) % 797 / 100 - 4, 0.5)
+
+
 unit_square = {"columns": 20, "rows": 20, "x_lo": -1.0, "x_hi": 1.0, "y_lo": -1.0, "y_hi": 1.0}
 around_zero = {"x_lo": -4.0, "x_hi": 4.0, "y_lo": -4.0, "y_hi": 4.0}
 # Samples from which sorting pays; bins of a group; blocks that add their counters to the result themselves.
@@ -269,6 +280,13 @@ spec = KernelSpec(
         Golden(
             Workload(n=300_000, columns=300, rows=200), {"x": one_bin_and_others, "y": 0.1}, {},
             source="blocks that hand counters over several times",
+        ),
+        *(
+            Golden(Workload(n=500_000, columns=200, rows=100), {"x": crowded, "y": 0.1}, {}, source=source)
+            for crowded, source in (
+                (crowded_early, "counters that fill slowly after some were handed over"),
+                (crowded_late, "counters that run over after they filled slowly"),
+            )
         ),
     ),
     traffic_factor=8,  # an atomic in memory for every sample where bins are many, samples few
