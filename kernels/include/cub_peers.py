@@ -33,7 +33,7 @@ def workspace_bound(algorithm: Callable[..., Any], **arguments: Any) -> Callable
 def built(cub: ModuleType, factory: str, what: str, **given: Any) -> Callable[..., Any]:
     """Return the algorithm of that factory for the arguments; `what` names all of them that its code depends on.
 
-    A version of the library that cannot write an algorithm down builds it in each process.
+    Where the library cannot write the algorithm down, or read it again, each process builds it.
     """
     make, new = getattr(cub, factory), list[Callable[..., Any]]()
     if not hasattr(cub, "serialize"):
@@ -43,8 +43,11 @@ def built(cub: ModuleType, factory: str, what: str, **given: Any) -> Callable[..
         new.append(make(**given))
         return cub.serialize(new[0])
 
-    code = kept_build((factory, what, *_circumstances()), build)
-    return new[0] if new else cub.deserialize(code)
+    try:
+        code = kept_build((factory, what, *_circumstances()), build)
+        return new[0] if new else cub.deserialize(code)
+    except Exception:  # of the cache; what is wrong with the algorithm is raised again
+        return new[0] if new else make(**given)
 
 
 @cache

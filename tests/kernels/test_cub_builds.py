@@ -31,3 +31,22 @@ def test_a_build_is_kept_for_later_processes_by_all_that_its_code_depends_on(
     log.clear()
     peers.sums(cub, (x,))
     assert ["build", "size"] == log
+
+
+@pytest.mark.parametrize("broken", ["serialize", "deserialize"])
+def test_an_algorithm_that_cannot_be_written_or_read_is_built_in_each_process(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, broken: str
+) -> None:
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path))
+    peers, log = included("cub_peers"), list[str]()
+    monkeypatch.setattr(peers, "_circumstances", lambda: ("1.2", "13.0", "sm_90"))
+
+    def fail(given: object) -> object:
+        raise RuntimeError("no such code")
+
+    cub = standing_cub(log)
+    cub.serialize, cub.deserialize = lambda algorithm: b"code", lambda code: Algorithm(log)
+    setattr(cub, broken, fail)
+    x = np.arange(5, dtype="float32")
+    assert [[10.0], [10.0]] == [peers.sums(cub, (x,))().tolist() for _ in range(2)]
+    assert 2 == log.count("build")
