@@ -38,7 +38,7 @@ def widest(precision: str) -> str:
 
 def tensor_edges(precision: str, rows: str, cols: str, depth: str) -> tuple[Workload, ...]:
     """A tile and a ragged one along either side, by each tile that takes such operands; the names are those of axes."""
-    tiles = ("Compact", widest(precision), *warpgroup_tiles(ELEMENTS[precision][0]))
+    tiles = ("Compact", "Tiny", widest(precision), *warpgroup_tiles(ELEMENTS[precision][0]))
     return tuple(Workload(**{rows: 136, cols: 272, depth: 48, "tile": tile}) for tile in tiles)
 
 

@@ -39,6 +39,7 @@ EDGES = (
     *(Workload(m=136, n=n, k=72, tile="Wide") for n in (264, 37)),
     Workload(m=130, n=264, k=48, tile="Wide", layout="nt", stages=2),
     *(Workload(m=136, n=n, k=72, tile="Square", layout="tn") for n in (136, 37)),
+    *(Workload(m=72, n=40, k=k, tile="Deep") for k in (136, 600)),
 )
 
 

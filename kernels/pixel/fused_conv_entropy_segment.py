@@ -91,7 +91,7 @@ spec = KernelSpec(
                 "fused_conv_entropy_segment", "unsigned char", entry_of_tiles="fused_conv_entropy_tile"
             ),
             reference=bytes_reference,
-            edges=EDGES[4:7],
+            edges=(*EDGES[4:7], *(edge for edge in EDGES[7:] if edge["form"] == "tiles")),
             golden=(),
             only_labels=("S0", "S1"),
         ),
