@@ -57,6 +57,8 @@ def test_the_catalogue_has_kernels_and_no_problems():
 def launched(cases, *devices):
     return {entry for case in cases for device in devices for entry in case.plan.entries(device)}
 
+WAITS = "    await_last_launch();"
+
 
 def test_what_is_timed_is_launched_by_an_edge_too():
     """Orders, races and sanitizers look at edges: an entry that none of them launches was never held to them."""
@@ -79,6 +81,17 @@ def with_headers(path, seen):
     folders = (path.parent, CATALOGUE.folder / "include")
     headers = [(folder / name).resolve() for name in _INCLUDE.findall(text) for folder in folders]
     return text + "".join(with_headers(one, seen) for one in headers if one.is_file() and one not in seen)
+
+
+def test_a_launch_that_overlaps_the_one_before_has_a_source_that_waits():
+    overlapping = {}
+    for case in ALL:
+        first, *others = case.plan.steps(DEVICES["large"]) or (None,)
+        assert not getattr(first, "overlaps", False), case.name
+        if any(getattr(step, "overlaps", False) for step in others):
+            overlapping[case.kernel] = case.spec.source
+    assert overlapping
+    assert {} == {name: path for name, path in overlapping.items() if WAITS not in with_headers(path, set())}
 
 
 @pytest.mark.parametrize("name", SPECS)
