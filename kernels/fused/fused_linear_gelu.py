@@ -188,7 +188,7 @@ spec = KernelSpec(
                 Workload(batch=72, inputs=40, outputs=136),
                 Workload(batch=130, inputs=40, outputs=37, tile="Square", layout="out_in", approximate="tanh"),
             ),
-            budgets=(Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),
+            budgets=(Budget("peer_ratio", at_least=0.9, label="S1"), Budget("peer_ratio", at_least=0.9, label="S2")),
         ),
         "half_wgmma": on_warpgroups(
             {"layout": "in_out", "approximate": "none"},

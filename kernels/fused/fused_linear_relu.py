@@ -163,7 +163,7 @@ spec = KernelSpec(
                 Workload(batch=72, inputs=40, outputs=136),
                 Workload(batch=130, inputs=40, outputs=37, tile="Square", layout="out_in"),
             ),
-            budgets=(Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),
+            budgets=(Budget("peer_ratio", at_least=0.9, label="S1"), Budget("peer_ratio", at_least=0.9, label="S2")),
         ),
     },
     budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),

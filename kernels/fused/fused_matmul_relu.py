@@ -115,7 +115,7 @@ def tensor_variant(precision: str, peer: Callable[..., Any], **changes: Any) -> 
             Workload(m=130, n=37, k=40, tile="Square"),
         ),
         "golden": () if precision == "bfloat16" else (spoiled_inputs,),
-        "budgets": (Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),
+        "budgets": (Budget("peer_ratio", at_least=0.9, label="S1"), Budget("peer_ratio", at_least=0.9, label="S2")),
     }
     return Variant(f"tensor cores, {precision} operands, FP32 sums", **{**plain, **changes})
 

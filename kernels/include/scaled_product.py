@@ -52,5 +52,5 @@ SCALED = Variant(
         *(Workload(m=136, n=264, k=80, tile=tile) for tile in (*BY_MAPS, *WARP_WIDE)),
         *(Workload(m=m, n=n, k=k, tile="Streamed") for m, n, k in ((128, 256, 128), (1, 4, 16), (300, 520, 1040))),
     ),
-    budgets=(Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),
+    budgets=(Budget("peer_ratio", at_least=0.9, label="S1"), Budget("peer_ratio", at_least=0.9, label="S2")),
 )  # fmt: skip

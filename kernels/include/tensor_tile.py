@@ -14,7 +14,7 @@ from prism_bench.errors import SpecError
 # Rows, columns, bytes of depth, threads, stages at most, and the rate that each reaches, Wide's being 1.
 TILES = {
     "Streamed": (128, 192, 128, 384, 4, 2.4),
-    "StreamedSquare": (128, 128, 128, 384, 5, 2.3),
+    "StreamedSquare": (128, 128, 128, 384, 6, 2.3),
     "Warpgroups": (128, 256, 128, 256, 4, 1.8),
     "Turned": (256, 128, 128, 256, 4, 2.1),
     "TurnedBytes": (256, 128, 128, 384, 4, 5.0),
@@ -148,6 +148,15 @@ def fastest(operands: Operands, sizes: tuple[int, int, int], device: Device, amo
     return min((name for name in among if suits(name, operands, sizes, device)), key=time)
 
 
+def resident(name: str, m: int, n: int, device: Device) -> int:
+    """The blocks that stay and take the tiles in turn; in clusters no more than finish in as many rounds."""
+    if name not in BY_MAPS:
+        return min(blocks(name, m, n), device.sm_count)
+    cluster, (rows, cols, *_) = BY_MAPS[name], TILES[name]
+    clusters, most = -(-m // (rows * cluster)) * -(-n // cols), device.sm_count // cluster
+    return -(-clusters // -(-clusters // most)) * cluster
+
+
 def on_tensor_tiles(
     entry: str,
     operands: Operands,
@@ -168,12 +177,10 @@ def on_tensor_tiles(
         needs = f"{' or '.join(BY_WARPGROUPS[name])} in rows of whole 16 bytes"
         raise SpecError(f"tile {name} needs {needs}, not {operands.element}, m, n, k = {sizes}")
     count = stages if stages != "auto" else stages_of(name, operands, device) or TILES[name][4]
-    cluster = CLUSTERS.get(name, 1)
-    grid = -(-blocks(name, *sizes[:2]) // cluster) * cluster
     along = f"{operands.left_along}, {operands.right_along}".lower()
     kind = f"{name}<{operands.element}, {count}>, {along}, {16 // operands.size if whole else 1}"
     return Launch(
-        grid=min(grid, device.sm_count // cluster * cluster) if name in BY_WARPGROUPS else grid,
+        grid=resident(name, *sizes[:2], device) if name in BY_WARPGROUPS else blocks(name, *sizes[:2]),
         block=threads(name, operands),
         shared=shared_bytes(name, operands, count),
         entry=entry.format(kind),

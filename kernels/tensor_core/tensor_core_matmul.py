@@ -118,5 +118,5 @@ spec = KernelSpec(
             only_labels=("S1",),
         ),
     },
-    budgets=(Budget("peer_ratio", at_least=0.75, label="S1"), Budget("peer_ratio", at_least=0.75, label="S2")),
+    budgets=(Budget("peer_ratio", at_least=0.9, label="S1"), Budget("peer_ratio", at_least=0.9, label="S2")),
 )  # fmt: skip
