@@ -20,7 +20,7 @@ LESS_WORK = 4  # times quicker in a graph than on its own, caches warm both time
 FASTEST_SECONDS = 0.1e-6  # no device starts a kernel in less
 GAP_SECONDS = 20e-6  # what a graph may save of a short call
 REPEAT_SECONDS = 1e-3  # how often a kernel that is repeated for its energy lets somebody look at the counter
-AHEAD_SECONDS = 40e-3  # of launches on their way: an H200's energy counter answers in 5 ms, after a beat's 14
+AHEAD_SECONDS = 60e-3  # of launches on their way: an H200's energy counter answers in 5 ms, after a beat's 14
 
 
 def leftover_allowed(seconds: float) -> float:
