@@ -13,11 +13,13 @@ class TensorMap:
     """Array argument that a launch passes as a tensor map, by value, instead of as a pointer.
 
     The kernel has it as `const __grid_constant__ TensorMap` (tensor_map.cuh) and copies boxes of `lines` rows of 128
-    bytes of the buffer as a matrix; 16-byte pieces are swizzled within the lines of a box.
+    bytes of the buffer as a matrix; 16-byte pieces are swizzled within the lines of a box. With `tf32` floats are
+    rounded to TF32 on the way.
     """
 
     name: str
     lines: int = 64
+    tf32: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.lines <= 256:

@@ -12,8 +12,9 @@ matmul(const float* a, const float* b, float* c, int m, int n, int k) {
 
 /// The same on the tensor cores, operands rounded to TF32.
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH>
-__global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
-matmul_tf32(const float* a, const float* b, float* c, int m, int n, int k) {
+CLUSTERED(T) __global__ void __launch_bounds__(T::THREADS, T::RESIDENT)
+matmul_tf32(__grid_constant__ const OperandOf<T> a, __grid_constant__ const OperandOf<T> b,
+            __grid_constant__ const SumsOf<T> c, int m, int n, int k) {
     multiply_on_tensor_cores<T, LEFT_ALONG, RIGHT_ALONG, WIDTH>(a, b, nullptr, c, m, n, k, stages, Identity{});
 }
 

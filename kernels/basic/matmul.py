@@ -140,7 +140,7 @@ spec = KernelSpec(
     ),
     variants={
         "tf32": Variant(
-            "on the tensor cores: operands rounded to TF32 (A cut by warpgroups), FP32 sums",
+            "on the tensor cores: operands rounded to TF32, FP32 sums",
             launch=launch_tf32,
             rules=(tensor_tile.TENSOR_RULE,),
             tune=Tune(
@@ -157,7 +157,7 @@ spec = KernelSpec(
                 Workload(m=136, n=264, k=40, tile="Wide"),
                 Workload(m=130, n=37, k=40, tile="Square"),
                 *(Workload(m=256, n=128, k=k, tile="Turned") for k in (4, 32, 64, 96, 128, 160, 1024)),
-                *(Workload(m=m, n=n, k=k, tile="Turned") for m, n, k in ((512, 256, 96), (1, 4, 4), (3, 8, 0))),
+                *(Workload(m=m, n=n, k=k, tile="Turned") for m, n, k in ((512, 256, 96), (1, 4, 4), (3, 8, 12))),
                 *(Workload(m=m, n=n, k=k, tile="Turned") for m, n, k in ((260, 132, 72), (2056, 3096, 200))),
             ),
             requires=tensor_tile.required,

@@ -2,9 +2,8 @@
 
 The FMA rate limits it: a product of this size moves few bytes for its operations. The 16-bit forms are those of
 `tensor_core_matmul`. Warpgroup instructions take tf32 from shared memory only with the depth contiguous, which B [k, n]
-has not: `tf32` computes the tile turned over, with B' from registers. Copies, reads for B' and the matrix pipe share
-shared memory. Reading B straight from memory was slower: its loads arrive too late. Of A the bits beyond TF32 are cut
-off, B is rounded.
+has not: `tf32` computes the tile turned over, with B' from registers. Tensor maps bring both operands, rounded, and two
+blocks share their copies of A: without that the L2 cache is the bottleneck.
 """
 
 from collections.abc import Callable

@@ -284,6 +284,10 @@ __device__ inline float4 load_shared4(unsigned int shared) {
     return v;
 }
 
+__device__ inline void load_pair(unsigned int& first, unsigned int& second, unsigned int shared) {
+    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(first), "=r"(second) : "r"(shared) : "memory");
+}
+
 __device__ inline void store_pair(unsigned int shared, unsigned int first, unsigned int second) {
     asm volatile("st.shared.v2.b32 [%0], {%1, %2};" : : "r"(shared), "r"(first), "r"(second) : "memory");
 }
@@ -364,8 +368,8 @@ __device__ inline void multiply_warpgroup(float (&sum)[32][4], unsigned long lon
     else MULTIPLY_256("bf16");
 }
 
-/// sum += a b, 8 deep, in TF32: a in registers (as multiply_lanes has it, 16 rows a warp), b's columns are depth. Of b's
-/// floats the bits beyond TF32 are cut off.
+/// sum += a b, 8 deep, in TF32: a in registers (as multiply_lanes has it, 16 rows a warp), b's columns are depth. Bits
+/// beyond TF32 are cut off.
 __device__ inline void multiply_turned_step(float (&sum)[32][4], const unsigned int (&a)[4], unsigned long long b) {
     asm volatile("{.reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {"
                  NUMBERS_TO_127 "}, {%128, %129, %130, %131}, %132, p, 1, 1;}"

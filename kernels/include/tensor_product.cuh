@@ -18,6 +18,11 @@ struct Passed<T, true> {
     using Operand = TensorMap;
     using Sums = TensorMap;
 };
+template <class E, int STAGES>
+struct Passed<Turned<E, STAGES>, true> {
+    using Operand = TensorMap;
+    using Sums = float*;
+};
 template <class T>
 using OperandOf = typename Passed<T>::Operand;
 template <class T>
@@ -31,7 +36,7 @@ using SumsOf = typename Passed<T>::Sums;
 #endif
 
 /// c = f(a b + bias) with FP32 sums; a null bias is none. A is [m, k] (LEFT_ALONG) or [k, m], B is [n, k] (RIGHT_ALONG)
-/// or [k, n]. A block of the 1-D grid has a tile, or with Warpgroups and Turned one after the other; `shared` has room for all
+/// or [k, n]. A block of the 1-D grid has a tile, or by warpgroups one after the other; `shared` has room for all
 /// stages.
 template <class T, bool LEFT_ALONG, bool RIGHT_ALONG, int WIDTH, class F>
 __device__ void multiply_on_tensor_cores(const OperandOf<T>& a, const OperandOf<T>& b, const float* bias,
@@ -39,14 +44,14 @@ __device__ void multiply_on_tensor_cores(const OperandOf<T>& a, const OperandOf<
     if constexpr (T::BY_WARPGROUPS && is_pair<typename T::Element>()) {
         static_assert(LEFT_ALONG && !RIGHT_ALONG);
         multiply_in_thirds<T>(a, b, bias, c, m, n, k, shared, f);
+    } else if constexpr (T::BY_WARPGROUPS && T::Element::KIND == Tf32::KIND) {
+        static_assert(LEFT_ALONG && !RIGHT_ALONG);
+        multiply_turned<T>(a, b, bias, c, m, n, k, shared, f);
     } else if constexpr (T::BY_MAPS && T::Element::KIND == Float8::KIND && !RIGHT_ALONG) {
         static_assert(LEFT_ALONG);
         multiply_turned_bytes<T>(a, b, bias, c, m, n, k, shared, f);
     } else if constexpr (T::BY_MAPS) {
         multiply_streamed<T, LEFT_ALONG, RIGHT_ALONG>(a, b, bias, c, m, n, k, shared, f);
-    } else if constexpr (T::BY_WARPGROUPS && T::Element::KIND == Tf32::KIND) {
-        static_assert(LEFT_ALONG && !RIGHT_ALONG);
-        multiply_turned<T>(a, b, bias, c, m, n, k, shared, f);
     } else if constexpr (T::BY_WARPGROUPS) {
         multiply_on_warpgroups<T, LEFT_ALONG, RIGHT_ALONG>(a, b, bias, c, m, n, k, shared, f);
     } else {

@@ -16,7 +16,7 @@ TILES = {
     "Streamed": (128, 192, 128, 384, 4, 2.4),
     "StreamedSquare": (128, 128, 128, 384, 6, 2.3),
     "Warpgroups": (128, 256, 128, 256, 4, 1.8),
-    "Turned": (256, 128, 128, 256, 4, 2.1),
+    "Turned": (256, 128, 128, 384, 4, 2.5),
     "TurnedBytes": (256, 128, 128, 384, 4, 5.0),
     "Thirds": (128, 128, 128, 384, 5, 2.2),
     "Wide": (128, 256, 128, 256, 3, 1.0),
@@ -36,7 +36,7 @@ BY_WARPGROUPS = {
     "Thirds": (TRIPLE,),
 }  # and what their operands may be
 BY_MAPS = {"Streamed": 2, "StreamedSquare": 2}  # and the blocks of a cluster
-CLUSTERS = {**BY_MAPS, "TurnedBytes": 1}  # of all tiles that are copied by tensor maps
+CLUSTERS = {**BY_MAPS, "Turned": 2, "TurnedBytes": 1}  # of all tiles that are copied by tensor maps
 FIRST_STAGE = 4e5  # what a ring by tensor maps takes until it runs, in the unit of `fastest`
 WARP_WIDE = ("Wide", "Square", "Compact", "Deep", "Tiny")
 WARPGROUPS = Requirement("wgmma", 90)
@@ -71,15 +71,15 @@ class Operands:
 def shared_bytes(name: str, operands: Operands, stages: int) -> int:
     """Tiles in memory order, rows longer by 16 bytes or more, by 8 elements across.
 
-    Warpgroups has no gaps, nor has Turned's A. Thirds has A's floats and three bfloat16 for each of B's.
+    By tensor maps and with Warpgroups there are no gaps. Thirds has A's floats and three bfloat16 for each of B's.
     """
     rows, cols, depth, *_ = TILES[name]
+    if name == "Turned":
+        return stages * ((rows + cols) * depth + 16) + 1024
     if name in CLUSTERS:  # and two buffers of 64 rows of 128 bytes for each of two warpgroups, two barriers a stage
         return stages * ((rows + cols) * depth + 16) + 4 * 64 * 128 + 1024
     if name == "Warpgroups":
         return stages * (rows + cols) * depth + 1024
-    if name == "Turned":
-        return stages * (rows * depth + depth // operands.size * (cols + 8) * operands.size) + 1024
     if name == "Thirds":
         return stages * (rows * depth + cols * depth // 4 * 6 + 16) + 1024
     return staged_bytes(rows, cols, depth, operands, stages)
@@ -149,11 +149,15 @@ def fastest(operands: Operands, sizes: tuple[int, int, int], device: Device, amo
 
 
 def resident(name: str, m: int, n: int, device: Device) -> int:
-    """The blocks that stay and take the tiles in turn; in clusters no more than finish in as many rounds."""
-    if name not in BY_MAPS:
+    """The blocks that stay and take the tiles in turn; in clusters no more than finish in as many rounds.
+
+    Tiles of a cluster are one below the other, Turned's side by side.
+    """
+    cluster, (rows, cols, *_) = CLUSTERS.get(name, 1), TILES[name]
+    if cluster == 1:
         return min(blocks(name, m, n), device.sm_count)
-    cluster, (rows, cols, *_) = BY_MAPS[name], TILES[name]
-    clusters, most = -(-m // (rows * cluster)) * -(-n // cols), device.sm_count // cluster
+    tall, wide = (1, cluster) if name == "Turned" else (cluster, 1)
+    clusters, most = -(-m // (rows * tall)) * -(-n // (cols * wide)), device.sm_count // cluster
     return -(-clusters // -(-clusters // most)) * cluster
 
 
@@ -184,8 +188,16 @@ def on_tensor_tiles(
         block=threads(name, operands),
         shared=shared_bytes(name, operands, count),
         entry=entry.format(kind),
-        maps=tuple(map(TensorMap, matrices)) if name in CLUSTERS else (),
+        maps=tensor_maps(name, matrices),
     )
+
+
+def tensor_maps(name: str, matrices: tuple[str, str, str]) -> tuple[TensorMap, ...]:
+    """The arguments that the tile has as tensor maps; Turned rounds its operands, and stores its result itself."""
+    if name == "Turned":
+        left, right, _ = matrices
+        return TensorMap(left, tf32=True), TensorMap(right, lines=32, tf32=True)
+    return tuple(map(TensorMap, matrices)) if name in CLUSTERS else ()
 
 
 def warpgroup_tiles(element: str) -> Any:

@@ -1,97 +1,172 @@
 #pragma once
 
-#include "warpgroup_tile.cuh"
+#include "gemm_tile.cuh"
+#include "ptx.cuh"
+#include "tensor_map.cuh"
+#include "tensor_tile.cuh"
 
 // Products of TF32 operands by warpgroup instructions, for compute capability 9.0 alone (on the CPU there is nothing to
 // call). Those take TF32 from shared memory only with the depth contiguous, which B [k, n] has not. So a tile is
 // computed turned over, c' = b' a': B' comes from registers, in whatever order it lies, and A [m, k] from shared memory
-// as it is.
+// as it is. Tensor maps bring both, already rounded to TF32. Two blocks side by side are a cluster: each copies half of
+// their rows of A to both, for without that the L2 cache is the bottleneck.
+
+template <class E, int STAGES>
+struct Turned;
 
 template <class T, class F>
-__device__ void multiply_turned(const float* a, const float* b, const float* bias, float* c, int m, int n, int k,
-                                void* shared, F f);
+__device__ void multiply_turned(const TensorMap& a, const TensorMap& b, const float* bias, float* c, int m, int n,
+                                int k, void* shared, F f);
 
 #ifndef CPU_CUDA
 
-/// Two warpgroups, each with 64 of a tile's 128 columns and all of its 256 rows.
+/// A warpgroup that copies and two that multiply, each with 64 of a tile's 128 columns and all of its 256 rows.
 template <class E, int STAGES_>
 struct Turned {
     using Element = E;
-    static constexpr int M = 256, N = 128, DEPTH = 32, STAGES = STAGES_, THREADS = 256, STEPS = DEPTH / E::STEP;
-    static constexpr int RESIDENT = 1;
-    static constexpr bool BY_WARPGROUPS = true, BY_MAPS = false;
-    static constexpr int CLUSTER = 1;
-    static_assert(E::KIND == 2 && STAGES >= 3, "a tile is read while another one is written and a third on its way");
+    static constexpr int M = 256, N = 128, DEPTH = 32, STAGES = STAGES_, THREADS = 384, STEPS = DEPTH / E::STEP;
+    static constexpr int RESIDENT = 1, CLUSTER = 2, GROUP = 8;
+    static constexpr bool BY_WARPGROUPS = true, BY_MAPS = true, STORES_BY_MAP = false;
+    static constexpr int COPYING_REGISTERS = 40, MULTIPLYING_REGISTERS = 232;
+    // Boxes of 128 bytes: of 64 rows of A, and of 32 columns and all of the depth of B.
+    static constexpr unsigned int ROW = 128, LEFT_BOX = 64 * ROW, RIGHT_BOX = DEPTH * ROW;
+    static constexpr unsigned int LEFT = M * ROW, STAGE = LEFT + N * ROW;
+    static_assert(E::KIND == 2 && STAGES >= 3, "two stages are read while another one is filled");
 };
 
-/// A tile of A in pieces of 16 bits, two for each float, in which SwizzledOperand counts.
+/// The next stage, its barriers (one for when it is full, one for when it is empty) and the parity of their phase.
 template <class T>
-struct InHalves {
-    static constexpr int DEPTH = 2 * T::DEPTH, THREADS = T::THREADS;
-    static constexpr unsigned int ROW = 128, LINES_64 = 64 * ROW;
-};
+struct TurnedRing {
+    unsigned int stages, slot = 0, parity = 0;
 
-/// All depth tiles of all of a block's output tiles, one after the other. A stage has A's tile, then B's, whose lines
-/// are 8 floats longer than it: no bank is met twice where fragments are read.
-template <class T>
-struct TurnedStream {
-    using RowsOfA = SwizzledOperand<InHalves<T>, T::M, true>;
-    using ColumnsOfB = Operand<T, T::N, false, T::Element::VECTOR>;
-    static constexpr unsigned int LEFT = T::M * InHalves<T>::ROW, STAGE = LEFT + sizeof(float) * ColumnsOfB::SIZE;
-    static_assert(STAGE % 1024 == 0);
-    const float *a, *b;
-    int m, n, k, rows, cols, next, left;
-    RowsOfA rows_of_a;
-    ColumnsOfB columns_of_b;
-
-    __device__ TurnedStream(const float* a_, const float* b_, int m_, int n_, int k_)
-        : a(a_), b(b_), m(m_), n(n_), k(k_), next(blockIdx.x), left(0) {
-        rows = (m + T::M - 1) / T::M, cols = (n + T::N - 1) / T::N;
-    }
-
-    __device__ BlockTile tile(int index) const { return BlockTile(rows, cols, 8, index); }
-
-    /// Starts the copies of the next depth tile, if there is one.
-    __device__ void copy(unsigned char* stage) {
-        if (left == 0 && next < rows * cols) {
-            rows_of_a.start(reinterpret_cast<const unsigned short*>(a), tile(next).row * T::M, m, 2 * k);
-            columns_of_b.start(b, tile(next).col * T::N, n, k);
-            left = depth_tiles<T>(k);
-            next += gridDim.x;
-        }
-        if (left > 0) {
-            rows_of_a.copy(shared_address(stage));
-            columns_of_b.copy(reinterpret_cast<float*>(stage + LEFT));
-            --left;
-        }
-        __pipeline_commit();
+    __device__ unsigned int stage() const { return stages + slot * T::STAGE; }
+    __device__ unsigned int full() const { return stages + T::STAGES * T::STAGE + 8 * slot; }
+    __device__ unsigned int empty() const { return full() + 8 * T::STAGES; }
+    __device__ void next() {
+        if (++slot == T::STAGES) slot = 0, parity ^= 1;
     }
 };
 
-/// The first of this lane's two columns: of a warp's 16 it has two neighbours, which are lines g and g + 8 of
-/// multiply_lanes, g = lane / 4.
-__device__ inline int turned_column() { return threadIdx.x / 32 * 16 + warp_lane() / 4 * 2; }
-
-/// This lane's part of B's depth tile.
+/// The tiles that a block takes: with the others of its cluster one pair of neighbours after the other.
 template <class T>
-__device__ void read_turned(float (&part)[T::STEPS][4], const unsigned char* stage) {
-    using Columns = typename TurnedStream<T>::ColumnsOfB;
-    const float* const tile = reinterpret_cast<const float*>(stage + TurnedStream<T>::LEFT);
-    const float* const own = tile + warp_lane() % 4 * Columns::PITCH + turned_column();
+struct TurnedWalk {
+    int rows, pairs, index, rank;
+
+    __device__ TurnedWalk(int m, int n)
+        : rows((m + T::M - 1) / T::M), pairs((n + T::N * T::CLUSTER - 1) / (T::N * T::CLUSTER)),
+          index(blockIdx.x / T::CLUSTER), rank(rank_in_cluster()) {}
+
+    __device__ bool inside() const { return index < rows * pairs; }
+    __device__ void next() { index += gridDim.x / T::CLUSTER; }
+
+    /// First row and column.
+    __device__ int2 at() const {
+        const BlockTile tile(rows, pairs, T::GROUP, index);
+        return make_int2(tile.row * T::M, (tile.col * T::CLUSTER + rank) * T::N);
+    }
+};
+
+/// One thread copies all stages of all tiles.
+template <class T>
+__device__ void copy_turned(const TensorMap& a, const TensorMap& b, int m, int n, int k, TurnedRing<T> ring) {
+    constexpr int OWN = T::M / 64 / T::CLUSTER;
+    prefetch(a);
+    prefetch(b);
+    for (TurnedWalk<T> walk(m, n); walk.inside(); walk.next()) {
+        const int2 at = walk.at();
+#pragma unroll 1
+        for (int depth = 0; depth < k; depth += T::DEPTH) {
+            await_phase(ring.empty(), ring.parity ^ 1);
+            arrive_and_expect(ring.full(), T::STAGE);
 #pragma unroll
-    for (int i = 0; i < 2 * T::STEPS; ++i) {
-        const float2 two = *reinterpret_cast<const float2*>(own + 4 * i * Columns::PITCH);
-        part[i / 2][i % 2 * 2] = two.x, part[i / 2][i % 2 * 2 + 1] = two.y;
+            for (int i = 0; i < OWN; ++i) {
+                const int box = OWN * walk.rank + i;
+                load_box_to((1u << T::CLUSTER) - 1, ring.stage() + box * T::LEFT_BOX, a, depth, at.x + 64 * box,
+                            ring.full());
+            }
+#pragma unroll
+            for (int i = 0; i < T::N / 32; ++i)
+                load_box(ring.stage() + T::LEFT + i * T::RIGHT_BOX, b, at.y + 32 * i, depth, ring.full());
+            ring.next();
+        }
     }
 }
 
-/// Rounded to TF32.
-template <int STEPS>
-__device__ void round_part(unsigned int (&to)[STEPS][4], const float (&part)[STEPS][4]) {
+/// Where a lane reads B's fragments in a stage. Of a box of 32 columns, two warps have 16 each, of these a lane two
+/// neighbours, which are lines g and g + 8 of multiply_lanes, g = lane / 4. Which two is chosen such that a half-warp's
+/// swizzled pieces, of four depths, meet no bank twice.
+template <class T>
+struct TurnedPlace {
+    int column;
+    unsigned int first, second;  // depths t and t + 4 of each step, t = lane % 4
+
+    __device__ TurnedPlace() {
+        const int warp = threadIdx.x / 32 - 4, g = warp_lane() / 4, t = warp_lane() % 4;
+        const unsigned int piece = g / 2 % 2 * 4 + g / 4 + warp % 2 * 2;
+        const unsigned int box = T::LEFT + warp / 2 * T::RIGHT_BOX + g % 2 * 8;
+        column = warp / 2 * 32 + piece * 4 + g % 2 * 2;
+        first = box + t * T::ROW + (piece ^ t) * 16;
+        second = box + (t + 4) * T::ROW + (piece ^ (t + 4)) * 16;
+    }
+
+    __device__ void read(unsigned int (&part)[T::STEPS][4], unsigned int stage) const {
 #pragma unroll
-    for (int step = 0; step < STEPS; ++step)
+        for (int i = 0; i < 2 * T::STEPS; ++i)
+            load_pair(part[i / 2][i % 2 * 2], part[i / 2][i % 2 * 2 + 1],
+                      stage + (i % 2 ? second : first) + i / 2 * 8 * T::ROW);
+    }
+};
+
+/// One batch: a stage.
+template <class T>
+__device__ void multiply_turned_stage(float (&sum)[T::M / 8][4], const unsigned int (&part)[T::STEPS][4],
+                                      unsigned int stage) {
+    const unsigned long long lines = operand_at(stage, 0);
+    open_batch();
 #pragma unroll
-        for (int i = 0; i < 4; ++i) to[step][i] = to_tf32(part[step][i]);
+    for (int step = 0; step < T::STEPS; ++step) multiply_turned_step(sum, part[step], moved(lines, step * 32));
+    close_batch();
+}
+
+/// This warp has read the stage; all blocks of the cluster may fill it again.
+template <class T>
+__device__ void release_turned(TurnedRing<T>& ring) {
+    __syncwarp();
+    if (warp_lane() < T::CLUSTER) arrive_at(ring.empty(), warp_lane());
+    ring.next();
+}
+
+/// The sums of one tile. A batch is started before the one before it is over, so that the matrix pipe always has one
+/// waiting; what a running batch has as its input no other instruction may write.
+template <class T>
+__device__ void add_turned(float (&sum)[T::M / 8][4], int stages, const TurnedPlace<T>& place, TurnedRing<T>& ring,
+                           TurnedRing<T>& done) {
+    unsigned int part[2][T::STEPS][4];
+    const auto read = [&](unsigned int (&to)[T::STEPS][4]) {
+        await_phase(ring.full(), ring.parity);
+        place.read(to, ring.stage());
+    };
+    const auto multiply = [&](const unsigned int (&from)[T::STEPS][4]) {
+        multiply_turned_stage<T>(sum, from, ring.stage());
+        ring.next();
+    };
+    if (stages > 0) read(part[0]);
+#pragma unroll 1
+    for (int left = stages; left > 0; left -= 2) {
+        multiply(part[0]);
+        if (left < stages) {
+            wait_for_earlier_batches();
+            release_turned(done);
+        }
+        if (left == 1) break;
+        read(part[1]);
+        multiply(part[1]);
+        wait_for_earlier_batches();
+        release_turned(done);
+        if (left > 2) read(part[0]);
+    }
+    wait_for_batches<0>(sum);
+    if (stages > 0) release_turned(done);
 }
 
 /// c = f(sum + bias of its column), the sums of 16 columns a warp and 256 rows.
@@ -113,48 +188,36 @@ __device__ void store_turned(const float (&sum)[T::M / 8][4], const float* bias,
     }
 }
 
-/// c = f(a b + bias) by the blocks of a 1-D grid, no more than there are tiles. `shared` has room for all stages and
-/// 1 KiB, to whose multiples they are aligned. While a batch runs, the next tile of B is read into registers, and a
-/// tile is copied to the stage that the batch before has read. Parts are rounded between batches: what a running one
-/// has as its input no other instruction may write.
+/// c = f(a b + bias) by the blocks of a 1-D grid, whole clusters. `shared` has room for all stages, 16 bytes of
+/// barriers for each, and 1 KiB, to whose multiples they are aligned.
 template <class T, class F>
-__device__ void multiply_turned(const float* a, const float* b, const float* bias, float* c, int m, int n, int k,
-                                void* shared, F f) {
-    using Stream = TurnedStream<T>;
-    unsigned char* const stages = static_cast<unsigned char*>(shared) + (1024 - shared_address(shared) % 1024) % 1024;
-    Stream stream(a, b, m, n, k);
-    for (int stage = 0; stage < T::STAGES - 1; ++stage) stream.copy(stages + stage * Stream::STAGE);
-    __pipeline_wait_prior(T::STAGES - 2);
-    show_to_warpgroups();
-    __syncthreads();
-    unsigned int read = 0, write = (T::STAGES - 1) * Stream::STAGE;  // where stages begin
-    unsigned int part[T::STEPS][4];
-    float following[T::STEPS][4];
-    read_turned<T>(following, stages);
-#pragma unroll 1
-    for (int index = blockIdx.x; index < stream.rows * stream.cols; index += gridDim.x) {
-        float sum[T::M / 8][4] = {};
-#pragma unroll 1
-        for (int left = depth_tiles<T>(k); left > 0; --left) {
-            const unsigned long long lines = operand_at(shared_address(stages) + read, 0);
-            round_part(part, following);
-            open_batch();
-#pragma unroll
-            for (int step = 0; step < T::STEPS; ++step)
-                multiply_turned_step(sum, part[step], moved(lines, step * T::Element::STEP * sizeof(float)));
-            close_batch();
-            __pipeline_wait_prior(T::STAGES - 3);
-            show_to_warpgroups();
-            __syncthreads();
-            stream.copy(stages + write);
-            read = read == (T::STAGES - 1) * Stream::STAGE ? 0 : read + Stream::STAGE;
-            write = write == (T::STAGES - 1) * Stream::STAGE ? 0 : write + Stream::STAGE;
-            read_turned<T>(following, stages + read);
-            wait_for_batches<0>(sum);
+__device__ void multiply_turned(const TensorMap& a, const TensorMap& b, const float* bias, float* c, int m, int n,
+                                int k, void* shared, F f) {
+    TurnedRing<T> ring = {(shared_address(shared) + 1023) / 1024 * 1024};
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < T::STAGES; ++stage) {
+            start_barrier(ring.full() + 8 * stage, 1);
+            start_barrier(ring.empty() + 8 * stage, 8 * T::CLUSTER);  // each warp that multiplies
         }
-        const BlockTile tile = stream.tile(index);
-        store_turned<T>(sum, bias, c, m, n, tile.row * T::M, tile.col * T::N + turned_column(), f);
+        show_barriers();
     }
+    synchronize_cluster();
+    if (threadIdx.x < 128) {
+        shrink_registers<T::COPYING_REGISTERS>();
+        if (threadIdx.x == 0) copy_turned<T>(a, b, m, n, k, ring);
+    } else {
+        grow_registers<T::MULTIPLYING_REGISTERS>();
+        const TurnedPlace<T> place;
+        TurnedRing<T> done = ring;
+        for (TurnedWalk<T> walk(m, n); walk.inside(); walk.next()) {
+            float sum[T::M / 8][4] = {};
+            add_turned<T>(sum, depth_tiles<T>(k), place, ring, done);
+            const int2 at = walk.at();
+            store_turned<T>(sum, bias, c, m, n, at.x, at.y + place.column, f);
+        }
+    }
+    __syncwarp();
+    synchronize_cluster();  // no block goes while another one copies to it
 }
 
 #endif

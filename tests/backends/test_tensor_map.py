@@ -55,3 +55,11 @@ def test_a_driver_that_refuses_or_has_no_maps_is_reported():
         tensor_map(TensorMap("a"), buffer((8, 8), "float16"), SimpleNamespace())
     with pytest.raises(SpecError, match="1 to 256 lines"):
         TensorMap("a", lines=257)
+
+
+def test_floats_are_rounded_to_tf32_on_the_way():
+    driver = Driver()
+    tensor_map(TensorMap("a", lines=32, tf32=True), buffer((16, 48), "float32"), driver)
+    assert driver.asked == (11, 2, 4096, [48, 16], [48 * 4], [32, 32], [1, 1], 0, 3, 2, 0)
+    with pytest.raises(SpecError, match="a: only floats are rounded to TF32, not float16"):
+        tensor_map(TensorMap("a", tf32=True), buffer((4, 8), "float16"), driver)

@@ -12,6 +12,7 @@ from prism_bench.kernel import TensorMap
 from prism_bench.launch import MAP_BYTES
 
 _TYPES = {1: 0, 2: 1, 4: 7}  # CUtensorMapDataType by bytes of an element: UINT8, UINT16, FLOAT32
+_TF32 = 11  # CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
 _BYTES = 128  # of a CUtensorMap
 _ALIGNED = 64
 _SWIZZLED, _PROMOTED = 3, 2  # CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B
@@ -30,6 +31,8 @@ def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray
             f"{wanted.name}: a tensor map needs rows of whole {_PIECE} bytes, elements of 1, 2 or 4 bytes, "
             f"not {buffer.dtype} {buffer.shape}"
         )
+    if wanted.tf32 and size != 4:
+        raise SpecError(f"{wanted.name}: only floats are rounded to TF32, not {buffer.dtype}")
     encode = getattr(driver or library(), "cuTensorMapEncodeTiled", None)
     if encode is None:
         raise BackendUnavailable("the driver has no tensor maps (cuTensorMapEncodeTiled): it needs CUDA 12 or later")
@@ -38,8 +41,9 @@ def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray
     extents = (ctypes.c_uint64 * 2)(cols, prod(lines))
     pitch = (ctypes.c_uint64 * 1)(cols * size)
     box = (ctypes.c_uint32 * 2)(MAP_BYTES // size, wanted.lines)
+    kind = _TF32 if wanted.tf32 else _TYPES[size]
     status = encode(
-        ctypes.c_void_p(memory.ctypes.data + first), _TYPES[size], 2, ctypes.c_void_p(buffer.data.ptr), extents, pitch,
+        ctypes.c_void_p(memory.ctypes.data + first), kind, 2, ctypes.c_void_p(buffer.data.ptr), extents, pitch,
         box, (ctypes.c_uint32 * 2)(1, 1), 0, _SWIZZLED, _PROMOTED, 0,
     )  # fmt: skip
     if status:
